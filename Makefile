@@ -1,0 +1,49 @@
+# harness: what a developer or a newcomer can ask for.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/.ready
+PY := $(VENV)/bin/python
+
+.PHONY: help setup demo test check fix bench torture clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) ## make .venv with everything the project needs
+
+$(READY): pyproject.toml Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "harness needs Python >= 3.11; say which: make setup PYTHON=python3.12"; exit 69; }
+	$(PYTHON) -m venv $(VENV)
+	@$(PY) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print("\n".join(p["dependencies"] + p["optional-dependencies"]["dev"]))' > $(VENV)/requirements.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt
+	@env -u PYTHONDONTWRITEBYTECODE $(PY) -m compileall -q harness roles $(VENV)/lib || true
+	@touch $(READY)
+
+demo: setup ## run the example mission to DONE, offline
+	@bash examples/demo.sh
+
+test: setup ## run the tests
+	@$(PY) -m pytest
+
+check: setup ## lint, format, types, shell scripts, house rules
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/shellcheck run.sh examples/demo.sh .ci/run
+	$(PY) -m pytest tests/test_house.py
+
+fix: setup ## mend what ruff can mend
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: setup ## measure against a baseline run beside it
+	$(PY) bench/launch.py
+
+torture: setup ## the slow crash tests
+	@HARNESS_TORTURE=1 $(PY) -m pytest tests -k "torture or crash or kill"
+
+clean: ## remove what setup and tests made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

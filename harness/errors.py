@@ -1,0 +1,98 @@
+"""Every way in which a command can end that is not success: one tree, one exit code a class.
+
+A message is one paragraph that names the file, the line where there is one, and what to do next.
+"""
+
+from __future__ import annotations
+
+DONE = 0
+ESCALATED = 3
+RUN_CAP = 5
+COST_CAP = 6
+PLAN_REJECTED = 7
+CHECKPOINT_WAITING = 8
+STOPPED = 9
+NEGATIVE = 10
+NEEDS_PERSON = 11
+USAGE = 64
+BROKEN = 65
+UNAVAILABLE = 69
+INTERNAL = 70
+BUSY = 75
+INTERRUPTED = 130
+TERMINATED = 143
+
+EXIT_CODES = {
+    DONE: "done, or the run settled",
+    ESCALATED: "escalated: a person must answer escalation.md",
+    RUN_CAP: "the cap on runs or hours is reached",
+    COST_CAP: "the cap on cost or tokens is reached",
+    PLAN_REJECTED: "three planner runs in a row brought no acceptable plan",
+    CHECKPOINT_WAITING: "a checkpoint waits for a person",
+    STOPPED: "stopped or paused by a person",
+    NEGATIVE: "the run's own verdict is negative (manual runs, checks)",
+    NEEDS_PERSON: "a person must mend something: dirty tree, other branch",
+    USAGE: "wrong usage: unknown command, role, feature or value",
+    BROKEN: "the disk says something we do not understand: malformed file, unknown format",
+    UNAVAILABLE: "the agent, or a program we need, is not available",
+    INTERNAL: "a bug of ours",
+    BUSY: "busy, or try again later",
+    INTERRUPTED: "interrupted by SIGINT",
+    TERMINATED: "ended by SIGTERM or SIGHUP",
+}
+
+
+class HarnessError(Exception):
+    """The root: `str(error)` is the paragraph to print, `code` the exit code."""
+
+    code = INTERNAL
+
+
+class UsageFault(HarnessError):
+    """What was asked for does not exist or is not allowed here."""
+
+    code = USAGE
+
+
+class BrokenFile(HarnessError):
+    """A file does not parse: says the path, the line (1-based, where known), the fault and the remedy."""
+
+    code = BROKEN
+
+    def __init__(self, path: str, fault: str, *, line: int | None = None, remedy: str = "") -> None:
+        place = f"{path}, line {line}" if line is not None else path
+        super().__init__(f"{place}: {fault}." + (f" {remedy}" if remedy else ""))
+        self.path, self.line, self.fault = path, line, fault
+
+
+class Unavailable(HarnessError):
+    """An agent or a program that is needed is not installed, or has nothing to run."""
+
+    code = UNAVAILABLE
+
+
+class NeedsPerson(HarnessError):
+    """The working folder is in a state that only a person may change."""
+
+    code = NEEDS_PERSON
+
+
+class Busy(HarnessError):
+    """Somebody else holds the lock; says who, and since when."""
+
+    code = BUSY
+
+
+class Refused(HarnessError):
+    """The plan, reply or order was understood and is not accepted; says every reason."""
+
+    code = NEGATIVE
+
+
+class Interrupted(BaseException):
+    """A signal asked us to end: raised by the handler only, so that every `finally` still runs."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.signum = signum
+        self.code = 128 + signum

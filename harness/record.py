@@ -1,0 +1,59 @@
+"""Record: the base of our plain data classes.
+
+The standard `dataclasses` module costs 8 ms to import, as much as all the rest of `harness next`. A Record gives the
+part that we use: keyword construction, defaults, equality, a repr, and `replace`. Type checkers see a data class.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_: object):
+        """Stand-in at run time; the real one only speaks to type checkers."""
+        return lambda cls: cls
+
+
+@dataclass_transform(kw_only_default=True)
+class Record:
+    """Fields are the subclass's annotations; list and dict defaults are copied for each instance."""
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    _fixed: ClassVar[dict[str, Any]] = {}
+    _copied: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        kinds: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
+        own = tuple(name for name, kind in kinds.items() if not kind.startswith("ClassVar"))
+        cls.fields = cls.fields + tuple(name for name in own if name not in cls.fields)
+        defaults = {name: getattr(cls, name) for name in cls.fields if hasattr(cls, name)}
+        cls._copied = {name: value for name, value in defaults.items() if isinstance(value, list | dict)}
+        cls._fixed = {name: value for name, value in defaults.items() if name not in cls._copied}
+
+    def __init__(self, **values: Any) -> None:
+        mine = self.__dict__
+        mine.update(self._fixed)
+        for name, value in self._copied.items():
+            mine[name] = value.copy()
+        mine.update(values)
+        if len(mine) != len(self.fields) or any(name not in mine for name in self.fields):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self.fields)}; got {', '.join(values)}")
+
+    def replace(self, **values: Any) -> Self:
+        """A copy with these fields changed."""
+        return type(self)(**{**self.asdict(), **values})
+
+    def asdict(self) -> dict[str, Any]:
+        """The fields in their declared order; values are not copied."""
+        return {name: self.__dict__[name] for name in self.fields}
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.asdict().items())})"
