@@ -154,6 +154,15 @@ def replace(path: str, data: bytes, mode: int = SHARED) -> None:
     sync_folder(folder)
 
 
+def replace_quickly(path: str, data: bytes) -> None:
+    """The file has this content, wholly or not at all; a power cut may lose it. For what can be made again."""
+    make_folder(os.path.dirname(path))
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)
+
+
 def remove(path: str) -> None:
     """The file is gone; no fault where it was absent."""
     try:

@@ -1,0 +1,169 @@
+"""Front matter and Markdown, strictly: what our own files must look like, and text fenced so that it cannot get out.
+
+The libraries are loaded only when a file must really be parsed: `cached` keeps what was parsed beside the exact text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from harness import files
+from harness.errors import BrokenFile
+from harness.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+FENCE = re.compile(r"(`{3,}|~{3,})")
+
+
+class Block(Record):
+    """A heading (`level` 1-6), a fence (`info` is the text behind its ticks) or a paragraph; `line` is 1-based."""
+
+    kind: str
+    line: int
+    text: str
+    level: int = 0
+    info: str = ""
+
+
+def front_matter(text: str, path: str) -> tuple[dict[str, Any], str]:
+    """The front matter and the body behind it; ({}, text) where the file has none.
+
+    Raises BrokenFile where it is not closed, not YAML, or not a mapping. The body is exact: nothing is stripped.
+    """
+    if not text.startswith("---\n"):
+        return {}, text
+    head, mark, body = text[4:].partition("\n---\n") if not text[4:].startswith("---\n") else ("", "---\n", text[8:])
+    if not mark:
+        raise BrokenFile(path, "the front matter is not closed", line=1, remedy="End it with a line of three dashes.")
+    meta = _yaml(head, path)
+    if not isinstance(meta, dict) or not all(isinstance(key, str) for key in meta):
+        raise BrokenFile(path, "the front matter is not a list of 'key: value' lines", line=2, remedy="Mend it.")
+    return meta, body
+
+
+def _yaml(head: str, path: str) -> Any:
+    import yaml  # 40 ms: only when a front matter is really parsed
+    from frontmatter.default_handlers import YAMLHandler
+
+    try:
+        return YAMLHandler().load(head) or {}
+    except yaml.YAMLError as fault:
+        mark = getattr(fault, "problem_mark", None)
+        line = mark.line + 2 if mark else 2
+        problem = getattr(fault, "problem", None) or "not YAML"
+        raise BrokenFile(path, f"the front matter does not parse ({problem})", line=line, remedy="Mend it.") from None
+
+
+def with_front_matter(meta: dict[str, Any], body: str) -> str:
+    """The text of a file with this front matter (keys in their order) and exactly this body."""
+    from frontmatter.default_handlers import YAMLHandler  # 40 ms: only when one is written
+
+    return f"---\n{YAMLHandler().export(meta, sort_keys=False)}\n---\n{body}"
+
+
+def blocks(text: str) -> list[Block]:
+    """Headings, fences and paragraphs of Markdown whose shape we check, in order."""
+    from markdown_it import MarkdownIt  # 60 ms: only when a file is really parsed
+
+    found: list[Block] = []
+    tokens = MarkdownIt("commonmark").parse(text)
+    for index, token in enumerate(tokens):
+        line = token.map[0] + 1 if token.map else 0
+        if token.type == "fence":
+            found.append(Block(kind="fence", line=line, text=token.content, info=token.info.strip()))
+        elif token.type == "heading_open":
+            found.append(Block(kind="heading", line=line, text=tokens[index + 1].content, level=int(token.tag[1:])))
+        elif token.type == "paragraph_open":
+            found.append(Block(kind="paragraph", line=line, text=tokens[index + 1].content))
+        elif token.type in ("html_block", "code_block"):
+            found.append(Block(kind="other", line=line, text=token.content))
+    return found
+
+
+def headings(text: str) -> list[tuple[str, int, int]]:
+    """(heading, level, 0-based line) of every ATX heading outside fences, found line by line."""
+    found: list[tuple[str, int, int]] = []
+    fence = ""
+    for number, line in enumerate(text.split("\n")):
+        mark = FENCE.match(line.lstrip())
+        if mark and (not fence or (mark[1].startswith(fence) and line.strip() == mark[1])):
+            fence = "" if fence else mark[1]
+        elif not fence and (title := re.match(r"(#{1,6})\s+(.*?)\s*#*\s*$", line)):
+            found.append((title[2], len(title[1]), number))
+    return found
+
+
+def section(text: str, heading: str) -> str | None:
+    """The section under a heading (compared without case), its subsections included; None where there is none."""
+    lines = text.split("\n")
+    found = headings(text)
+    for index, (title, level, start) in enumerate(found):
+        if title.strip().lower() == heading.strip().lstrip("#").strip().lower():
+            ends = (line for _, other, line in found[index + 1 :] if other <= level)
+            return "\n".join(lines[start : next(ends, len(lines))])
+    return None
+
+
+def fence_for(text: str, least: int = 3) -> str:
+    """A run of backticks that `text` cannot close: longer than any run of them in it."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(least, longest + 1)
+
+
+def fenced(text: str, info: str = "") -> str:
+    """`text` as a fenced block that it cannot close, ending in a newline."""
+    mark = fence_for(text)
+    return f"{mark}{info}\n{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{mark}\n"
+
+
+def last_blocks(text: str, info: str) -> list[str]:
+    """Contents of the fenced blocks with exactly this info string, in order; line by line, as agents write anything.
+
+    A fence that is never closed is no block.
+    """
+    found: list[str] = []
+    fence, wanted = "", False
+    held: list[str] = []
+    for line in text.split("\n"):
+        mark = FENCE.match(line.strip())
+        if not fence and mark:
+            fence, wanted, held = mark[1], line.strip()[len(mark[1]) :].strip() == info, []
+        elif fence and mark and mark[1].startswith(fence) and line.strip() == mark[1]:
+            found += ["\n".join(held)] if wanted else []
+            fence = ""
+        else:
+            held.append(line)
+    return found
+
+
+def cached(folder: str, name: str, text: str, parse: Callable[[str], Any]) -> Any:
+    """`parse(text)`, a JSON value, from a disposable file that holds it beside the exact text it came from.
+
+    Start-up is what this saves: the parsers cost 40 to 100 ms to load. A cache that cannot be read or written is none.
+    """
+    path = os.path.join(folder, name + ".json")
+    try:
+        held = json.loads(files.read(path) or b"{}")
+        if held.get("text") == text:
+            return held["value"]
+    except (ValueError, KeyError, AttributeError):
+        pass  # a torn cache is an absent cache: it is made anew below
+    value = parse(text)
+    keep(folder, name, text, value)
+    return value
+
+
+def keep(folder: str, name: str, text: str, value: Any) -> None:
+    """Put a parsed value beside its text into the cache; not durable, and silent where the folder cannot be written."""
+    if not os.path.isdir(os.path.dirname(folder)):
+        return
+    try:
+        files.replace_quickly(os.path.join(folder, name + ".json"), files.dump_json({"text": text, "value": value}))
+    except OSError:
+        return

@@ -1,0 +1,66 @@
+"""Receipts: what a check really did, when, and at which commit. One JSON line each, in receipts.jsonl of the run."""
+
+from __future__ import annotations
+
+import json
+
+from harness import files
+from harness.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+HEAD_BYTES = 1024
+TAIL_BYTES = 3072
+
+
+class Receipt(Record):
+    """One run of one check. `phase`: before, after, blame or sweep; `exit` None where the time ran out."""
+
+    claim: str
+    command: str
+    phase: str
+    exit: int | None
+    seconds: float
+    output: str
+    output_sha256: str
+    head: str
+    tree: str
+    by: str
+    host: str
+    at: str
+    guard: bool = False
+
+    @property
+    def green(self) -> bool:
+        """Whether the check held."""
+        return self.exit == 0
+
+    @property
+    def verdict(self) -> str:
+        """`green`, `red (exit 1)` or `red (timed out)`."""
+        if self.green:
+            return "green"
+        return "red (timed out)" if self.exit is None else f"red (exit {self.exit})"
+
+
+def shortened(output: bytes) -> str:
+    """The head and tail of an output as text, with what was left out between them named."""
+    if len(output) <= HEAD_BYTES + TAIL_BYTES:
+        return output.decode("utf-8", "replace")
+    cut = len(output) - HEAD_BYTES - TAIL_BYTES
+    head = output[:HEAD_BYTES].decode("utf-8", "replace")
+    return f"{head}\n[… {cut} bytes left out …]\n{output[-TAIL_BYTES:].decode('utf-8', 'replace')}"
+
+
+def load(path: str) -> list[Receipt]:
+    """The receipts of one run; [] where it has none. A torn last line is passed over."""
+    lines = (files.read(path) or b"").split(b"\n")[:-1]
+    rows: list[dict[str, Any]] = [json.loads(line) for line in lines if line]
+    return [Receipt(**row) for row in rows]
+
+
+def render(receipts: list[Receipt]) -> bytes:
+    """The bytes of receipts.jsonl."""
+    return b"".join(files.dump_json(receipt.asdict()) for receipt in receipts)

@@ -1,0 +1,95 @@
+"""Roles: `<name>.md` (front matter, then the words) and `<name>.py` (what they then do), found, never listed in code."""
+
+from __future__ import annotations
+
+import os
+
+from harness import documents, files, shape
+from harness.errors import BrokenFile, UsageFault
+from harness.layout import Layout, home
+from harness.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+REQUIRED = {"name": "str", "summary": "str", "reads": "names"}
+OPTIONAL = {"agent": "any", "minutes": "number", "idle_minutes": "number"}
+READS = ("spec", "plan", "contract", "feature", "claims", "findings", "issues", "raw", "steer")
+
+
+class Role(Record):
+    """A role as its file describes it; `words` is the exact body, `common` the exact common.md before it."""
+
+    name: str
+    summary: str
+    reads: list[str]
+    agent: Any = None
+    minutes: float = 60
+    idle_minutes: float = 10
+    words: str
+    common: str
+    path: str
+    script: str
+
+
+def folders(layout: Layout) -> list[str]:
+    """Where roles are looked for, the mission's own first."""
+    return [layout.roles, os.path.join(home(), "roles")]
+
+
+def known(layout: Layout) -> list[str]:
+    """Names of the roles that can be run here: those with both files."""
+    found = set()
+    for folder in folders(layout):
+        here = set(files.names(folder))
+        found |= {name[:-3] for name in here if name.endswith(".md") and name[:-3] + ".py" in here}
+    return sorted(found)
+
+
+def load(layout: Layout, name: str) -> Role:
+    """The role; UsageFault where it does not exist, BrokenFile where its file is malformed."""
+    for folder in folders(layout):
+        path = os.path.join(folder, name + ".md")
+        text = files.read_text(path) if shape.NAME.match(name) else None
+        if text is not None:
+            return _role(layout, name, path, text)
+    raise UsageFault(f"There is no role '{name}'. The roles here are: {', '.join(known(layout))}.")
+
+
+def _role(layout: Layout, name: str, path: str, text: str) -> Role:
+    def parsed(text: str) -> dict[str, Any]:
+        return _parse(text, path, name)
+
+    value = documents.cached(layout.cache, f"role-{name}", text, parsed)
+    script = path[:-3] + ".py"
+    if not os.path.exists(script):
+        raise UsageFault(f"The role '{name}' has {path} but no {script}. Give it both files.")
+    common = files.read_text(os.path.join(home(), "roles", "common.md")) or ""
+    return Role(**value, common=common, path=path, script=script)
+
+
+def _parse(text: str, path: str, name: str) -> dict[str, Any]:
+    meta, body = documents.front_matter(text, path)
+    found = shape.faults(meta, "the front matter", REQUIRED, OPTIONAL)
+    if not found:
+        found += [
+            f"'reads' has the unknown '{item}' (known: {', '.join(READS)})"
+            for item in meta["reads"]
+            if item not in READS
+        ]
+        found += [f"'name' must be '{name}', as the file is called"] if meta["name"] != name else []
+        found += [f"'{key}' must be above 0" for key in ("minutes", "idle_minutes") if meta.get(key, 1) <= 0]
+    if found:
+        raise BrokenFile(
+            path, "; ".join(found), line=_line_of(text, found[0]), remedy="The keys stand in docs/contract.md."
+        )
+    return {**meta, "words": body}
+
+
+def _line_of(text: str, fault: str) -> int:
+    for number, line in enumerate(text.split("\n"), start=1):
+        key = line.split(":")[0].strip()
+        if key and f"'{key}'" in fault:
+            return number
+    return 1

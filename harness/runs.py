@@ -1,0 +1,205 @@
+"""Runs: their ids, folders, context.json and result.json, and runs.jsonl, the index and the books."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from harness import files, receipts, shape
+from harness.errors import BrokenFile, UsageFault
+from harness.layout import Layout, RunLayout
+from harness.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+OUTCOMES = (
+    "ok",
+    "no_op",
+    "timeout_after_result",
+    "startup_hang",
+    "idle",
+    "wall",
+    "limit",
+    "auth",
+    "config",
+    "agent_error",
+    "refused",
+    "killed",
+)  # fmt: skip - a list of words
+GOOD = ("ok", "no_op", "timeout_after_result")
+CUT = ("idle", "wall", "limit", "killed", "startup_hang")
+FREE_OF_BLAME = ("limit", "auth", "config", "killed")
+SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl", "result.json")
+PERSON = "person"
+
+
+class Context(Record):
+    """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large}."""
+
+    run: str
+    role: str
+    feature: str
+    trigger: str
+    reason: str
+    at: str
+    agent: list[str]
+    attempt: int
+    before: str
+    head: str
+    branch: str
+    tree: str
+    untracked: dict[str, str]
+    live: dict[str, list[Any]]
+    raw: list[Any]
+    identity: dict[str, str]
+    process: dict[str, Any]
+
+
+class Totals(Record):
+    """Running totals over all finished runs; None for what no agent has told. `since_green`: runs since a claim was newly
+    proven; `rejected`: planner runs in a row without an accepted plan."""
+
+    runs: int = 0
+    seconds: float = 0.0
+    cost_usd: float | None = None
+    tokens: int | None = None
+    since_green: int = 0
+    rejected: int = 0
+
+
+class Result(Record):
+    """What became of a run: result.json, and (but for `files`) its line in runs.jsonl. `verdict`: green, red or "" where the
+    run judged nothing. `sweep`: {tree, contract, spec} that a final sweep judged. `mark`: digest of what decisions
+    depend on, afterwards. `seal`: digest over the run's files."""
+
+    run: str
+    role: str
+    feature: str
+    trigger: str
+    outcome: str
+    reason: str
+    verdict: str
+    agent: str
+    at: str
+    seconds: float
+    commit: str
+    head: str
+    newly_green: int
+    accepted: bool | None
+    sweep: dict[str, str] | None
+    usage: dict[str, Any] | None
+    kept_out: list[str]
+    refused: list[str]
+    mark: str
+    seal: str
+    totals: dict[str, Any]
+
+    def total(self) -> Totals:
+        """The running totals as of this line."""
+        return Totals(**self.totals)
+
+    @property
+    def negative(self) -> bool:
+        """Whether a person who started the run by hand should see exit code 10."""
+        return self.verdict == "red" or self.outcome not in GOOD or self.accepted is False
+
+
+def new_id(role: str, feature: str, at: int) -> str:
+    """`<unix seconds>-<role>[-<feature>]`."""
+    return f"{at}-{role}-{feature}" if feature else f"{at}-{role}"
+
+
+def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
+    """The run's folder, made exclusively: `wish`, or `wish-2`, `wish-3`… where the name is taken."""
+    if not shape.NAME.match(wish.split("-")[0]) or "/" in wish or len(wish) > 200:
+        raise UsageFault(f"'{wish[:80]}' cannot be a run's id.")
+    files.make_folder(layout.runs)
+    number = 1
+    while True:
+        name = wish if number == 1 else f"{wish}-{number}"
+        if files.claim_folder(layout.run(name).folder):
+            return name, layout.run(name)
+        number += 1
+
+
+def context(layout: Layout, run_id: str) -> Context:
+    """context.json of a run; UsageFault where there is no such run, BrokenFile where it is malformed."""
+    return Context(**_object(layout.run(run_id).context, Context.fields, run_id))
+
+
+def result(layout: Layout, run_id: str) -> Result | None:
+    """result.json of a run, None while it has none."""
+    path = layout.run(run_id).result
+    return Result(**_object(path, Result.fields, run_id)) if os.path.exists(path) else None
+
+
+def _object(path: str, fields: tuple[str, ...], run_id: str) -> dict[str, Any]:
+    value = files.read_json(path)
+    if value is None:
+        raise UsageFault(f"There is no run '{run_id}'. See: harness runs list")
+    if not isinstance(value, dict) or set(value) != set(fields):
+        raise BrokenFile(path, "not what a run writes there", line=1, remedy="See: harness doctor")
+    return value
+
+
+def open_runs(layout: Layout) -> list[str]:
+    """Ids of runs that have not closed: alive or dead, `is_dead` tells."""
+    return [name[4:] for name in files.names(layout.locks) if name.startswith("run-")]
+
+
+def is_dead(layout: Layout, run_id: str) -> bool:
+    """Whether a run that has not closed is run by nobody any more."""
+    return files.is_free(layout.run(run_id).lock)
+
+
+def books(layout: Layout) -> Iterator[Result]:
+    """Finished runs, last first, reading only as far as the caller asks."""
+    for line in files.lines_backwards(layout.books):
+        try:
+            yield Result(**json.loads(line))
+        except (ValueError, TypeError):
+            remedy = "See: harness doctor"
+            raise BrokenFile(layout.books, f"a line is no finished run: {line[:60]!r}", remedy=remedy) from None
+
+
+def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Result | None:
+    """The newest finished run of a role and, where given, a feature."""
+    for found in books(layout):
+        if found.role == role and (feature is None or found.feature == feature):
+            return found
+    return None
+
+
+def last_receipts(layout: Layout, feature: str, role: str) -> list[receipts.Receipt]:
+    """The receipts of the newest run of `role` on the feature; [] where there is none."""
+    newest = last(layout, role=role, feature=feature)
+    return receipts.load(layout.run(newest.run).receipts) if newest else []
+
+
+def totals(layout: Layout) -> Totals:
+    """The running totals as of the newest finished run."""
+    newest = next(books(layout), None)
+    return newest.total() if newest else Totals()
+
+
+def seal(run: RunLayout) -> str:
+    """A digest over the files of a run that must never change once it is finished."""
+    parts = []
+    for name in SEALED[:-1]:
+        data = files.read(os.path.join(run.folder, name))
+        parts.append(f"{name} {files.digest(data) if data is not None else '-'}\n")
+    return files.digest("".join(parts).encode())
+
+
+def broken_seals(layout: Layout, most: int) -> list[str]:
+    """Ids of finished runs, looking at the newest `most`, whose files are not what they were when the run closed."""
+    found = []
+    for number, line in enumerate(books(layout)):
+        if number >= most:
+            break
+        if line.role != PERSON and line.seal != seal(layout.run(line.run)):
+            found.append(line.run)
+    return found
