@@ -97,6 +97,11 @@ def load(layout: Layout) -> Contract:
     return from_value(documents.cached(layout.cache, "contract", text, parsed))
 
 
+def remember(layout: Layout, text: str, contract: Contract) -> None:
+    """Lay a contract that was just written as `text` into the cache, parsed."""
+    documents.keep(layout.cache, "contract", text, to_value(contract))
+
+
 def parse(text: str, path: str) -> Contract:
     """The contract in a Markdown text; raises BrokenFile with the line of what is not understood."""
     contract = Contract()

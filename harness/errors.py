@@ -95,4 +95,9 @@ class Interrupted(BaseException):
     def __init__(self, signum: int) -> None:
         super().__init__(signum)
         self.signum = signum
-        self.code = 128 + signum
+        self.code = signal_code(signum)
+
+
+def signal_code(signum: int) -> int:
+    """The exit code after a signal: 130 for SIGINT (2), 143 for SIGTERM and SIGHUP."""
+    return INTERRUPTED if signum == 2 else TERMINATED

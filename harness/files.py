@@ -237,6 +237,15 @@ class Lock:
         self.release()
 
 
+def take_descriptor(descriptor: int) -> bool:
+    """Lock an open file whose descriptor somebody else keeps (and thereby the lock); False where it is taken."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def is_free(path: str) -> bool:
     """Whether nobody holds the lock at `path` right now; an absent lock file is free."""
     if not os.path.exists(path):
@@ -289,6 +298,16 @@ def healed_length(descriptor: int) -> int:
     return size
 
 
+def add_line(path: str, data: bytes) -> None:
+    """Whole lines at the end of a file that has one writer; durable on return, a torn last line is closed first."""
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, SHARED)
+    try:
+        add_lines(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class Transcript:
     """An append-only file of one run, written while it grows and made durable when it is closed."""
 
@@ -299,9 +318,13 @@ class Transcript:
         """Add bytes at the end."""
         write_all(self.descriptor, data)
 
-    def close(self) -> None:
-        """Make what was written durable."""
+    def sync(self) -> None:
+        """Make what was written so far durable."""
         os.fsync(self.descriptor)
+
+    def close(self) -> None:
+        """Make what was written durable, and end."""
+        self.sync()
         os.close(self.descriptor)
 
 

@@ -45,13 +45,11 @@ class Receipt(Record):
         return "red (timed out)" if self.exit is None else f"red (exit {self.exit})"
 
 
-def shortened(output: bytes) -> str:
-    """The head and tail of an output as text, with what was left out between them named."""
-    if len(output) <= HEAD_BYTES + TAIL_BYTES:
-        return output.decode("utf-8", "replace")
-    cut = len(output) - HEAD_BYTES - TAIL_BYTES
-    head = output[:HEAD_BYTES].decode("utf-8", "replace")
-    return f"{head}\n[… {cut} bytes left out …]\n{output[-TAIL_BYTES:].decode('utf-8', 'replace')}"
+def shortened(head: bytes, tail: bytes, length: int) -> str:
+    """Head and tail of an output of `length` bytes as text, with what was left out between them named."""
+    left_out = length - len(head) - len(tail)
+    gap = f"\n[… {left_out} bytes left out …]\n".encode() if left_out else b""
+    return (head + gap + tail).decode("utf-8", "replace")
 
 
 def load(path: str) -> list[Receipt]:

@@ -27,9 +27,9 @@ FEATURE = (
 CLAIM = ({"id": "str", "claim": "str"}, {"checks": "list", "manual": "bool"})
 CHECK = ({"run": "str"}, {"seconds": "int", "guard": "bool"})
 SERVICE = ({"name": "str", "run": "str", "ready": "str"}, {"seconds": "int"})
-DROP = ({"id": "str", "reason": "str"}, {})
+DROP: tuple[dict[str, str], dict[str, str]] = ({"id": "str", "reason": "str"}, {})
 AIM = ({"claim": "str", "run": "str"}, {"why": "str"})
-NOTE = ({"tag": "str", "text": "str"}, {})
+NOTE: tuple[dict[str, str], dict[str, str]] = ({"tag": "str", "text": "str"}, {})
 
 
 def faults(role: str, value: object) -> list[str]:

@@ -32,7 +32,7 @@ OUTCOMES = (
 GOOD = ("ok", "no_op", "timeout_after_result")
 CUT = ("idle", "wall", "limit", "killed", "startup_hang")
 FREE_OF_BLAME = ("limit", "auth", "config", "killed")
-SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl", "result.json")
+SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
 PERSON = "person"
 
 
@@ -188,7 +188,7 @@ def totals(layout: Layout) -> Totals:
 def seal(run: RunLayout) -> str:
     """A digest over the files of a run that must never change once it is finished."""
     parts = []
-    for name in SEALED[:-1]:
+    for name in SEALED:
         data = files.read(os.path.join(run.folder, name))
         parts.append(f"{name} {files.digest(data) if data is not None else '-'}\n")
     return files.digest("".join(parts).encode())
@@ -200,6 +200,7 @@ def broken_seals(layout: Layout, most: int) -> list[str]:
     for number, line in enumerate(books(layout)):
         if number >= most:
             break
-        if line.role != PERSON and line.seal != seal(layout.run(line.run)):
+        run = layout.run(line.run)
+        if line.role != PERSON and (line.seal != seal(run) or files.read(run.result) != files.dump_json(line.asdict())):
             found.append(line.run)
     return found

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Run the todo example to DONE on a copy of its own, with an identity of its own; offline, nothing outside build/ changes.
+set -euo pipefail
+
+home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+place=$home/build/demo
+rm -rf "$place"
+mkdir -p "$place"
+cp -R "$home/examples/todo" "$place/todo"
+cd "$place/todo"
+git init --quiet --initial-branch=main .
+git add --all
+git -c user.name=demo -c user.email=demo@localhost commit --quiet --message "A spec and its playbooks"
+
+export HARNESS_IDENTITY=$place/identity
+code=0
+"$home/run.sh" </dev/null || code=$?
+
+cat <<TEXT
+
+Look next, in build/demo/todo:
+  git log --oneline                        one commit a feature, each with the run that made it
+  ../../../run.sh status                   features, tries and claims
+  ../../../run.sh runs list                every run; runs show RUN has its receipts
+  ../../../run.sh memory show summary      what was learned
+  cat ../identity/worker.md                what every later mission's workers will know
+TEXT
+exit "$code"

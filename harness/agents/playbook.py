@@ -1,0 +1,97 @@
+"""The embedded agent: no model, no network. It carries out a Markdown runbook from the project's playbooks/ folder."""
+
+from __future__ import annotations
+
+import os
+
+from harness import documents, files, process
+from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.errors import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+
+def names(settings: Settings, ending: str) -> list[str]:
+    """The file names that serve a run, the most special first."""
+    role, feature = settings.role, settings.feature
+    special = [f"{role}-{feature}.{settings.attempt}{ending}", f"{role}-{feature}{ending}"] if feature else []
+    return [*special, role + ending]
+
+
+def find(folder: str, settings: Settings, ending: str) -> str:
+    """The path that serves the run; raises Unavailable that says where it was looked for."""
+    looked = [os.path.join(folder, name) for name in names(settings, ending)]
+    for path in looked:
+        if os.path.exists(path):
+            return path
+    where = " or ".join(os.path.relpath(path, settings.project) for path in looked)
+    raise Unavailable(f"There is no playbook for this run: write {where}, or configure another agent.")
+
+
+def split(text: str) -> tuple[list[tuple[int, str]], str]:
+    """The ```sh blocks as (1-based line, command), and the rest of the text, which is the reply."""
+    found: list[tuple[int, str]] = []
+    rest: list[str] = []
+    fence, shell, start = "", False, 0
+    held: list[str] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        mark = documents.FENCE.match(line)
+        if not fence and mark:
+            fence, shell, start, held = mark[1], line[len(mark[1]) :].strip() == "sh", number + 1, [line]
+        elif fence and mark and mark[1].startswith(fence) and line.strip() == mark[1]:
+            found += [(start, "\n".join(held[1:]))] if shell else []
+            rest += [] if shell else [*held, line]
+            fence = ""
+        else:
+            (held if fence else rest).append(line)
+    return found, "\n".join(rest)
+
+
+class Playbook:
+    """Runs the ```sh blocks in order, stops at the first that fails; the rest of the file is the reply."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.path = find(os.path.join(settings.project, "playbooks"), settings, ".md")
+        self.project = settings.project
+
+    def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
+        """The prompt is not read: a playbook knows what it does."""
+        blocks, reply = split(files.read_text(self.path) or "")
+        name = os.path.relpath(self.path, self.project)
+        left = desk.seconds
+        for line, command in blocks:
+            yield Event(kind="did", text=f"{name}:{line} {command.strip().split(chr(10))[0][:60]}")
+            ended = yield from shell(command, desk, left)
+            left -= ended.seconds
+            if ended.cause == "wall":
+                yield Failed(outcome="wall", reason=f"{name}:{line} did not end in time")
+                return
+            if ended.exit != 0:
+                yield Failed(outcome="agent_error", reason=f"{name}:{line} ended with {how(ended)}")
+                return
+        yield Event(kind="said", text=reply)
+        yield Finished(reply=reply)
+
+
+def how(ended: process.Ended) -> str:
+    """How a child ended, in words."""
+    return f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
+
+
+def shell(command: str, desk: Desk, seconds: float) -> Generator[Event, None, process.Ended]:
+    """Run one block with bash in the working folder; yields its output, returns how it ended."""
+    argv = ["bash", "-euo", "pipefail", "-c", command]
+    with process.Child(
+        argv,
+        cwd=desk.directory,
+        env=desk.environment,
+        wall_seconds=max(seconds, 0.1),
+        keep=desk.keep,
+        merge=True,
+    ) as child:
+        for stream, chunk in child.output():
+            yield Event(kind="output", text=chunk.decode("utf-8", "replace")) if stream else Event(kind="tick")
+        assert child.ended is not None
+        return child.ended

@@ -1,0 +1,48 @@
+"""An agent that says and does what a JSONL file tells it: for tests, in place of mocks.
+
+`[agents.scripted] path = "scripts"`: the folder is searched as playbooks are, for names ending in .jsonl. A line is one
+of {"say": text}, {"run": shell}, {"sleep": seconds}, {"usage": {…}}, {"fail": outcome, "reason": text}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from harness import files
+from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.playbook import find, how, shell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+
+class Scripted:
+    """Carries out the lines in order."""
+
+    def __init__(self, settings: Settings) -> None:
+        folder = os.path.join(settings.project, str(settings.table.get("path", "scripts")))
+        self.path = find(folder, settings, ".jsonl")
+
+    def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
+        """What the script says, with the last text said as the reply."""
+        said, usage = "", None
+        for line in (files.read_text(self.path) or "").split("\n"):
+            step: dict[str, Any] = json.loads(line or "{}")
+            if "fail" in step:
+                yield Failed(outcome=step["fail"], reason=step.get("reason", "scripted"), usage=usage)
+                return
+            if "run" in step:
+                ended = yield from shell(step["run"], desk, desk.seconds)
+                if ended.cause == "wall" or ended.exit != 0:
+                    outcome = "wall" if ended.cause == "wall" else "agent_error"
+                    yield Failed(outcome=outcome, reason=f"the scripted command ended with {how(ended)}", usage=usage)
+                    return
+            said, usage = step.get("say", said), step.get("usage", usage)
+            time.sleep(step.get("sleep", 0))
+            if "say" in step:
+                yield Event(kind="said", text=said)
+        yield Finished(reply=said, usage=usage)

@@ -1,0 +1,96 @@
+"""What an agent may ask for from the inside of its run: reply, report an issue, try a check."""
+
+from __future__ import annotations
+
+from harness import (
+    contract,
+    current,
+    documents,
+    features,
+    files,
+    git,
+    issues,
+    journal,
+    mission,
+    plan,
+    process,
+    prove,
+    replies,
+)
+from harness.config import load as load_config
+from harness.errors import Refused, UsageFault
+from harness.layout import Layout
+from harness.receipts import Receipt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def text_of(path: str) -> str:
+    """The text of a file that was named on the command line; UsageFault where it is absent."""
+    text = files.read_text(path)
+    if text is None:
+        raise UsageFault(f"There is no file {path}.")
+    return text
+
+
+def reply(layout: Layout, text: str) -> str:
+    """Check a reply while its agent still lives, and keep it; raises Refused with every fault."""
+    run_id = current.inside(layout)
+    if not run_id:
+        raise UsageFault("'reply' is for the inside of a run.")
+    context = current.live_context(layout, run_id)
+    blocks = documents.last_blocks(text, "json harness")
+    value = replies.parse(context.role, blocks[-1] if blocks else text)
+    if context.role == "planner":
+        plan.examined(layout, value)
+    body = files.dump_json(value).decode()
+    files.replace(layout.run(run_id).reply, documents.fenced(body, "json harness").encode(), files.PRIVATE)
+    return "The reply is good and kept; a later one replaces it."
+
+
+def issue(layout: Layout, value: dict[str, str]) -> str:
+    """Append an issue; raises Refused where it is not well-formed."""
+    mission.check_format(layout)
+    faults = issues.faults(value, "the issue")
+    if faults:
+        raise Refused("The issue is not accepted: " + "; ".join(faults))
+    found = issues.load(layout)
+    lines = issues.new_lines(found, [value], current.inside(layout) or "person")
+    changes = journal.Journal(layout)
+    changes.append(layout.issues, lines)
+    changes.commit()
+    return f"I-{len(found) + 1:03d} is noted." if lines else "That issue is known already."
+
+
+def check(layout: Layout, name: str) -> Iterator[Receipt]:
+    """Run the checks of a feature, of a claim, or all of them, after setup, as the validator will; nothing is counted."""
+    made = mission.load(layout)
+    known = contract.load(layout)
+    standing = git.standing(layout.project)
+    place = prove.Place(
+        directory=layout.project,
+        head=standing.head,
+        tree=standing.tree,
+        tag=process.tagged_ancestor() or f"{made.id}/check",
+        seconds=load_config(layout).check_seconds,
+    )
+    claims = _asked(layout, known, name)
+    fault = prove.setup_fault(known, place)
+    if fault:
+        raise Refused(fault)
+    yield from prove.fire_all(claims, "after", place)
+
+
+def _asked(layout: Layout, known: contract.Contract, name: str) -> list[contract.Claim]:
+    if not name:
+        return known.claims
+    found = features.parse(files.read(layout.features), layout.features)
+    ids = next((feature.claims for feature in found if feature.id == name), None)
+    if ids is not None:
+        return known.of(ids)
+    if not any(claim.id == name for claim in known.claims):
+        there = ", ".join([feature.id for feature in found][:10] + [claim.id for claim in known.claims][:10])
+        raise UsageFault(f"There is no feature and no claim '{name}'. There are: {there or 'none yet'}.")
+    return [known.claim(name)]

@@ -1,0 +1,270 @@
+"""The commands that people call: each parses, calls one function below, and shows what it gives."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from harness import errors
+from harness.cli.quick import here
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Look at a mission, and say what a person has to say. run.sh without a command goes on with the mission."""
+
+
+@cli.command()
+@click.option("--quietly", is_flag=True, help="Say nothing where there is a mission already.")
+def init(quietly: bool) -> int:
+    """Start a mission in this folder: it needs SPEC.md and a git repository."""
+    from harness import current, mission, starting
+
+    layout = here()
+    current.refuse_inside(layout, "init")
+    there = mission.exists(layout)
+    made = starting.start(layout)
+    if not (there and quietly):
+        click.echo(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
+    return errors.DONE
+
+
+@cli.command(name="next")
+@click.option("--leaving", metavar="WORD", help="The last look before run.sh ends with WORD.")
+def next_(leaving: str | None) -> int:
+    """What is due, in one line."""
+    from harness.cli import quick
+
+    return quick.next_(["--leaving", leaving] if leaving else [])
+
+
+@cli.command()
+@click.option("--tag", default="-", help="TRICK, DECISION, AVOID, CONTEXT, FAIL or -.")
+@click.argument("text", nargs=-1)
+def note(tag: str, text: tuple[str, ...]) -> int:
+    """Note one line for whoever comes next."""
+    from harness.cli import quick
+
+    return quick.note(["--tag", tag, *text])
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+def status(as_json: bool) -> int:
+    """Features, attempts, last outcomes, and what is due."""
+    from harness import telling
+    from harness.cli import show
+
+    value = telling.status(here())
+    if as_json:
+        click.echo(json.dumps(value, ensure_ascii=False, indent=1))
+    else:
+        show.status(value)
+    return errors.DONE
+
+
+@cli.command()
+@click.argument("title")
+@click.option("--severity", default="minor", help="critical, major, minor or nit.")
+@click.option("--evidence", default="")
+@click.option("--repro", default="")
+@click.option("--suggested-fix", default="")
+@click.option("--code-pointer", default="")
+def issue(title: str, **fields: str) -> int:
+    """Report a fault that is not yours to mend now."""
+    from harness import asking
+
+    click.echo(asking.issue(here(), {"title": title, **fields}))
+    return errors.DONE
+
+
+@cli.command()
+@click.argument("file")
+def reply(file: str) -> int:
+    """Give the run's reply (FILE, or - for standard input); it is checked at once, the last good one counts."""
+    from harness import asking
+
+    text = sys.stdin.read() if file == "-" else asking.text_of(file)
+    click.echo(asking.reply(here(), text))
+    return errors.DONE
+
+
+@cli.command()
+@click.argument("name", required=False)
+def check(name: str | None) -> int:
+    """Run the checks of a feature, a claim or everything as the validator will; it counts for nothing."""
+    from harness import asking
+    from harness.cli import show
+
+    red = False
+    for receipt in asking.check(here(), name or ""):
+        red = red or not receipt.green
+        show.receipt(receipt)
+    return errors.NEGATIVE if red else errors.DONE
+
+
+@cli.group()
+def feature() -> None:
+    """Look at features, and have one changed, tried again or left alone."""
+
+
+@feature.command(name="list")
+def feature_list() -> int:
+    """The features, a line each."""
+    from harness import telling
+
+    for row in telling.status(here())["features"]:
+        click.echo(f"{row['id']}  {row['status']:<11}  {row['attempts']}/{row['tries']}  {row['title']}")
+    return errors.DONE
+
+
+@feature.command(name="show")
+@click.argument("feature_id")
+def feature_show(feature_id: str) -> int:
+    """One feature, whole: description, claims with checks, what happened to it."""
+    from harness.cli import show
+
+    show.feature(here(), feature_id)
+    return errors.DONE
+
+
+def _order(verb: str, *words: str) -> int:
+    from harness import mission, orders
+
+    mission.check_format(here())
+    click.echo(orders.place(here(), verb, list(words)))
+    return errors.DONE
+
+
+@feature.command(name="set")
+@click.argument("feature_id")
+@click.argument("assignment", metavar="KEY=VALUE")
+def feature_set(feature_id: str, assignment: str) -> int:
+    """Change a feature's title, description or priority."""
+    key, equals, value = assignment.partition("=")
+    if not equals:
+        raise errors.UsageFault("Say KEY=VALUE, such as: harness feature set F-001 priority=1")
+    return _order("feature set", feature_id, key, value)
+
+
+@feature.command(name="retry")
+@click.argument("feature_id")
+def feature_retry(feature_id: str) -> int:
+    """Have a feature worked on again, with all its tries."""
+    return _order("feature retry", feature_id)
+
+
+@feature.command(name="block")
+@click.argument("feature_id")
+@click.option("--reason", default="a person blocked it")
+def feature_block(feature_id: str, reason: str) -> int:
+    """Leave a feature alone until it is retried."""
+    return _order("feature block", feature_id, reason)
+
+
+@cli.group()
+def claim() -> None:
+    """Say what only a person can judge."""
+
+
+@claim.command(name="accept")
+@click.argument("claim_id")
+@click.option("--note", "text", default="", help="What you looked at.")
+def claim_accept(claim_id: str, text: str) -> int:
+    """Give a person's receipt for a manual claim."""
+    return _order("claim accept", claim_id, text)
+
+
+@cli.group()
+def escalation() -> None:
+    """Answer what the mission cannot decide."""
+
+
+@escalation.command(name="answer")
+@click.argument("text")
+def escalation_answer(text: str) -> int:
+    """Archive the escalation with your answer, and start the counts anew."""
+    return _order("escalation answer", text)
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("path")
+def accept(run_id: str, path: str) -> int:
+    """Take a file that was refused in a run after all."""
+    return _order("accept", run_id, path)
+
+
+@cli.group()
+def memory() -> None:
+    """Look at what the mission remembers."""
+
+
+@memory.command(name="show")
+@click.argument("layer", type=click.Choice(["raw", "summary", "memory", "identity", "all"]), default="all")
+def memory_show(layer: str) -> int:
+    """The layers of memory: raw, summary, memory, identity, or all."""
+    from harness.cli import show
+
+    show.memory(here(), layer)
+    return errors.DONE
+
+
+@cli.group()
+def runs() -> None:
+    """Look at what ran."""
+
+
+@runs.command(name="list")
+@click.option("-n", "most", default=20, help="How many, the newest last.")
+def runs_list(most: int) -> int:
+    """Finished runs, a line each."""
+    from harness.cli import show
+
+    show.run_list(here(), most)
+    return errors.DONE
+
+
+@runs.command(name="show")
+@click.argument("run_id", metavar="RUN")
+def runs_show(run_id: str) -> int:
+    """One run: result, receipts, and where its files are."""
+    from harness.cli import show
+
+    show.run(here(), run_id)
+    return errors.DONE
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN", required=False)
+@click.option("-f", "follow", is_flag=True, help="Go on until the run is over.")
+def log(run_id: str | None, follow: bool) -> int:
+    """What an agent said and did, readable."""
+    from harness.cli import show
+
+    show.log(here(), run_id or "", follow)
+    return errors.DONE
+
+
+@cli.command()
+@click.option("--fix", is_flag=True, help="Settle what died, as the next run would.")
+def doctor(fix: bool) -> int:
+    """Look the whole folder over."""
+    from harness import doctor as doctors
+    from harness.cli import show
+
+    for line in doctors.fix(here()) if fix else []:
+        click.echo(f"fixed  {line}")
+    return show.findings(doctors.examine(here()))
+
+
+@cli.command(hidden=True)
+@click.argument("word")
+def ending(word: str) -> int:
+    """The lines with which run.sh ends."""
+    from harness import telling
+
+    click.echo("\n".join(telling.ending(here(), word)))
+    return errors.DONE

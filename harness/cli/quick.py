@@ -1,0 +1,78 @@
+"""Doors that run.sh and agents pass through all the time: no click, no parser but a few lines."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from harness import clock, console, current, decide, errors, files, mission, raw, views
+from harness.errors import UsageFault
+from harness.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def here() -> Layout:
+    """The mission's layout: HARNESS_PROJECT, else the working folder."""
+    return Layout(os.environ.get("HARNESS_PROJECT") or os.getcwd())
+
+
+def next_(words: list[str]) -> int:
+    """`next [--leaving WORD]`: what is due, in one line; the exit code is the one run.sh would end with."""
+    view = views.gather(here())
+    if words[:1] == ["--leaving"] and len(words) == 2:
+        last = decide.leaving(view, words[1])
+        console.say(last.line if last else words[1])
+        return errors.DONE
+    if words:
+        raise UsageFault("Usage: harness next [--leaving WORD]")
+    decision = decide.decide(view, int(time.time()))
+    console.say(decision.line)
+    return decision.code
+
+
+def note(words: list[str]) -> int:
+    """`note [--tag TAG] TEXT…`: one line for whoever comes next."""
+    tag, text = _note_words(words)
+    layout = here()
+    mission.check_format(layout)
+    run_id = current.inside(layout)
+    if run_id:
+        current.add_notes(layout, current.live_context(layout, run_id), [(tag, text)])
+    else:
+        raw.append(layout, "person", "", [(tag, raw.checked(tag, text, in_run=False))])
+    return errors.DONE
+
+
+def _note_words(words: list[str]) -> tuple[str, str]:
+    options = {"--tag": "-"}
+    rest = list(words)
+    while rest and rest[0].startswith("--"):
+        name, equals, value = rest.pop(0).partition("=")
+        if name not in options or (not equals and not rest):
+            raise UsageFault(f"Usage: harness note [--tag TAG] TEXT, with TAG one of {', '.join(raw.TAGS)}")
+        options[name] = value if equals else rest.pop(0)
+    return options["--tag"], " ".join(rest)
+
+
+def hold(words: list[str]) -> int:
+    """`hold FD`: take the loop's lock on a descriptor that run.sh keeps open. For run.sh alone."""
+    layout = here()
+    lock = files.Lock(layout.loop_lock)
+    if not words or not words[0].isdigit():
+        raise UsageFault("'hold' is for run.sh alone.")
+    if not files.take_descriptor(int(words[0])):
+        holder = lock.holder()
+        now = files.Lock(layout.mission_lock).holder().get("run", "between runs")
+        raise errors.Busy(
+            f"run.sh is looping on this mission already: pid {holder.get('pid', '?')}, "
+            f"since {holder.get('since', '?')}, run {now}. Stop it, or wait for it to end."
+        )
+    lock.descriptor = int(words[0])
+    lock.sign({"pid": os.getppid(), "since": clock.stamp(clock.now())})
+    return errors.DONE
+
+
+QUICK: dict[str, Callable[[list[str]], int]] = {"next": next_, "note": note, "hold": hold}

@@ -1,0 +1,165 @@
+"""How the commands look to a person: tables and readable text; colour only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from itertools import islice
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness import contract, doctor, errors, features, files, layout, prompt, receipts, runs, views
+from harness.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
+STATES = {"ok": "green", "note": "yellow", "bad": "red"}
+
+
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=False)
+
+
+def status(value: dict[str, Any]) -> None:
+    """The status as a table, then what is due and why."""
+    out = _console()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("feature", "status", "tries", "proven", "last run", "what"):
+        table.add_column(title, overflow="fold" if title == "what" else "ellipsis")
+    for row in value["features"]:
+        what = f"{row['title']}  (waits for {row['waits']})" if row["waits"] else row["title"]
+        colour = COLOURS.get(row["status"], "")
+        tries, proven = f"{row['attempts']}/{row['tries']}", f"{row['proven']}/{row['claims']}"
+        table.add_row(row["id"], Text(row["status"], style=colour), tries, proven, row["last"], Text(what))
+    out.print(Text(f"{value['mission']} on {value['branch']}", style="bold"))
+    if value["features"]:
+        out.print(table)
+    for name, text in _below(value):
+        out.print(Text(f"{name:<9} {text}"))
+
+
+def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
+    totals = value["totals"]
+    rows = [
+        ("due", f"{value['due']}: {value['why']}"),
+        ("under way", ", ".join(value["under_way"])),
+        ("manual", ", ".join(value["manual"])),
+        ("issues", ", ".join(f"{row['id']} {row['severity']}: {row['title']}" for row in value["issues"])),
+        ("notes", f"{value['uncurated']} wait for the curator" if value["uncurated"] else ""),
+        ("runs", f"{totals['runs']} in {totals['seconds']:.0f} s, at most {value['limits']['max_runs']}"),
+    ]
+    return [row for row in rows if row[1]]
+
+
+def receipt(one: receipts.Receipt) -> None:
+    """A receipt: a line, and for a red one what it said."""
+    out = _console()
+    colour = "green" if one.green else "red"
+    first = one.command.strip().split("\n")[0]
+    out.print(Text.assemble((f"{one.verdict:<14}", colour), f"{one.claim}  {one.seconds:.2f} s  {first[:80]}"))
+    if not one.green and one.output.strip():
+        click.echo("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
+
+
+def feature(where: Layout, feature_id: str) -> None:
+    """One feature, whole."""
+    one = features.find(views.queue(where), feature_id)
+    known = contract.load(where)
+    click.echo(f"{one.id} {one.title}\n{one.status} after {one.attempts} tries, priority {one.priority}")
+    click.echo(f"\n{one.description}\n" if one.description else "")
+    for claim in known.of(one.claims):
+        click.echo(prompt.claim_text(claim))
+    for note in one.notes:
+        if note["text"]:
+            click.echo(f"{note['at']} {note['kind']}: {note['text']}")
+
+
+def memory(where: Layout, layer: str) -> None:
+    """The layers of memory, as they are on disk."""
+    folder = layout.identity_folder()
+    paths = {"summary": [where.summary], "memory": [where.memory], "raw": [where.raw]}
+    paths["identity"] = [
+        os.path.join(folder, name) for name in files.names(folder) if name.endswith(".md") and name != "README.md"
+    ]
+    for name, found in paths.items():
+        for path in found if layer in (name, "all") else []:
+            click.echo(click.style(f"== {where.relative(path)}", bold=True))
+            click.echo(files.read_text(path) or "(nothing yet)\n")
+
+
+def run_list(where: Layout, most: int) -> None:
+    """Finished runs, the newest last."""
+    for one in reversed(list(islice(runs.books(where), most))):
+        if one.role == runs.PERSON:
+            click.echo(f"{one.at}  a person answered: {one.reason}")
+            continue
+        said = one.verdict or one.outcome
+        click.echo(f"{one.at}  {one.run:<34} {said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
+
+
+def run(where: Layout, run_id: str) -> None:
+    """One run: what it was, what it brought, and where its files are."""
+    context, result = runs.context(where, run_id), runs.result(where, run_id)
+    click.echo(
+        f"{context.run}: {context.role} {context.feature} at {context.head[:10]} on {context.branch}".replace("  ", " ")
+    )
+    if result is None:
+        click.echo("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
+    else:
+        shown = {
+            key: value for key, value in result.asdict().items() if value not in ("", None, []) and key not in HIDDEN
+        }
+        click.echo("\n".join(f"{key:<12} {value}" for key, value in shown.items()))
+    for one in receipts.load(where.run(run_id).receipts):
+        receipt(one)
+    click.echo(f"files        {where.relative(where.run(run_id).folder)}")
+
+
+HIDDEN = ("totals", "mark", "seal", "run", "role", "feature")
+
+
+def log(where: Layout, run_id: str, follow: bool) -> None:
+    """What an agent said and did; with `follow` until its run is over."""
+    run_id = run_id or newest(where)
+    runs.context(where, run_id)
+    path, offset, rest = where.run(run_id).stream, 0, b""
+    while True:
+        over = not follow or os.path.exists(where.run(run_id).result) or runs.is_dead(where, run_id)
+        while block := files.read_from(path, offset, 65536):
+            offset += len(block)
+            *lines, rest = (rest + block).split(b"\n")
+            for line in lines:
+                _event(json.loads(line))
+        if over:
+            return
+        time.sleep(0.2)
+
+
+def _event(row: dict[str, Any]) -> None:
+    mark = {"said": "says", "did": "does", "output": "   |"}.get(row["kind"], row["kind"])
+    for line in row["text"].rstrip("\n").split("\n"):
+        click.echo(f"{row['at']:7.1f} {mark} {line}")
+
+
+def newest(where: Layout) -> str:
+    """The run under way, else the newest finished one; UsageFault where nothing ran yet."""
+    alive = [name for name in runs.open_runs(where) if not runs.is_dead(where, name)]
+    last = next((one.run for one in runs.books(where) if one.role != runs.PERSON), "")
+    if not alive and not last:
+        raise errors.UsageFault("Nothing has run yet.")
+    return alive[-1] if alive else last
+
+
+def findings(found: list[doctor.Finding]) -> int:
+    """What doctor saw, a line each; exit code 10 where something is bad."""
+    out = _console()
+    for one in found:
+        out.print(Text.assemble((f"{one.state:<6}", STATES[one.state]), one.what), soft_wrap=True)
+    return errors.NEGATIVE if any(one.state == "bad" for one in found) else errors.DONE

@@ -1,0 +1,61 @@
+"""The one place that prints: lines for people and scripts, and a spinner where a person watches."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+def say(text: str) -> None:
+    """A line on standard output."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """A paragraph on standard error."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def coloured() -> bool:
+    """Whether standard output is a terminal whose owner wants colour."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+class Spinner:
+    """Elapsed time and the agent's last action, redrawn on standard error; silent where that is no terminal."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.started = time.monotonic()
+        self.shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.drawn = 0.0
+
+    def draw(self, action: str) -> None:
+        """Redraw, at most ten times a second."""
+        now = time.monotonic()
+        if not self.shown or now - self.drawn < 0.1:
+            return
+        self.drawn = now
+        seconds = int(now - self.started)
+        frame = FRAMES[int(now * 10) % len(FRAMES)]
+        line = f"{frame} {self.title} {seconds // 60}:{seconds % 60:02d} {action}".replace("\n", " ")
+        sys.stderr.write("\r\x1b[K" + line[: _width() - 1])
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Leave an empty line behind."""
+        if self.shown and self.drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _width() -> int:
+    try:
+        return os.get_terminal_size(2).columns
+    except OSError:
+        return 80

@@ -1,0 +1,143 @@
+"""The run that is under way: what it was opened with, what happened to it, and what it will write when it settles."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from harness import clock, contract, environment, features, files, issues, journal, mission, process, raw, runs
+from harness.config import Config
+from harness.contract import Contract
+from harness.errors import UsageFault
+from harness.features import Feature
+from harness.layout import Layout
+from harness.mission import Mission
+from harness.receipts import Receipt
+from harness.roles import Role
+from harness.runs import Context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MOST_NOTES = 10
+WORKER = "worker"
+
+
+class Run:
+    """One run. Role scripts read `feature`, `features`, `contract`, `receipts` and change them; what they change is
+    written by `save`, in the one journal with which the run closes."""
+
+    def __init__(self, layout: Layout, mission: Mission, settings: Config, role: Role, context: Context) -> None:
+        self.layout, self.mission, self.settings, self.role, self.context = layout, mission, settings, role, context
+        self.id = context.run
+        self.paths = layout.run(context.run)
+        self.features: list[Feature] = features.parse(files.read(layout.features), layout.features)
+        self.feature = features.find(self.features, context.feature) if context.feature else None
+        self.journal = journal.Journal(layout)
+        self.keep: list[int] = []
+        self.started = time.monotonic()
+        self.agent = ""
+        self.outcome, self.reason, self.verdict, self.commit = "ok", "", "", ""
+        self.newly_green = 0
+        self.accepted: bool | None = None
+        self.sweep: dict[str, str] | None = None
+        self.usage: dict[str, Any] | None = None
+        self.kept_out: list[str] = []
+        self.refused: list[str] = []
+        self.receipts: list[Receipt] = []
+        self.messages: list[str] = []
+        self.reply: dict[str, Any] | None = None
+        self.tree = context.tree
+        self._contract: Contract | None = None
+
+    @property
+    def contract(self) -> Contract:
+        """The contract as it stands, read once."""
+        if self._contract is None:
+            self._contract = contract.load(self.layout)
+        return self._contract
+
+    @contract.setter
+    def contract(self, value: Contract) -> None:
+        self._contract = value
+        self.journal.replace(self.layout.contract, contract.render(value).encode())
+
+    @property
+    def tag(self) -> str:
+        """What marks every process that this run starts."""
+        return f"{self.mission.id}/{self.id}"
+
+    @property
+    def changes_tree(self) -> bool:
+        """Whether the working directory is this role's to change."""
+        return self.role.name == WORKER
+
+    @property
+    def at(self) -> str:
+        """Now, as it is written."""
+        return clock.stamp(clock.now())
+
+    def save(self) -> None:
+        """Put the features as they now stand into the journal."""
+        self.journal.replace(self.layout.features, features.render(self.features))
+
+    def note(self, tag: str, text: str, feature: str = "") -> None:
+        """Append one entry to raw.md in this role's name; too long a line is shortened."""
+        text = raw.one_line(text)
+        if len(text) > raw.LONGEST:
+            text = text[: raw.LONGEST - 1] + "…"
+        raw.append(self.layout, self.role.name, feature or self.context.feature, [(tag, text)])
+
+    def noted(self, notes: list[tuple[str, str]]) -> None:
+        """Append an agent's notes; raises UsageFault where there would be more than MOST_NOTES in this run."""
+        add_notes(self.layout, self.context, notes)
+
+    def add_issues(self, given: list[dict[str, Any]]) -> None:
+        """Put issues that a reply carries into the journal."""
+        self.journal.append(self.layout.issues, issues.new_lines(issues.load(self.layout), given, self.id))
+
+    def seconds(self) -> float:
+        """How long the run has taken."""
+        return round(time.monotonic() - self.started, 3)
+
+
+def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:
+    """Append notes that an agent makes in its run: to raw.md, and to the run's own list, which counts them."""
+    path = layout.run(context.run).notes
+    before = (files.read(path) or b"").count(b"\n")
+    if before + len(notes) > MOST_NOTES:
+        raise UsageFault(
+            f"A run may note {MOST_NOTES} entries; {before} are noted. Keep what the next stranger needs most."
+        )
+    checked = [(tag, raw.checked(tag, text, in_run=True)) for tag, text in notes]
+    raw.append(layout, context.role, context.feature, checked)
+    rows = b"".join(files.dump_json({"tag": tag, "text": text}) for tag, text in checked)
+    files.add_line(path, rows)
+
+
+def live_context(layout: Layout, run_id: str) -> Context:
+    """The context of a run that is under way; UsageFault where it is over or never was."""
+    context = runs.context(layout, run_id)
+    if os.path.exists(layout.run(run_id).result):
+        raise UsageFault(f"The run {run_id} is over: nothing can be added to it.")
+    return context
+
+
+def inside(layout: Layout) -> str:
+    """The id of the run of this mission in which we are, by the variable or by any ancestor's tag; "" outside."""
+    named = os.environ.get(environment.INSIDE, "")
+    tag = process.tagged_ancestor() or ""
+    owner, _, run_id = tag.partition("/")
+    if tag and mission.exists(layout) and owner == mission.load(layout).id:
+        return named or run_id
+    return named if os.path.isdir(layout.run(named or "-").folder) else ""
+
+
+def refuse_inside(layout: Layout, what: str) -> None:
+    """Raises UsageFault inside a run: there only note, issue, reply, check and reading are allowed."""
+    run_id = inside(layout)
+    if run_id:
+        raise UsageFault(
+            f"'{what}' is not for the inside of a run ({run_id}): only note, issue, reply, check and reads are."
+        )

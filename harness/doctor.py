@@ -1,0 +1,169 @@
+"""What is wrong with a mission's folder, line by line; mending is recovery, which every run does first anyway."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from harness import (
+    agents,
+    config,
+    contract,
+    current,
+    features,
+    files,
+    git,
+    issues,
+    journal,
+    memory,
+    mission,
+    objects,
+    orders,
+    raw,
+    recover,
+    roles,
+    runs,
+)
+from harness.errors import HarnessError
+from harness.layout import Layout
+from harness.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Finding(Record):
+    """One thing looked at: `state` is ok, note (for information) or bad."""
+
+    state: str
+    what: str
+
+
+def examine(layout: Layout) -> list[Finding]:
+    """Everything that can be looked at without changing anything."""
+    found = [_ok("Python", sys.version.split()[0])]
+    for what, look in LOOKS:
+        try:
+            found += look(layout)
+        except HarnessError as fault:
+            found.append(Finding(state="bad", what=f"{what}: {fault}"))
+    return found
+
+
+def fix(layout: Layout) -> list[str]:
+    """Recover what died and apply what waits, as the next run would; gives one line for each thing done."""
+    current.refuse_inside(layout, "doctor --fix")
+    mission.check_format(layout)
+    lock = files.take_or_busy(layout.mission_lock, "The mission")
+    try:
+        done = recover.recover(layout)
+        done += [f"order {name}: {said}" for name, said in orders.apply_pending(layout).items()]
+        for path in (*layout.grown(), layout.raw):
+            done += _heal(layout, path)
+        journal.adopt(layout)
+    finally:
+        lock.release()
+    return done
+
+
+def _heal(layout: Layout, path: str) -> list[str]:
+    data = files.read(path) or b""
+    if not data or data.endswith(b"\n"):
+        return []
+    with files.Lock(layout.state_lock):
+        files.replace(path, data.rstrip(b"\0") + b"\n")
+    return [f"closed the torn last line of {layout.relative(path)}"]
+
+
+def _ok(what: str, how: str) -> Finding:
+    return Finding(state="ok", what=f"{what}: {how}")
+
+
+def _repository(layout: Layout) -> Iterator[Finding]:
+    git.require_top(layout.project)
+    git.require_version(layout.project)
+    state = git.state(layout.project)
+    yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
+    if state.dirty:
+        yield Finding(state="note", what=f"tracked files differ from the last commit: {', '.join(state.dirty[:5])}")
+
+
+def _mission(layout: Layout) -> Iterator[Finding]:
+    yield _ok("mission", mission.load(layout).id)
+
+
+def _agents(layout: Layout) -> Iterator[Finding]:
+    chosen = agents.choose(config.load(layout).agent, layout.project, layout.relative(layout.config))
+    yield _ok("agents", ", ".join(chosen))
+
+
+def _nouns(layout: Layout) -> Iterator[Finding]:
+    found = features.parse(files.read(layout.features), layout.features)
+    yield _ok("features", str(len(found)))
+    yield _ok("claims", str(len(contract.load(layout).claims)))
+    yield _ok("issues", str(len(issues.load(layout))))
+    yield _ok("orders waiting", str(len(orders.pending(layout))))
+    yield _ok("roles", ", ".join(roles.load(layout, name).name for name in roles.known(layout)))
+
+
+def _memory(layout: Layout) -> Iterator[Finding]:
+    folds = memory.parse_curated(files.read(layout.curated), layout.curated)
+    entries = raw.parse(files.read(layout.raw) or b"", folds.first_seq)
+    yield _ok("raw.md", f"{len(entries)} entries from number {folds.first_seq}")
+    odd = [entry for entry in entries if not entry.tag]
+    if odd:
+        yield Finding(
+            state="note", what=f"raw.md has {len(odd)} lines that are no entries, the first: {odd[0].text[:60]!r}"
+        )
+
+
+def _tails(layout: Layout) -> Iterator[Finding]:
+    for path in (*layout.grown(), layout.raw):
+        size = files.length(path)
+        if size and files.read_from(path, size - 1, 1) != b"\n":
+            yield Finding(
+                state="bad", what=f"{layout.relative(path)} ends in a torn line; harness doctor --fix closes it"
+            )
+
+
+def _open_runs(layout: Layout) -> Iterator[Finding]:
+    for run_id in runs.open_runs(layout):
+        dead = runs.is_dead(layout, run_id)
+        state, how = ("bad", "died; harness doctor --fix settles it") if dead else ("note", "is under way")
+        yield Finding(state=state, what=f"the run {run_id} {how}")
+    if os.path.exists(layout.journal + "/record"):
+        yield Finding(state="bad", what="a journal waits to be finished; harness doctor --fix does it")
+
+
+def _seals(layout: Layout) -> Iterator[Finding]:
+    broken = runs.broken_seals(layout, sys.maxsize)
+    yield from (Finding(state="bad", what=f"the finished run {name} was changed afterwards") for name in broken)
+    wrong = [
+        name for name in _object_names(layout) if files.digest(files.read(objects.path_of(layout, name)) or b"") != name
+    ]
+    yield from (Finding(state="bad", what=f"the object {name} is not what its name says") for name in wrong)
+    if not broken and not wrong:
+        yield _ok("finished runs and objects", "as they were sealed")
+
+
+def _object_names(layout: Layout) -> list[str]:
+    folders = [name for name in files.names(layout.objects) if len(name) == 2]
+    return [
+        folder + name
+        for folder in folders
+        for name in files.names(os.path.join(layout.objects, folder))
+        if len(name) == 62
+    ]
+
+
+LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
+    ("repository", _repository),
+    ("mission", _mission),
+    ("agents", _agents),
+    ("state", _nouns),
+    ("memory", _memory),
+    ("tails", _tails),
+    ("runs", _open_runs),
+    ("seals", _seals),
+)

@@ -1,0 +1,44 @@
+"""How every program of ours ends: one paragraph on standard error, the documented exit code, and never a traceback."""
+
+from __future__ import annotations
+
+import signal
+
+from harness import console, errors
+from harness.errors import HarnessError, Interrupted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def guarded(body: Callable[[], int]) -> int:
+    """The exit code of `body`, with what went wrong as one paragraph on standard error and no traceback."""
+    for signum in SIGNALS:
+        signal.signal(signum, _interrupt)
+    try:
+        return body()
+    except HarnessError as fault:
+        console.complain(f"harness: {fault}")
+        return fault.code
+    except Interrupted as signalled:
+        return signalled.code
+    except BrokenPipeError:
+        return errors.DONE
+    except OSError as fault:
+        console.complain(f"harness: {os_words(fault)}")
+        return errors.NEEDS_PERSON
+
+
+def os_words(fault: OSError) -> str:
+    """What the operating system refused, where, and what to do."""
+    where = f" at {fault.filename}" if fault.filename else ""
+    return f"{fault.strerror or fault}{where}. Nothing is lost: mend that (rights, space) and start again."
+
+
+def _interrupt(signum: int, _: object) -> None:
+    for other in SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
+    raise Interrupted(signum)

@@ -1,0 +1,78 @@
+"""What never enters a commit of ours although it is new and not ignored: packages, keys, large files, other repositories.
+
+The rules hold for new files only; what is tracked already stays tracked.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+STATE = ".harness"
+LARGEST_BYTES = 5 * 1024 * 1024
+EXCLUDED_FOLDERS = {"node_modules", ".venv", "venv", "__pycache__", ".env"}
+EXCLUDED_NAMES = {".netrc", ".pypirc", ".git-credentials"}
+EXCLUDED_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
+EXCLUDED_ENDS = (".pem", ".key", ".p12", ".pfx")
+TEMPLATES = (".example", ".sample", ".template", ".dist")  # .env.example holds no secret, and a fresh clone needs it
+
+
+def sift(project: str, names: list[str], leave: Collection[str]) -> tuple[list[str], list[str]]:
+    """Sorted new names as (to take, kept out with the reason); an excluded folder is named once."""
+    left = {STATE, *leave}
+    folders = (STATE + "/", *(name for name in left if name.endswith("/")))
+    take, out, last = [], [], "\0"
+    for name in names:
+        if name in left or name.startswith((*folders, last)):
+            continue
+        shown, why = _unfit(project, name)
+        if why:
+            out.append(f"{shown} ({why})")
+            last = shown if shown.endswith("/") else last
+        else:
+            take.append(name)
+    return take, out
+
+
+def _unfit(project: str, name: str) -> tuple[str, str]:
+    """(what to show, why the new file stays out); why is "" for a file that may be committed."""
+    *above, last = name.split("/")
+    for depth, folder in enumerate(above, 1):
+        path = "/".join(above[:depth])
+        if folder in EXCLUDED_FOLDERS or (folder == "target" and _is_build(os.path.join(project, path))):
+            return path + "/", "on the exclude list"
+    if not last:
+        return name, "a repository of its own"
+    if _is_secret(last.lower()):
+        return name, "on the exclude list, it may hold a secret"
+    try:
+        found = os.lstat(os.path.join(project, name))
+    except FileNotFoundError:  # an editor's temporary file; git passes it over
+        return name, ""
+    if found.st_size > LARGEST_BYTES:
+        return name, f"{found.st_size / 1024 / 1024:.1f} MiB, over {LARGEST_BYTES // 1024 // 1024} MiB"
+    readable = not stat.S_ISREG(found.st_mode) or os.access(os.path.join(project, name), os.R_OK)
+    return name, "" if readable else "not readable"
+
+
+def is_file(project: str, path: str) -> bool:
+    """Whether `path` is a file or a link of the project itself, not something behind a linked folder."""
+    parts = path.split("/")
+    behind = any(os.path.islink(os.path.join(project, *parts[:depth])) for depth in range(1, len(parts)))
+    whole = os.path.join(project, path)
+    return not behind and (os.path.islink(whole) or os.path.isfile(whole))
+
+
+def _is_build(folder: str) -> bool:
+    """Whether a folder called `target` is Cargo's."""
+    tag, manifest = os.path.join(folder, "CACHEDIR.TAG"), os.path.join(os.path.dirname(folder), "Cargo.toml")
+    return os.path.exists(tag) or os.path.exists(manifest)
+
+
+def _is_secret(name: str) -> bool:
+    listed = name in EXCLUDED_NAMES or name.startswith(EXCLUDED_STARTS) or name.endswith(EXCLUDED_ENDS)
+    return listed and not name.endswith(TEMPLATES)

@@ -1,0 +1,223 @@
+"""The first step of a run: everything that can be wrong is found before anything is written; then the run's folder."""
+
+from __future__ import annotations
+
+import os
+
+from harness import (
+    agents,
+    clock,
+    config,
+    current,
+    decide,
+    features,
+    files,
+    git,
+    journal,
+    mission,
+    orders,
+    process,
+    reconcile,
+    recover,
+    roles,
+    runs,
+    starting,
+)
+from harness.config import Config
+from harness.current import Run
+from harness.errors import NeedsPerson, UsageFault
+from harness.features import Feature
+from harness.layout import Layout
+from harness.record import Record
+from harness.roles import Role
+from harness.runs import Context
+
+LARGE = 1024 * 1024
+MANY = 1000
+
+
+class Asked(Record):
+    """What a run was started with: L0, from the environment and the command line."""
+
+    layout: Layout
+    role: str
+    feature: str = ""
+    wish: str = ""
+    trigger: str = ""
+    reason: str = ""
+    agent_optional: bool = False
+
+
+class Opened(Record):
+    """An open run: who may think for it, in turn (none: code alone), and the locks it holds."""
+
+    run: Run
+    thinkers: list[tuple[str, agents.Agent]]
+    locks: list[files.Lock]
+
+
+def asked(role: str, feature: str, agent_optional: bool) -> Asked:
+    """L0 from the environment; raises UsageFault inside a run of the same mission."""
+    env = os.environ
+    layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
+    current.refuse_inside(layout, f"run {role}")
+    return Asked(
+        layout=layout,
+        role=role,
+        feature=feature or env.get("FEATURE_ID", ""),
+        wish=env.get("HARNESS_RUN_ID", ""),
+        trigger=env.get("TRIGGER", ""),
+        reason=env.get("REASON", ""),
+        agent_optional=agent_optional,
+    )
+
+
+def open_run(want: Asked) -> Opened:
+    """Take the mission, mend what died, look at everything, and open the run. Raises what is wrong, with all as it was."""
+    starting.start(want.layout)
+    lock = files.take_or_busy(want.layout.mission_lock, "The mission")
+    locks = [lock]
+    try:
+        recover.recover(want.layout)
+        orders.apply_pending(want.layout)
+        lock.sign({"pid": os.getpid(), "role": want.role, "since": clock.stamp(clock.now())})
+        return _opened(want, locks)
+    except BaseException:
+        for held in reversed(locks):
+            held.release()
+        raise
+
+
+def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
+    layout = want.layout
+    made = mission.load(layout)
+    settings = config.load(layout)
+    role = roles.load(layout, want.role)
+    queue = features.parse(files.read(layout.features), layout.features)
+    feature = _feature(want, queue)
+    standing = git.state(layout.project)
+    _require_order(made.branch, standing, role, layout.project)
+    configured = _configured(settings, role)
+    thinkers = _thinkers(want, configured, settings, feature)
+    starting.shim(layout)
+    name, paths = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
+    own = files.Lock(paths.lock)
+    own.take(wait=True)
+    locks.append(own)
+    context = _context(want, name, feature, standing, configured)
+    run = Run(layout, made, settings, role, context)
+    run.keep = [lock.descriptor for lock in locks]
+    files.replace(paths.context, files.dump_json(context.asdict()), files.PRIVATE)
+    reconcile.keep_copies(run)
+    git.copy_index(layout.project, os.path.join(paths.folder, "index"))
+    locks[0].sign({"pid": os.getpid(), "run": name, "since": context.at})
+    if run.feature and run.changes_tree:
+        features.move(run.feature, "start")
+        run.save()
+        run.journal.commit()
+        run.journal = journal.Journal(layout)
+    return Opened(run=run, thinkers=thinkers, locks=locks)
+
+
+def _feature(want: Asked, queue: list[Feature]) -> Feature | None:
+    """The feature that was asked for, or for a worker without one the next that is ready."""
+    if want.feature:
+        feature = features.find(queue, want.feature)
+        if want.role == "worker" and feature.status not in features.TRANSITIONS["start"]:
+            raise UsageFault(
+                f"{feature.id} is '{feature.status}': a worker takes what is todo or failing. "
+                f"To have it worked on again: harness feature retry {feature.id}"
+            )
+        return feature
+    if want.role != "worker":
+        return None
+    able = decide.ready(queue)
+    if not able:
+        raise UsageFault("No feature is ready for a worker. See: harness status")
+    return able[0]
+
+
+def _require_order(branch: str, state: git.State, role: Role, project: str) -> None:
+    """The branch is the mission's; what worker and validator see is what is committed."""
+    if state.standing.branch != branch:
+        here = state.standing.branch or "a detached HEAD"
+        raise NeedsPerson(
+            f"The mission works on the branch {branch}, but {project} is on {here}. Go back: git switch {branch}"
+        )
+    if role.name in ("worker", "validator") and state.dirty:
+        shown = "\n".join(f"  {path}" for path in state.dirty[:10])
+        more = f"\n  … and {len(state.dirty) - 10} more" if len(state.dirty) > 10 else ""
+        raise NeedsPerson(
+            f"Tracked files differ from the last commit, so nothing is started:\n{shown}{more}\n"
+            f"Keep them: git commit -am 'your words'   or put them aside: git stash"
+        )
+
+
+def _configured(settings: Config, role: Role) -> list[str]:
+    """Agent names for the role: its table in config.toml, then its front matter, then the mission's."""
+    table = settings.roles.get(role.name, {})
+    return config.names(table.get("agent")) or config.names(role.agent) or settings.agent
+
+
+def _thinkers(
+    want: Asked, configured: list[str], settings: Config, feature: Feature | None
+) -> list[tuple[str, agents.Agent]]:
+    """The agents that can think, made ready; raises Unavailable where none can, unless the role can do without."""
+    if want.trigger == "leaving":
+        return []
+    layout = want.layout
+    names = agents.choose(configured, layout.project, layout.relative(layout.config))
+    found, fault = agents.available(names, lambda name: _settings(want, name, settings, feature))
+    if not found and fault and not (want.agent_optional and agents.embedded(names)):
+        raise fault
+    return found
+
+
+def _settings(want: Asked, name: str, settings: Config, feature: Feature | None) -> agents.Settings:
+    return agents.Settings(
+        project=want.layout.project,
+        config_path=want.layout.relative(want.layout.config),
+        role=want.role,
+        feature=feature.id if feature else "",
+        attempt=feature.attempts + 1 if feature else 1,
+        table=settings.agents.get(name, {}),
+    )
+
+
+def _context(want: Asked, name: str, feature: Feature | None, state: git.State, configured: list[str]) -> Context:
+    layout = want.layout
+    raw = files.read(layout.raw) or b""
+    return Context(
+        run=name,
+        role=want.role,
+        feature=feature.id if feature else "",
+        trigger=want.trigger,
+        reason=want.reason,
+        at=clock.stamp(clock.now()),
+        agent=configured,
+        attempt=feature.attempts + 1 if feature else 1,
+        before=feature.status if feature else "",
+        head=state.standing.head,
+        branch=state.standing.branch,
+        tree=state.standing.tree,
+        untracked=_digests(layout.project, state.untracked),
+        live=journal.adopt(layout),
+        raw=[len(raw), files.digest(raw)],
+        identity=reconcile.identity_copies(layout),
+        process=process.pid_record(),
+    )
+
+
+def _digests(project: str, names: list[str]) -> dict[str, str]:
+    """{path: sha256} of a person's untracked files; `size:mtime_ns` for large ones and where there are very many."""
+    found = {}
+    for number, name in enumerate(names):
+        path = os.path.join(project, name)
+        try:
+            stat = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
+        data = files.read(path) if small else None
+        found[name] = files.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
+    return found

@@ -1,0 +1,241 @@
+"""A planner's reply: linted, then laid over what is there as a patch by id. Pure, but for `settle`, which writes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from harness import contract as contracts
+from harness import features as queue
+from harness import files, issues, prove, shape
+from harness.contract import Check, Claim, Contract, Service
+from harness.errors import Refused
+from harness.features import Feature
+from harness.layout import Layout
+from harness.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from harness.current import Run
+
+REFUSED_FORMS = (
+    (
+        re.compile(r"\|\|\s*(true|:)(\s|;|\)|$)"),
+        "hides a failure with '|| true' or '|| :'",
+        "let the exit status decide",
+    ),
+    (re.compile(r"(?<![&>])&\s*$", re.MULTILINE), "leaves something running with a trailing '&'", "declare a service"),
+    (re.compile(r"(^|[\s;&|(])sudo\s", re.MULTILINE), "uses sudo", "checks run without rights"),
+    (
+        re.compile(r"(^|[\s\"'=:])(/home/|/Users/|/root/)"),
+        "names an absolute path of this machine",
+        "use relative paths or $TMPDIR",
+    ),
+)
+
+
+class Draft(Record):
+    """What the mission would look like with the plan: features, contract, lines for the log, and checks to try."""
+
+    features: list[Feature]
+    contract: Contract
+    log: list[dict[str, Any]] = []
+    new_checks: list[str] = []
+
+
+def draft(
+    reply: dict[str, Any], features: list[Feature], contract: Contract, retired: set[str]
+) -> tuple[Draft, list[str]]:
+    """The plan laid over what is there, and everything that is wrong with it. The inputs are not changed."""
+    faults: list[str] = []
+    old = {feature.id: feature for feature in features}
+    fixed = {claim for feature in features if feature.status == "passed" for claim in feature.claims}
+    gone = {row["id"]: row["reason"] for row in reply.get("drop", [])}
+    made = Draft(features=[], contract=Contract(setup=contract.setup, services=contract.services))
+    _lay_claims(made, reply, contract, fixed, gone, faults)
+    _lay_features(made, reply, features, gone, faults)
+    made.contract.setup = reply.get("setup", contract.setup).rstrip("\n")
+    if "services" in reply:
+        made.contract.services = [Service(**row) for row in reply["services"]]
+    names = [row["id"] for row in reply["features"]] + [row["id"] for row in reply["contract"]]
+    faults += [f"the id '{name}' was dropped before; ids are never reused" for name in names if name in retired]
+    faults += [
+        f"'{name}' cannot be dropped: there is none" for name in gone if name not in old and not _has(contract, name)
+    ]
+    faults += _lint(made)
+    return made, faults
+
+
+def _has(contract: Contract, claim_id: str) -> bool:
+    return any(claim.id == claim_id for claim in contract.claims)
+
+
+def _lay_claims(
+    made: Draft, reply: dict[str, Any], contract: Contract, fixed: set[str], gone: dict[str, str], faults: list[str]
+) -> None:
+    given = {row["id"]: row for row in reply["contract"]}
+    faults += shape.name_faults((row["id"] for row in reply["contract"]), "claim")
+    for claim in contract.claims:
+        row = given.pop(claim.id, None)
+        if claim.id in fixed and (claim.id in gone or (row and _claim(row) != claim)):
+            faults.append(f"{claim.id} belongs to a feature that has passed and cannot be changed")
+        elif claim.id in gone:
+            made.log.append(_log("drop", claim, None, gone[claim.id]))
+            continue
+        elif row and _claim(row) != claim:
+            made.log.append(_log("change", claim, _claim(row), "replanned"))
+            made.new_checks += [check.run for check in _claim(row).checks if check not in claim.checks]
+            made.contract.claims.append(_claim(row))
+            continue
+        made.contract.claims.append(claim)
+    for row in given.values():
+        claim = _claim(row)
+        made.log.append(_log("add", None, claim, "planned"))
+        made.new_checks += [check.run for check in claim.checks]
+        made.contract.claims.append(claim)
+
+
+def _claim(row: dict[str, Any]) -> Claim:
+    checks = [Check(run=check) if isinstance(check, str) else Check(**check) for check in row.get("checks", [])]
+    for check in checks:
+        check.run = check.run.strip("\n")
+    return Claim(id=row["id"], text=" ".join(row["claim"].split()), checks=checks, manual=row.get("manual", False))
+
+
+def _log(verb: str, old: Claim | None, new: Claim | None, why: str) -> dict[str, Any]:
+    def plain(claim: Claim | None) -> dict[str, Any] | None:
+        return {**claim.asdict(), "checks": [check.asdict() for check in claim.checks]} if claim else None
+
+    return {
+        "verb": verb,
+        "claim": (new or old or Claim(id="", text="")).id,
+        "why": why,
+        "old": plain(old),
+        "new": plain(new),
+    }
+
+
+def _lay_features(
+    made: Draft, reply: dict[str, Any], features: list[Feature], gone: dict[str, str], faults: list[str]
+) -> None:
+    given = {row["id"]: row for row in reply["features"]}
+    faults += shape.name_faults((row["id"] for row in reply["features"]), "feature")
+    for feature in features:
+        row = given.pop(feature.id, None)
+        changed = feature.replace(**row) if row else feature.replace()
+        if feature.status == "passed" and (feature.id in gone or changed != feature):
+            faults.append(f"{feature.id} has passed and cannot be changed")
+        elif feature.id in gone:
+            made.log.append(
+                {"verb": "drop feature", "claim": feature.id, "why": gone[feature.id], "old": None, "new": None}
+            )
+            continue
+        made.features.append(changed)
+    made.features += [Feature(**row) for row in given.values()]
+
+
+def _lint(made: Draft) -> list[str]:
+    """What is wrong with the mission as it would be."""
+    faults: list[str] = []
+    claims = {claim.id for claim in made.contract.claims}
+    ids = {feature.id for feature in made.features}
+    owned: set[str] = set()
+    if not made.features:
+        faults.append("the plan has no feature")
+    for feature in made.features:
+        owned.update(feature.claims)
+        if not feature.claims:
+            faults.append(f"{feature.id} has no claim: nothing would show that it works")
+        faults += [
+            f"{feature.id} names the claim '{claim}', which does not exist"
+            for claim in feature.claims
+            if claim not in claims
+        ]
+        missing = [other for other in feature.depends_on if other not in ids]
+        faults += [f"{feature.id} depends on '{other}', which does not exist" for other in missing]
+    faults += [f"no feature has the claim {claim}" for claim in sorted(claims - owned)]
+    for claim in made.contract.claims:
+        if claim.manual == bool(claim.checks):
+            faults.append(f'{claim.id} needs checks, or "manual": true, not both or neither')
+    for circle in _circles(made.features):
+        faults.append(f"features depend on each other in a circle: {', '.join(circle)}")
+    return faults + [fault for check in made.new_checks for fault in form_faults(check)]
+
+
+def form_faults(check: str) -> list[str]:
+    """Which refused shell forms a check has, with what to write instead."""
+    shown = check if len(check) < 80 else check[:77] + "…"
+    return [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
+
+
+def _circles(features: list[Feature]) -> list[list[str]]:
+    """What is left when features whose needs are met are taken away again and again."""
+    needs = {feature.id: feature.depends_on for feature in features}
+    while met := [name for name, others in needs.items() if not any(other in needs for other in others)]:
+        for name in met:
+            del needs[name]
+    return [list(needs)] if needs else []
+
+
+def retired(layout: Layout) -> set[str]:
+    """Ids of features and claims that were dropped once."""
+    lines = (files.read(layout.contract_log) or b"").split(b"\n")
+    rows = [json.loads(line) for line in lines if line]
+    return {row["claim"] for row in rows if row["verb"].startswith("drop")}
+
+
+def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
+    """The plan as it would land; raises Refused with every reason, after trying new checks in an empty folder."""
+    features = queue.parse(files.read(layout.features), layout.features)
+    made, faults = draft(reply, features, contracts.load(layout), retired(layout))
+    if not faults:
+        faults = [
+            f"the check `{command}` passes in an empty folder and so proves nothing: test what the feature brings"
+            for command in prove.green_on_nothing(made.new_checks)
+        ]
+    if faults:
+        raise Refused("The plan is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
+    return made
+
+
+def settle(run: Run) -> None:
+    """The plan lands whole, with the spec it was made from, or goes back with its reasons."""
+    run.accepted = False
+    if run.reply is None:
+        run.outcome, run.reason = "agent_error", run.reason or "The planner gave no reply."
+        return
+    try:
+        made = examined(run.layout, run.reply)
+    except Refused as fault:
+        run.reason = str(fault)
+        return
+    run.accepted = True
+    _replanned(run, made)
+    run.features = made.features
+    run.contract = made.contract
+    run.save()
+    rows = [{"at": run.at, "by": run.id, **row} for row in made.log]
+    run.journal.append(run.layout.contract_log, b"".join(map(files.dump_json, rows)))
+    spec = files.read(run.layout.asked_spec) if os.path.exists(run.layout.asked_spec) else None
+    if spec:
+        run.journal.replace(run.layout.spec, spec)
+    seen = issues.serious(issues.load(run.layout))
+    run.journal.append(run.layout.issues, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
+
+
+def _replanned(run: Run, made: Draft) -> None:
+    """The feature a planner was asked about starts anew, as does every feature whose claims or words it changed."""
+    before = {feature.id: feature for feature in run.features}
+    touched = {row["claim"] for row in made.log}
+    for feature in made.features:
+        old = before.get(feature.id)
+        asked = feature.id == run.context.feature
+        if old is None or feature.status not in queue.TRANSITIONS["replanned"]:
+            continue
+        if asked or old != feature or touched & set(feature.claims):
+            queue.move(feature, "replanned")
+            feature.replanned = feature.replanned or asked
+            feature.note(run.at, run.id, "replanned", "")

@@ -1,0 +1,95 @@
+"""What died before: finished journals, dead runs settled as killed or rolled forward. Idempotent; the caller holds the
+mission lock."""
+
+from __future__ import annotations
+
+import os
+
+from harness import closing, config, features, files, git, journal, mission, process, reconcile, roles, runs, work
+from harness.current import Run
+from harness.errors import UsageFault
+from harness.layout import Layout
+
+
+def recover(layout: Layout) -> list[str]:
+    """Settle everything that died; gives one line for each thing done."""
+    done = []
+    with files.Lock(layout.state_lock):
+        if journal.finish_journal(layout):
+            done.append("finished a journal that a crash had left behind")
+    for run_id in runs.open_runs(layout):
+        if runs.is_dead(layout, run_id):
+            done.append(_bury(layout, run_id))
+            files.remove(layout.run(run_id).lock)
+    return done
+
+
+def _bury(layout: Layout, run_id: str) -> str:
+    paths = layout.run(run_id)
+    if not os.path.exists(paths.context):
+        if os.path.isdir(paths.folder) and not files.names(paths.folder):
+            os.rmdir(paths.folder)
+        return f"{run_id} died before it began"
+    if os.path.exists(paths.result):
+        return f"{run_id} had closed"
+    run = _again(layout, run_id)
+    killed = process.sweep(run.tag)
+    _settle(run)
+    closing.close(run)
+    return f"{run_id} was {run.outcome}" + (f"; ended {len(killed)} processes it left" if killed else "")
+
+
+def _again(layout: Layout, run_id: str) -> Run:
+    context = runs.context(layout, run_id)
+    made = mission.load(layout)
+    return Run(layout, made, config.load(layout), _role(layout, context.role), context)
+
+
+def _role(layout: Layout, name: str) -> roles.Role:
+    """The run's role; one that is gone meanwhile counts as one that changes nothing."""
+    try:
+        return roles.load(layout, name)
+    except UsageFault:
+        return roles.Role(name=name, summary="", reads=[], words="", common="", path="", script="")
+
+
+def _settle(run: Run) -> None:
+    """Roll forward a commit that carries the run's trailer; else the run was killed, and its tree is kept where it may be."""
+    git.clear_locks(run.layout.project, 0)
+    reconcile.state(run)
+    run.features = features.parse(files.read(run.layout.features), run.layout.features)
+    run.feature = features.find(run.features, run.context.feature) if run.context.feature else None
+    head = git.standing(run.layout.project).head
+    rolled = git.find_trailer(run.layout.project, head, run.id) if head != run.context.head else None
+    if rolled:
+        _roll_forward(run, rolled)
+        return
+    run.outcome, run.reason = "killed", "the run died before it closed"
+    in_work = run.feature is not None and run.feature.status == "in_progress"
+    if closing.head_moved(run):
+        run.reason += "; HEAD or the branch has moved since, so the working folder was left alone"
+        if in_work:
+            _put_back(run)
+    elif in_work:
+        reconcile.tree(run)
+        work.cut_short(run)
+
+
+def _roll_forward(run: Run, commit: str) -> None:
+    """The commit is durable and says whose it is: take the feature where the run would have taken it."""
+    run.commit = commit
+    if run.feature is None or run.feature.status != "in_progress":
+        return
+    message = git.messages_between(run.layout.project, run.context.head, commit)[-1]
+    if message.startswith("wip("):
+        run.outcome, run.reason = "killed", "the run died while it was put away"
+        _put_back(run)
+    else:
+        features.move(run.feature, "implemented")
+        run.save()
+
+
+def _put_back(run: Run) -> None:
+    assert run.feature is not None
+    features.move(run.feature, "back to failing" if run.context.before == "failing" else "back to todo")
+    run.save()

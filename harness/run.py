@@ -1,0 +1,218 @@
+"""One run: open -> compose -> think -> reconcile -> settle -> close. Six steps, no seventh; what all roles share."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from harness import (
+    clock,
+    closing,
+    console,
+    environment,
+    errors,
+    files,
+    material,
+    objects,
+    opening,
+    prompt,
+    reconcile,
+    replies,
+    runs,
+    work,
+)
+from harness.agents import Desk
+from harness.agents.base import Event, Failed, Finished
+from harness.current import Run
+from harness.errors import Interrupted, Refused, UsageFault
+from harness.guarded import guarded
+from harness.opening import Opened
+from harness.runs import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from harness.agents.base import Agent
+
+RETRYABLE = ("limit", "auth", "config")
+LOOP = "HARNESS_LOOP"
+
+
+def main(
+    role: str,
+    settle: Callable[[Run], None],
+    prepare: Callable[[Run], bool] | None = None,
+    *,
+    agent_optional: bool = False,
+) -> int:
+    """What every role script ends in: one run of the role, and its exit code."""
+    return guarded(lambda: _main(role, settle, prepare, agent_optional))
+
+
+def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None, agent_optional: bool) -> int:
+    if len(sys.argv) > 2:
+        raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE]")
+    feature = sys.argv[1] if len(sys.argv) > 1 else ""
+    opened = opening.open_run(opening.asked(role, feature, agent_optional))
+    try:
+        result, signum = _steps(opened, settle, prepare)
+    finally:
+        for lock in reversed(opened.locks):
+            lock.release()
+    closing.escalate(opened.run.layout, clock.now())
+    console.say(line_of(result))
+    return errors.signal_code(signum) if signum else exit_code(result)
+
+
+def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None) -> tuple[Result, int]:
+    """Steps two to six; gives the result and the signal that cut the run short, if one did."""
+    run, signum = opened.run, 0
+    try:
+        wanted = prepare(run) if prepare else True
+        text = compose(run)
+        if wanted:
+            think(opened, text)
+    except Interrupted as signalled:
+        signum = signalled.signum
+        run.outcome, run.reason = "killed", f"interrupted by signal {signum}"
+    reconcile.state(run)
+    reconcile.tree(run)
+    take_reply(run)
+    settled(run, settle)
+    result = closing.close(run)
+    files.remove(run.paths.lock)
+    return result, signum
+
+
+def compose(run: Run) -> str:
+    """The prompt, made durable with its manifest: an ordered list of texts and objects whose concatenation it is."""
+    parts = prompt.compose(material.gather(run))
+    rows = [
+        {"object": objects.put(run.layout, part.data), "source": run.layout.relative(part.source)}
+        if part.source
+        else {"text": part.data.decode()}
+        for part in parts
+    ]
+    data = prompt.text_of(parts)
+    files.replace(run.paths.manifest, files.dump_json(rows), files.PRIVATE)
+    files.replace(run.paths.prompt, data, files.PRIVATE)
+    return data.decode()
+
+
+def think(opened: Opened, text: str) -> None:
+    """Let the first agent that can answer; the next one is tried on limit, auth and what is not available."""
+    run = opened.run
+    stream, stderr = files.Transcript(run.paths.stream), files.Transcript(run.paths.stderr)
+    spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
+    try:
+        for name, agent in opened.thinkers:
+            run.agent = name
+            _listen(run, agent, text, Pens(run, stream, stderr, spinner))
+            if run.outcome not in RETRYABLE:
+                break
+    finally:
+        spinner.clear()
+        stream.close()
+        stderr.close()
+
+
+class Pens:
+    """Where the events of a run are written down: stream.jsonl, stderr.log and the spinner."""
+
+    def __init__(self, run: Run, stream: files.Transcript, stderr: files.Transcript, spinner: console.Spinner) -> None:
+        self.run, self.stream, self.stderr, self.spinner, self.action = run, stream, stderr, spinner, ""
+
+    def note(self, event: Event) -> None:
+        """Write one event down where it belongs."""
+        if event.kind == "output":
+            self.stderr.write(event.text.encode())
+        if event.kind == "did":
+            self.action = event.text
+        if event.kind == "said":
+            self.run.messages.append(event.text)
+        if event.kind != "tick":
+            self.stream.write(files.dump_json({"at": self.run.seconds(), "kind": event.kind, "text": event.text}))
+        self.spinner.draw(self.action)
+
+
+def _listen(run: Run, agent: Agent, text: str, pens: Pens) -> None:
+    run.outcome, run.reason = "agent_error", "the agent ended without a word"
+    events: Iterator[Event | Finished | Failed] = agent.think(text, desk_of(run))
+    for event in events:
+        if isinstance(event, Event):
+            pens.note(event)
+        elif isinstance(event, Finished):
+            run.outcome, run.reason, run.usage = "ok", "", event.usage
+        else:
+            run.outcome, run.reason, run.usage = event.outcome, event.reason, event.usage
+
+
+def desk_of(run: Run) -> Desk:
+    """Where the run's agent works."""
+    table = run.settings.roles.get(run.role.name, {})
+    return Desk(
+        directory=run.layout.project,
+        prompt_path=run.paths.prompt,
+        seconds=60 * table.get("minutes", run.role.minutes),
+        environment=environment.of_agent(os.environ, run.tag, run.layout, run.id),
+        writable=[run.layout.project, run.paths.folder],
+        keep=run.keep,
+    )
+
+
+def take_reply(run: Run) -> None:
+    """The reply that `harness reply` kept, else the block in what the agent said; durable in reply.md.
+
+    A reply that does not parse is the agent's failure, and its reason goes into the next prompt.
+    """
+    kept = files.read_text(run.paths.reply)
+    if kept is None and run.messages:
+        files.replace(run.paths.reply, run.messages[-1].encode(), files.PRIVATE)
+    if run.outcome not in runs.GOOD:
+        return
+    try:
+        run.reply = replies.find(run.role.name, [kept] if kept is not None else run.messages)
+    except Refused as fault:
+        run.outcome, run.reason = "agent_error", str(fault)
+
+
+def settled(run: Run, settle: Callable[[Run], None]) -> None:
+    """The role's own function applies the reply; a run that did not end well keeps a worker's tree and changes no more."""
+    if run.outcome in runs.GOOD:
+        _shared_parts(run)
+        settle(run)
+    elif run.feature is not None and run.changes_tree:
+        work.cut_short(run)
+
+
+def _shared_parts(run: Run) -> None:
+    """Notes and issues that a reply carries, for agents that run no commands."""
+    reply = run.reply or {}
+    try:
+        run.noted([(note["tag"], note["text"]) for note in reply.get("notes", [])])
+    except UsageFault as fault:
+        run.reason = str(fault)
+    if reply.get("issues"):
+        run.add_issues(reply["issues"])
+
+
+def line_of(result: Result) -> str:
+    """What run.sh prints of a run: one line."""
+    what = " ".join(part for part in (result.role, result.feature) if part)
+    words = [word for word in (result.verdict or result.outcome, result.commit[:10]) if word]
+    if result.accepted is False:
+        words = ["not accepted"]
+    reason = f"  {result.reason.split(chr(10))[0]}" if result.reason else ""
+    return f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}"
+
+
+def exit_code(result: Result) -> int:
+    """0 where the run settled; by hand a negative verdict is 10; 69 and 75 where no agent could answer."""
+    if result.outcome in ("auth", "config"):
+        return errors.UNAVAILABLE
+    if os.environ.get(LOOP):
+        return errors.DONE
+    if result.outcome == "limit":
+        return errors.BUSY
+    return errors.NEGATIVE if result.negative else errors.DONE

@@ -1,0 +1,91 @@
+"""Starting a mission in a folder: everything that must be so is looked at first, `.harness/format` is written last."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import sys
+
+from harness import clock, files, git, journal, mission
+from harness.errors import NeedsPerson, UsageFault
+from harness.layout import Layout, home
+from harness.mission import Mission
+
+IGNORE_LINE = ".harness/"
+SHIM = """#!/bin/sh
+# The harness command of this mission, as agents find it on their PATH.
+export HARNESS_HOME={home} HARNESS_PROJECT={project}
+exec {python} -P {program} "$@"
+"""
+
+
+def start(layout: Layout) -> Mission:
+    """The mission of this folder, started where there was none.
+
+    Raises UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with the disk as it was.
+    """
+    if mission.exists(layout):
+        return mission.load(layout)
+    git.require_top(layout.project)
+    require_spec(layout)
+    standing = git.standing(layout.project)
+    if not standing.branch:
+        raise NeedsPerson(f"HEAD of {layout.project} is detached. Check out a branch first: git switch NAME")
+    made = Mission(
+        id=mission.new_id(layout.project),
+        created=clock.stamp(clock.now()),
+        host=socket.gethostname(),
+        branch=standing.branch,
+        base_commit=standing.head,
+    )
+    _lay_out(layout)
+    if not standing.head:
+        made.base_commit = _first_commit(layout, standing.branch)
+    if git.default_branch(layout.project) == made.branch:
+        made.branch = f"harness/{made.id}"
+        git.switch_new(layout.project, made.branch)
+    changes = journal.Journal(layout)
+    changes.replace(layout.mission, files.dump_json(made.asdict()))
+    changes.replace(layout.format, mission.FORMAT.encode() + b"\n")
+    changes.commit()
+    return made
+
+
+def require_spec(layout: Layout) -> None:
+    """Raises UsageFault where SPEC.md is absent or says nothing."""
+    text = files.read_text(layout.asked_spec)
+    if text is None:
+        raise UsageFault(
+            f"There is no SPEC.md in {layout.project}. Write down there what the mission must bring about."
+        )
+    if not text.strip():
+        raise UsageFault(f"{layout.asked_spec} is empty. Write down there what the mission must bring about.")
+
+
+def _lay_out(layout: Layout) -> None:
+    """Folders, the hint that hides them from git, and a minimal .git of their own, so that `git clean` passes them by."""
+    git.exclude(layout.project, IGNORE_LINE)
+    for folder in (layout.runs, layout.locks, layout.objects, layout.snapshots, os.path.dirname(layout.raw)):
+        files.make_folder(folder)
+    for name in ("objects", "refs"):
+        files.make_folder(os.path.join(layout.git, name))
+    files.replace(os.path.join(layout.git, "HEAD"), b"ref: refs/heads/none\n")
+    shim(layout)
+
+
+def _first_commit(layout: Layout, branch: str) -> str:
+    """A repository without a commit gets an empty one: a person's files are theirs to commit."""
+    index = os.path.join(layout.locks, "first-index")
+    tree = git.work(layout.project, index=index, parent="", leave=git.untracked(layout.project)).tree
+    files.remove(index)
+    return git.commit(layout.project, tree=tree, parent="", branch=branch, message="Start\n")
+
+
+def shim(layout: Layout) -> None:
+    """The `harness` command that an agent finds on its PATH: this mission, this interpreter; mended when either moved."""
+    main = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+    python, program, where, checkout = (shlex.quote(text) for text in (sys.executable, main, layout.project, home()))
+    data = SHIM.format(python=python, program=program, project=where, home=checkout).encode()
+    if files.read(layout.shim) != data:
+        files.replace(layout.shim, data, 0o755)

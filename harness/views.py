@@ -1,0 +1,124 @@
+"""Read-only snapshots of a mission for decisions and doors: no lock is taken, nothing is mended."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+from harness import config, decide, features, files, git, issues, memory, mission, raw, runs
+from harness.config import Config
+from harness.decide import View
+from harness.errors import BrokenFile
+from harness.features import Feature
+from harness.layout import Layout
+from harness.runs import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SWEEPS_BACK = 50
+
+
+def gather(layout: Layout) -> View:
+    """The view that `decide` needs; raises BrokenFile where the disk says something we do not understand."""
+    mission.check_format(layout)
+    settings = config.load(layout)
+    found = queue(layout)
+    newest = list(islice(runs.books(layout), decide.EQUAL_DECISIONS))
+    folds = memory.parse_curated(files.read(layout.curated), layout.curated)
+    return View(
+        stop=os.path.exists(layout.stop),
+        pause=os.path.exists(layout.pause),
+        checkpoint=_checkpoint(layout),
+        escalation=escalation_kind(layout),
+        limits=_limits(settings),
+        totals=newest[0].total() if newest else runs.Totals(),
+        features=found,
+        spec_changed=spec_changed(layout),
+        uncurated=raw.uncurated(layout, folds.first_seq, folds.folded, settings.curate_after),
+        curate_after=settings.curate_after,
+        serious=[issue.id for issue in issues.serious(issues.load(layout))],
+        swept=bool(found) and all(feature.status == "passed" for feature in found) and swept(layout),
+        newest=newest,
+        mark=mark(layout) if _alike(newest) else "",
+    )
+
+
+def _limits(settings: Config) -> decide.Limits:
+    return decide.Limits(**{name: getattr(settings, name) for name in decide.Limits.fields})
+
+
+def _alike(newest: list[Result]) -> bool:
+    """Whether the last runs look the same, so that the costly mark is worth computing."""
+    return len(newest) == decide.EQUAL_DECISIONS and len({(run.role, run.feature, run.mark) for run in newest}) == 1
+
+
+def queue(layout: Layout) -> list[Feature]:
+    """The features, with those that a died run left in progress shown as recovery will put them."""
+    found = features.parse(files.read(layout.features), layout.features)
+    stuck = [feature for feature in found if feature.status == "in_progress"]
+    if stuck:
+        alive = {runs.context(layout, name).feature for name in runs.open_runs(layout) if _alive(layout, name)}
+        for feature in stuck:
+            if feature.id not in alive:
+                features.move(feature, "back to failing" if feature.attempts else "back to todo")
+    done = features.passed(found)
+    for feature in found:
+        needs = feature.last_note("needs")
+        if feature.status == "blocked" and needs and needs["ids"] and done.issuperset(needs["ids"]):
+            feature.status = "todo"
+    return found
+
+
+def _alive(layout: Layout, run_id: str) -> bool:
+    return not runs.is_dead(layout, run_id) and os.path.exists(layout.run(run_id).context)
+
+
+def _checkpoint(layout: Layout) -> str:
+    waiting = [name for name in files.names(layout.checkpoints) if name.endswith(".md")]
+    return waiting[0][:-3] if waiting else ""
+
+
+def escalation_kind(layout: Layout) -> str:
+    """The kind of an unanswered escalation.md; "" where there is none."""
+    text = files.read_text(layout.escalation)
+    if text is None:
+        return ""
+    for line in text.split("\n"):
+        if line.startswith("kind: "):
+            return line[6:].strip()
+    remedy = "Answer it with: harness escalation answer TEXT"
+    raise BrokenFile(layout.escalation, "it has no line 'kind: …' in its front matter", line=1, remedy=remedy)
+
+
+def spec_changed(layout: Layout) -> bool:
+    """Whether people's SPEC.md differs from the accepted copy; an absent or empty SPEC.md asks for nothing."""
+    asked = files.read(layout.asked_spec)
+    return bool(asked and asked.strip()) and asked != files.read(layout.spec)
+
+
+def proof_state(layout: Layout, tree: str) -> dict[str, str]:
+    """What a final sweep is valid for: the tree, the contract and the spec."""
+    contract, spec = files.read(layout.contract) or b"", files.read(layout.spec) or b""
+    return {"tree": tree, "contract": files.digest(contract), "spec": files.digest(spec)}
+
+
+def swept(layout: Layout) -> bool:
+    """Whether the newest final sweep was green at exactly this tree, contract and spec."""
+    for found in islice(runs.books(layout), SWEEPS_BACK):
+        if found.sweep is not None:
+            return found.verdict == "green" and found.sweep == proof_state(layout, git.standing(layout.project).tree)
+    return False
+
+
+def mark(layout: Layout) -> str:
+    """A digest of what decisions depend on: features, contract, spec, memory's generation and HEAD."""
+    return mark_of(layout, {}, git.standing(layout.project).head)
+
+
+def mark_of(layout: Layout, pending: Mapping[str, bytes | None], head: str) -> str:
+    """The mark as it will be once the `pending` contents are written and HEAD is `head`."""
+    paths = (layout.features, layout.contract, layout.spec, layout.curated)
+    parts = [(pending[path] if path in pending else files.read(path)) or b"-" for path in paths]
+    return files.digest(b"\0".join([*parts, head.encode()]))

@@ -1,0 +1,18 @@
+"""Planner: the plan lands whole, or goes back with its reasons."""
+
+import sys
+
+sys.path.append(__file__.rsplit("/", 2)[0])
+
+from harness import plan
+from harness.current import Run
+from harness.run import main
+
+
+def settle(run: Run) -> None:
+    """Lint the plan and lay it over what is there, as a patch by id."""
+    plan.settle(run)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main("planner", settle))

@@ -1,0 +1,18 @@
+"""Worker: what it changed becomes one commit, and its feature goes on to validation."""
+
+import sys
+
+sys.path.append(__file__.rsplit("/", 2)[0])
+
+from harness import work
+from harness.current import Run
+from harness.run import main
+
+
+def settle(run: Run) -> None:
+    """Commit the tree; nothing is believed yet."""
+    work.settle(run)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main("worker", settle))

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# run.sh - the clock of a mission: asks what is due and starts that role, until DONE.
+#
+#   run.sh                  go on until DONE, or until a person is needed
+#   run.sh --once           carry out one decision
+#   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023
+#   run.sh COMMAND …        any harness command, such as: run.sh status
+#
+# Start it in the folder with SPEC.md, a git repository. Exit codes: 0 done, 3 escalated, 5 run or time cap, 6 cost cap,
+# 7 plan rejected, 8 checkpoint, 9 stopped or paused, 10 negative verdict, 11 a person must mend something, 64 usage,
+# 65 broken state, 69 agent not available, 75 busy, 130 and 143 interrupted. See docs/contract.md.
+set -u
+
+commands=' accept check claim doctor ending escalation feature hold init issue log memory next note reply runs status '
+here=${BASH_SOURCE[0]}
+while [ -L "$here" ]; do
+  link=$(readlink "$here")
+  case $link in /*) here=$link ;; *) here=$(dirname "$here")/$link ;; esac
+done
+here=$(cd "$(dirname "$here")" && pwd -P) || exit 70
+
+export HARNESS_HOME=${HARNESS_HOME:-$here}
+export HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD}
+export HARNESS_STATE=$HARNESS_PROJECT/.harness
+python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
+program=$HARNESS_HOME/harness/__main__.py
+[ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
+if [ ! -x "$python" ]; then
+  echo "harness: it is not set up yet. Once: make -C '$HARNESS_HOME' setup" >&2
+  exit 69
+fi
+
+child='' signal=''
+
+pass_on() { # a signal of ours to the run under way; a shell's background child may ignore INT, so TERM follows it
+  signal=$1
+  [ -n "$child" ] || return 0
+  kill -s "$1" "$child" 2>/dev/null
+  [ "$1" != INT ] || kill -s TERM "$child" 2>/dev/null
+}
+
+obey() { # end where a signal has asked us to
+  case $signal in '') ;; INT) exit 130 ;; *) exit 143 ;; esac
+}
+
+await() { # wait for the child through any number of signals; gives its exit code
+  local code=0
+  wait "$child" || code=$?
+  while kill -0 "$child" 2>/dev/null; do
+    code=0
+    wait "$child" || code=$?
+  done
+  child=''
+  obey
+  return "$code"
+}
+
+script_of() { # the role's script: the mission's own, else ours
+  for script in "$HARNESS_STATE/roles/$1.py" "$HARNESS_HOME/roles/$1.py"; do
+    [ -f "$script" ] && return 0
+  done
+  return 1
+}
+
+wish() { # the id that a run of ROLE [FEATURE] would like to have
+  export HARNESS_ROLE=$1 FEATURE_ID=${2-}
+  export HARNESS_RUN_ID=${EPOCHSECONDS:-$(date +%s)}-$1${2:+-$2}
+}
+
+start() { # one run of ROLE [FEATURE]
+  script_of "$1" || { echo "harness: there is no role '$1'" >&2; exit 64; }
+  wish "$1" "${2-}"
+  "$python" -P "$script" ${2:+"$2"} </dev/null 9>&- &
+  child=$!
+  await
+}
+
+pause() { # sleep that a signal ends
+  sleep "$1" 9>&- &
+  child=$!
+  await
+}
+
+leave() { # one last look at what to curate, ten lines, and the documented code
+  [ "$2" -lt 64 ] || exit "$2"
+  read -r word role _ <<<"$("$python" -P "$program" next --leaving "$1")"
+  [ "$word" != NEXT ] || TRIGGER=leaving start "$role"
+  "$python" -P "$program" ending "$1"
+  exit "$2"
+}
+
+loop() { # decide, carry out, again
+  trap 'pass_on INT' INT
+  trap 'pass_on TERM' TERM
+  trap 'pass_on HUP' HUP
+  export HARNESS_LOOP=1
+  "$python" -P "$program" init --quietly || exit $?
+  exec 9>>"$HARNESS_STATE/locks/loop" || exit 11
+  "$python" -P "$program" hold 9 || exit $?
+  while :; do
+    code=0
+    decision=$("$python" -P "$program" next) || code=$?
+    obey
+    read -r word what feature <<<"$decision"
+    case $word in NEXT | WAIT) echo "> $decision" ;; *) leave "$decision" "$code" ;; esac
+    if [ "$word" = WAIT ]; then
+      [ -z "$1" ] || exit 75
+      pause "$((what > $(date +%s) + 60 ? 60 : 2))"
+      continue
+    fi
+    start "$what" "$feature" || code=$?
+    [ -z "$1" ] || exit "$code"
+    case $code in 0) ;; 75) pause 2 ;; *) exit "$code" ;; esac
+  done
+}
+
+case ${1-} in
+  '') loop '' ;;
+  --once) loop once ;;
+  -h | --help | help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}" ;;
+  *)
+    if [ "${commands#* "$1" }" = "$commands" ] && script_of "$1"; then
+      wish "$1" "${2-}"
+      shift
+      exec "$python" -P "$script" "$@"
+    fi
+    exec "$python" -P "$program" "$@"
+    ;;
+esac
