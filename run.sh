@@ -19,24 +19,21 @@ while [ -L "$here" ]; do
 done
 here=$(cd "$(dirname "$here")" && pwd -P) || exit 70
 
-export HARNESS_HOME=${HARNESS_HOME:-$here}
-export HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD}
+export HARNESS_HOME=${HARNESS_HOME:-$here} HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD}
 export HARNESS_STATE=$HARNESS_PROJECT/.harness
 python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
 program=$HARNESS_HOME/harness/__main__.py
 [ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
 if [ ! -x "$python" ]; then
-  echo "harness: it is not set up yet. Once: make -C '$HARNESS_HOME' setup" >&2
-  exit 69
+  echo "harness: it is not set up yet. Once: make -C '$HARNESS_HOME' setup" >&2 && exit 69
 fi
+harness() { "$python" -P "$program" "$@"; }
 
 child='' signal=''
-
 pass_on() { # a signal of ours to the run under way; a shell's background child may ignore INT, so TERM follows it
   signal=$1
-  [ -n "$child" ] || return 0
-  kill -s "$1" "$child" 2>/dev/null
-  [ "$1" != INT ] || kill -s TERM "$child" 2>/dev/null
+  [ -z "$child" ] || kill -s "$1" "$child" 2>/dev/null
+  [ -z "$child" ] || [ "$1" != INT ] || kill -s TERM "$child" 2>/dev/null
 }
 
 obey() { # end where a signal has asked us to
@@ -55,62 +52,56 @@ await() { # wait for the child through any number of signals; gives its exit cod
   return "$code"
 }
 
-script_of() { # the role's script: the mission's own, else ours
+find_role() { # $script: the role's script, the mission's own first
   for script in "$HARNESS_STATE/roles/$1.py" "$HARNESS_HOME/roles/$1.py"; do
     [ -f "$script" ] && return 0
   done
   return 1
 }
 
-wish() { # the id that a run of ROLE [FEATURE] would like to have
+wish() { # L0: what a run of ROLE [FEATURE] is told, and the id that it would like to have
   export HARNESS_ROLE=$1 FEATURE_ID=${2-}
   export HARNESS_RUN_ID=${EPOCHSECONDS:-$(date +%s)}-$1${2:+-$2}
 }
 
 start() { # one run of ROLE [FEATURE]
-  script_of "$1" || { echo "harness: there is no role '$1'" >&2; exit 64; }
+  find_role "$1" || { echo "harness: there is no role '$1'" >&2; exit 64; }
   wish "$1" "${2-}"
   "$python" -P "$script" ${2:+"$2"} </dev/null 9>&- &
   child=$!
   await
 }
 
-pause() { # sleep that a signal ends
-  sleep "$1" 9>&- &
-  child=$!
-  await
-}
-
 leave() { # one last look at what to curate, ten lines, and the documented code
   [ "$2" -lt 64 ] || exit "$2"
-  read -r word role _ <<<"$("$python" -P "$program" next --leaving "$1")"
+  read -r word role _ <<<"$(harness next --leaving "$1")"
   [ "$word" != NEXT ] || TRIGGER=leaving start "$role"
-  "$python" -P "$program" ending "$1"
+  harness ending "$1"
   exit "$2"
 }
 
-loop() { # decide, carry out, again
-  trap 'pass_on INT' INT
-  trap 'pass_on TERM' TERM
-  trap 'pass_on HUP' HUP
+loop() { # decide, carry out, again; with $1 once
+  trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP
   export HARNESS_LOOP=1
-  "$python" -P "$program" init --quietly || exit $?
+  harness init --quietly || exit $?
   exec 9>>"$HARNESS_STATE/locks/loop" || exit 11
-  "$python" -P "$program" hold 9 || exit $?
+  harness hold 9 || exit $?
   while :; do
     code=0
-    decision=$("$python" -P "$program" next) || code=$?
+    decision=$(harness next 9>&-) || code=$?
     obey
     read -r word what feature <<<"$decision"
     case $word in NEXT | WAIT) echo "> $decision" ;; *) leave "$decision" "$code" ;; esac
-    if [ "$word" = WAIT ]; then
-      [ -z "$1" ] || exit 75
-      pause "$((what > $(date +%s) + 60 ? 60 : 2))"
-      continue
+    if [ "$word" = NEXT ]; then
+      start "$what" "$feature" || code=$?
+    elif [ -n "$1" ]; then
+      code=75
     fi
-    start "$what" "$feature" || code=$?
     [ -z "$1" ] || exit "$code"
-    case $code in 0) ;; 75) pause 2 ;; *) exit "$code" ;; esac
+    case $word$code in NEXT0) continue ;; NEXT75 | WAIT*) ;; *) exit "$code" ;; esac
+    sleep 2 9>&- & # through `await`, so that a signal ends it
+    child=$!
+    await
   done
 }
 
@@ -119,7 +110,7 @@ case ${1-} in
   --once) loop once ;;
   -h | --help | help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}" ;;
   *)
-    if [ "${commands#* "$1" }" = "$commands" ] && script_of "$1"; then
+    if [ "${commands#* "$1" }" = "$commands" ] && find_role "$1"; then
       wish "$1" "${2-}"
       shift
       exec "$python" -P "$script" "$@"

@@ -33,12 +33,12 @@ def _run_option(words: list[str]) -> list[str]:
     """`--run ID` before a command says in which run we are; the rest of the words are given back."""
     if words[:1] != ["--run"] or len(words) < 2:
         return words
-    from harness import environment, errors
+    from harness import errors, inside
     from harness.cli.quick import here
 
     if not os.path.isdir(here().run(words[1]).folder):
         raise errors.UsageFault(f"There is no run '{words[1]}' in {here().project}.")
-    os.environ[environment.INSIDE] = words[1]
+    os.environ[inside.INSIDE] = words[1]
     return words[2:]
 
 

@@ -9,6 +9,7 @@ from harness import (
     features,
     files,
     git,
+    inside,
     issues,
     journal,
     mission,
@@ -37,7 +38,7 @@ def text_of(path: str) -> str:
 
 def reply(layout: Layout, text: str) -> str:
     """Check a reply while its agent still lives, and keep it; raises Refused with every fault."""
-    run_id = current.inside(layout)
+    run_id = inside.run_id(layout)
     if not run_id:
         raise UsageFault("'reply' is for the inside of a run.")
     context = current.live_context(layout, run_id)
@@ -57,7 +58,7 @@ def issue(layout: Layout, value: dict[str, str]) -> str:
     if faults:
         raise Refused("The issue is not accepted: " + "; ".join(faults))
     found = issues.load(layout)
-    lines = issues.new_lines(found, [value], current.inside(layout) or "person")
+    lines = issues.new_lines(found, [value], inside.run_id(layout) or "person")
     changes = journal.Journal(layout)
     changes.append(layout.issues, lines)
     changes.commit()

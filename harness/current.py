@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from harness import clock, contract, environment, features, files, issues, journal, mission, process, raw, runs
+from harness import clock, contract, features, files, issues, journal, raw, runs
 from harness.config import Config
 from harness.contract import Contract
 from harness.errors import UsageFault
@@ -122,22 +122,3 @@ def live_context(layout: Layout, run_id: str) -> Context:
     if os.path.exists(layout.run(run_id).result):
         raise UsageFault(f"The run {run_id} is over: nothing can be added to it.")
     return context
-
-
-def inside(layout: Layout) -> str:
-    """The id of the run of this mission in which we are, by the variable or by any ancestor's tag; "" outside."""
-    named = os.environ.get(environment.INSIDE, "")
-    tag = process.tagged_ancestor() or ""
-    owner, _, run_id = tag.partition("/")
-    if tag and mission.exists(layout) and owner == mission.load(layout).id:
-        return named or run_id
-    return named if os.path.isdir(layout.run(named or "-").folder) else ""
-
-
-def refuse_inside(layout: Layout, what: str) -> None:
-    """Raises UsageFault inside a run: there only note, issue, reply, check and reading are allowed."""
-    run_id = inside(layout)
-    if run_id:
-        raise UsageFault(
-            f"'{what}' is not for the inside of a run ({run_id}): only note, issue, reply, check and reads are."
-        )

@@ -9,10 +9,10 @@ from harness import (
     agents,
     config,
     contract,
-    current,
     features,
     files,
     git,
+    inside,
     issues,
     journal,
     memory,
@@ -53,7 +53,7 @@ def examine(layout: Layout) -> list[Finding]:
 
 def fix(layout: Layout) -> list[str]:
     """Recover what died and apply what waits, as the next run would; gives one line for each thing done."""
-    current.refuse_inside(layout, "doctor --fix")
+    inside.refuse(layout, "doctor --fix")
     mission.check_format(layout)
     lock = files.take_or_busy(layout.mission_lock, "The mission")
     try:

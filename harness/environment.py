@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from harness.inside import INSIDE
 from harness.layout import Layout
 from harness.process import TAG
 
@@ -12,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-INSIDE = "HARNESS_INSIDE"
 UNATTENDED = {
     "CI": "1",
     "NO_COLOR": "1",

@@ -90,7 +90,10 @@ def read_json(path: str) -> Any | None:
 
 def dump_json(value: object) -> bytes:
     """Compact JSON on one line, with its newline."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    except UnicodeEncodeError:  # a file name that is not UTF-8: escaped, it comes back as it was
+        return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
 def make_folder(path: str) -> None:

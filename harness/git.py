@@ -70,11 +70,11 @@ class Work(Record):
 
 
 class _Status(Record):
-    """`git status`, parsed: `tracked` holds (XY, path, is a submodule); `.` in XY is "same"."""
+    """`git status`, parsed: `tracked` holds (XY, path); `.` in XY is "same", a conflict is UM."""
 
     head: str = ""
     branch: str = ""
-    tracked: list[tuple[str, str, bool]] = []
+    tracked: list[tuple[str, str]] = []
     untracked: list[str] = []
 
 
@@ -143,7 +143,8 @@ def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {})
         elif kind == b"#":
             _header(project, found, os.fsdecode(rest))
         else:
-            found.tracked.append(_tracked(kind, rest))
+            fields = rest.split(b" ", 9 if kind == b"u" else 7)
+            found.tracked.append(("UM" if kind == b"u" else fields[0].decode(), os.fsdecode(fields[-1])))
     found.untracked = [name for name in found.untracked if name.split("/", 1)[0] != keepout.STATE]
     return found
 
@@ -156,13 +157,6 @@ def _header(project: str, found: _Status, line: str) -> None:
         found.branch = "" if value == "(detached)" else value
         if value == "(unknown)":
             raise GitFailed(f"HEAD in {project} names a branch that cannot be read. See `git fsck` and `git reflog`.")
-
-
-def _tracked(kind: bytes, rest: bytes) -> tuple[str, str, bool]:
-    """(XY, path, is a submodule) of one line of a tracked file; a conflict becomes UM."""
-    fields = rest.split(b" ", 9 if kind == b"u" else 7)
-    xy = "UM" if kind == b"u" else fields[0].decode()
-    return xy, os.fsdecode(fields[-1]), b"160000" in fields[2:6]
 
 
 def standing(project: str) -> Standing:
@@ -178,12 +172,12 @@ def state(project: str) -> State:
     """Everything about the repository at open. 2 calls."""
     now = _status(project)
     where = Standing(head=now.head, branch=now.branch, tree=tree_of(project, now.head))
-    return State(standing=where, dirty=[path for _, path, _ in now.tracked], untracked=now.untracked)
+    return State(standing=where, dirty=[path for _, path in now.tracked], untracked=now.untracked)
 
 
 def dirty(project: str) -> list[str]:
     """Tracked files that differ from HEAD, in the index or in the working folder; conflicts too. 1 call."""
-    return [path for _, path, _ in _status(project, "no").tracked]
+    return [path for _, path in _status(project, "no").tracked]
 
 
 def untracked(project: str) -> list[str]:
@@ -230,10 +224,9 @@ def work(project: str, *, index: str, parent: str, leave: Collection[str]) -> Wo
     if parent and not os.path.exists(index):
         _git(project, "read-tree", parent, extra=own)
     now = _status(project, extra=own)
-    tracked = [(xy, path) for xy, path, submodule in now.tracked if not submodule]
-    gone = [path for xy, path in tracked if xy[1] == "D"]
-    take = [path for xy, path in tracked if xy[1] not in ".D"]
-    committed = [path for xy, path in tracked if xy == "D." and keepout.is_file(project, path)]
+    gone = [path for xy, path in now.tracked if xy[1] == "D"]
+    take = [path for xy, path in now.tracked if xy[1] not in ".D"]
+    committed = [path for xy, path in now.tracked if xy == "D." and keepout.is_file(project, path)]
     new, kept_out = keepout.sift(project, sorted({*now.untracked, *committed}), leave)
     if gone:  # forced, because git refuses the name of a file whose folder became a symbolic link
         _git(project, "update-index", "--force-remove", "-z", "--stdin", stdin=_names(gone), extra=own)

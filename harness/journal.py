@@ -62,8 +62,9 @@ class Journal:
         self.contents[path] = None
 
     def append(self, path: str, data: bytes) -> None:
-        """These whole lines will stand at the end of the file."""
-        self.tails[path] = self.tails.get(path, b"") + data
+        """These whole lines will stand at the end of the file; no lines, nothing to do."""
+        if data:
+            self.tails[path] = self.tails.get(path, b"") + data
 
     def commit(self, locked: bool = False) -> None:
         """Carry everything out; durable on return. `locked`: the caller holds the state lock already."""

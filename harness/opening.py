@@ -8,11 +8,11 @@ from harness import (
     agents,
     clock,
     config,
-    current,
     decide,
     features,
     files,
     git,
+    inside,
     journal,
     mission,
     orders,
@@ -60,7 +60,7 @@ def asked(role: str, feature: str, agent_optional: bool) -> Asked:
     """L0 from the environment; raises UsageFault inside a run of the same mission."""
     env = os.environ
     layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
-    current.refuse_inside(layout, f"run {role}")
+    inside.refuse(layout, f"run {role}")
     return Asked(
         layout=layout,
         role=role,

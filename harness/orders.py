@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 
-from harness import clock, contract, current, features, files, git, journal, raw, runs, views
+from harness import clock, contract, features, files, git, inside, journal, raw, runs, views
 from harness.errors import BrokenFile, HarnessError, UsageFault
 from harness.features import Feature
 from harness.layout import Layout
@@ -66,7 +66,7 @@ def place(layout: Layout, verb: str, args: list[str]) -> str:
 
     Raises what is wrong with the order; a wrong order is not kept.
     """
-    current.refuse_inside(layout, verb)
+    inside.refuse(layout, verb)
     VERBS[verb](_desk(layout), *args)
     made = Order(id=f"O-{os.urandom(4).hex()}", at=clock.stamp(clock.now()), by="person", verb=verb, args=args)
     changes = journal.Journal(layout)

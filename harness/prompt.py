@@ -200,8 +200,9 @@ def claim_text(claim: Claim) -> str:
     lines = [f"{claim.id}: {claim.text}"]
     if claim.manual:
         lines.append("  (a person decides)")
-    for check in claim.checks:
-        lines += [f"  $ {line}" for line in check.run.split("\n")]
+    for number, check in enumerate(claim.checks, start=1):
+        lines.append(f"  check {number} of {len(claim.checks)}{', a guard' if check.guard else ''}:")
+        lines += [f"    {line}" for line in check.run.split("\n")]
     return "\n".join(lines)
 
 

@@ -171,6 +171,7 @@ def _strays(run: Run) -> list[str]:
 def tree(run: Run) -> None:
     """The working folder as a tree in run.tree; tracked files that were not the role's to change are put back and kept."""
     project, context = run.layout.project, run.context
+    git.clear_locks(project, os.stat(run.paths.context).st_mtime)
     index = os.path.join(run.paths.folder, "index")
     if run.changes_tree:
         done = git.work(project, index=index, parent=context.head, leave=context.untracked)

@@ -55,7 +55,6 @@ def _role(layout: Layout, name: str) -> roles.Role:
 
 def _settle(run: Run) -> None:
     """Roll forward a commit that carries the run's trailer; else the run was killed, and its tree is kept where it may be."""
-    git.clear_locks(run.layout.project, 0)
     reconcile.state(run)
     run.features = features.parse(files.read(run.layout.features), run.layout.features)
     run.feature = features.find(run.features, run.context.feature) if run.context.feature else None

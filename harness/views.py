@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-from harness import config, decide, features, files, git, issues, memory, mission, raw, runs
+from harness import config, decide, features, files, issues, memory, mission, raw, runs
 from harness.config import Config
 from harness.decide import View
 from harness.errors import BrokenFile
@@ -16,6 +16,8 @@ from harness.runs import Result
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from harness import git
 
 SWEEPS_BACK = 50
 
@@ -104,17 +106,23 @@ def proof_state(layout: Layout, tree: str) -> dict[str, str]:
     return {"tree": tree, "contract": files.digest(contract), "spec": files.digest(spec)}
 
 
+def _standing(layout: Layout) -> git.Standing:
+    from harness import git  # 5 ms of imports, and most decisions need no git
+
+    return git.standing(layout.project)
+
+
 def swept(layout: Layout) -> bool:
     """Whether the newest final sweep was green at exactly this tree, contract and spec."""
     for found in islice(runs.books(layout), SWEEPS_BACK):
         if found.sweep is not None:
-            return found.verdict == "green" and found.sweep == proof_state(layout, git.standing(layout.project).tree)
+            return found.verdict == "green" and found.sweep == proof_state(layout, _standing(layout).tree)
     return False
 
 
 def mark(layout: Layout) -> str:
     """A digest of what decisions depend on: features, contract, spec, memory's generation and HEAD."""
-    return mark_of(layout, {}, git.standing(layout.project).head)
+    return mark_of(layout, {}, _standing(layout).head)
 
 
 def mark_of(layout: Layout, pending: Mapping[str, bytes | None], head: str) -> str:

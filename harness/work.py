@@ -40,10 +40,12 @@ def _note_block(run: Run, reason: str, needs: list[str], disputes: list[str]) ->
 def commit(run: Run, subject: str, summary: str) -> None:
     """Everything the run changed as one commit on the mission's branch, with the agent's own messages and our trailer."""
     head, branch = run.context.head, run.context.branch
-    own = git.messages_between(run.layout.project, head, git.standing(run.layout.project).head)
+    now = git.standing(run.layout.project)
+    own = git.messages_between(run.layout.project, head, now.head) if now.head != head else []
     parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own), f"Harness-Run: {run.id}"]
+    at = now.head if now.branch == branch else None
     message = "\n\n".join(part for part in parts if part) + "\n"
-    run.commit = git.commit(run.layout.project, tree=run.tree, parent=head, branch=branch, message=message)
+    run.commit = git.commit(run.layout.project, tree=run.tree, parent=head, branch=branch, message=message, at=at)
 
 
 def cut_short(run: Run) -> None:

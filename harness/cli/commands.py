@@ -20,10 +20,10 @@ def cli() -> None:
 @click.option("--quietly", is_flag=True, help="Say nothing where there is a mission already.")
 def init(quietly: bool) -> int:
     """Start a mission in this folder: it needs SPEC.md and a git repository."""
-    from harness import current, mission, starting
+    from harness import inside, mission, starting
 
     layout = here()
-    current.refuse_inside(layout, "init")
+    inside.refuse(layout, "init")
     there = mission.exists(layout)
     made = starting.start(layout)
     if not (there and quietly):

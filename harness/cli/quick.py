@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from harness import clock, console, current, decide, errors, files, mission, raw, views
+from harness import clock, console, errors, files, inside, mission, raw
 from harness.errors import UsageFault
 from harness.layout import Layout
 
@@ -21,6 +21,8 @@ def here() -> Layout:
 
 def next_(words: list[str]) -> int:
     """`next [--leaving WORD]`: what is due, in one line; the exit code is the one run.sh would end with."""
+    from harness import decide, views  # each quick door loads only what it needs
+
     view = views.gather(here())
     if words[:1] == ["--leaving"] and len(words) == 2:
         last = decide.leaving(view, words[1])
@@ -38,8 +40,10 @@ def note(words: list[str]) -> int:
     tag, text = _note_words(words)
     layout = here()
     mission.check_format(layout)
-    run_id = current.inside(layout)
+    run_id = inside.run_id(layout)
     if run_id:
+        from harness import current  # loads the whole run; a person's note needs none of it
+
         current.add_notes(layout, current.live_context(layout, run_id), [(tag, text)])
     else:
         raw.append(layout, "person", "", [(tag, raw.checked(tag, text, in_run=False))])
