@@ -1,0 +1,210 @@
+"""What one launch costs: whole-process wall time against `bash -c 'python -I -c pass'`, run in turn on the same machine.
+
+    python bench/launch.py [--rounds 15] [--features 10,200,1000,10000]
+
+Shown are medians as ratios to the baseline's median of the same round. Git, fsync and the guardian, which a run needs and
+a bare interpreter does not, are measured apart: git as the calls of a no-op run, fsync as their number (by strace, where
+it is there) times what one costs on this disk, the guardian as a supervised `true` over a plain one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(HOME))
+
+from harness import contract, features, git, process
+from harness.contract import Check, Claim, Contract
+from harness.features import Feature
+from harness.layout import Layout
+
+RUN_SH = str(HOME / "run.sh")
+RAW_ENTRIES = 100_000
+
+
+def mission(folder: Path, number: int) -> Layout:
+    """A mission with `number` features, two claims each, in a real repository, worked on by an agent that does nothing."""
+    project = folder / f"mission-{number}"
+    project.mkdir()
+    (project / "SPEC.md").write_text("# A program\n\n## Part\n\nIt works.\n")
+    (project / "main.py").write_text("print('hello')\n")
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "start"]):
+        subprocess.run(["git", "-c", "user.name=b", "-c", "user.email=b@localhost", *words], cwd=project, check=True)
+    (folder / f"identity-{number}").mkdir()
+    os.environ["HARNESS_IDENTITY"] = str(folder / f"identity-{number}")
+    subprocess.run([RUN_SH, "init"], cwd=project, check=True, stdout=subprocess.DEVNULL)
+    layout = Layout(str(project))
+    Path(layout.config).write_text('agent = "nothing"\n[agents.nothing]\ncommand = ["true"]\n')
+    Path(layout.spec).write_text((project / "SPEC.md").read_text())
+    Path(layout.contract).write_text(contract.render(Contract(claims=[claim(n) for n in range(2 * number)])))
+    reset(layout, number)
+    return layout
+
+
+def claim(number: int) -> Claim:
+    """A claim with one check."""
+    return Claim(
+        id=f"VAL-{number:05d}", text=f"Part {number} works as the spec says", checks=[Check(run="python3 main.py")]
+    )
+
+
+def reset(layout: Layout, number: int) -> None:
+    """All features to do, as before the first worker."""
+    rows = [
+        Feature(
+            id=f"F-{n:03d}",
+            title=f"Part {n} of the program",
+            description="What it does, in a sentence or two that a worker can act upon.",
+            claims=[f"VAL-{2 * n - 2:05d}", f"VAL-{2 * n - 1:05d}"],
+            spec_refs=["Part"],
+        )
+        for n in range(1, number + 1)
+    ]
+    Path(layout.features).write_bytes(features.render(rows))
+
+
+def fill_raw(layout: Layout) -> None:
+    """A raw.md with very many entries, all folded but the last: the shape of an old mission nobody curated lately."""
+    line = "[2026-04-24T10:05:12Z] worker F-023 TRICK: psql -f drizzle/*.sql applies migrations in filename order {}\n"
+    Path(layout.raw).write_text("".join(line.format(n) for n in range(RAW_ENTRIES)))
+
+
+def wall(words: list[str], cwd: str) -> float:
+    """Seconds that the command takes as a whole process."""
+    started = time.perf_counter()
+    subprocess.run(words, cwd=cwd, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, check=False)
+    return time.perf_counter() - started
+
+
+def table(layout: Layout, number: int, rounds: int) -> dict[str, float]:
+    """Medians in seconds: the baseline and each command, in turn."""
+    commands = {
+        "baseline": ["bash", "-c", f'"{sys.executable}" -I -c pass'],
+        "next": [RUN_SH, "next"],
+        "note": [RUN_SH, "note", "--tag", "TRICK", "one line for the next stranger"],
+        "run": [RUN_SH, "worker", "F-001"],
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(rounds + 1):
+        reset(layout, number)
+        for name, words in commands.items():
+            seconds[name].append(wall(words, layout.project))
+    return {name: statistics.median(values[1:]) for name, values in seconds.items()}
+
+
+def median_of(rounds: int, body: Callable[[], object]) -> float:
+    """The median seconds of a few calls in this process."""
+    seconds = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        body()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def git_seconds(layout: Layout, rounds: int) -> float:
+    """What the git calls of a no-op run cost."""
+    index = layout.locks + "/bench-index"
+    head = git.standing(layout.project).head
+
+    def calls() -> None:
+        git.state(layout.project)
+        git.copy_index(layout.project, index)
+        git.work(layout.project, index=index, parent=head, leave=[])
+        git.standing(layout.project)
+
+    return median_of(rounds, calls)
+
+
+def fsync_seconds(layout: Layout, number: int, rounds: int) -> tuple[int, float]:
+    """How many fsyncs a no-op run makes, and what they cost: their number times one small durable write here."""
+    count = 0
+    if shutil.which("strace"):
+        reset(layout, number)
+        words = [
+            "strace",
+            "-f",
+            "-qq",
+            "-e",
+            "trace=fsync,fdatasync",
+            "-o",
+            layout.locks + "/trace",
+            RUN_SH,
+            "worker",
+            "F-001",
+        ]
+        wall(words, layout.project)
+        count = len(re.findall(r"f(?:data)?sync\(", Path(layout.locks + "/trace").read_text()))
+        Path(layout.locks + "/trace").unlink()
+    with tempfile.NamedTemporaryFile(dir=layout.state) as file:
+
+        def write() -> None:
+            os.write(file.fileno(), b"x" * 200)
+            os.fsync(file.fileno())
+
+        one = median_of(rounds * 5, write)
+    return count, count * one
+
+
+def guardian_seconds(layout: Layout, rounds: int) -> float:
+    """What a guardian adds to a child that does nothing."""
+
+    def guarded() -> None:
+        process.run(
+            ["true"], cwd=layout.project, env=dict(os.environ), wall_seconds=10, sink=lambda stream, chunk: None
+        )
+
+    def plain() -> None:
+        process.capture(["true"], cwd=layout.project)
+
+    return max(0.0, median_of(rounds, guarded) - median_of(rounds, plain))
+
+
+def report(folder: Path, sizes: list[int], rounds: int) -> None:
+    """Print the table, one line a size."""
+    print(
+        f"{'features':>9} {'bare ms':>8} {'next':>6} {'note':>6} {'run':>6} {'run without':>12}   of which ms: git, fsync, guardian"
+    )
+    for number in sizes:
+        layout = mission(folder, number)
+        shown(layout, number, rounds, str(number))
+        if number == 200:
+            fill_raw(layout)
+            shown(layout, number, rounds, "200+raw")
+
+
+def shown(layout: Layout, number: int, rounds: int, title: str) -> None:
+    """One line of the table."""
+    found = table(layout, number, rounds)
+    bare = found["baseline"]
+    apart_git, apart_guardian = git_seconds(layout, rounds), guardian_seconds(layout, rounds)
+    count, apart_fsync = fsync_seconds(layout, number, rounds)
+    rest = found["run"] - apart_git - apart_guardian - apart_fsync
+    ratios = " ".join(f"{found[name] / bare:6.2f}" for name in ("next", "note", "run"))
+    parts = f"{apart_git * 1e3:.1f}, {apart_fsync * 1e3:.1f} ({count} calls), {apart_guardian * 1e3:.1f}"
+    print(f"{title:>9} {bare * 1e3:8.1f} {ratios} {rest / bare:12.2f}   {parts}", flush=True)
+
+
+def main() -> None:
+    """Parse the command line, make the missions in a throw-away folder, print."""
+    parser = argparse.ArgumentParser(description="What one launch costs.")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--features", default="10,200,1000,10000")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        report(Path(folder), [int(size) for size in asked.features.split(",")], asked.rounds)
+
+
+if __name__ == "__main__":
+    main()
