@@ -87,7 +87,7 @@ def check(layout: Layout, name: str) -> Iterator[Receipt]:
 def _asked(layout: Layout, known: contract.Contract, name: str) -> list[contract.Claim]:
     if not name:
         return known.claims
-    found = features.parse(files.read(layout.features), layout.features)
+    found = features.load(layout)
     ids = next((feature.claims for feature in found if feature.id == name), None)
     if ids is not None:
         return known.of(ids)

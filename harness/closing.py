@@ -106,9 +106,9 @@ def snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
     files.replace(os.path.join(layout.snapshots, run_id + ".json"), files.dump_json(value))
 
 
-def escalate(layout: Layout, now: int) -> None:
-    """Where a person is needed from here on, say so in escalation.md, once."""
-    view = views.gather(layout)
+def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
+    """Where a person is needed from here on, say so in escalation.md, once. `known`: the features as just written."""
+    view = views.gather(layout, known)
     decision = decide.decide(view, now)
     if decision.word != "ESCALATE" or os.path.exists(layout.escalation):
         return

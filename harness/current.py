@@ -7,7 +7,7 @@ import time
 
 from harness import clock, contract, features, files, issues, journal, raw, runs
 from harness.config import Config
-from harness.contract import Contract
+from harness.contract import Claim, Contract
 from harness.errors import UsageFault
 from harness.features import Feature
 from harness.layout import Layout
@@ -28,11 +28,19 @@ class Run:
     """One run. Role scripts read `feature`, `features`, `contract`, `receipts` and change them; what they change is
     written by `save`, in the one journal with which the run closes."""
 
-    def __init__(self, layout: Layout, mission: Mission, settings: Config, role: Role, context: Context) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        mission: Mission,
+        settings: Config,
+        role: Role,
+        context: Context,
+        queue: list[Feature] | None = None,
+    ) -> None:
         self.layout, self.mission, self.settings, self.role, self.context = layout, mission, settings, role, context
         self.id = context.run
         self.paths = layout.run(context.run)
-        self.features: list[Feature] = features.parse(files.read(layout.features), layout.features)
+        self.features: list[Feature] = features.load(layout) if queue is None else queue
         self.feature = features.find(self.features, context.feature) if context.feature else None
         self.journal = journal.Journal(layout)
         self.keep: list[int] = []
@@ -60,8 +68,15 @@ class Run:
 
     @contract.setter
     def contract(self, value: Contract) -> None:
+        """The contract as it will stand once the run has closed."""
         self._contract = value
         self.journal.replace(self.layout.contract, contract.render(value).encode())
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The claims of the run's feature, without the rest of the contract where nobody needed that yet."""
+        ids = self.feature.claims if self.feature else []
+        return self._contract.of(ids) if self._contract else contract.load_some(self.layout, ids)
 
     @property
     def tag(self) -> str:

@@ -99,7 +99,7 @@ def _agents(layout: Layout) -> Iterator[Finding]:
 
 
 def _nouns(layout: Layout) -> Iterator[Finding]:
-    found = features.parse(files.read(layout.features), layout.features)
+    found = features.load(layout)
     yield _ok("features", str(len(found)))
     yield _ok("claims", str(len(contract.load(layout).claims)))
     yield _ok("issues", str(len(issues.load(layout))))

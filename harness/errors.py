@@ -89,6 +89,11 @@ class Refused(HarnessError):
     code = NEGATIVE
 
 
+def signal_code(signum: int) -> int:
+    """The exit code after a signal: 130 for SIGINT (2), 143 for SIGTERM and SIGHUP."""
+    return INTERRUPTED if signum == 2 else TERMINATED
+
+
 class Interrupted(BaseException):
     """A signal asked us to end: raised by the handler only, so that every `finally` still runs."""
 
@@ -96,8 +101,3 @@ class Interrupted(BaseException):
         super().__init__(signum)
         self.signum = signum
         self.code = signal_code(signum)
-
-
-def signal_code(signum: int) -> int:
-    """The exit code after a signal: 130 for SIGINT (2), 143 for SIGTERM and SIGHUP."""
-    return INTERRUPTED if signum == 2 else TERMINATED

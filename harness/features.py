@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness import files, shape
 from harness.errors import BrokenFile, UsageFault
+from harness.layout import Layout
 from harness.record import Record
 
 TYPE_CHECKING = False
@@ -105,6 +106,11 @@ def parse(data: bytes | None, path: str) -> list[Feature]:
     if twice:
         raise BrokenFile(path, twice[0], remedy="Give every feature an id of its own.")
     return [Feature(**row) for row in rows]
+
+
+def load(layout: Layout) -> list[Feature]:
+    """The mission's features, as `parse` gives them."""
+    return parse(files.read(layout.features), layout.features)
 
 
 def _odd(row: dict[str, Any]) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PRIVATE = 0o600
 SHARED = 0o644
+COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def digest(data: bytes) -> str:
@@ -91,7 +92,7 @@ def read_json(path: str) -> Any | None:
 def dump_json(value: object) -> bytes:
     """Compact JSON on one line, with its newline."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        return COMPACT.encode(value).encode() + b"\n"
     except UnicodeEncodeError:  # a file name that is not UTF-8: escaped, it comes back as it was
         return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 
 from harness import console, errors
@@ -16,6 +17,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def guarded(body: Callable[[], int]) -> int:
     """The exit code of `body`, with what went wrong as one paragraph on standard error and no traceback."""
+    gc.disable()  # we live for milliseconds, and parsing a large queue would set the collector off again and again
     for signum in SIGNALS:
         signal.signal(signum, _interrupt)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness import files, git, issues, memory, raw, reconcile, runs
+from harness import files, git, issues, raw, reconcile, runs
 from harness.current import Run
 from harness.prompt import Material, runtime
 from harness.receipts import Receipt
@@ -32,7 +32,8 @@ def gather(run: Run) -> Material:
         raw_path=layout.relative(layout.raw),
         features=run.features,
         features_path=layout.relative(layout.features),
-        contract=run.contract,
+        contract=run.contract if "contract" in role.reads else None,
+        claims=run.claims if "claims" in role.reads else [],
         contract_path=layout.relative(layout.contract),
         feature=run.feature,
         receipts=_receipts(run),
@@ -54,6 +55,8 @@ def _receipts(run: Run) -> list[Receipt]:
 
 
 def _raw(run: Run) -> str:
+    from harness import memory  # only the curator's prompt shows raw entries
+
     folds = memory.parse_curated(files.read(run.layout.curated), run.layout.curated)
     rows = []
     for entry in raw.waiting(run.layout, folds.first_seq, folds.folded):

@@ -15,7 +15,6 @@ from harness import (
     inside,
     journal,
     mission,
-    orders,
     process,
     reconcile,
     recover,
@@ -79,7 +78,10 @@ def open_run(want: Asked) -> Opened:
     locks = [lock]
     try:
         recover.recover(want.layout)
-        orders.apply_pending(want.layout)
+        if files.length(want.layout.orders):
+            from harness import orders  # only where somebody has asked for something
+
+            orders.apply_pending(want.layout)
         lock.sign({"pid": os.getpid(), "role": want.role, "since": clock.stamp(clock.now())})
         return _opened(want, locks)
     except BaseException:
@@ -93,7 +95,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     made = mission.load(layout)
     settings = config.load(layout)
     role = roles.load(layout, want.role)
-    queue = features.parse(files.read(layout.features), layout.features)
+    queue = features.load(layout)
     feature = _feature(want, queue)
     standing = git.state(layout.project)
     _require_order(made.branch, standing, role, layout.project)
@@ -105,7 +107,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     own.take(wait=True)
     locks.append(own)
     context = _context(want, name, feature, standing, configured)
-    run = Run(layout, made, settings, role, context)
+    run = Run(layout, made, settings, role, context, queue)
     run.keep = [lock.descriptor for lock in locks]
     files.replace(paths.context, files.dump_json(context.asdict()), files.PRIVATE)
     reconcile.keep_copies(run)

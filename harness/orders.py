@@ -83,7 +83,7 @@ def place(layout: Layout, verb: str, args: list[str]) -> str:
 
 
 def _desk(layout: Layout) -> Desk:
-    found = features.parse(files.read(layout.features), layout.features)
+    found = features.load(layout)
     return Desk(layout=layout, features=found, journal=journal.Journal(layout), at=clock.stamp(clock.now()))
 
 

@@ -189,7 +189,7 @@ def retired(layout: Layout) -> set[str]:
 
 def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
     """The plan as it would land; raises Refused with every reason, after trying new checks in an empty folder."""
-    features = queue.parse(files.read(layout.features), layout.features)
+    features = queue.load(layout)
     made, faults = draft(reply, features, contracts.load(layout), retired(layout))
     if not faults:
         faults = [

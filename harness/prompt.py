@@ -48,8 +48,9 @@ class Material(Record):
     raw_path: str
     features: list[Feature] = []
     features_path: str = ""
-    contract: Contract
+    contract: Contract | None = None
     contract_path: str
+    claims: list[Claim] = []
     feature: Feature | None = None
     receipts: list[Receipt] = []
     receipts_path: str = ""
@@ -145,7 +146,7 @@ def _task(material: Material) -> list[Part]:
     parts = [_text("## Your task\n\n")]
     if "plan" in reads:
         parts += _fenced("### The plan so far", _plan(material), material.features_path)
-    if "contract" in reads and material.contract.claims:
+    if material.contract and material.contract.claims:
         parts += _fenced("### The validation contract", _contract(material), material.contract_path)
     if "feature" in reads and material.feature:
         parts += _fenced(f"### Feature {material.feature.id}", _feature(material.feature), material.features_path)
@@ -176,7 +177,7 @@ def _plan(material: Material) -> str:
 def _contract(material: Material) -> str:
     from harness import contract  # planners only: other roles never render the whole contract
 
-    return cut(contract.render(material.contract), PLAN_CHARS, material.contract_path)
+    return cut(contract.render(material.contract or Contract()), PLAN_CHARS, material.contract_path)
 
 
 def _feature(feature: Feature) -> str:
@@ -190,9 +191,7 @@ def _feature(feature: Feature) -> str:
 
 
 def _claims(material: Material) -> list[Part]:
-    feature = material.feature
-    claims = material.contract.of(feature.claims) if feature else []
-    return _fenced("### Claims, with the checks that decide them", "\n".join(map(claim_text, claims)), "")
+    return _fenced("### Claims, with the checks that decide them", "\n".join(map(claim_text, material.claims)), "")
 
 
 def claim_text(claim: Claim) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from harness import files, git, identity, journal, objects, raw, runs
+from harness import files, git, journal, objects, raw, runs
 from harness.layout import Layout, identity_file, identity_folder
 
 TYPE_CHECKING = False
@@ -129,7 +129,11 @@ def _raw(run: Run) -> list[str]:
 def _identities(run: Run) -> list[str]:
     """Identity files that differ from what missions wrote: back from the copy made at open, where there is one."""
     folder = identity_folder()
-    found = []
+    found: list[str] = []
+    if not files.names(folder):
+        return found
+    from harness import identity  # costly to load, and many machines have no identity yet
+
     for name in identity.tampered(folder):
         path = os.path.join(folder, name)
         _refuse(run, f"identity/{name}", files.read(path) or b"")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, Self, dataclass_transform
 else:
 
-    def dataclass_transform(**_: object):
+    def dataclass_transform(**_: object) -> object:
         """Stand-in at run time; the real one only speaks to type checkers."""
         return lambda cls: cls
 
@@ -21,6 +21,7 @@ class Record:
     """Fields are the subclass's annotations; list and dict defaults are copied for each instance."""
 
     fields: ClassVar[tuple[str, ...]] = ()
+    _names: ClassVar[frozenset[str]] = frozenset()
     _fixed: ClassVar[dict[str, Any]] = {}
     _copied: ClassVar[dict[str, Any]] = {}
 
@@ -28,6 +29,7 @@ class Record:
         kinds: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
         own = tuple(name for name, kind in kinds.items() if not kind.startswith("ClassVar"))
         cls.fields = cls.fields + tuple(name for name in own if name not in cls.fields)
+        cls._names = frozenset(cls.fields)
         defaults = {name: getattr(cls, name) for name in cls.fields if hasattr(cls, name)}
         cls._copied = {name: value for name, value in defaults.items() if isinstance(value, list | dict)}
         cls._fixed = {name: value for name, value in defaults.items() if name not in cls._copied}
@@ -38,7 +40,7 @@ class Record:
         for name, value in self._copied.items():
             mine[name] = value.copy()
         mine.update(values)
-        if len(mine) != len(self.fields) or any(name not in mine for name in self.fields):
+        if mine.keys() != self._names:
             raise TypeError(f"{type(self).__name__} takes {', '.join(self.fields)}; got {', '.join(values)}")
 
     def replace(self, **values: Any) -> Self:

@@ -56,7 +56,7 @@ def _role(layout: Layout, name: str) -> roles.Role:
 def _settle(run: Run) -> None:
     """Roll forward a commit that carries the run's trailer; else the run was killed, and its tree is kept where it may be."""
     reconcile.state(run)
-    run.features = features.parse(files.read(run.layout.features), run.layout.features)
+    run.features = features.load(run.layout)
     run.feature = features.find(run.features, run.context.feature) if run.context.feature else None
     head = git.standing(run.layout.project).head
     rolled = git.find_trailer(run.layout.project, head, run.id) if head != run.context.head else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -60,7 +61,7 @@ def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], boo
     finally:
         for lock in reversed(opened.locks):
             lock.release()
-    closing.escalate(opened.run.layout, clock.now())
+    closing.escalate(opened.run.layout, opened.run.features, clock.now())
     console.say(line_of(result))
     return errors.signal_code(signum) if signum else exit_code(result)
 
@@ -103,6 +104,7 @@ def compose(run: Run) -> str:
 def think(opened: Opened, text: str) -> None:
     """Let the first agent that can answer; the next one is tried on limit, auth and what is not available."""
     run = opened.run
+    gc.enable()  # an agent may think for hours
     stream, stderr = files.Transcript(run.paths.stream), files.Transcript(run.paths.stderr)
     spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
     try:

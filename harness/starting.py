@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import socket
 import sys
 
 from harness import clock, files, git, journal, mission
@@ -35,7 +33,7 @@ def start(layout: Layout) -> Mission:
     made = Mission(
         id=mission.new_id(layout.project),
         created=clock.stamp(clock.now()),
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         branch=standing.branch,
         base_commit=standing.head,
     )
@@ -85,7 +83,12 @@ def _first_commit(layout: Layout, branch: str) -> str:
 def shim(layout: Layout) -> None:
     """The `harness` command that an agent finds on its PATH: this mission, this interpreter; mended when either moved."""
     main = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
-    python, program, where, checkout = (shlex.quote(text) for text in (sys.executable, main, layout.project, home()))
+    python, program, where, checkout = (_quoted(text) for text in (sys.executable, main, layout.project, home()))
     data = SHIM.format(python=python, program=program, project=where, home=checkout).encode()
     if files.read(layout.shim) != data:
         files.replace(layout.shim, data, 0o755)
+
+
+def _quoted(text: str) -> str:
+    """`text` as one word of a shell."""
+    return "'" + text.replace("'", "'\"'\"'") + "'"

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 SWEEPS_BACK = 50
 
 
-def gather(layout: Layout) -> View:
-    """The view that `decide` needs; raises BrokenFile where the disk says something we do not understand."""
+def gather(layout: Layout, known: list[Feature] | None = None) -> View:
+    """The view that `decide` needs; raises BrokenFile where the disk says something we do not understand.
+
+    `known`: the features, where the caller has just written them.
+    """
     mission.check_format(layout)
     settings = config.load(layout)
-    found = queue(layout)
+    found = queue(layout) if known is None else known
     newest = list(islice(runs.books(layout), decide.EQUAL_DECISIONS))
     folds = memory.parse_curated(files.read(layout.curated), layout.curated)
     return View(
@@ -58,7 +61,7 @@ def _alike(newest: list[Result]) -> bool:
 
 def queue(layout: Layout) -> list[Feature]:
     """The features, with those that a died run left in progress shown as recovery will put them."""
-    found = features.parse(files.read(layout.features), layout.features)
+    found = features.load(layout)
     stuck = [feature for feature in found if feature.status == "in_progress"]
     if stuck:
         alive = {runs.context(layout, name).feature for name in runs.open_runs(layout) if _alive(layout, name)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.agents.base import Agent, Desk, Settings
+from harness.agents.base import Agent, Desk, Settings, installed
 from harness.agents.command import Command
 from harness.agents.playbook import Playbook
 from harness.agents.scripted import Scripted
@@ -62,9 +62,7 @@ def choose(configured: list[str], project: str, config_path: str) -> list[str]:
         return configured
     if os.path.isdir(os.path.join(project, "playbooks")):
         return ["playbook"]
-    import shutil  # 5 ms, and only this message needs it
-
-    found = [cli for cli in KNOWN_CLIS if shutil.which(cli)]
+    found = [cli for cli in KNOWN_CLIS if installed(cli)]
     here = f"Found on this machine: {', '.join(found)}." if found else "None of the known agent CLIs is on the PATH."
     raise Unavailable(
         f"No agent is configured and there is no playbooks/ folder. {here} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from harness import process
-from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.base import Desk, Event, Failed, Finished, Settings, installed
 from harness.agents.playbook import how
 from harness.errors import BrokenFile, Unavailable
 
@@ -22,10 +22,8 @@ class Command:
         self.environment: dict[str, str] = {key: str(value) for key, value in settings.table.get("env", {}).items()}
         if settings.table.get("format", "text") != "text":
             raise BrokenFile(settings.config_path, "'format' must be \"text\"", remedy="Leave it out.")
-        import shutil  # 5 ms, and only this agent needs it
-
         program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
-        if shutil.which(program) is None:
+        if not installed(program):
             raise Unavailable(
                 f"The agent's program '{self.argv[0]}' is not installed. Install it, or mend {settings.config_path}."
             )

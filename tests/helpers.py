@@ -1,0 +1,34 @@
+"""Small things that several test files share: a mission's folder, text that is hard to handle, and a full disk."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+from harness.layout import Layout
+
+NASTY = (
+    "`", "``", "```", "````", "~~~", "```sh check\n", "```json harness\n", "\n", "\n\n", "\n---\n", "---", "...", " ", "    ",
+    "\t", '"', "'", "\\", "\\n", "#", " #", "### X: y", "<!--", "-->", "<b>", "&amp;", ": ", "- ", "| ", "$(x)", "%", "{}", "[]",
+    "é", "漢字", "🙂", "\u2028", "\u0085", "\x0c", "\u00a0", "\ufeff", "null", "true", "2026-04-24", "0x1f", "a", "word", "=", "manual",
+)  # fmt: skip - a list of pieces
+
+
+def mission(tmp_path: Path) -> Layout:
+    """The layout of a mission whose folder is there and empty."""
+    layout = Layout(str(tmp_path / "project"))
+    os.makedirs(layout.state + "/memory")
+    os.makedirs(layout.locks)
+    return layout
+
+
+def put(path: str, data: str | bytes) -> None:
+    """A file as somebody else would write it, folders and all."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def nasty(dice: random.Random, most: int = 8) -> str:
+    """A text put together from what breaks formats."""
+    return "".join(dice.choice(NASTY) for _ in range(dice.randrange(most + 1)))

@@ -1,0 +1,286 @@
+"""The house rules, as tests: shape of the code, direction of the imports, one writer, and docs that are true."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import config, decide, errors, layout, raw, replies, roles, runs
+from harness.features import STATUSES
+
+HOME = Path(__file__).resolve().parent.parent
+MODULES = sorted([*(HOME / "harness").rglob("*.py"), *(HOME / "roles").glob("*.py")])
+TREES = {path: ast.parse(path.read_text()) for path in MODULES}
+LONGEST_FUNCTION, MEDIAN_FUNCTION, LONGEST_FILE = 50, 10, 400
+
+FLOORS = (
+    "errors record clock shape layout files journal objects documents console guarded",
+    "features contract receipts replies issues raw memory identity roles runs config mission alike",
+    "spawn kin process gitfolder keepout git inside environment agents",
+    "views decide prompt prove plan work judge curate material reconcile recover orders current starting opening closing run"
+    " asking telling doctor",
+    "cli __main__",
+)
+FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
+WRITERS = {"files", "journal"}
+OWN_FILES = {"spawn", "kin", "process", "gitfolder", "git", "prove", "identity"}
+AGENT_NAMES = ("claude", "codex", "gemini", "opencode")
+
+
+def short(path: Path) -> str:
+    """A module as the tables above name it: `harness/agents/base.py` is agents, `roles/worker.py` is roles/."""
+    parts = path.relative_to(HOME).parts
+    return "roles/" if parts[0] == "roles" else parts[1].removesuffix(".py")
+
+
+def functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
+    """Every function and method of the project."""
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                yield path, node
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Top names below `harness` that a module imports anywhere, but for what only type checkers see."""
+    hidden = {id(inner) for node in ast.walk(tree) if is_checking(node) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module == "harness":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("harness."):
+            yield str(node.module).split(".")[1]
+
+
+def is_checking(node: ast.AST) -> bool:
+    """Whether it is an `if TYPE_CHECKING:` block."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def test_no_function_is_longer_than_fifty_lines_and_half_are_at_most_ten() -> None:
+    """Short, well-named functions are what the good codebases of this field share."""
+    lengths = {f"{path.name}:{node.name}": (node.end_lineno or 0) - node.lineno + 1 for path, node in functions()}
+    assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
+    assert statistics.median(lengths.values()) <= MEDIAN_FUNCTION
+
+
+def test_no_file_is_longer_than_four_hundred_lines() -> None:
+    """One noun or verb a file."""
+    long = {path.name: count for path in MODULES if (count := len(path.read_text().split("\n")) - 1) > LONGEST_FILE}
+    assert long == {}
+
+
+def test_every_module_stands_on_a_floor() -> None:
+    """A new module is put on a floor before anything else."""
+    assert sorted({short(path) for path in MODULES} - set(FLOOR_OF) - {"__init__", "roles/"}) == []
+
+
+def test_imports_go_down_only() -> None:
+    """Also those inside functions; a role script stands above everything but the doors."""
+    wrong = [
+        f"{short(path)} -> {name}"
+        for path, tree in TREES.items()
+        for name in imported(tree)
+        if name in FLOOR_OF and FLOOR_OF[name] > FLOOR_OF.get(short(path), 3)
+    ]
+    assert wrong == []
+
+
+def test_no_import_goes_round_in_a_circle() -> None:
+    """Taking away modules that import nothing left, again and again, leaves none."""
+    needs = {short(path): set[str]() for path in MODULES}
+    for path, tree in TREES.items():
+        needs[short(path)] |= {name for name in imported(tree) if name != short(path)}
+    while free := [name for name, others in needs.items() if not others & needs.keys()]:
+        for name in free:
+            del needs[name]
+    assert needs == {}
+
+
+def public(body: list[ast.stmt], name: str) -> Iterator[tuple[str, ast.FunctionDef | ast.ClassDef]]:
+    """Functions and classes that others may use, with the methods of the classes; what is nested in a function is not."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield f"{name}:{node.name}", node
+            if isinstance(node, ast.ClassDef):
+                yield from public(node.body, name)
+
+
+def test_every_module_and_every_public_name_says_what_it_promises() -> None:
+    """A docstring each."""
+    silent = [path.name for path, tree in TREES.items() if not ast.get_docstring(tree)]
+    silent += [name for path, tree in TREES.items() for name, node in public(tree.body, path.name) if not ast.get_docstring(node)]
+    assert silent == []
+
+
+def test_everything_is_typed() -> None:
+    """Every parameter and every result."""
+    bare = [
+        f"{path.name}:{node.name}"
+        for path, node in functions()
+        if node.returns is None
+        or any(arg.annotation is None for arg in node.args.args if arg.arg not in ("self", "cls"))
+    ]
+    assert bare == []
+
+
+def test_every_module_has_a_test_file_of_its_own() -> None:
+    """tests/ mirrors harness/ and roles/."""
+    missing = []
+    for path in MODULES:
+        parts = path.relative_to(HOME).parts
+        below = parts[1:-1] if parts[0] == "harness" else ("roles",)
+        name = path.stem.strip("_") if path.stem != "__init__" else (below or ("",))[-1]
+        if path.stem != "__init__" or below == ("agents",):
+            wanted = HOME.joinpath("tests", *below, f"test_{name}.py")
+            missing += [] if wanted.exists() else [str(wanted.relative_to(HOME))]
+    assert missing == []
+
+
+WRITING = re.compile(
+    r"\bos\.(write|pwrite|replace|rename|unlink|remove|mkdir|makedirs|rmdir|truncate|ftruncate|symlink|link)\("
+    r"|\bopen\([^)]*[\"'][wax]b?\+?[\"']|\.write_(text|bytes)\(|\bshutil\."
+)
+
+
+def test_state_has_one_writer() -> None:
+    """Only files.py and journal.py write; what has files of its own (pipes, temporary folders, .git) is named above."""
+    found = [
+        f"{path.name}:{number}"
+        for path in MODULES
+        if short(path) not in WRITERS | OWN_FILES
+        for number, line in enumerate(path.read_text().split("\n"), start=1)
+        if WRITING.search(line) and "os.rmdir(" not in line
+    ]
+    assert found == []
+
+
+def test_one_module_prints() -> None:
+    """console.py; the doors echo through click and rich."""
+    found = [
+        path.name
+        for path in MODULES
+        if short(path) not in ("console", "cli") and re.search(r"\bprint\(|sys\.std(out|err)\.write", path.read_text())
+    ]
+    assert found == []
+
+
+def test_no_module_but_agents_knows_an_agent_by_name() -> None:
+    """A new agent is one file and one line."""
+    named = "|".join(AGENT_NAMES)
+    found = [
+        f"{path.name}:{number}"
+        for path in MODULES
+        if short(path) not in ("agents", "environment")
+        for number, line in enumerate(path.read_text().split("\n"), start=1)
+        if re.search(rf"\b({named})\b", line, re.IGNORECASE)
+    ]
+    assert found == []
+
+
+def test_importing_has_no_effect() -> None:
+    """No output, no folder, no file, no process: everything is imported in an interpreter that refuses them."""
+    names = [".".join(path.relative_to(HOME).with_suffix("").parts) for path in MODULES if short(path) != "roles/"]
+    program = (
+        "import sys, importlib\n"
+        "def hook(event, args):\n"
+        "    if event in ('os.mkdir', 'os.remove', 'os.rename', 'os.putenv', 'subprocess.Popen', 'os.fork', 'socket.bind'):\n"
+        "        raise SystemExit(f'importing did {event} {args}')\n"
+        "    if event == 'open' and isinstance(args[1], str) and set(args[1]) & set('wax+'):\n"
+        "        raise SystemExit(f'importing opened {args}')\n"
+        f"sys.path.insert(0, {str(HOME)!r})\nsys.dont_write_bytecode = True\nsys.addaudithook(hook)\n"
+        f"for name in {[name for name in names if not name.endswith('__main__')]!r}: importlib.import_module(name)\n"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+HOT = (
+    "typing",
+    "dataclasses",
+    "pathlib",
+    "subprocess",
+    "tempfile",
+    "datetime",
+    "click",
+    "rich",
+    "filelock",
+    "yaml",
+    "markdown_it",
+)
+
+
+@pytest.mark.parametrize("name", ["cli.quick", "views", "run", "work"])
+def test_the_hot_path_loads_nothing_costly(name: str) -> None:
+    """`next`, `note` and a worker's run pay only for what they use."""
+    program = f"import sys; sys.path.insert(0, {str(HOME)!r}); import harness.{name}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+    assert set(HOT) & set(done.stdout.split()) == set()
+
+
+def test_every_exception_from_a_rule_carries_its_reason() -> None:
+    """noqa, type: ignore and skip are followed by why."""
+    bare = []
+    for path in [*MODULES, *(HOME / "tests").rglob("*.py"), *(HOME / "bench").glob("*.py")]:
+        for number, line in enumerate(path.read_text().split("\n"), start=1):
+            mark = re.search(r"# (?:noqa|type: ignore)(?:: ?[A-Z0-9, ]+|\[[a-z, -]+\])?(.*)$", line)
+            if mark and len(mark[1].strip(" -#")) < 8:
+                bare.append(f"{path.name}:{number}")
+    assert bare == []
+
+
+def test_broad_handlers_stand_nowhere() -> None:
+    """A fallback that hides a fault is a fault."""
+    found = [path.name for path in MODULES if re.search(r"except( Exception| BaseException as|:)", path.read_text())]
+    assert found == []
+
+
+def first_column(text: str, heading: str) -> set[str]:
+    """The backticked first cells of the table under a heading."""
+    body = text.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    return {cell for row in re.findall(r"^\|([^|]*)\|", body, re.M) for cell in re.findall(r"`([^`]+)`", row)}
+
+
+def test_the_page_of_paths_is_what_the_code_uses() -> None:
+    """docs/layout.md names every path of layout.py, and no other."""
+    text = (HOME / "docs/layout.md").read_text()
+    whole, run = layout.Layout("/m"), layout.RunLayout("/r", "/l")
+    mission = {
+        path.removeprefix("/m/.harness/") for name, path in vars(whole).items() if name not in ("project", "state")
+    }
+    assert first_column(text, "The mission") == mission
+    files = {path.removeprefix("/r/") for name, path in vars(run).items() if name not in ("folder", "lock")}
+    assert first_column(text, "A run") == files
+
+
+def test_the_contract_page_is_what_the_code_holds() -> None:
+    """docs/contract.md: exit codes, config keys, statuses, outcomes, decisions, front matter, replies."""
+    text = (HOME / "docs/contract.md").read_text()
+    assert first_column(text, "Exit codes") == {str(code) for code in errors.EXIT_CODES}
+    keys = {*config.TOP, *(f"limits.{key}" for key in config.LIMITS)}
+    keys |= {f"roles.NAME.{key}" for key in config.ROLE} | {f"agents.NAME.{key}" for key in config.AGENT}
+    assert first_column(text, "config.toml") == keys
+    assert first_column(text, "Decisions") == {*decide.CODES, "BUDGET"}
+    assert first_column(text, "Feature status") == set(STATUSES)
+    assert first_column(text, "Outcomes") == set(runs.OUTCOMES)
+    assert first_column(text, "Front matter") == {*roles.REQUIRED, *roles.OPTIONAL}
+    assert first_column(text, "Notes") == set(raw.TAGS)
+    assert first_column(text, "Replies") == set(replies.SCHEMAS)
+
+
+def test_nothing_speaks_of_this_machine() -> None:
+    """No absolute path of a developer's machine stands in a tracked file."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=HOME, capture_output=True, text=True, check=True).stdout
+    names = [name for name in listed.split("\0") if name]
+    found = [
+        name for name in names if re.search(r"/work/(main|shared)|/root/\.", (HOME / name).read_text(errors="replace"))
+    ]
+    assert [name for name in found if name != "tests/test_house.py"] == []
