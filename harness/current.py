@@ -26,7 +26,8 @@ WORKER = "worker"
 
 class Run:
     """One run. Role scripts read `feature`, `features`, `contract`, `receipts` and change them; what they change is
-    written by `save`, in the one journal with which the run closes."""
+    written by `save`, in the one journal with which the run closes. `held` and `parsed` are what reconcile knows of the
+    state from before the agent: contents by path, and stamps of the cache; no agent can write them."""
 
     def __init__(
         self,
@@ -44,6 +45,8 @@ class Run:
         self.feature = features.find(self.features, context.feature) if context.feature else None
         self.journal = journal.Journal(layout)
         self.keep: list[int] = []
+        self.held: dict[str, bytes] = {}
+        self.parsed: dict[str, list[int]] = {}
         self.started = time.monotonic()
         self.agent = ""
         self.outcome, self.reason, self.verdict, self.commit = "ok", "", "", ""

@@ -145,6 +145,9 @@ def _due(view: View) -> Iterator[Decision]:
         yield Decision(word="NEXT", what="worker", feature=feature.id)
     if view.serious:
         yield Decision(word="NEXT", what="planner")
+    for feature in view.features:
+        if feature.status == "in_progress":  # its run lives: nothing is stuck, and whoever starts one is told "busy"
+            yield Decision(word="NEXT", what="worker", feature=feature.id)
     done = all(feature.status == "passed" for feature in view.features)
     if done and not view.swept:
         yield Decision(word="NEXT", what="validator")

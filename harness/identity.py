@@ -367,3 +367,21 @@ def _coming(folder: str) -> dict[str, str]:
 
 class _locked:  # noqa: N801 - used as a function, `with _locked(folder):`
     """The folder's lock, held by one writer of all missions; raises Busy after LOCK_SECONDS."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.lock: FileLock | None = None
+
+    def __enter__(self) -> None:
+        from filelock import FileLock, Timeout  # 60 ms: only when an identity is written
+
+        files.make_folder(self.folder)
+        self.lock = FileLock(os.path.join(self.folder, ".lock"))
+        try:
+            self.lock.acquire(timeout=LOCK_SECONDS, poll_interval=0.001)
+        except Timeout:
+            raise Busy(f"Another mission is writing the identities in {self.folder}. Try again later.") from None
+
+    def __exit__(self, *_: object) -> None:
+        if self.lock:
+            self.lock.release()

@@ -47,7 +47,7 @@ def stat(pid: int) -> list[bytes]:
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             return file.read().rpartition(b") ")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # the last one: another user's under hidepid
         return []
 
 
@@ -92,7 +92,9 @@ def _lookup(root: int, group: int) -> tuple[Callable[[int], list[int]], Callable
         table = {pid: fields for pid in _pids() if (fields := stat(pid))}
     else:
         listing = spawn.capture(["ps", "-A", "-o", "pid=,stat=,ppid=,pgid="], cwd="/")[1]
-        table = {int(row[0]): row[1:] for line in listing.split(b"\n") if (row := line.split())}
+        rows = [line.split() for line in listing.split(b"\n") if line]
+        # without zombies, which another reaper may keep for seconds, and without the `ps` itself, gone by now
+        table = {int(row[0]): row[1:] for row in rows if row[1][:1] != b"Z" and _signal(int(row[0]), 0)}
     below: dict[int, list[int]] = {}
     for pid, fields in table.items():
         fallen = group and int(fields[2]) == group and pid != root
@@ -106,7 +108,7 @@ def _children(pid: int) -> list[int]:
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/children", "rb", buffering=0) as file:
                 found += map(int, file.readall().split())
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         pass  # gone meanwhile: its children are its reaper's now, and the next look finds them
     return found
 
@@ -146,11 +148,15 @@ def reap(pid: int) -> int | None:
     return code if ended else None
 
 
-def _signal(pid: int, number: int) -> None:
-    try:  # noqa: SIM105 - contextlib costs a launch 5 ms
+def _signal(pid: int, number: int) -> bool:
+    """Send it; whether there was somebody. A set-uid program's process does not hear us, and is found again."""
+    try:
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # gone, or a set-uid program's, which the caller finds still there
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def sweep(tag: str) -> list[int]:

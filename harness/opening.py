@@ -110,7 +110,6 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     run = Run(layout, made, settings, role, context, queue)
     run.keep = [lock.descriptor for lock in locks]
     files.replace(paths.context, files.dump_json(context.asdict()), files.PRIVATE)
-    reconcile.keep_copies(run)
     git.copy_index(layout.project, os.path.join(paths.folder, "index"))
     locks[0].sign({"pid": os.getpid(), "run": name, "since": context.at})
     if run.feature and run.changes_tree:
@@ -118,6 +117,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
         run.save()
         run.journal.commit()
         run.journal = journal.Journal(layout)
+    reconcile.keep_copies(run)
     return Opened(run=run, thinkers=thinkers, locks=locks)
 
 
@@ -207,6 +207,7 @@ def _context(want: Asked, name: str, feature: Feature | None, state: git.State, 
         raw=[len(raw), files.digest(raw)],
         identity=reconcile.identity_copies(layout),
         process=process.pid_record(),
+        dirty=reconcile.dirty_copies(layout, state.dirty),
     )
 
 

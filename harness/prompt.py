@@ -95,7 +95,7 @@ def cut(text: str, most: int, path: str) -> str:
 
 def _role_words(role: Role) -> list[Part]:
     common = cut(role.common, ROLE_CHARS, "roles/common.md")
-    words = cut(role.words, ROLE_CHARS, role.path)
+    words = cut(role.words, max(0, ROLE_CHARS - len(common)), role.path)
     return [
         Part(data=_ended(common).encode(), source="roles/common.md"),
         _text("\n"),
@@ -239,8 +239,8 @@ def runtime(context: dict[str, Any]) -> list[tuple[str, str]]:
     """The lines of the Runtime context from a run's facts; what is empty has no line."""
     rows = [
         ("FEATURE_ID", context["feature"]),
-        ("TRIGGER", context["trigger"]),
-        ("REASON", context["reason"]),
+        ("TRIGGER", " ".join(context["trigger"].split())),  # a variable of anybody's: it adds no lines of its own
+        ("REASON", " ".join(context["reason"].split())),
         ("Working directory", context["project"]),
         ("State directory", context["state"]),
         ("Run ID", context["run"]),

@@ -93,7 +93,7 @@ def run_shell(command: str, place: Place, seconds: float, output: Output) -> pro
             keep=place.keep,
         )
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        clear(folder)
 
 
 def scratch(what: str) -> str:
@@ -102,6 +102,21 @@ def scratch(what: str) -> str:
     folder = os.path.join(base, f"harness-{what}-{os.urandom(5).hex()}")
     os.mkdir(folder, 0o700)
     return folder
+
+
+def clear(folder: str) -> None:
+    """The folder is gone, with whatever was made in it."""
+    _make_writable(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_writable(folder: str) -> None:
+    """Package caches are made read-only, and what lies in a read-only folder cannot be removed."""
+    for top, folders, _ in os.walk(folder):
+        for name in folders:
+            path = os.path.join(top, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
 
 
 def free_port() -> int:
@@ -135,7 +150,8 @@ def setup_fault(contract: Contract, place: Place) -> str:
     ended = run_shell(contract.setup, place, place.seconds, output)
     if ended.cause == "exit" and ended.exit == 0:
         return ""
-    how = "ran out of time" if ended.cause != "exit" else f"ended with exit {ended.exit}"
+    code = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
+    how = "ran out of time" if ended.cause != "exit" else f"ended with {code}"
     return f"setup {how}:\n{output.text()}"
 
 
@@ -149,7 +165,7 @@ def green_on_nothing(commands: list[str]) -> list[str]:
             if ended.cause == "exit" and ended.exit == 0:
                 found.append(command)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            clear(folder)
     return found
 
 
@@ -163,5 +179,6 @@ def sweep(project: str, contract: Contract, place: Place, path: str) -> tuple[li
         fault = setup_fault(contract, there)
         return ([] if fault else list(fire_all(contract.claims, "sweep", there, path))), fault
     finally:
+        _make_writable(folder)
         git.remove_worktree(project, target)
-        shutil.rmtree(folder, ignore_errors=True)
+        clear(folder)

@@ -1,14 +1,18 @@
 """State has one writer, the harness: what an agent changed besides is put back, kept, and named.
 
-The live set is restored from the copies made at open; append-only files are cut to the length that the ledger knows;
-of raw.md the old bytes must stand and well-formed new lines do stand, whoever appended them.
+While the run's process lives it knows the state from before the agent by heart (`run.held`), because every file can be
+written by the agent, the ledger and our copies too. Only recovery, in another process, goes by the copies and the ledger.
+Of raw.md the old bytes must stand and well-formed new lines do stand, whoever appended them; issues and orders may have
+grown through their doors, which the ledger tells.
 """
 
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from harness import files, git, journal, objects, raw, runs
+from harness.errors import BrokenFile
 from harness.layout import Layout, identity_file, identity_folder
 
 TYPE_CHECKING = False
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from harness.current import Run
 
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
+SPEC = "SPEC.md"
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
     *("replays", "hooks", "roles", ".git", "ledger.json"),
@@ -30,15 +35,29 @@ def copies_folder(run: Run) -> str:
 
 
 def keep_copies(run: Run) -> None:
-    """Copy what can be tampered with: growing files beside the run, live files and identity as objects."""
-    for path in (*run.layout.grown(), run.layout.raw):
+    """Hold what can be tampered with; for recovery copy growing files beside the run, live files as objects."""
+    layout = run.layout
+    for path in (*layout.grown(), layout.raw):
         data = files.read(path)
         if data is not None:
+            run.held[path] = data
             files.replace_quickly(_copy_of(run, path), data)
-    for path in run.layout.live():
+    for path in layout.live():
         data = files.read(path)
         if data is not None:
-            objects.put(run.layout, data)
+            run.held[path] = data
+            objects.put(layout, data)
+    for path in (*_code(layout), *_identity_paths(), run.paths.context):
+        run.held[path] = files.read(path) or b""
+    run.parsed = _stamps(run)
+
+
+def hold_own(run: Run) -> None:
+    """Hold what was just written of the run itself: a prompt that fired can be rebuilt for ever."""
+    for path in (run.paths.manifest, run.paths.prompt, run.paths.receipts):
+        data = files.read(path)
+        if data is not None:
+            run.held[path] = data
 
 
 def _copy_of(run: Run, path: str) -> str:
@@ -56,10 +75,14 @@ def drop_copies(run: Run) -> None:
 
 def state(run: Run) -> None:
     """Put the mission's state and the identities back; what was refused is in run.refused, a live file makes `refused`."""
+    files.make_folder(run.layout.locks)
     with files.Lock(run.layout.state_lock):
-        journal.finish_journal(run.layout)
-        tampered = _live(run) + _grown(run) + _raw(run) + _identities(run)
-    sealed = [f"runs/{name}" for name in runs.broken_seals(run.layout, SEALS_LOOKED_AT)]
+        ledger, broken = _ledger(run)
+        tampered = broken + _live(run, ledger) + _grown(run, ledger) + _raw(run) + _identities(run) + _held_besides(run)
+        if tampered:
+            journal.adopt(run.layout)
+    _forget_parsed(run)
+    sealed = _sealed(run)
     strays = _strays(run)
     run.refused += tampered + sealed + strays
     if tampered or sealed:
@@ -71,85 +94,209 @@ def _refuse(run: Run, name: str, data: bytes) -> None:
     files.replace(os.path.join(run.paths.refused, name), data)
 
 
-def _live(run: Run) -> list[str]:
-    ledger = journal.read_ledger(run.layout)
+def _name(run: Run, path: str) -> str:
+    return os.path.relpath(path, run.layout.state)
+
+
+def _ledger(run: Run) -> tuple[dict[str, list[object]], list[str]]:
+    """The ledger after any journal that a door left; one of the two that does not parse is refused and forgotten."""
+    for path, look in (
+        (run.layout.journal + "/record", journal.finish_journal),
+        (run.layout.ledger, journal.read_ledger),
+    ):
+        try:
+            found = look(run.layout)
+        except (BrokenFile, ValueError, TypeError):
+            _refuse(run, _name(run, path), files.read(path) or b"")
+            files.remove(path)
+            return {}, [_name(run, path)]
+    return found if isinstance(found, dict) else {}, []
+
+
+def _live(run: Run, ledger: dict[str, list[object]]) -> list[str]:
     found = []
     for path in run.layout.live():
-        name = os.path.relpath(path, run.layout.state)
-        known = ledger.get(name)
-        data = files.read(path)
-        if (files.digest(data) if data is not None else None) == (known[0] if known else None):
+        name, data = _name(run, path), files.read(path)
+        known = run.held.get(path)
+        if not run.held and name in ledger:
+            digest = str(ledger[name][0])
+            known = data if data is not None and files.digest(data) == digest else objects.get(run.layout, digest)
+        if data == known:
             continue
         found.append(name)
-        _refuse(run, name, data if data is not None else b"")
-        if known:
-            files.replace(path, objects.get(run.layout, known[0]))
-        else:
+        _refuse(run, name, data or b"")
+        if known is None:
             files.remove(path)
+        else:
+            files.replace(path, known)
     return found
 
 
-def _grown(run: Run) -> list[str]:
-    ledger = journal.read_ledger(run.layout)
+def _grown(run: Run, ledger: dict[str, list[object]]) -> list[str]:
     found = []
     for path in run.layout.grown():
-        name = os.path.relpath(path, run.layout.state)
-        digest, size = ledger.get(name, [files.digest(b""), 0])
-        data = files.read(path) or b""
-        if files.digest(data[:size]) != digest:
-            _refuse(run, name, data)
-            files.replace(path, files.read(_copy_of(run, path)) or b"")
-            found.append(name)
-        elif len(data) > size:
-            _refuse(run, name, data[size:])
-            files.replace(path, data[:size])
-            found.append(name)
+        name, data = _name(run, path), files.read(path) or b""
+        good = _good(run, path, data, ledger.get(name, []))
+        if data == good:
+            continue
+        found.append(name)
+        _refuse(run, name, data[len(good) :] if data.startswith(good) else data)
+        files.replace(path, good)
     return found
+
+
+def _good(run: Run, path: str, data: bytes, row: list[object]) -> bytes:
+    """What may stand in a grown file: its old bytes, and what came through a door."""
+    size = row[1] if row and isinstance(row[1], int) else -1
+    told = data[:size] if size >= 0 and files.digest(data[:size]) == row[0] else None
+    if not run.held:
+        old = files.read(_copy_of(run, path))
+        return told if told is not None else data if old is None else old
+    old = run.held.get(path, b"")
+    doors = path in (run.layout.issues, run.layout.orders)
+    return told if doors and told is not None and told.startswith(old) else old
 
 
 def _raw(run: Run) -> list[str]:
-    size, digest = run.context.raw
     data = files.read(run.layout.raw) or b""
-    old, new = data[:size], data[size:]
-    broken = files.digest(old) != digest
-    if broken:
-        old = files.read(_copy_of(run, run.layout.raw)) or b""
+    old = run.held.get(run.layout.raw, b"") if run.held else _raw_before(run, data)
+    if data.startswith(old):
+        new, refused = data[len(old) :], b""
+    else:
         known = set(old.split(b"\n"))
         new = b"".join(line + b"\n" for line in data.split(b"\n") if line and line not in known)
-    lines = [line for line in new.split(b"\n") if line]
-    good = [line for line in lines if raw.parse_line(line.decode("utf-8", "replace"), 0).tag]
-    kept = old + b"".join(line + b"\n" for line in good)
+        refused = data
+    *lines, torn = new.split(b"\n")
+    lines += (
+        [torn] if torn and run.held else []
+    )  # in recovery a torn end is the power's doing, and is closed, not refused
+    bad = [line for line in lines if line and not raw.parse_line(line.decode("utf-8", "replace"), 0).tag]
+    kept = old + b"".join(line + b"\n" for line in lines if line and line not in bad)
+    kept += b"" if run.held else torn
     if kept == data:
         return []
-    _refuse(run, "memory/raw.md", data if broken else b"\n".join(line for line in lines if line not in good) + b"\n")
+    _refuse(run, "memory/raw.md", refused or b"".join(line + b"\n" for line in bad))
     files.replace(run.layout.raw, kept)
     return ["memory/raw.md"]
 
 
+def _raw_before(run: Run, data: bytes) -> bytes:
+    size, digest = run.context.raw
+    if files.digest(data[:size]) == digest:
+        return data[:size]
+    return files.read(_copy_of(run, run.layout.raw)) or b""
+
+
+def _held_besides(run: Run) -> list[str]:
+    """The run's own files, and code that would be run later: roles and hooks come from people, never from a run."""
+    if not run.held:
+        return []
+    own = (run.paths.context, run.paths.manifest, run.paths.prompt, run.paths.receipts)
+    found = []
+    for path in sorted({*_code(run.layout), *(path for path in run.held if _is_code(run.layout, path) or path in own)}):
+        data, known = files.read(path), run.held.get(path)
+        if data == known:
+            continue
+        found.append(_name(run, path))
+        _refuse(run, _name(run, path), data or b"")
+        if known is None:
+            files.remove(path)
+        else:
+            files.replace(path, known, files.PRIVATE if path in own else files.SHARED)
+    return found
+
+
+def _code(layout: Layout) -> list[str]:
+    """The files directly in roles/ and hooks/."""
+    paths = [os.path.join(folder, name) for folder in (layout.roles, layout.hooks) for name in files.names(folder)]
+    return [path for path in paths if os.path.isfile(path)]
+
+
+def _is_code(layout: Layout, path: str) -> bool:
+    return path.startswith((layout.roles + "/", layout.hooks + "/"))
+
+
+def _stamps(run: Run) -> dict[str, list[int]]:
+    """{path: inode, bytes, change time} of the cache and of our copy of git's index: no one can write and keep these."""
+    paths = [os.path.join(run.layout.cache, name) for name in files.names(run.layout.cache)]
+    paths += [path for path in (_index_of(run),) if os.path.exists(path)]
+    stats = {path: os.lstat(path) for path in paths}
+    return {path: [stat.st_ino, stat.st_size, stat.st_ctime_ns] for path, stat in stats.items()}
+
+
+def _forget_parsed(run: Run) -> None:
+    """What can be made again and is not as it was is made again: an agent could have written anything there."""
+    for path, stamp in _stamps(run).items():
+        if run.parsed.get(path) != stamp:
+            files.remove(path)
+
+
+def _index_of(run: Run) -> str:
+    return os.path.join(run.paths.folder, "index")
+
+
+def _sealed(run: Run) -> list[str]:
+    """Finished runs that somebody changed, and that no run before was blamed for."""
+    broken = [f"runs/{name}" for name in runs.broken_seals(run.layout, SEALS_LOOKED_AT)]
+    if not broken:
+        return []
+    newest = islice(runs.books(run.layout), 2 * SEALS_LOOKED_AT)
+    named = {name for result in newest for name in result.refused}
+    return [name for name in broken if name not in named]
+
+
 def _identities(run: Run) -> list[str]:
-    """Identity files that differ from what missions wrote: back from the copy made at open, where there is one."""
+    """Identity files that differ from what missions wrote, back from what was held at open; new ones of nobody's go."""
     folder = identity_folder()
-    found: list[str] = []
     if not files.names(folder):
-        return found
+        return []
     from harness import identity  # costly to load, and many machines have no identity yet
 
-    for name in identity.tampered(folder):
-        path = os.path.join(folder, name)
+    found: list[str] = []
+    changed, new = identity.tampered(folder), identity.strays(folder)
+    if not os.path.exists(os.path.join(folder, "ledger.json")):
+        new = [
+            os.path.basename(path) for path in _identity_paths() if os.path.basename(path) not in run.context.identity
+        ]
+    for name in (*changed, *new):
+        path, known = os.path.join(folder, name), run.context.identity.get(name)
         _refuse(run, f"identity/{name}", files.read(path) or b"")
-        known = run.context.identity.get(name)
-        if known:
-            files.replace(path, objects.get(run.layout, known))
+        if name in new:
+            files.remove(path)
+        elif known:
+            files.replace(path, run.held[path] if path in run.held else objects.get(run.layout, known))
         found.append(f"identity/{name}")
     return found
 
 
-def identity_copies(layout: Layout) -> dict[str, str]:
-    """{file name: object} of the identity files as they are now."""
+def _identity_paths() -> list[str]:
     folder = identity_folder()
     names = [name for name in files.names(folder) if name.endswith((".md", ".jsonl")) and name != "README.md"]
-    found = {name: files.read(os.path.join(folder, name)) for name in names}
+    return [os.path.join(folder, name) for name in names]
+
+
+def identity_copies(layout: Layout) -> dict[str, str]:
+    """{file name: object} of the identity files as they are now, which their ledger takes in: people may have changed them."""
+    found = {os.path.basename(path): files.read(path) for path in _identity_paths()}
+    if found:
+        from harness import identity  # costly to load, and many machines have no identity yet
+
+        identity.adopt(identity_folder())
     return {name: objects.put(layout, data) for name, data in found.items() if data is not None}
+
+
+def dirty_copies(layout: Layout, paths: list[str]) -> dict[str, str]:
+    """{tracked path: object} of what differs from the last commit before the run: a person's, "" where it is gone."""
+    return {path: _object_of(layout, path, keep=True) for path in paths}
+
+
+def _object_of(layout: Layout, path: str, *, keep: bool = False) -> str:
+    """The object's name of a file of the working folder; "" where there is no plain file."""
+    whole = os.path.join(layout.project, path)
+    data = files.read(whole) if os.path.isfile(whole) and not os.path.islink(whole) else None
+    if data is None:
+        return ""
+    return objects.put(layout, data) if keep else files.digest(data)
 
 
 def identity_text(role: str) -> tuple[str, str]:
@@ -176,7 +323,7 @@ def tree(run: Run) -> None:
     """The working folder as a tree in run.tree; tracked files that were not the role's to change are put back and kept."""
     project, context = run.layout.project, run.context
     git.clear_locks(project, os.stat(run.paths.context).st_mtime)
-    index = os.path.join(run.paths.folder, "index")
+    index = _index_of(run)
     if run.changes_tree:
         done = git.work(project, index=index, parent=context.head, leave=context.untracked)
         run.tree, run.kept_out = done.tree, done.kept_out
@@ -199,8 +346,19 @@ def _restore_head(run: Run) -> None:
 
 
 def _put_back(run: Run) -> None:
-    changed = git.dirty(run.layout.project)
-    if changed:
-        _refuse(run, PATCH, git.patch(run.layout.project, run.context.head))
-        git.put_back(run.layout.project, run.context.head, changed)
-        run.refused += changed
+    """Tracked files as they were at open: with the edits that a person had made before. SPEC.md is people's, always."""
+    project, before = run.layout.project, run.context.dirty
+    changed = [path for path in git.dirty(project) if path not in before and path != SPEC]
+    spoilt = [path for path, name in before.items() if path != SPEC and _object_of(run.layout, path) != name]
+    if not changed and not spoilt:
+        return
+    _refuse(run, PATCH, git.patch(project, run.context.head))
+    git.put_back(project, run.context.head, changed)
+    for path in spoilt:
+        whole = os.path.join(project, path)
+        mode = os.stat(whole).st_mode & 0o777 if os.path.exists(whole) else files.SHARED
+        if before[path]:
+            files.replace(whole, objects.get(run.layout, before[path]), mode)
+        else:
+            files.remove(whole)
+    run.refused += changed + spoilt

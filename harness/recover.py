@@ -21,7 +21,17 @@ def recover(layout: Layout) -> list[str]:
         if runs.is_dead(layout, run_id):
             done.append(_bury(layout, run_id))
             files.remove(layout.run(run_id).lock)
-    return done
+    return done + _close_torn(layout)
+
+
+def _close_torn(layout: Layout) -> list[str]:
+    """A line of raw.md that the power cut short becomes a line of its own, before anything else counts lines."""
+    size = files.length(layout.raw)
+    if not size or files.read_from(layout.raw, size - 1, 1) == b"\n":
+        return []
+    with files.Lock(layout.state_lock):
+        files.add_line(layout.raw, b"")
+    return ["closed the torn last line of memory/raw.md"]
 
 
 def _bury(layout: Layout, run_id: str) -> str:

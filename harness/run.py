@@ -98,6 +98,7 @@ def compose(run: Run) -> str:
     data = prompt.text_of(parts)
     files.replace(run.paths.manifest, files.dump_json(rows), files.PRIVATE)
     files.replace(run.paths.prompt, data, files.PRIVATE)
+    reconcile.hold_own(run)
     return data.decode()
 
 

@@ -37,7 +37,8 @@ PERSON = "person"
 
 
 class Context(Record):
-    """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large}."""
+    """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large}; `dirty`: {tracked
+    path that differed from HEAD: object with its content, "" where the file was gone}."""
 
     run: str
     role: str
@@ -56,6 +57,7 @@ class Context(Record):
     raw: list[Any]
     identity: dict[str, str]
     process: dict[str, Any]
+    dirty: dict[str, str] = {}
 
 
 class Totals(Record):

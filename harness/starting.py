@@ -26,6 +26,7 @@ def start(layout: Layout) -> Mission:
     if mission.exists(layout):
         return mission.load(layout)
     git.require_top(layout.project)
+    git.require_version(layout.project)
     require_spec(layout)
     standing = git.standing(layout.project)
     if not standing.branch:

@@ -86,14 +86,14 @@ class Recorder:
         is_new = not os.path.exists(path)
         descriptor: int = self.real["open"](path, flags, mode)
         self.open_files.pop(descriptor, None)
-        if path.startswith(self.root) and not os.path.isdir(path):
+        if path.startswith(self.root) and "/locks/" not in path and not os.path.isdir(path):
             if is_new:
                 self.inodes[path] = len(self.log) + 1000
                 self.log.append(("create", path, self.inodes[path]))
             self.open_files[descriptor] = self.inodes[path]
             if flags & os.O_TRUNC:
                 self.log.append(("truncate", self.inodes[path], 0))
-        elif path.startswith(self.root):
+        else:
             self.log.append(("folder", path, descriptor))
         return descriptor
 
@@ -147,8 +147,9 @@ class Recorder:
 
 
 def contents(root: str) -> dict[str, bytes]:
-    """{path: bytes} of all files below a folder."""
-    return {str(path): path.read_bytes() for path in Path(root).rglob("*") if path.is_file()}
+    """{path: bytes} of all files below a folder but locks."""
+    found = (path for path in Path(root).rglob("*") if path.is_file() and path.parent.name != "locks")
+    return {str(path): path.read_bytes() for path in found}
 
 
 def recorded(root: str, action: Callable[[], object]) -> list[tuple[Any, ...]]:

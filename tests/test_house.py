@@ -117,7 +117,12 @@ def public(body: list[ast.stmt], name: str) -> Iterator[tuple[str, ast.FunctionD
 def test_every_module_and_every_public_name_says_what_it_promises() -> None:
     """A docstring each."""
     silent = [path.name for path, tree in TREES.items() if not ast.get_docstring(tree)]
-    silent += [name for path, tree in TREES.items() for name, node in public(tree.body, path.name) if not ast.get_docstring(node)]
+    silent += [
+        name
+        for path, tree in TREES.items()
+        for name, node in public(tree.body, path.name)
+        if not ast.get_docstring(node)
+    ]
     assert silent == []
 
 

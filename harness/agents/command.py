@@ -22,6 +22,8 @@ class Command:
         self.environment: dict[str, str] = {key: str(value) for key, value in settings.table.get("env", {}).items()}
         if settings.table.get("format", "text") != "text":
             raise BrokenFile(settings.config_path, "'format' must be \"text\"", remedy="Leave it out.")
+        if not self.argv:
+            raise BrokenFile(settings.config_path, "'command' is empty", remedy="Name a program and its arguments.")
         program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
         if not installed(program):
             raise Unavailable(

@@ -38,7 +38,7 @@ def split(text: str) -> tuple[list[tuple[int, str]], str]:
     held: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
         mark = documents.FENCE.match(line)
-        if not fence and mark:
+        if not fence and mark and mark[1][0] not in line[len(mark[1]) :]:
             fence, shell, start, held = mark[1], line[len(mark[1]) :].strip() == "sh", number + 1, [line]
         elif fence and mark and mark[1].startswith(fence) and line.strip() == mark[1]:
             found += [(start, "\n".join(held[1:]))] if shell else []
@@ -46,6 +46,7 @@ def split(text: str) -> tuple[list[tuple[int, str]], str]:
             fence = ""
         else:
             (held if fence else rest).append(line)
+    rest += held if fence else []  # a fence that is never closed is no block
     return found, "\n".join(rest)
 
 

@@ -1,0 +1,64 @@
+"""The one verb of every agent: what it is given, what it yields, and that the last thing says how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from agent_desk import desk, listen, project, settings
+
+from harness.agents import AGENTS, Agent, Desk, Settings, make
+from harness.agents.base import Event, Failed, Finished
+
+
+def playbook(folder: Path) -> Agent:
+    """A playbook that says one word."""
+    (folder / "playbooks").mkdir()
+    (folder / "playbooks" / "worker.md").write_text("word")
+    return make("playbook", settings(folder))
+
+
+def scripted(folder: Path) -> Agent:
+    """A script that says one word."""
+    (folder / "scripts").mkdir()
+    (folder / "scripts" / "worker.jsonl").write_text('{"say": "word"}\n')
+    return make("scripted", settings(folder))
+
+
+def command(folder: Path) -> Agent:
+    """A program that says one word."""
+    return make("mine", settings(folder, command=["printf", "word"]))
+
+
+BUILDERS: dict[str, Callable[[Path], Agent]] = {"playbook": playbook, "scripted": scripted, "command": command}
+
+
+def test_every_agent_is_held_to_the_promises_below() -> None:
+    """A new agent joins the table here."""
+    assert BUILDERS.keys() == AGENTS.keys()
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_an_agent_ends_in_one_finish_after_its_events(tmp_path: Path, name: str) -> None:
+    """Events first, the end last and once; the last message is the reply; unknown usage is None, not zero."""
+    folder = project(tmp_path)
+    heard = listen(BUILDERS[name](folder), desk(folder))
+    assert heard.end == Finished(reply="word", usage=None)
+    assert heard.said == ["word"]
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_an_agent_can_think_twice(tmp_path: Path, name: str) -> None:
+    """Nothing is kept in its head."""
+    folder = project(tmp_path)
+    agent = BUILDERS[name](folder)
+    assert listen(agent, desk(folder)).end == listen(agent, desk(folder)).end
+
+
+def test_settings_and_desk_are_closed_sets() -> None:
+    """What an agent is told is written down here, once."""
+    assert Settings.fields == ("project", "config_path", "role", "feature", "attempt", "table")
+    assert Desk.fields == ("directory", "prompt_path", "seconds", "environment", "writable", "keep")
+    assert Event(kind="tick").text == ""
+    assert Failed(outcome="limit", reason="full").usage is None

@@ -1,0 +1,97 @@
+"""Any program as an agent: the prompt on its standard input, the reply on its standard output, the rest told apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from agent_desk import Heard, desk, listen, project, settings
+
+from harness import kin
+from harness.agents.command import Command
+from harness.errors import BrokenFile, Unavailable
+
+LARGE = "a line of the prompt, ünï¢ode too\n" * 20_000
+
+
+def think(folder: Path, script: str, prompt: str = "", seconds: float = 20.0) -> Heard:
+    """A program that is a bash script."""
+    return listen(Command(settings(folder, command=["bash", "-c", script])), desk(folder, prompt, seconds), prompt)
+
+
+def test_the_prompt_comes_on_standard_input_and_ends(tmp_path: Path) -> None:
+    """Whole, byte for byte, however large; then the input is at its end."""
+    assert think(project(tmp_path), "cat", LARGE).reply == LARGE
+
+
+def test_the_reply_is_standard_output_alone(tmp_path: Path) -> None:
+    """What it tells on standard error is heard while it works, and is no part of the reply."""
+    heard = think(project(tmp_path), "echo thinking >&2; echo reply; echo more thinking >&2")
+    assert heard.reply == "reply\n"
+    assert heard.said == ["reply\n"]
+    assert heard.output == "thinking\nmore thinking\n"
+
+
+def test_another_exit_code_is_the_agents_fault(tmp_path: Path) -> None:
+    """The code is named, and what it had said is kept."""
+    heard = think(project(tmp_path), "echo half; exit 7")
+    assert heard.failure == ("agent_error", "bash ended with exit 7")
+    assert heard.said == ["half\n"]
+
+
+def test_a_crash_is_the_agents_fault(tmp_path: Path) -> None:
+    """The signal is named."""
+    assert think(project(tmp_path), "kill -SEGV $$").failure == ("agent_error", "bash ended with signal 11")
+
+
+def test_its_time_is_bounded_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    """What runs over the time ends as `wall`, with everything that it started."""
+    heard = think(project(tmp_path), "sleep 60 & echo $! >&2; wait", seconds=0.3)
+    assert heard.failure == ("wall", "bash did not end in time")
+    assert not kin.stat(int(heard.output))
+
+
+def test_it_works_in_the_working_folder_with_its_own_variables(tmp_path: Path) -> None:
+    """`env` of its table stands over the desk's environment, numbers as text; `args` are appended."""
+    folder = project(tmp_path)
+    agent = Command(settings(folder, command=["bash", "-c"], args=['echo "$PWD $MINE $LC_ALL"'], env={"MINE": 5}))
+    assert listen(agent, desk(folder, LC_ALL="C")).reply == f"{folder} 5 C\n"
+
+
+def test_a_program_of_the_project_is_found_from_its_folder(tmp_path: Path) -> None:
+    """A relative path is relative to the project, wherever the harness was started."""
+    folder = project(tmp_path)
+    (folder / "tools").mkdir()
+    tool = folder / "tools" / "agent"
+    tool.write_text("#!/bin/sh\necho tool\n")
+    tool.chmod(0o755)
+    assert listen(Command(settings(folder, command=["tools/agent"])), desk(folder)).reply == "tool\n"
+
+
+def test_a_program_that_is_not_there_is_named_before_the_run(tmp_path: Path) -> None:
+    """With what to do, and where it is configured."""
+    for program in ("no-such-agent-here", "tools/missing"):
+        with pytest.raises(Unavailable) as fault:
+            Command(settings(tmp_path, command=[program]))
+        assert f"'{program}' is not installed" in str(fault.value)
+        assert ".harness/config.toml" in str(fault.value)
+
+
+def test_an_empty_command_is_a_broken_configuration(tmp_path: Path) -> None:
+    """The message names the file and the remedy."""
+    with pytest.raises(BrokenFile, match=r"config\.toml: 'command' is empty.*program"):
+        Command(settings(tmp_path, command=[]))
+
+
+def test_only_text_is_understood_so_far(tmp_path: Path) -> None:
+    """A format that nobody reads is refused, not guessed."""
+    with pytest.raises(BrokenFile, match="'format' must be \"text\""):
+        Command(settings(tmp_path, command=["bash"], format="claude"))
+    assert Command(settings(tmp_path, command=["bash"], format="text")).argv == ["bash"]
+
+
+def test_bytes_that_are_no_text_do_not_break_the_run(tmp_path: Path) -> None:
+    """They are replaced, and a character that comes in two pieces stays whole."""
+    folder = project(tmp_path)
+    assert think(folder, r"printf 'a\377b'").reply == "a\ufffdb"
+    assert think(folder, r"printf '\303'; sleep 0.05; printf '\274'").reply == "ü"

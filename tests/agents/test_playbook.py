@@ -1,0 +1,173 @@
+"""The embedded agent: which playbook it takes, what it runs, what it replies, and what it says where there is none."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from agent_desk import Heard, desk, listen, project, settings
+
+from harness import kin
+from harness.agents import playbook
+from harness.agents.base import Event
+from harness.errors import Unavailable
+
+
+def carry_out(folder: Path, text: str, seconds: float = 20.0) -> Heard:
+    """What the playbook does, run in `folder`."""
+    (folder / "playbooks").mkdir(exist_ok=True)
+    (folder / "playbooks" / "worker.md").write_text(text, encoding="utf-8")
+    return listen(playbook.Playbook(settings(folder)), desk(folder, seconds=seconds))
+
+
+# which file
+
+
+LOOKED = ["worker-F-001.2.md", "worker-F-001.md", "worker.md"]
+
+
+def test_the_most_special_playbook_wins(tmp_path: Path) -> None:
+    """That for this very try, then that for the feature, then that for the role."""
+    folder = project(tmp_path)
+    (folder / "playbooks").mkdir()
+    for name in ("worker-F-001.1.md", "worker-F-002.md", "planner.md", *LOOKED):
+        (folder / "playbooks" / name).write_text(name)
+    for name in LOOKED:
+        found = playbook.Playbook(settings(folder, attempt=2)).path
+        assert os.path.basename(found) == name
+        os.unlink(found)
+    with pytest.raises(Unavailable):
+        playbook.Playbook(settings(folder, attempt=2))
+
+
+def test_a_missing_playbook_says_what_was_looked_for(tmp_path: Path) -> None:
+    """The message names every file that would have served, so that one of them can be written."""
+    folder = project(tmp_path)
+    with pytest.raises(Unavailable) as fault:
+        playbook.Playbook(settings(folder, attempt=2))
+    assert "playbooks/worker-F-001.2.md or playbooks/worker-F-001.md or playbooks/worker.md" in str(fault.value)
+    assert str(tmp_path) not in str(fault.value), "paths are shown as in the project"
+
+
+def test_a_run_on_the_whole_mission_has_one_playbook(tmp_path: Path) -> None:
+    """A planner or a sweep has no feature to be special for."""
+    assert playbook.names(settings(tmp_path, role="planner", feature="", attempt=1), ".md") == ["planner.md"]
+
+
+# what it runs
+
+
+def test_blocks_run_in_order_in_the_working_folder_and_the_rest_is_the_reply(tmp_path: Path) -> None:
+    """One block sees what the one before left; what stands around them is said."""
+    folder = project(tmp_path)
+    text = "Before.\n```sh\necho one > made\n```\nBetween.\n```sh\ncat made; pwd\n```\nAfter.\n"
+    heard = carry_out(folder, text)
+    assert heard.reply == "Before.\nBetween.\nAfter.\n"
+    assert heard.said == [heard.reply]
+    assert heard.output == f"one\n{folder}\n"
+
+
+def test_the_first_block_that_fails_is_the_last(tmp_path: Path) -> None:
+    """The failure names the playbook's line and the exit code; what the block said is passed on, stderr too."""
+    folder = project(tmp_path)
+    text = "```sh\necho fine\n```\n\n```sh\necho broken >&2\nexit 3\n```\n```sh\ntouch never\n```\nreply\n"
+    heard = carry_out(folder, text)
+    assert heard.failure == ("agent_error", "playbooks/worker.md:6 ended with exit 3")
+    assert heard.output == "fine\nbroken\n"
+    assert heard.said == []
+    assert not (folder / "never").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["false\ntouch never", "false | cat\ntouch never", 'echo "$unset_here"\ntouch never'],
+    ids=["a failing command", "a failing pipe", "an unset variable"],
+)
+def test_a_block_is_strict(tmp_path: Path, command: str) -> None:
+    """A block runs as a check does: the first fault ends it."""
+    folder = project(tmp_path)
+    assert carry_out(folder, f"```sh\n{command}\n```\n").failure[0] == "agent_error"
+    assert not (folder / "never").exists()
+
+
+def test_a_block_that_is_killed_is_named_with_its_signal(tmp_path: Path) -> None:
+    """A crash is no exit code."""
+    heard = carry_out(project(tmp_path), "```sh\nkill -9 $$\n```\n")
+    assert heard.failure == ("agent_error", "playbooks/worker.md:2 ended with signal 9")
+
+
+def test_a_block_that_asks_gets_no_answer(tmp_path: Path) -> None:
+    """Standard input is at its end."""
+    heard = carry_out(project(tmp_path), '```sh\nif read -r line; then exit 9; fi\necho "nobody there"\n```\n')
+    assert heard.output == "nobody there\n"
+
+
+def test_all_blocks_together_have_the_runs_time(tmp_path: Path) -> None:
+    """What runs over it ends as `wall`, and nothing after it starts."""
+    heard = carry_out(project(tmp_path), "```sh\nsleep 0.3\n```\n```sh\nsleep 20\n```\n", seconds=0.6)
+    assert heard.failure == ("wall", "playbooks/worker.md:5 did not end in time")
+
+
+def test_what_a_block_leaves_running_ends_with_it(tmp_path: Path) -> None:
+    """A server started in a playbook does not outlive its block."""
+    heard = carry_out(project(tmp_path), "```sh\nsleep 60 >/dev/null 2>&1 &\necho $!\n```\nreply\n")
+    assert not kin.stat(int(heard.output))
+    assert heard.reply == "reply\n"
+
+
+def test_whoever_stops_listening_ends_everything(tmp_path: Path) -> None:
+    """Closing the iterator in the middle of a block kills what it started."""
+    folder = project(tmp_path)
+    (folder / "playbooks").mkdir()
+    (folder / "playbooks" / "worker.md").write_text("```sh\necho $$\nsleep 60\n```\n")
+    thinking = playbook.Playbook(settings(folder)).think("", desk(folder))
+    pid = next(int(event.text) for event in thinking if isinstance(event, Event) and event.kind == "output")
+    started = time.monotonic()
+    thinking.close()  # type: ignore[attr-defined]  # every agent of ours is a generator
+    assert not kin.stat(pid)
+    assert time.monotonic() - started < 10
+
+
+def test_each_block_is_announced_before_it_runs(tmp_path: Path) -> None:
+    """The spinner and the log can show what is under way."""
+    heard = carry_out(project(tmp_path), "text\n```sh\n\nmake build\n```\n```sh\ntrue\n```\n")
+    assert heard.did == ["playbooks/worker.md:3 make build"]
+
+
+# what is reply and what is not
+
+
+def test_other_fences_stay_in_the_reply(tmp_path: Path) -> None:
+    """A JSON block, a shell block of another kind and an indented one are words, not work."""
+    text = (
+        "```json harness\n{}\n```\n```bash\ntouch never\n```\n    ```sh\n    touch never\n    ```\n```sh setup\nfalse\n```\n"
+    )
+    folder = project(tmp_path)
+    assert carry_out(folder, text).reply == text
+    assert not (folder / "never").exists()
+
+
+SPLITS = [
+    ("a fence in a longer fence", "````md\n```sh\nfalse\n```\n````\n", [], "````md\n```sh\nfalse\n```\n````\n"),
+    ("tildes", "~~~sh\ntrue\n~~~\nend", [(2, "true")], "end"),
+    ("a longer close", "```sh\ntrue\n`````\nend", [(2, "true")], "end"),
+    ("ticks in a command", "````sh\necho '```'\n````\n", [(2, "echo '```'")], ""),
+    ("an empty block", "```sh\n```\nend", [(2, "")], "end"),
+    ("no block", "only words\n", [], "only words\n"),
+    ("nothing", "", [], ""),
+    ("a fence that is never closed is words", "a\n```sh\nrm -r x\n", [], "a\n```sh\nrm -r x\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "blocks", "rest"), [case[1:] for case in SPLITS], ids=[case[0] for case in SPLITS])
+def test_how_a_playbook_is_read(text: str, blocks: list[tuple[int, str]], rest: str) -> None:
+    """```sh blocks with their line, and the rest word for word."""
+    assert playbook.split(text) == (blocks, rest)
+
+
+def test_words_between_ticks_open_no_fence(tmp_path: Path) -> None:
+    """A line that begins with inline code is a line, not the start of a block."""
+    text = "```not a fence``` here\n```sh\necho ran\n```\n"
+    assert carry_out(project(tmp_path), text).output == "ran\n"

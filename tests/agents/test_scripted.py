@@ -1,0 +1,83 @@
+"""The agent that stands in for real ones in tests: it says and does what its file tells, line by line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_desk import Heard, desk, listen, project, settings
+
+from harness.agents.base import Finished
+from harness.agents.scripted import Scripted
+from harness.errors import Unavailable
+
+
+def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Heard:
+    """What a script does."""
+    (folder / "scripts").mkdir(exist_ok=True)
+    (folder / "scripts" / "worker.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    return listen(Scripted(settings(folder)), desk(folder, seconds=seconds))
+
+
+def test_what_is_said_last_is_the_reply(tmp_path: Path) -> None:
+    """Every text is a message; the last one counts."""
+    heard = act(project(tmp_path), {"say": "first"}, {"say": "second"})
+    assert heard.said == ["first", "second"]
+    assert heard.end == Finished(reply="second")
+
+
+def test_commands_run_in_the_working_folder(tmp_path: Path) -> None:
+    """A script can change files as an agent would, and what its commands print is heard."""
+    folder = project(tmp_path)
+    heard = act(folder, {"run": "echo made | tee new"}, {"say": "done"})
+    assert heard.output == "made\n"
+    assert (folder / "new").read_text() == "made\n"
+
+
+def test_a_command_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
+    """Nothing after it is carried out; what was used so far is told."""
+    heard = act(project(tmp_path), {"usage": {"tokens": 5}}, {"run": "exit 4"}, {"say": "never"})
+    assert heard.failure == ("agent_error", "the scripted command ended with exit 4")
+    assert heard.end.usage == {"tokens": 5}
+    assert heard.said == []
+
+
+def test_a_command_that_hangs_runs_out_of_time(tmp_path: Path) -> None:
+    """`wall`, as with any agent."""
+    assert act(project(tmp_path), {"run": "sleep 20"}, seconds=0.2).failure[0] == "wall"
+
+
+@pytest.mark.parametrize("outcome", ["limit", "auth", "idle", "killed"])
+def test_a_script_can_end_in_any_way(tmp_path: Path, outcome: str) -> None:
+    """So that a test can show what a vendor's limit or a login that ran out does to a mission."""
+    assert act(project(tmp_path), {"fail": outcome, "reason": "as told"}).failure == (outcome, "as told")
+
+
+def test_usage_is_passed_on(tmp_path: Path) -> None:
+    """What an agent says that it used reaches the books."""
+    used = {"tokens": 1200, "cost_usd": 0.25}
+    assert act(project(tmp_path), {"say": "a"}, {"usage": used}).end == Finished(reply="a", usage=used)
+
+
+def test_an_empty_script_finishes_without_a_word(tmp_path: Path) -> None:
+    """An agent that says nothing is a case of its own."""
+    assert act(project(tmp_path)).end == Finished(reply="")
+
+
+def test_scripts_are_found_as_playbooks_are(tmp_path: Path) -> None:
+    """Try, feature, role; in the folder that the configuration names."""
+    folder = project(tmp_path)
+    there = folder / "elsewhere"
+    there.mkdir()
+    names = ["worker-F-001.2.jsonl", "worker-F-001.jsonl", "worker.jsonl"]
+    for name in names:
+        (there / name).write_text("")
+    for name in names:
+        found = Scripted(settings(folder, attempt=2, path="elsewhere")).path
+        assert os.path.basename(found) == name
+        os.unlink(found)
+    with pytest.raises(Unavailable, match=r"elsewhere/worker-F-001\.2\.jsonl or"):
+        Scripted(settings(folder, attempt=2, path="elsewhere"))

@@ -1,0 +1,48 @@
+"""What many tests stand on: a mission in a repository of its own, with nobody's settings around it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from missions import SURROUNDINGS, House, copied, surroundings
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    """A folder for a project that is not there yet; this process has its surroundings too."""
+    env = surroundings(tmp_path)
+    for name in list(os.environ):
+        if name.startswith(SURROUNDINGS):
+            monkeypatch.delenv(name)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    return House(tmp_path, env)
+
+
+@pytest.fixture
+def unbegun(bare: House) -> House:
+    """A repository with SPEC.md in its first commit, and no mission."""
+    bare.repository()
+    return bare
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A begun mission, made once: tests work on copies."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("template")
+        env = surroundings(folder)
+        for name, value in env.items():
+            patch.setenv(name, value)
+        made = House(folder, env)
+        made.repository()
+        made.begin()
+        return folder
+
+
+@pytest.fixture
+def house(bare: House, template: Path) -> House:
+    """A mission with two features to do, on its branch, whose agents are scripted."""
+    return copied(template, bare.folder, bare.env)

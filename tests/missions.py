@@ -1,0 +1,265 @@
+"""Real missions in throw-away folders, for tests: real repositories, real roles in processes of their own, no mocks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness import contract, features, runs, starting
+from harness.contract import Check, Claim, Contract
+from harness.features import Feature
+from harness.layout import Layout
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PROGRAM = CHECKOUT / "harness" / "__main__.py"
+SPEC = "# A program\n\n## Part\n\nIt works.\n"
+ROLE_MD = "---\nname: {name}\nsummary: helps\nreads: [spec]\n---\nHelp.\n"
+ROLE_PY = """import sys
+
+sys.path.append({checkout!r})
+
+from harness.run import main
+
+
+def settle(run):
+    pass
+
+
+raise SystemExit(main("{name}", settle))
+"""
+SURROUNDINGS = ("HARNESS_", "GIT_", "PROCESS_TAG", "FEATURE_ID", "TRIGGER", "REASON", "FORCE_COLOR", "COLUMNS")
+
+
+class Done:
+    """How a command ended: exit code, standard output, standard error."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    def __repr__(self) -> str:
+        return f"exit {self.code}\n{self.out}\n{self.err}"
+
+
+def surroundings(folder: Path) -> dict[str, str]:
+    """The environment of everything in a test: nobody's settings, home, identity and temporary folder below `folder`."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(SURROUNDINGS)}
+    for name in ("home", "temporary"):
+        (folder / name).mkdir(exist_ok=True)
+    env |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "temporary"), "TERM": "dumb"}
+    env |= {"HARNESS_IDENTITY": str(folder / "identity"), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    return env
+
+
+class House:
+    """A repository with a mission in it, or where one can be started; `scripts` is where the scripted agent looks."""
+
+    def __init__(self, folder: Path, env: dict[str, str]) -> None:
+        self.folder, self.env = folder, env
+        self.project = folder / "my project"
+        self.scripts = folder / "scripts"
+        self.layout = Layout(str(self.project))
+        self.state = self.project / ".harness"
+        self.identity = folder / "identity"
+
+    # the repository
+
+    def git(self, *words: str, check: bool = True) -> str:
+        """What git says, as somebody with a name."""
+        named = ["git", "-c", "user.name=p", "-c", "user.email=p@localhost", *words]
+        done = subprocess.run(named, cwd=self.project, env=self.env, check=check, capture_output=True, text=True)
+        return done.stdout.rstrip("\n")
+
+    def write(self, name: str, text: str = "text\n") -> Path:
+        """A file of the project with its folders."""
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def repository(self, commit: bool = True) -> None:
+        """Make the folder a repository on `main`, with a tracked program and a SPEC.md."""
+        self.project.mkdir(exist_ok=True)
+        self.git("init", "-q", "-b", "main", "--template=")
+        self.write("SPEC.md", SPEC)
+        self.write("main.py", "print('hello')\n")
+        if commit:
+            self.git("add", "-A")
+            self.git("commit", "-q", "-m", "begin")
+
+    def head(self) -> str:
+        """The id of HEAD's commit."""
+        return self.git("rev-parse", "HEAD")
+
+    # the mission
+
+    def begin(self) -> None:
+        """Start the mission and lay down a plan of two features as if it had been accepted."""
+        starting.start(self.layout)
+        Path(self.layout.spec).write_text(SPEC)
+        claims = [Claim(id=f"VAL-{n}", text=f"Part {n} works", checks=[Check(run=f"test -f {n}.txt")]) for n in (1, 2)]
+        claims.append(Claim(id="VAL-LOOK", text="It looks right", manual=True))
+        Path(self.layout.contract).write_text(contract.render(Contract(claims=claims)))
+        self.lay(
+            Feature(id="F-001", title="Part one", claims=["VAL-1"]),
+            Feature(id="F-002", title="Part two", claims=["VAL-2", "VAL-LOOK"], priority=2),
+        )
+        self.config('agent = "scripted"')
+
+    def lay(self, *found: Feature) -> None:
+        """These features, as a person might write them between runs."""
+        Path(self.layout.features).write_bytes(features.render(list(found)))
+
+    def config(self, *lines: str) -> None:
+        """config.toml, with the scripted agent's folder."""
+        table = ["[agents.scripted]", f'path = "{self.scripts}"']
+        Path(self.layout.config).write_text("\n".join([*lines, *table]) + "\n")
+
+    def script(self, name: str, *steps: dict[str, Any]) -> None:
+        """What the scripted agent does in the runs that `name` serves."""
+        self.scripts.mkdir(exist_ok=True)
+        (self.scripts / f"{name}.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+
+    def role_files(self, name: str) -> None:
+        """A role of the user's own, whose settle does nothing."""
+        folder = Path(self.layout.roles)
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.md").write_text(ROLE_MD.format(name=name))
+        (folder / f"{name}.py").write_text(ROLE_PY.format(name=name, checkout=str(CHECKOUT)))
+
+    # running
+
+    def words(self, role: str, *args: str) -> list[str]:
+        """The command line of a role."""
+        own = Path(self.layout.roles) / f"{role}.py"
+        return [sys.executable, "-P", str(own if own.exists() else CHECKOUT / "roles" / f"{role}.py"), *args]
+
+    def run(self, words: list[str], where: Path | None = None, text: str = "", **env: str) -> Done:
+        """A program to its end, with the house's surroundings."""
+        done = subprocess.run(
+            words,
+            cwd=where or self.project,
+            env={**self.env, **env},
+            capture_output=True,
+            input=text,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def role(self, role: str, *args: str, **env: str) -> Done:
+        """One run of a role."""
+        return self.run(self.words(role, *args), **env)
+
+    def harness(self, *words: str, **env: str) -> Done:
+        """One `harness` command, as a person gives it."""
+        return self.run([sys.executable, "-P", str(PROGRAM), *words], **env)
+
+    def work(self, *steps: dict[str, Any], feature: str = "F-001", **env: str) -> dict[str, Any]:
+        """One worker's run whose agent takes these steps; gives its result."""
+        self.script("worker", *steps)
+        done = self.role("worker", feature, **env)
+        assert "Traceback" not in done.err, done
+        return self.result()
+
+    def begin_role(self, role: str, *args: str, session: bool = False, **env: str) -> subprocess.Popen[bytes]:
+        """A role that goes on while the test does something else; whoever starts it waits for it."""
+        quiet = subprocess.DEVNULL
+        words = self.words(role, *args)
+        return subprocess.Popen(
+            words,
+            cwd=self.project,
+            env={**self.env, **env},
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            start_new_session=session,
+        )
+
+    # looking
+
+    def result(self, run_id: str = "") -> dict[str, Any]:
+        """result.json of a run, by default of the newest finished one."""
+        run_id = run_id or next(runs.books(self.layout)).run
+        return dict(json.loads(Path(self.layout.run(run_id).result).read_text()))
+
+    def ran(self) -> list[dict[str, Any]]:
+        """The lines of runs.jsonl, oldest first."""
+        path = Path(self.layout.books)
+        return [json.loads(line) for line in path.read_text().split("\n") if line] if path.exists() else []
+
+    def feature(self, feature_id: str = "F-001") -> Feature:
+        """The feature as it is on disk."""
+        return features.find(features.load(self.layout), feature_id)
+
+    def read(self, name: str) -> str:
+        """A file below .harness."""
+        return (self.state / name).read_text()
+
+    def refused(self, run_id: str = "") -> dict[str, bytes]:
+        """What a run kept of what was refused, by path."""
+        top = Path(self.layout.run(run_id or self.result()["run"]).refused)
+        return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
+
+    def prompt(self, run_id: str = "") -> str:
+        """The prompt of a run."""
+        return Path(self.layout.run(run_id or self.result()["run"]).prompt).read_text()
+
+
+def listing(top: Path, *passed_over: str) -> dict[str, bytes]:
+    """Everything below a folder with its content (folders empty, links their target), but what `passed_over` begins."""
+    found: dict[str, bytes] = {}
+    for folder, folders, names in os.walk(top):
+        for name in [*folders, *names]:
+            path = Path(folder, name)
+            short = str(path.relative_to(top))
+            if not short.startswith(passed_over):
+                whole = os.readlink(path).encode() if path.is_symlink() else b""
+                found[short] = path.read_bytes() if path.is_file() and not whole else whole
+    return found
+
+
+DISPOSABLE = (".harness/cache", ".harness/locks/mission", ".harness/locks/state")
+
+
+def differences(before: dict[str, bytes], after: dict[str, bytes]) -> list[str]:
+    """Paths that came, went, or changed."""
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+
+def until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "that never came to be"
+        time.sleep(0.005)
+
+
+def tagged(mission_id: str) -> list[int]:
+    """Processes, also those that somebody orphaned, that runs of a mission have started and that live."""
+    mark = f"PROCESS_TAG={mission_id}/".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if mark in Path("/proc", name, "environ").read_bytes():
+                    found.append(int(name))
+            except OSError:
+                continue  # gone meanwhile
+    return found
+
+
+def copied(template: Path, folder: Path, env: dict[str, str]) -> House:
+    """A house that begins as a copy of the one in `template`."""
+    shutil.copytree(template / "my project", folder / "my project", symlinks=True)
+    house = House(folder, env)
+    house.config('agent = "scripted"')
+    starting.shim(house.layout)
+    return house

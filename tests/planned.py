@@ -1,0 +1,69 @@
+"""Plans, claims and replies in few words, and a mission's state as tests look at it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from missions import House
+
+from harness import contract, files, journal
+from harness.contract import Check, Claim, Contract
+from harness.features import Feature, render
+from harness.opening import Asked, open_run
+from harness.run import compose
+
+
+def claim(name: str, *commands: str) -> Claim:
+    """A claim whose only check, by default, is that a file with its name exists."""
+    return Claim(id=name, text=f"{name} holds", checks=[Check(run=run) for run in commands or (f"test -f {name}",)])
+
+
+def feature(name: str = "F-001", *claims: str, **fields: Any) -> Feature:
+    """A feature with these claims, by default VAL- and its number."""
+    return Feature(id=name, title=f"Feature {name}", claims=list(claims or [f"VAL-{name[2:]}"]), **fields)
+
+
+def reply(**value: Any) -> dict[str, str]:
+    """A scripted step that says a reply."""
+    return {"say": f"```json harness\n{json.dumps(value)}\n```"}
+
+
+def lay(house: House, found: list[Feature], known: Contract | None = None) -> None:
+    """The state as an accepted plan leaves it; by default one check a claim."""
+    known = known or Contract(claims=[claim(name) for one in found for name in one.claims])
+    changes = journal.Journal(house.layout)
+    changes.replace(house.layout.features, render(found))
+    changes.replace(house.layout.contract, contract.render(known).encode())
+    changes.replace(house.layout.spec, files.read(house.layout.asked_spec) or b"")
+    changes.commit()
+
+
+def contract_of(house: House) -> Contract:
+    """The contract as it is on disk."""
+    return contract.parse(Path(house.layout.contract).read_text(), house.layout.contract)
+
+
+def raw_of(house: House) -> list[str]:
+    """The entries of raw.md without their time."""
+    return [line.partition("] ")[2] for line in (files.read_text(house.layout.raw) or "").split("\n")[:-1]]
+
+
+def log_of(house: House) -> list[dict[str, Any]]:
+    """The lines of contract-log.jsonl."""
+    return [json.loads(line) for line in (files.read_text(house.layout.contract_log) or "").split("\n") if line]
+
+
+def prompt_of(house: House, role: str, name: str = "", **asked: str) -> str:
+    """The prompt that a run would get now; its run is taken away again. Not for workers: they change their feature."""
+    made = open_run(Asked(layout=house.layout, role=role, feature=name, agent_optional=True, **asked))
+    try:
+        return compose(made.run)
+    finally:
+        for lock in reversed(made.locks):
+            lock.release()
+        shutil.rmtree(made.run.paths.folder)
+        os.unlink(made.run.paths.lock)
