@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.current import Run
 
+PLANNER = "planner"
+
 
 def close(run: Run) -> Result:
     """Everything that the run changed lands in one journal with its result; durable on return."""
@@ -64,9 +66,7 @@ def _totals(run: Run) -> Totals:
     judging = run.role.name != CURATOR
     usage = run.usage or {}
     tokens = _added(before.tokens, usage.get("tokens"))
-    rejected = before.rejected
-    if run.accepted is not None:
-        rejected = 0 if run.accepted else before.rejected + 1
+    rejected = 0 if run.accepted else before.rejected + _brought_no_plan(run)
     return Totals(
         runs=before.runs + 1,
         seconds=round(before.seconds + run.seconds(), 3),
@@ -75,6 +75,11 @@ def _totals(run: Run) -> Totals:
         since_green=0 if run.newly_green else before.since_green + judging,
         rejected=rejected,
     )
+
+
+def _brought_no_plan(run: Run) -> bool:
+    """Whether a planner ended without an accepted plan, and is to blame: limits, logins and kills do not count."""
+    return run.accepted is False or (run.role.name == PLANNER and run.outcome not in (*runs.GOOD, *runs.FREE_OF_BLAME))
 
 
 def _added(known: float | None, more: float | None) -> float | None:

@@ -81,6 +81,8 @@ def parse_json(data: bytes, path: str) -> Any:
         return json.loads(decode(data, path))
     except json.JSONDecodeError as fault:
         raise BrokenFile(path, f"not JSON ({fault.msg})", line=fault.lineno, remedy="Mend that line.") from None
+    except (ValueError, RecursionError) as fault:
+        raise BrokenFile(path, f"not JSON that can be read ({fault})", line=1, remedy="Mend it.") from None
 
 
 def read_json(path: str) -> Any | None:
@@ -223,7 +225,7 @@ class Lock:
         """What the holder wrote; empty where nothing can be read."""
         try:
             return dict(json.loads(read(self.path) or b"{}"))
-        except ValueError:
+        except (ValueError, TypeError):
             return {}
 
     def release(self) -> None:
@@ -343,7 +345,7 @@ def lines_backwards(path: str, block: int = 65536) -> Iterator[bytes]:
         parts = rest.split(b"\n")
         if first:
             parts.pop()
-            first = False
+            first = not parts  # a torn line that is longer than the block goes on
         rest = parts.pop(0) if parts else b""
         yield from (part for part in reversed(parts) if part)
         end = start

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 
 from harness import console, errors
 from harness.errors import HarnessError, Interrupted
@@ -12,14 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 def guarded(body: Callable[[], int]) -> int:
     """The exit code of `body`, with what went wrong as one paragraph on standard error and no traceback."""
     gc.disable()  # we live for milliseconds, and parsing a large queue would set the collector off again and again
-    for signum in SIGNALS:
-        signal.signal(signum, _interrupt)
     try:
         return body()
     except HarnessError as fault:
@@ -27,6 +22,8 @@ def guarded(body: Callable[[], int]) -> int:
         return fault.code
     except Interrupted as signalled:
         return signalled.code
+    except KeyboardInterrupt:
+        return errors.INTERRUPTED
     except BrokenPipeError:
         return errors.DONE
     except OSError as fault:
@@ -40,7 +37,16 @@ def os_words(fault: OSError) -> str:
     return f"{fault.strerror or fault}{where}. Nothing is lost: mend that (rights, space) and start again."
 
 
-def _interrupt(signum: int, _: object) -> None:
-    for other in SIGNALS:
-        signal.signal(other, signal.SIG_IGN)
-    raise Interrupted(signum)
+def listen() -> None:
+    """From here on SIGINT, SIGTERM and SIGHUP raise Interrupted, once, so that every `finally` still runs."""
+    import signal  # 2 ms for its enums; `harness next` lives too short to need it
+
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def interrupt(signum: int, _: object) -> None:
+        for other in signals:
+            signal.signal(other, signal.SIG_IGN)
+        raise Interrupted(signum)
+
+    for signum in signals:
+        signal.signal(signum, interrupt)

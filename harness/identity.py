@@ -18,9 +18,9 @@ from harness.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from filelock import FileLock
+    from filelock import AcquireReturnProxy, BaseFileLock
 
 LINES = 60
 MISSIONS = "missions: "
@@ -29,15 +29,15 @@ FAILURES = ("FAIL", "AVOID")
 README = "README.md"
 
 # Names that every project has: saying them gives nothing of this project away.
-COMMON_FILES = frozenset(
-    ("makefile", "dockerfile", "readme.md", "package.json", "package-lock.json", "pyproject.toml", "requirements.txt")
-    + ("setup.py", "cargo.toml", "cargo.lock", "go.mod", "go.sum", "tsconfig.json", ".gitignore", ".env", "conftest.py")
-    + (".dockerignore", "docker-compose.yml", "yarn.lock", "pnpm-lock.yaml", "uv.lock", "agents.md", "spec.md")
+COMMON_FILES = re.compile(
+    r"makefile|dockerfile|readme\.md|agents\.md|spec\.md|package(-lock)?\.json|tsconfig\.json|pyproject\.toml|setup\.py"
+    r"|conftest\.py|requirements\.txt|cargo\.(toml|lock)|go\.(mod|sum)|(yarn|uv)\.lock|pnpm-lock\.yaml|\.env"
+    r"|\.(git|docker)ignore|docker-compose\.ya?ml"
 )
 _IDS = re.compile(r"\b(?:F|VAL|ISS|ISSUE|FEAT|FEATURE)-[A-Za-z0-9-]*[0-9]\b")
-_HOME = re.compile(r"(?:^|[\s\"'`(=:])(?:~|/(?:home|Users|root|work|mnt|srv|tmp|var/folders))/")
+_HOME = re.compile(r"(?:^|[\s\"'`(=:])/(?:home|Users|root|mnt|srv|var/folders)/")
 _ORDER = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:previous|prior|above|earlier|preceding|instructions?|rules?)\b"
+    r"\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:previous|prior|above|earlier|preceding|instructions?)\b"
     r"|\b(?:you (?:must|shall|are now|have to)|from now on|new instructions?|system prompt|developer message)\b"
     r"|\b(?:as an ai|dear (?:agent|assistant|model)|(?:agent|assistant|model)s?\s*:)|<\s*/?\s*(?:system|assistant|user)\b",
     re.IGNORECASE,
@@ -45,7 +45,7 @@ _ORDER = re.compile(
 _SECRET = re.compile(
     r"AKIA[0-9A-Z]{12,}|\bgh[pousr]_\w{16,}|github_pat_\w{16,}|\bsk-[\w-]{16,}|xox[abprs]-[\w-]{8,}|\bAIza[\w-]{20,}"
     r"|-----BEGIN|\beyJ[\w-]{10,}\.|://[^/\s:@]+:[^/\s@]+@|\bglpat-[\w-]{10,}"
-    r"|(?i:\b\w*(?:password|passwd|secret|token|api[_-]?key|bearer)\w*\s*(?:[:=]|\bis\b)\s*[\"']?[^\s\"'$<]{6,})"
+    r"|(?i:\b\w*(?:password|passwd|secret|token|api[_-]?key|bearer)\w*\s*(?:[:=]|\bis\b(?=\s+\S*[0-9]))\s*[\"']?[^\s\"'$<]{6,})"
     r"|\b(?=[A-Za-z0-9+/_-]*[0-9])(?=[A-Za-z0-9+/_-]*[A-Za-z])[A-Za-z0-9+_-]{32,}"
 )
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -103,10 +103,11 @@ def own_names(project_names: Iterable[str]) -> frozenset[str]:
         path = name.lower().strip("/")
         found.add(path)
         found.add(path.rpartition("/")[2])
+        found.add(path.rpartition(".")[0].replace("/", "."))
         while "/" in path:
             path = path.rpartition("/")[0]
             found.add(path + "/")
-    return frozenset(found - COMMON_FILES - {""})
+    return frozenset(name for name in found if name and not COMMON_FILES.fullmatch(name))
 
 
 def names_project(text: str, project_names: Iterable[str]) -> bool:
@@ -212,7 +213,7 @@ def graduate(
     page = parse(content or f"# {role}\n\n")
     index = ItemIndex(page.items(""))
     new: list[Item] = []
-    touched: list[tuple[Item, str]] = []
+    touched: list[Item] = []
     for one in graduations:
         shown = shown_text(one.tag, one.text)
         item = index.find(shown)
@@ -220,10 +221,10 @@ def graduate(
             item = Item(date=today, text=shown, count=0)
             new.append(item)
             index.add(item)
-        touched.append((item, one.text))
-    counted = count_voices(index, known)
-    for item, _ in touched:
-        _count(item, counted.get(id(item), []), today)
+        touched.append(item)
+    voices = count_voices(index, known)
+    for item in touched:
+        _count(item, voices.get(id(item), []), today)
     if new:
         memory.add_items(page.sections[0], [item for item in new if item.count])
     memory.fit(page, LINES, lambda _title, item: (item.count, item.date), path)
@@ -275,11 +276,9 @@ def count_voices(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[
 
 def _count(item: Item, voices: list[Evidence], today: str) -> None:
     """Bring an item's count and missions up to what the evidence says; what a person raised is not lowered."""
-    missions = list(dict.fromkeys([*item.where, *(one.mission for one in voices)]))[-memory.MOST_NAMED :]
+    missions = list(dict.fromkeys([*(one.mission for one in voices), *item.where]))[-memory.MOST_NAMED :]
     if len(voices) > item.count or missions != item.where:
-        item.count = max(item.count, len(voices))
-        item.where = missions
-        item.date = today
+        item.count, item.where, item.date = max(item.count, len(voices)), missions, today
 
 
 # ---- the ledger: who wrote what is there
@@ -365,23 +364,14 @@ def _coming(folder: str) -> dict[str, str]:
     return dict(files.read_json(_coming_file(folder)) or {})
 
 
-class _locked:  # noqa: N801 - used as a function, `with _locked(folder):`
+def _locked(folder: str) -> AcquireReturnProxy[BaseFileLock]:
     """The folder's lock, held by one writer of all missions; raises Busy after LOCK_SECONDS."""
+    from filelock import FileLock, Timeout  # here, because it costs 50 ms and readers need no lock
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.lock: FileLock | None = None
-
-    def __enter__(self) -> None:
-        from filelock import FileLock, Timeout  # 60 ms: only when an identity is written
-
-        files.make_folder(self.folder)
-        self.lock = FileLock(os.path.join(self.folder, ".lock"))
-        try:
-            self.lock.acquire(timeout=LOCK_SECONDS, poll_interval=0.001)
-        except Timeout:
-            raise Busy(f"Another mission is writing the identities in {self.folder}. Try again later.") from None
-
-    def __exit__(self, *_: object) -> None:
-        if self.lock:
-            self.lock.release()
+    files.make_folder(folder)
+    path = os.path.join(folder, ".lock")
+    try:
+        return FileLock(path, timeout=LOCK_SECONDS, poll_interval=0.005).acquire()
+    except Timeout:
+        message = f"{path}: another mission has written to the identities for {LOCK_SECONDS:.0f} s. Try again later."
+        raise Busy(message) from None

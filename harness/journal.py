@@ -24,11 +24,12 @@ def append(layout: Layout, path: str, data: bytes) -> int:
     """
     if not data.endswith(b"\n"):
         raise ValueError("append takes whole lines")
-    new = not os.path.exists(path)
     with files.Lock(layout.state_lock):
         finish_journal(layout)
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, files.SHARED)
         try:
+            if not os.fstat(descriptor).st_size:
+                files.sync_folder(os.path.dirname(path))  # before its first line: who finds one trusts the name
             offset = files.add_lines(descriptor, data)
         except OSError:
             os.close(descriptor)
@@ -37,8 +38,6 @@ def append(layout: Layout, path: str, data: bytes) -> int:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    if new:
-        files.sync_folder(os.path.dirname(path))
     return offset
 
 
@@ -106,7 +105,7 @@ class Journal:
         steps.append([verb, path, staged, offset])
 
     def _stage_tail(self, steps: list[list[Any]], ledger: dict[str, list[Any]], path: str, tail: bytes) -> None:
-        old = files.read(path) or b""
+        old = (self.contents[path] if path in self.contents else files.read(path)) or b""
         kept = old.rstrip(b"\0")
         if kept and not kept.endswith(b"\n"):
             tail = b"\n" + tail
@@ -148,7 +147,8 @@ def _apply_tail(path: str, tail: bytes | None, offset: int) -> None:
     try:
         if os.pread(descriptor, len(tail), offset) != tail:
             os.ftruncate(descriptor, offset)
-            os.pwrite(descriptor, tail, offset)
+            os.lseek(descriptor, offset, os.SEEK_SET)
+            files.write_all(descriptor, tail)  # a full disk raises here, and the record stays until there is room
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

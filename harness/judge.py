@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness import contract as contracts
 from harness import features, files, plan, prove, receipts, runs, views
-from harness.contract import Check, Claim
+from harness.contract import Check, Claim, Contract
 from harness.receipts import Receipt
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ def place_of(run: Run) -> prove.Place:
 
 def settle(run: Run) -> None:
     """The receipts decide: the feature passes or fails, or the sweep is green or sends features back."""
-    if run.reason:
+    if run.reason and run.reply is None:  # `prepare` said why; a reply's own faults have nothing to do with the setup
         run.verdict = "red"
         _escalate_setup(run)
     elif run.feature is None:
@@ -70,13 +70,19 @@ def _aim(run: Run) -> None:
     for aim in proposed:
         claim = next((claim for claim in run.contract.of(run.feature.claims) if claim.id == aim["claim"]), None)
         check = Check(run=aim["run"].strip("\n"))
-        if claim is None or claim.manual or check in claim.checks or plan.form_faults(check.run):
+        if claim is None or claim.manual or check in claim.checks or _unfit(run, claim, check):
             continue
         receipt = prove.fire(check, claim, "after", place_of(run))
         run.receipts.append(receipt)
         files.add_line(run.paths.receipts, receipts.render([receipt]))
         if not receipt.green:
             _join(run, claim, check, aim.get("why", ""))
+
+
+def _unfit(run: Run, claim: Claim, check: Check) -> list[str]:
+    """What would keep a plan with this check from landing."""
+    alone = Contract(claims=[claim.replace(checks=[check])])
+    return plan.form_faults(check.run, run.layout.project) or plan.write_faults(alone)
 
 
 def _join(run: Run, claim: Claim, check: Check, why: str) -> None:
@@ -100,7 +106,7 @@ def _judge_feature(run: Run) -> None:
         features.move(feature, "refuted" if red else "proved")
     for claim, receipt in {receipt.claim: receipt for receipt in red}.items():
         run.note("FAIL", f"{claim} is {receipt.verdict}: {_why(receipt)}")
-    if not red:
+    if feature.status == "passed":
         run.note("-", f"passed at {run.context.head[:10]}: {', '.join(feature.claims)}")
         features.unblock(run.features, run.at, run.id)
 
@@ -112,7 +118,8 @@ def _why(receipt: Receipt) -> str:
 
 def _newly_green(run: Run) -> int:
     """How many claims are proven now and were not by the feature's validation before."""
-    before = runs.last_receipts(run.layout, run.context.feature, run.role.name)
+    judged = run.feature is not None and run.feature.attempts > 0
+    before = runs.last_receipts(run.layout, run.context.feature, run.role.name) if judged else []
     return len(_proven(run.receipts) - _proven(before))
 
 
@@ -123,11 +130,13 @@ def _proven(found: list[Receipt]) -> set[str]:
 def _judge_sweep(run: Run) -> None:
     red = {receipt.claim: receipt for receipt in run.receipts if not receipt.green}
     run.verdict = "red" if red else "green"
+    passed = [feature for feature in run.features if feature.status == "passed"]
     run.sweep = views.proof_state(run.layout, run.context.tree)
     for claim, receipt in red.items():
-        owners = [feature for feature in run.features if claim in feature.claims and feature.status == "passed"]
+        owners = [feature for feature in passed if claim in feature.claims]
         for feature in owners:
-            features.move(feature, "refuted")
+            if feature.status == "passed":
+                features.move(feature, "refuted")
             feature.note(run.at, run.id, "reason", f"{claim} is red in a fresh worktree")
         run.note(
             "FAIL", f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}", owners[0].id if owners else ""

@@ -49,7 +49,7 @@ def gather(run: Run) -> Material:
 
 def _receipts(run: Run) -> list[Receipt]:
     """This run's own receipts, else those of the feature's last validation."""
-    if run.receipts or not run.feature or "findings" not in run.role.reads:
+    if run.receipts or not run.feature or not run.feature.attempts or "findings" not in run.role.reads:
         return run.receipts
     return runs.last_receipts(run.layout, run.context.feature, "validator")
 
@@ -69,7 +69,8 @@ def _raw(run: Run) -> str:
 def _findings(run: Run) -> list[tuple[str, str]]:
     """What went before: why a reply was not accepted, what was put back, cut work, what the diff touches."""
     found = []
-    last = runs.last(run.layout, role=run.role.name, feature=run.context.feature)
+    untouched = run.feature is not None and not run.feature.notes  # then nothing of it stands in the books
+    last = None if untouched else runs.last(run.layout, role=run.role.name, feature=run.context.feature)
     if last and (last.accepted is False or last.outcome not in runs.GOOD):
         found.append(("How your role's last run here ended", f"{last.outcome}: {last.reason}"))
     if last and last.refused:
@@ -83,8 +84,7 @@ def _cut_work(run: Run) -> list[tuple[str, str]]:
     feature = run.feature
     if feature is None or not feature.cuts():
         return []
-    newest = feature.last_note("cut")
-    run_id = newest["ids"][0] if newest else ""
+    run_id = next(note["ids"][0] for note in reversed(feature.notes) if note["kind"] == "cut")
     text = (
         f"A run was cut short; its work is committed on this branch as wip({feature.id}). Continue from it.\n"
         f"See what it did: git show --stat refs/harness/partial/{run_id}"

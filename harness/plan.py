@@ -10,7 +10,7 @@ from harness import contract as contracts
 from harness import features as queue
 from harness import files, issues, prove, shape
 from harness.contract import Check, Claim, Contract, Service
-from harness.errors import Refused
+from harness.errors import BrokenFile, Refused
 from harness.features import Feature
 from harness.layout import Layout
 from harness.record import Record
@@ -23,14 +23,18 @@ if TYPE_CHECKING:
 
 REFUSED_FORMS = (
     (
-        re.compile(r"\|\|\s*(true|:)(\s|;|\)|$)"),
+        re.compile(r"\|\|\s*(true|:)(?![\w./=-])"),
         "hides a failure with '|| true' or '|| :'",
         "let the exit status decide",
     ),
-    (re.compile(r"(?<![&>])&\s*$", re.MULTILINE), "leaves something running with a trailing '&'", "declare a service"),
+    (
+        re.compile(r"(?<![&>\\])&\s*$", re.MULTILINE),
+        "leaves something running with a trailing '&'",
+        "declare a service",
+    ),
     (re.compile(r"(^|[\s;&|(])sudo\s", re.MULTILINE), "uses sudo", "checks run without rights"),
     (
-        re.compile(r"(^|[\s\"'=:])(/home/|/Users/|/root/)"),
+        re.compile(r"(^|[\s\"'=:<>(,])(/home/|/Users/|/root/)"),
         "names an absolute path of this machine",
         "use relative paths or $TMPDIR",
     ),
@@ -59,14 +63,15 @@ def draft(
     _lay_features(made, reply, features, gone, faults)
     made.contract.setup = reply.get("setup", contract.setup).rstrip("\n")
     if "services" in reply:
-        made.contract.services = [Service(**row) for row in reply["services"]]
+        made.contract.services = [Service(**{**row, "run": row["run"].strip("\n")}) for row in reply["services"]]
     names = [row["id"] for row in reply["features"]] + [row["id"] for row in reply["contract"]]
-    faults += [f"the id '{name}' was dropped before; ids are never reused" for name in names if name in retired]
+    used = {name.lower() for name in (*retired, *gone)}
+    faults += [f"the id '{name}' was dropped before; ids are never reused" for name in names if name.lower() in used]
     faults += [
         f"'{name}' cannot be dropped: there is none" for name in gone if name not in old and not _has(contract, name)
     ]
     faults += _lint(made)
-    return made, faults
+    return made, list(dict.fromkeys(faults))
 
 
 def _has(contract: Contract, claim_id: str) -> bool:
@@ -143,6 +148,8 @@ def _lint(made: Draft) -> list[str]:
     claims = {claim.id for claim in made.contract.claims}
     ids = {feature.id for feature in made.features}
     owned: set[str] = set()
+    faults += shape.name_faults((feature.id for feature in made.features), "feature")
+    faults += shape.name_faults((claim.id for claim in made.contract.claims), "claim")
     if not made.features:
         faults.append("the plan has no feature")
     for feature in made.features:
@@ -157,18 +164,30 @@ def _lint(made: Draft) -> list[str]:
         missing = [other for other in feature.depends_on if other not in ids]
         faults += [f"{feature.id} depends on '{other}', which does not exist" for other in missing]
     faults += [f"no feature has the claim {claim}" for claim in sorted(claims - owned)]
-    for claim in made.contract.claims:
-        if claim.manual == bool(claim.checks):
-            faults.append(f'{claim.id} needs checks, or "manual": true, not both or neither')
+    faults += [fault for claim in made.contract.claims for fault in _claim_faults(claim)]
     for circle in _circles(made.features):
         faults.append(f"features depend on each other in a circle: {', '.join(circle)}")
     return faults + [fault for check in made.new_checks for fault in form_faults(check)]
 
 
-def form_faults(check: str) -> list[str]:
-    """Which refused shell forms a check has, with what to write instead."""
+def _claim_faults(claim: Claim) -> list[str]:
+    faults = []
+    if claim.manual == bool(claim.checks):
+        faults.append(f'{claim.id} needs checks, or "manual": true, not both or neither')
+    if not claim.text:
+        faults.append(f"{claim.id} says nothing: a claim is one observable sentence")
+    if any(check.seconds is not None and check.seconds <= 0 for check in claim.checks):
+        faults.append(f"'seconds' of a check of {claim.id} must be above 0")
+    return faults
+
+
+def form_faults(check: str, project: str = "") -> list[str]:
+    """Which refused shell forms a check has, with what to write instead; `project` is a path that it may not name."""
     shown = check if len(check) < 80 else check[:77] + "…"
-    return [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
+    found = [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
+    if project and project in check and not any("absolute path" in fault for fault in found):
+        found.append(f"the check `{shown}` names this very folder, where no clone is: use relative paths")
+    return found
 
 
 def _circles(features: list[Feature]) -> list[list[str]]:
@@ -191,6 +210,10 @@ def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
     """The plan as it would land; raises Refused with every reason, after trying new checks in an empty folder."""
     features = queue.load(layout)
     made, faults = draft(reply, features, contracts.load(layout), retired(layout))
+    faults += [
+        fault for check in made.new_checks for fault in form_faults(check, layout.project) if fault not in faults
+    ]
+    faults = faults or write_faults(made.contract)
     if not faults:
         faults = [
             f"the check `{command}` passes in an empty folder and so proves nothing: test what the feature brings"
@@ -199,6 +222,19 @@ def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
     if faults:
         raise Refused("The plan is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
     return made
+
+
+def write_faults(known: Contract) -> list[str]:
+    """Whether the contract would not read back as it is meant: then every later run would be stopped, or misled, by it."""
+    text, remedy = contracts.render(known), "write names without spaces, and no control characters"
+    try:
+        text.encode()
+        again = contracts.parse(text, "the contract")
+    except (BrokenFile, UnicodeEncodeError) as fault:
+        return [f"the contract cannot be written down: {fault} In short: {remedy}"]
+    odd = [claim.id for claim, read in zip(known.claims, again.claims, strict=False) if claim != read]
+    where = ", ".join(odd) or "setup or services"
+    return [] if again == known else [f"the contract cannot be written down ({where}): {remedy}"]
 
 
 def settle(run: Run) -> None:

@@ -30,7 +30,7 @@ class Place(Record):
     tree: str = ""
     by: str = "person"
     tag: str = "check"
-    seconds: int = 600
+    seconds: float = 600
     keep: list[int] = []
 
 

@@ -7,6 +7,8 @@ line of the file has. A line that is no entry (torn by a power cut, garbage) cou
 
 from __future__ import annotations
 
+import re
+
 from harness import clock, files, journal
 from harness.errors import UsageFault
 from harness.layout import Layout
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
+MARKS = {tag if tag == "-" else f"{tag}:": tag for tag in TAGS}
 LONGEST = 300
 WINDOW = 10
 CURATOR = "curator"
@@ -34,27 +37,30 @@ class Entry(Record):
 
     def line(self) -> str:
         """The line as it stands in raw.md, without its newline."""
-        return render(self.at, self.role, self.feature, self.tag, self.text) if self.tag else self.text
+        return _line(self.at, self.role, self.feature, self.tag, self.text) if self.tag else self.text
 
 
 def render(at: str, role: str, feature: str, tag: str, text: str) -> str:
     """One line without its newline; newlines in `text` become spaces."""
-    mark = f"{tag}:" if tag != "-" else "-"
-    return f"[{at}] {role} {feature or '-'} {mark} {one_line(text)}"
+    return _line(at, role, feature or "-", tag, one_line(text))
+
+
+def _line(at: str, role: str, feature: str, tag: str, text: str) -> str:
+    return f"[{at}] {role} {feature} {tag if tag == '-' else tag + ':'} {text}"
 
 
 def one_line(text: str) -> str:
     """`text` with every run of line breaks, tabs and NULs as one space."""
-    return " ".join(text.replace("\0", " ").replace("\r", "\n").replace("\t", " ").split("\n")).strip()
+    return re.sub(r"[\0\r\n\t]+", " ", text).strip()
 
 
 def parse_line(line: str, seq: int) -> Entry:
     """The entry in one line; what is none keeps its text, with an empty tag."""
     stamp, _, rest = line.partition("] ")
     parts = rest.split(" ", 3)
-    if len(parts) == 4 and stamp[:1] == "[" and stamp.endswith("Z") and parts[2].removesuffix(":") in TAGS:
-        role, feature, tag, text = parts
-        return Entry(seq=seq, at=stamp[1:], role=role, feature=feature, tag=tag.removesuffix(":"), text=text)
+    if len(parts) == 4 and stamp[:1] == "[" and stamp.endswith("Z") and parts[2] in MARKS:
+        role, feature, mark, text = parts
+        return Entry(seq=seq, at=stamp[1:], role=role, feature=feature, tag=MARKS[mark], text=text)
     return Entry(seq=seq, at="", role="", feature="-", tag="", text=line)
 
 

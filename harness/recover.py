@@ -4,11 +4,14 @@ mission lock."""
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from harness import closing, config, features, files, git, journal, mission, process, reconcile, roles, runs, work
 from harness.current import Run
 from harness.errors import UsageFault
 from harness.layout import Layout
+
+NEWEST = 20  # a run that died is the newest, but for what a person asked for since
 
 
 def recover(layout: Layout) -> list[str]:
@@ -21,7 +24,22 @@ def recover(layout: Layout) -> list[str]:
         if runs.is_dead(layout, run_id):
             done.append(_bury(layout, run_id))
             files.remove(layout.run(run_id).lock)
-    return done + _close_torn(layout)
+    return done + _unstick(layout) + _close_torn(layout)
+
+
+def _unstick(layout: Layout) -> list[str]:
+    """Nobody runs, so nobody is working on a feature, whatever became of the run that was."""
+    data = files.read(layout.features) or b""
+    if b'"status":"in_progress"' not in data:
+        return []
+    found = features.parse(data, layout.features)
+    stuck = [feature for feature in found if feature.status == "in_progress"]
+    for feature in stuck:
+        features.move(feature, "back to failing" if feature.attempts else "back to todo")
+    changes = journal.Journal(layout)
+    changes.replace(layout.features, features.render(found))
+    changes.commit()
+    return [f"{feature.id} was left in progress by nobody" for feature in stuck]
 
 
 def _close_torn(layout: Layout) -> list[str]:
@@ -40,7 +58,7 @@ def _bury(layout: Layout, run_id: str) -> str:
         if os.path.isdir(paths.folder) and not files.names(paths.folder):
             os.rmdir(paths.folder)
         return f"{run_id} died before it began"
-    if os.path.exists(paths.result):
+    if any(result.run == run_id for result in islice(runs.books(layout), NEWEST)):
         return f"{run_id} had closed"
     run = _again(layout, run_id)
     killed = process.sweep(run.tag)

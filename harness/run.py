@@ -26,7 +26,7 @@ from harness.agents import Desk
 from harness.agents.base import Event, Failed, Finished
 from harness.current import Run
 from harness.errors import Interrupted, Refused, UsageFault
-from harness.guarded import guarded
+from harness.guarded import guarded, listen
 from harness.opening import Opened
 from harness.runs import Result
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 RETRYABLE = ("limit", "auth", "config")
 LOOP = "HARNESS_LOOP"
+REASON_CHARS = 90
 
 
 def main(
@@ -48,6 +49,7 @@ def main(
     agent_optional: bool = False,
 ) -> int:
     """What every role script ends in: one run of the role, and its exit code."""
+    listen()
     return guarded(lambda: _main(role, settle, prepare, agent_optional))
 
 
@@ -203,10 +205,10 @@ def _shared_parts(run: Run) -> None:
 def line_of(result: Result) -> str:
     """What run.sh prints of a run: one line."""
     what = " ".join(part for part in (result.role, result.feature) if part)
-    words = [word for word in (result.verdict or result.outcome, result.commit[:10]) if word]
-    if result.accepted is False:
-        words = ["not accepted"]
-    reason = f"  {result.reason.split(chr(10))[0]}" if result.reason else ""
+    said = "not accepted" if result.accepted is False else result.verdict or result.outcome
+    words = [word for word in (said, result.commit[:10]) if word]
+    first = result.reason.split("\n")[0]
+    reason = f"  {first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}" if first else ""
     return f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}"
 
 

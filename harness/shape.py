@@ -22,6 +22,8 @@ WORDS = {
     "bool": "true or false",
     "names": "a list of names",
     "strs": "a list of texts",
+    "texts": "an object of texts",
+    "command": "a command without NUL or carriage return",
     "dict": "an object",
     "list": "a list",
     "any": "anything",
@@ -43,6 +45,10 @@ def fits(value: object, kind: str) -> bool:
             return isinstance(value, list) and all(isinstance(item, str) and NAME.match(item) for item in value)
         case "strs":
             return isinstance(value, list) and all(isinstance(item, str) for item in value)
+        case "texts":
+            return isinstance(value, dict) and all(isinstance(item, str) for pair in value.items() for item in pair)
+        case "command":
+            return isinstance(value, str) and not re.search(r"[\0\r]", value)
         case "dict":
             return isinstance(value, dict)
         case "list":

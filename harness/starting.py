@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from harness import clock, files, git, journal, mission
+from harness import clock, files, git, gitfolder, journal, mission
 from harness.errors import NeedsPerson, UsageFault
 from harness.layout import Layout, home
 from harness.mission import Mission
@@ -74,11 +74,17 @@ def _lay_out(layout: Layout) -> None:
 
 
 def _first_commit(layout: Layout, branch: str) -> str:
-    """A repository without a commit gets an empty one: a person's files are theirs to commit."""
+    """A repository without a commit gets an empty one: a person's files are theirs to commit, and stay staged."""
     index = os.path.join(layout.locks, "first-index")
-    tree = git.work(layout.project, index=index, parent="", leave=git.untracked(layout.project)).tree
+    persons = [*git.untracked(layout.project), *git.tracked_names(layout.project)]
+    tree = git.work(layout.project, index=index, parent="", leave=persons).tree
     files.remove(index)
-    return git.commit(layout.project, tree=tree, parent="", branch=branch, message="Start\n")
+    own = os.path.join(gitfolder.folders(layout.project)[0], "index")
+    staged = files.read(own)
+    made = git.commit(layout.project, tree=tree, parent="", branch=branch, message="Start\n")
+    if staged is not None:
+        files.replace(own, staged)
+    return made
 
 
 def shim(layout: Layout) -> None:

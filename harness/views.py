@@ -11,7 +11,7 @@ from harness.decide import View
 from harness.errors import BrokenFile
 from harness.features import Feature
 from harness.layout import Layout
-from harness.runs import Result
+from harness.runs import Context, Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,10 +64,7 @@ def queue(layout: Layout) -> list[Feature]:
     found = features.load(layout)
     stuck = [feature for feature in found if feature.status == "in_progress"]
     if stuck:
-        alive = {runs.context(layout, name).feature for name in runs.open_runs(layout) if _alive(layout, name)}
-        for feature in stuck:
-            if feature.id not in alive:
-                features.move(feature, "back to failing" if feature.attempts else "back to todo")
+        _as_recovered(layout, stuck)
     done = features.passed(found)
     for feature in found:
         needs = feature.last_note("needs")
@@ -76,8 +73,28 @@ def queue(layout: Layout) -> list[Feature]:
     return found
 
 
-def _alive(layout: Layout, run_id: str) -> bool:
-    return not runs.is_dead(layout, run_id) and os.path.exists(layout.run(run_id).context)
+def _as_recovered(layout: Layout, stuck: list[Feature]) -> None:
+    """Move features as recovery will: forward where a died run's commit stands, else back to where they were."""
+    began = [runs.context(layout, name) for name in runs.open_runs(layout) if os.path.exists(layout.run(name).context)]
+    opened = {context.feature: context for context in began}
+    for feature in stuck:
+        context = opened.get(feature.id)
+        if context and not runs.is_dead(layout, context.run):
+            continue
+        if context and _committed(layout, context):
+            features.move(feature, "implemented")
+        else:
+            failing = context.before == "failing" if context else feature.attempts > 0
+            features.move(feature, "back to failing" if failing else "back to todo")
+
+
+def _committed(layout: Layout, context: Context) -> bool:
+    """Whether a run that died had committed its work as done."""
+    from harness import git  # only where a worker has died
+
+    head = git.standing(layout.project).head
+    made = git.find_trailer(layout.project, head, context.run) if head != context.head else None
+    return made is not None and not git.messages_between(layout.project, context.head, made)[-1].startswith("wip(")
 
 
 def _checkpoint(layout: Layout) -> str:

@@ -18,7 +18,9 @@ def settle(run: Run) -> None:
     blocked = reply.get("status") == "blocked"
     changed = run.tree != run.context.tree
     if changed:
-        subject = f"wip({run.feature.id}): blocked" if blocked else f"{run.feature.id}: {run.feature.title}"
+        subject = (
+            f"wip({run.feature.id}): blocked" if blocked else f"{run.feature.id}: {' '.join(run.feature.title.split())}"
+        )
         commit(run, subject, reply.get("summary", ""))
     elif not blocked:
         run.outcome = "no_op"
@@ -34,7 +36,7 @@ def _note_block(run: Run, reason: str, needs: list[str], disputes: list[str]) ->
     kinds = [("needs", needs)] * bool(needs) + [("dispute", disputes)] * bool(disputes)
     for kind, ids in kinds or [("reason", [])]:
         run.feature.note(run.at, run.id, kind, reason, ids)
-    run.reason = reason
+    run.reason = f"blocked, needs {', '.join(needs)}: {reason}" if needs else f"blocked: {reason}"
 
 
 def commit(run: Run, subject: str, summary: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def house(bare: House, template: Path) -> House:
+def house(bare: House, template: Path) -> Iterator[House]:
     """A mission with two features to do, on its branch, whose agents are scripted."""
-    return copied(template, bare.folder, bare.env)
+    made = copied(template, bare.folder, bare.env)
+    yield made
+    made.end()

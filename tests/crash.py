@@ -21,8 +21,8 @@ STOPPING_CALLS = ("fsync", "replace", "unlink")
 RECORDED_CALLS = ("open", "write", "pwrite", "ftruncate", "fsync", "replace", "rename", "unlink", "mkdir")
 
 
-def in_child(action: Callable[[], object]) -> int:
-    """Carry out `action` in a forked child; its exit status: 0, RAISED after an OSError, or the signal, negative."""
+def start(action: Callable[[], object]) -> int:
+    """Carry out `action` in a forked child that ends with 0, or RAISED after an OSError; gives its pid."""
     pid = os.fork()
     if not pid:
         code = RAISED + 1
@@ -33,7 +33,17 @@ def in_child(action: Callable[[], object]) -> int:
             code = RAISED
         finally:
             os._exit(code)
+    return pid
+
+
+def end(pid: int) -> int:
+    """Wait for a child; its exit status, or the signal that ended it, negative."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def in_child(action: Callable[[], object]) -> int:
+    """Carry out `action` in a forked child to its end; its exit status as `end` gives it."""
+    return end(start(action))
 
 
 def stop_at(number: int, stop: Callable[[], object] = lambda: os._exit(STOPPED)) -> None:

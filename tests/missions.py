@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness import contract, features, runs, starting
+from harness import contract, features, mission, runs, starting
 from harness.contract import Check, Claim, Contract
 from harness.features import Feature
 from harness.layout import Layout
@@ -67,6 +68,7 @@ class House:
         self.layout = Layout(str(self.project))
         self.state = self.project / ".harness"
         self.identity = folder / "identity"
+        self.begun: list[subprocess.Popen[bytes]] = []
 
     # the repository
 
@@ -170,10 +172,10 @@ class House:
         return self.result()
 
     def begin_role(self, role: str, *args: str, session: bool = False, **env: str) -> subprocess.Popen[bytes]:
-        """A role that goes on while the test does something else; whoever starts it waits for it."""
+        """A role that goes on while the test does something else; what is left of it ends with the test."""
         quiet = subprocess.DEVNULL
         words = self.words(role, *args)
-        return subprocess.Popen(
+        made = subprocess.Popen(
             words,
             cwd=self.project,
             env={**self.env, **env},
@@ -182,6 +184,16 @@ class House:
             stderr=quiet,
             start_new_session=session,
         )
+        self.begun.append(made)
+        return made
+
+    def end(self) -> None:
+        """End what `begin_role` started, and what that left."""
+        for role in self.begun:
+            role.terminate()
+            role.wait()
+        for pid in tagged(mission.load(self.layout).id) if self.begun else []:
+            os.kill(pid, signal.SIGKILL)
 
     # looking
 

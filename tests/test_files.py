@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from crash import RAISED, in_child, stops
+from crash import RAISED, end, in_child, start, stops
 from helpers import put
 
 from harness import files
@@ -247,17 +247,16 @@ def test_a_lock_can_be_waited_for(path: str) -> None:
     ours, theirs = os.pipe()
 
     def wait() -> None:
+        lock.release()  # the descriptor that the fork gave us would keep the lock
         os.write(theirs, b"waiting")
         with files.Lock(path):
             os.write(theirs, b"taken")
 
-    pid = os.fork()
-    if not pid:
-        os._exit(in_child(wait))
+    child = start(wait)
     assert os.read(ours, 9) == b"waiting"
     lock.release()
     assert os.read(ours, 9) == b"taken"
-    assert os.waitpid(pid, 0)[1] == 0
+    assert end(child) == 0
     os.close(ours)
     os.close(theirs)
 

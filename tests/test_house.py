@@ -24,7 +24,7 @@ FLOORS = (
     "errors record clock shape layout files journal objects documents console guarded",
     "features contract receipts replies issues raw memory identity roles runs config mission alike",
     "spawn kin process gitfolder keepout git inside environment agents",
-    "views decide prompt prove plan work judge curate material reconcile recover orders current starting opening closing run"
+    "views decide prompt prove plan work judge fold curate material reconcile recover orders current starting opening closing run"
     " asking telling doctor",
     "cli __main__",
 )

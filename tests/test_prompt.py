@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -166,7 +167,9 @@ def test_a_role_is_shown_what_it_reads_and_no_more() -> None:
 @pytest.mark.parametrize("read", [one for one in READS if one not in ("claims", "findings")])
 def test_each_thing_that_can_be_read_has_a_place(read: str) -> None:
     """Every word of the closed set adds something, in the order of the whole."""
-    found = headings(composed(material(read, contract=Contract(claims=[claim("VAL-1")]) if read == "contract" else None)))
+    found = headings(
+        composed(material(read, contract=Contract(claims=[claim("VAL-1")]) if read == "contract" else None))
+    )
     assert len(found) > len(headings(composed(material("nothing", contract=None))))
     assert found == [one for one in ORDER if one in found]
 
@@ -236,15 +239,15 @@ def test_the_manifest_is_the_prompt(house: House) -> None:
     house.script("planner", reply(features=[], contract=[]))
     house.role("planner")
     run = house.layout.run(next(runs.books(house.layout)).run)
-    rows = json.loads(open(run.manifest, encoding="utf-8").read())
+    rows = json.loads(Path(run.manifest).read_text())
     parts = [row["text"].encode() if "text" in row else objects.get(house.layout, row["object"]) for row in rows]
-    with open(run.prompt, "rb") as file:
-        assert file.read() == b"".join(parts)
-    assert [set(row) for row in rows if "object" in row] == [{"object", "source"}] * sum("object" in row for row in rows)
+    assert Path(run.prompt).read_bytes() == b"".join(parts)
+    assert [set(row) for row in rows if "object" in row] == [{"object", "source"}] * sum(
+        "object" in row for row in rows
+    )
     sources = [row["source"] for row in rows if "source" in row]
     assert sources[:3] == ["roles/common.md", "roles/planner.md", "SPEC.md"]
-    with open(run.prompt, encoding="utf-8") as file:
-        assert file.read().count("ünï\u2028code") == 1
+    assert Path(run.prompt).read_text().count("ünï\u2028code") == 1
 
 
 # data cannot get out

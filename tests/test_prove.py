@@ -25,7 +25,7 @@ def folder(bare: House) -> Path:
     return bare.project
 
 
-def fired(folder: Path, command: str, seconds: int = 20) -> Receipt:
+def fired(folder: Path, command: str, seconds: float = 20) -> Receipt:
     """The receipt of one check."""
     place = Place(directory=str(folder), head="c0ffee", tree="7ee", by="run-1", tag="m/run-1", seconds=seconds)
     return prove.fire(Check(run=command), claim("VAL-1"), "after", place)
@@ -131,28 +131,25 @@ def test_a_check_can_serve_on_its_port_and_what_it_leaves_running_is_ended(folde
 
 def test_a_check_that_hangs_is_red_without_an_exit_code(folder: Path) -> None:
     """`exit` is null: it did not end, it was ended; its children too, and what it had said is kept."""
-    place = Place(directory=str(folder))
-    check = Check(run="sleep 60 & echo $!; wait", seconds=1)
-    receipt = prove.fire(check, claim("VAL-1"), "after", place)
+    receipt = fired(folder, "sleep 60 & echo $!; wait", seconds=0.3)
     assert receipt.exit is None
     assert not receipt.green
     assert receipt.verdict == "red (timed out)"
     assert not kin.stat(int(receipt.output))
-    assert 0.9 < receipt.seconds < 10
+    assert 0.3 <= receipt.seconds < 10
     assert left(folder) == []
 
 
 def test_a_checks_own_time_goes_before_the_configured_one(folder: Path) -> None:
     """`seconds` of the check, else check_seconds."""
-    place = Place(directory=str(folder), seconds=1)
-    assert prove.fire(Check(run="sleep 1.3", seconds=20), claim("V"), "after", place).exit == 0
+    place = Place(directory=str(folder), seconds=0.2)
+    assert prove.fire(Check(run="sleep 0.4", seconds=20), claim("V"), "after", place).exit == 0
     assert prove.fire(Check(run="sleep 20"), claim("V"), "after", place).exit is None
 
 
 def test_a_late_exit_zero_is_not_green(folder: Path) -> None:
     """A check that catches the signal and then exits 0 has still run out of time."""
-    check = Check(run="trap 'exit 0' TERM; while :; do sleep 0.05; done", seconds=1)
-    assert prove.fire(check, claim("V"), "after", Place(directory=str(folder))).exit is None
+    assert fired(folder, "trap 'exit 0' TERM; while :; do sleep 0.05; done", seconds=0.3).exit is None
 
 
 # what a receipt says
@@ -217,8 +214,8 @@ def test_claims_without_checks_have_no_receipt(folder: Path) -> None:
 
 
 def test_setup_runs_as_a_check_does_and_says_what_went_wrong(folder: Path) -> None:
-    """"" where it is green or there is none."""
-    place = Place(directory=str(folder), seconds=1)
+    """ "" where it is green or there is none."""
+    place = Place(directory=str(folder), seconds=0.5)
     assert prove.setup_fault(Contract(), place) == ""
     assert prove.setup_fault(Contract(setup="touch built"), place) == ""
     assert (folder / "built").exists()
@@ -255,7 +252,9 @@ def test_a_sweep_sees_what_is_committed_and_nothing_else(house: House) -> None:
     house.git("commit", "-q", "-m", "one")
     house.write("committed", "new\n")
     house.write("untracked")
-    known = Contract(claims=[claim("V-1", "grep old committed"), claim("V-2", "test -f untracked"), claim("V-3", "pwd")])
+    known = Contract(
+        claims=[claim("V-1", "grep old committed"), claim("V-2", "test -f untracked"), claim("V-3", "pwd")]
+    )
     found, fault = sweep(house, known)
     assert fault == ""
     assert [(one.claim, one.exit, one.phase) for one in found] == [

@@ -33,6 +33,9 @@ def application(words: Sequence[str]) -> int:
 
     from harness.cli.commands import cli
     from harness.errors import USAGE
+    from harness.guarded import listen
+
+    listen()
 
     try:
         code = cli.main(args=list(words), prog_name="harness", standalone_mode=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from harness import clock, console, errors, files, inside, mission, raw
+from harness import console, errors
 from harness.errors import UsageFault
 from harness.layout import Layout
 
@@ -37,6 +37,8 @@ def next_(words: list[str]) -> int:
 
 def note(words: list[str]) -> int:
     """`note [--tag TAG] TEXT…`: one line for whoever comes next."""
+    from harness import inside, mission, raw
+
     tag, text = _note_words(words)
     layout = here()
     mission.check_format(layout)
@@ -56,13 +58,17 @@ def _note_words(words: list[str]) -> tuple[str, str]:
     while rest and rest[0].startswith("--"):
         name, equals, value = rest.pop(0).partition("=")
         if name not in options or (not equals and not rest):
-            raise UsageFault(f"Usage: harness note [--tag TAG] TEXT, with TAG one of {', '.join(raw.TAGS)}")
+            raise UsageFault(
+                "Usage: harness note [--tag TAG] TEXT, with TAG one of TRICK, DECISION, AVOID, CONTEXT, FAIL, -"
+            )
         options[name] = value if equals else rest.pop(0)
     return options["--tag"], " ".join(rest)
 
 
 def hold(words: list[str]) -> int:
     """`hold FD`: take the loop's lock on a descriptor that run.sh keeps open. For run.sh alone."""
+    from harness import clock, files
+
     layout = here()
     lock = files.Lock(layout.loop_lock)
     if not words or not words[0].isdigit():

@@ -141,9 +141,7 @@ def test_each_block_is_announced_before_it_runs(tmp_path: Path) -> None:
 
 def test_other_fences_stay_in_the_reply(tmp_path: Path) -> None:
     """A JSON block, a shell block of another kind and an indented one are words, not work."""
-    text = (
-        "```json harness\n{}\n```\n```bash\ntouch never\n```\n    ```sh\n    touch never\n    ```\n```sh setup\nfalse\n```\n"
-    )
+    text = "```json harness\n{}\n```\n```bash\ntouch never\n```\n    ```sh\n    touch never\n    ```\n```sh setup\nfalse\n```\n"
     folder = project(tmp_path)
     assert carry_out(folder, text).reply == text
     assert not (folder / "never").exists()

@@ -1,0 +1,52 @@
+"""A mission's state before and after one journal over many files, for the tests that break it off."""
+
+from __future__ import annotations
+
+from helpers import put
+
+from harness import files, journal
+from harness.journal import Journal
+from harness.layout import Layout
+
+
+def old_state(layout: Layout) -> None:
+    """Something in every kind of file that the journal below changes."""
+    put(layout.features, "old\n")
+    put(layout.escalation, "answered\n")
+    put(layout.issues, "one\n")
+    put(layout.raw, "kept\n")
+    journal.adopt(layout)
+
+
+def change(layout: Layout, kind: type[Journal] = Journal) -> None:
+    """Two files replaced or made, one removed, lines added to one that is there and to one that is not."""
+    changes = kind(layout)
+    changes.replace(layout.features, b"new\n")
+    changes.replace(layout.curated, b"{}\n")
+    changes.remove(layout.escalation)
+    changes.append(layout.issues, b"two\nthree\n")
+    changes.append(layout.books, b"run\n")
+    changes.commit()
+
+
+def ledger_is_wrong(layout: Layout) -> bool:
+    """Whether the ledger says anything but what is on disk."""
+    ledger = journal.read_ledger(layout)
+    return ledger != journal.adopt(layout)
+
+
+def state(layout: Layout) -> str:
+    """`old`, `new`, or what is half."""
+    paths = (layout.features, layout.curated, layout.escalation, layout.issues, layout.books, layout.raw)
+    found = [files.read(path) for path in paths]
+    word = {
+        (b"old\n", None, b"answered\n", b"one\n", None, b"kept\n"): "old",
+        (b"new\n", b"{}\n", None, b"one\ntwo\nthree\n", b"run\n", b"kept\n"): "new",
+    }.get(tuple(found), f"half: {found}")  # type: ignore[arg-type] # a list's length is not known
+    return f"{word}, and the ledger is wrong" if ledger_is_wrong(layout) else word
+
+
+def finish(layout: Layout) -> bool:
+    """What recovery does first."""
+    with files.Lock(layout.state_lock):
+        return journal.finish_journal(layout)

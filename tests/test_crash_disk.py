@@ -1,0 +1,112 @@
+"""Disks that are full or fail: every fault is raised, nothing is half, and the next to come goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crash import TORTURE, contents, lay_out, recorded
+from helpers import mission, put
+from journalled import change, finish, ledger_is_wrong, old_state, state
+
+from harness import files, journal
+from harness.journal import Journal
+from harness.layout import Layout
+
+ROOT = str(Path(__file__).resolve().parent.parent)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A mission whose folder is empty."""
+    return mission(tmp_path)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Layout]:
+    """A mission on a disk of 64 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    if os.geteuid() or not shutil.which("mount") or subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("a small file system needs root and the right to mount")
+    try:
+        yield mission(folder)
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("room", [0, 1, 2, 3, 4, 5])
+def test_a_disk_that_fills_up_leaves_all_or_nothing_and_goes_on_with_room(small: Layout, room: int) -> None:
+    """Pages run out at each place in turn; every fault is raised."""
+    old_state(small)
+    put(small.issues, b"one\n" * 1000)
+    journal.adopt(small)
+    before = [files.read(path) for path in (small.features, small.issues)]
+    changes = Journal(small)
+    changes.replace(small.features, b"new" * 100)
+    changes.append(small.issues, b"x" * 9000 + b"\n")
+    fill_but(small, room)
+    with pytest.raises(OSError, match="No space left"):
+        changes.commit()
+    with pytest.raises(OSError, match="No space left"):
+        journal.append(small, small.raw, b"y" * 30_000 + b"\n")
+    os.unlink(small.project + "/filler")
+    journal.append(small, small.raw, b"next\n")
+    after = [b"new" * 100, b"one\n" * 1000 + b"x" * 9000 + b"\n"]
+    assert [files.read(path) for path in (small.features, small.issues)] in (before, after)
+    assert files.read(small.raw) == b"kept\nnext\n"
+    assert not ledger_is_wrong(small)
+
+
+def fill_but(layout: Layout, pages: int) -> None:
+    """Fill the disk, leaving so many pages of 4 KiB."""
+    held = os.statvfs(layout.project)
+    Path(layout.project, "filler").write_bytes(b"x" * (held.f_bavail - pages) * held.f_bsize)
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {root!r})
+from harness import journal
+from harness.layout import Layout
+layout = Layout({project!r})
+changes = journal.Journal(layout)
+changes.replace(layout.features, b"new\\n")
+changes.replace(layout.curated, b"{{}}\\n")
+changes.remove(layout.escalation)
+changes.append(layout.issues, b"two\\nthree\\n")
+changes.append(layout.books, b"run\\n")
+try:
+    changes.commit()
+except OSError:
+    sys.exit(5)
+"""
+
+
+def under_strace(script: str, failing: int) -> int:
+    """Run Python under strace with the n-th fsync failing; its exit status. Skips where strace cannot."""
+    words = ["strace", "-f", "-qq", "-o", os.devnull, "-e", "trace=fsync"]
+    words += ["-e", f"inject=fsync:error=EIO:when={failing}"]
+    if not shutil.which("strace") or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("strace with fault injection is not here")
+    return subprocess.run([*words, sys.executable, "-I", "-S", "-c", script], check=False).returncode
+
+
+def test_a_failing_fsync_is_raised_and_leaves_nothing_half(layout: Layout) -> None:
+    """Whichever one fails; never tried again, and the next to come finishes what was committed."""
+    old_state(layout)
+    before = contents(layout.state)
+    lay_out(layout.state, before)
+    total = sum(row[0].startswith("fsync") for row in recorded(layout.state, lambda: change(layout)))
+    script = SCRIPT.format(root=ROOT, project=layout.project)
+    for failing in range(1, total + 2, 1 if TORTURE else 3):
+        lay_out(layout.state, before)
+        assert under_strace(script, failing) == (5 if failing <= total else 0)
+        finish(layout)
+        assert state(layout) in ("old", "new")

@@ -1,0 +1,166 @@
+"""Sixteen writers and kill -9: every acknowledged entry stands, whole and once.
+
+The same torture is turned on appends with a planted bug, which it must find. HARNESS_TORTURE=1 makes it long.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from crash import TORTURE, end, start
+from helpers import mission
+from journalled import ledger_is_wrong
+
+from harness import files, journal
+from harness.journal import Journal
+from harness.layout import Layout
+
+Append = Callable[[Layout, str, bytes], object]
+ENTRIES = 300 if TORTURE else 15
+KILLS = 400 if TORTURE else 12
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A mission whose folder is empty."""
+    return mission(tmp_path)
+
+
+def without_lock(_: Layout, path: str, data: bytes) -> None:
+    """Planted: read, change, replace, and nobody is kept out meanwhile."""
+    old = files.read(path) or b""
+    os.sched_yield()
+    files.replace(path, old + data)
+
+
+def in_two_writes(_: Layout, path: str, data: bytes) -> None:
+    """Planted: one line, two writes."""
+    with open(path, "ab", buffering=0) as file:
+        file.write(data[: len(data) // 2])
+        os.sched_yield()
+        file.write(data[len(data) // 2 :])
+
+
+def entry(writer: int, number: int) -> str:
+    """A line whose length tells whether it is whole."""
+    return f"{writer}.{number} " + "x" * (writer * 131 + number * 37 % 900)
+
+
+def write_entries(layout: Layout, append: Append, acks: Path, writer: int, count: int) -> None:
+    """Append entries; each one is acknowledged, in a file of the writer's own, once its append has returned."""
+    for number in range(count):
+        line = entry(writer, number).encode() + b"\n"
+        append(layout, layout.raw, line)
+        with open(acks / str(writer), "ab", buffering=0) as file:
+            file.write(line)
+
+
+def faults(layout: Layout, acks: Path) -> set[str]:
+    """What went wrong with the entries: lost, doubled, torn, or cut (only begun, as a kill may leave one)."""
+    lines = (files.read_text(layout.raw) or "").split("\n")
+    kinds = [kind(line) for line in lines[:-1]]
+    found = set(kinds) - {"whole"} | ({"cut"} if lines[-1] else set())
+    acknowledged = {line for path in acks.iterdir() for line in path.read_text().split("\n")[:-1]}
+    whole = [line for line, word in zip(lines, kinds, strict=False) if word == "whole"]
+    found |= {"lost"} if acknowledged - set(whole) else set()
+    return found | ({"doubled"} if len(set(whole)) != len(whole) else set())
+
+
+def kind(line: str) -> str:
+    """`whole`, `cut` where it is the beginning of an entry, or `torn`."""
+    writer, _, number = line.split(" ")[0].partition(".")
+    if not (writer + number).isdigit():
+        return "torn"
+    expected = entry(int(writer), int(number or 0))
+    return "whole" if line == expected else "cut" if expected.startswith(line) else "torn"
+
+
+def sixteen(layout: Layout, append: Append, acks: Path, count: int) -> set[str]:
+    """Sixteen processes append at once, all let go at the same time; what went wrong."""
+    gate = files.Lock(layout.locks + "/gate")
+    gate.take()
+
+    def write(writer: int) -> None:
+        gate.release()  # the descriptor that the fork gave us would keep the gate shut
+        with files.Lock(gate.path):
+            pass
+        write_entries(layout, append, acks, writer, count)
+
+    children = [start(functools.partial(write, writer)) for writer in range(16)]
+    gate.release()
+    codes = [end(child) for child in children]
+    return faults(layout, acks) | ({f"codes {codes}"} if any(codes) else set())
+
+
+@pytest.fixture
+def acks(tmp_path: Path) -> Path:
+    """Where writers say what was acknowledged."""
+    folder = tmp_path / "acks"
+    folder.mkdir()
+    return folder
+
+
+def test_torture_sixteen_writers_lose_tear_and_double_nothing(layout: Layout, acks: Path) -> None:
+    """Every entry stands once, whole."""
+    assert sixteen(layout, journal.append, acks, ENTRIES) == set()
+    assert len((files.read(layout.raw) or b"").split(b"\n")) == 16 * ENTRIES + 1
+
+
+def test_torture_finds_a_missing_lock(layout: Layout, acks: Path) -> None:
+    """A planted bug."""
+    assert sixteen(layout, without_lock, acks, 15)
+
+
+def test_torture_finds_lines_in_two_writes(layout: Layout, acks: Path) -> None:
+    """A planted bug."""
+    assert "torn" in sixteen(layout, in_two_writes, acks, 15)
+
+
+def test_torture_journals_and_appends_get_along(layout: Layout, acks: Path) -> None:
+    """Eight write journals over several files, eight append; nothing is lost and the ledger fits."""
+
+    def write(writer: int) -> None:
+        if writer % 2:
+            write_entries(layout, journal.append, acks, writer, ENTRIES)
+            return
+        for number in range(ENTRIES):
+            changes = Journal(layout)
+            changes.replace(layout.features, b"%d\n" % number)
+            changes.append(layout.issues, entry(writer, number).encode() + b"\n")
+            changes.commit()
+
+    children = [start(functools.partial(write, writer)) for writer in range(16)]
+    assert [end(child) for child in children] == [0] * 16
+    assert faults(layout, acks) == set()
+    lines = (files.read_text(layout.issues) or "").split("\n")[:-1]
+    assert sorted(lines) == sorted(entry(writer, number) for writer in range(0, 16, 2) for number in range(ENTRIES))
+    assert not ledger_is_wrong(layout)
+
+
+def test_torture_kill_loses_no_acknowledged_entry(layout: Layout, acks: Path) -> None:
+    """Four writers; again and again one is killed at a random moment and another takes its place.
+
+    A kill can tear the line that is just written (16 of 400, where it crosses a page); it is closed and kept.
+    """
+    dice = random.Random(3)
+    fresh = itertools.count()
+    children: list[int] = []
+    for _ in range(KILLS):
+        while len(children) < 4:
+            writer = next(fresh)
+            children.append(start(functools.partial(write_entries, layout, journal.append, acks, writer, 9999)))
+        time.sleep(dice.random() * 0.03)
+        victim = children.pop(dice.randrange(4))
+        os.kill(victim, 9)
+        assert end(victim) == -9
+    for child in children:
+        os.kill(child, 9)
+        end(child)
+    assert faults(layout, acks) - {"cut"} == set()

@@ -1,0 +1,522 @@
+"""Plans: what is wrong with one and said so, what a patch changes and what it never may, and how a plan lands."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from missions import House
+from planned import claim, contract_of, feature, lay, log_of, prompt_of, reply
+
+from harness import features, files, issues, journal, plan, replies, runs
+from harness.contract import Check, Contract, Service
+from harness.errors import Refused
+from harness.features import Feature
+from harness.plan import Draft
+
+LIVE = ("features.json", "validation-contract.md", "spec.md", "contract-log.jsonl", "issues.jsonl")
+
+
+def row(name: str = "F-001", **fields: Any) -> dict[str, Any]:
+    """A feature as a planner writes it."""
+    return {"id": name, "title": f"Feature {name}", "claims": [f"VAL-{name[2:]}"], **fields}
+
+
+def told(name: str = "VAL-001", *checks: Any, **fields: Any) -> dict[str, Any]:
+    """A claim as a planner writes it, by default with one good check."""
+    if "manual" not in fields:
+        fields = {"checks": list(checks or [f"test -f {name}"]), **fields}
+    return {"id": name, "claim": f"{name} holds", **fields}
+
+
+def patch(*rows: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A reply: features, with a claim for each of theirs unless `contract` is given."""
+    claims = [told(name) for one in rows for name in one["claims"]]
+    return {"features": list(rows), "contract": claims, **more}
+
+
+def drafted(
+    value: dict[str, Any],
+    found: list[Feature] | None = None,
+    known: Contract | None = None,
+    retired: set[str] | None = None,
+) -> tuple[Draft, list[str]]:
+    """The draft, for a reply that has the right shape."""
+    assert replies.faults("planner", value) == []
+    found = found or []
+    known = known or Contract(claims=[claim(name) for one in found for name in one.claims])
+    return plan.draft(value, found, known, retired or set())
+
+
+def faults(value: dict[str, Any], *found: Feature, retired: str = "") -> str:
+    """What is wrong with it, in one text."""
+    return "\n".join(drafted(value, list(found), retired=set(retired.split()))[1])
+
+
+# lint
+
+
+def test_a_good_plan_has_no_fault() -> None:
+    """Everything that the schema allows, at once."""
+    value = patch(
+        row(description="d", spec_refs=["Part"], priority=3),
+        row("F-002", depends_on=["F-001"], claims=["VAL-002", "VAL-LOOK"]),
+        contract=[
+            told("VAL-001", "make test", {"run": "test -f x\ntest -f y\n", "seconds": 60, "guard": True}),
+            told("VAL-002"),
+            told("VAL-LOOK", manual=True),
+        ],
+        setup="make build\n",
+        services=[{"name": "web", "run": "serve", "ready": 'curl -fs "localhost:$PORT"', "seconds": 5}],
+    )
+    made, found = drafted(value)
+    assert found == []
+    assert [one.id for one in made.features] == ["F-001", "F-002"]
+    assert made.features[0].replace(claims=[]) == Feature(
+        id="F-001", title="Feature F-001", claims=[], description="d", spec_refs=["Part"], priority=3
+    )
+    assert made.contract.setup == "make build"
+    assert made.contract.services == [Service(name="web", run="serve", ready='curl -fs "localhost:$PORT"', seconds=5)]
+    assert made.contract.claims[0].checks == [
+        Check(run="make test"),
+        Check(run="test -f x\ntest -f y", seconds=60, guard=True),
+    ]
+    assert made.contract.claims[2].manual
+
+
+OLD = feature("F-001")
+LINT: list[tuple[str, str]] = [
+    ("a feature id twice", "feature 'F-001' stands twice"),
+    ("a feature id twice but for case", "feature 'f-001' stands twice"),
+    ("a claim id twice", "claim 'VAL-001' stands twice"),
+    ("a name that is none", "feature 'F 1' is no name"),
+    ("no claim", "F-001 has no claim"),
+    ("an unknown claim", "F-001 names the claim 'VAL-404', which does not exist"),
+    ("an orphan claim", "no feature has the claim VAL-002"),
+    ("neither checks nor manual", 'VAL-001 needs checks, or "manual": true'),
+    ("both checks and manual", 'VAL-001 needs checks, or "manual": true'),
+    ("manual: false and no check", 'VAL-001 needs checks, or "manual": true'),
+    ("an unknown dependency", "F-001 depends on 'F-404', which does not exist"),
+    ("itself as a dependency", "in a circle: F-001"),
+    ("a circle of two", "in a circle: F-001, F-002"),
+    ("no feature", "the plan has no feature"),
+    ("drop what is not there", "'F-404' cannot be dropped: there is none"),
+    ("an empty claim", "VAL-001 says nothing"),
+    ("no time for a check", "'seconds' of a check of VAL-001 must be above 0"),
+]
+VALUES: dict[str, dict[str, Any]] = {
+    "a feature id twice": patch(row(), row(claims=[])),
+    "a feature id twice but for case": patch(row(), row("f-001", claims=["VAL-001"]), contract=[told()]),
+    "a claim id twice": patch(row(), contract=[told(), told()]),
+    "a name that is none": patch(row(), {**row("F-002"), "id": "F 1"}),
+    "no claim": patch(row(claims=[])),
+    "an unknown claim": patch(row(claims=["VAL-001", "VAL-404"]), contract=[told()]),
+    "an orphan claim": patch(row(), contract=[told(), told("VAL-002")]),
+    "neither checks nor manual": patch(row(), contract=[{"id": "VAL-001", "claim": "c"}]),
+    "both checks and manual": patch(row(), contract=[{**told(), "manual": True}]),
+    "manual: false and no check": patch(row(), contract=[told(manual=False)]),
+    "an unknown dependency": patch(row(depends_on=["F-404"])),
+    "itself as a dependency": patch(row(depends_on=["F-001"])),
+    "a circle of two": patch(row(depends_on=["F-002"]), row("F-002", depends_on=["F-001"]), row("F-003")),
+    "no feature": {"features": [], "contract": []},
+    "drop what is not there": patch(row(), drop=[{"id": "F-404", "reason": "r"}]),
+    "an empty claim": patch(row(), contract=[{**told(), "claim": " \n "}]),
+    "no time for a check": patch(row(), contract=[told("VAL-001", {"run": "test -f x", "seconds": -5})]),
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), LINT, ids=[case[0] for case in LINT])
+def test_what_is_wrong_with_a_plan_is_named(name: str, expected: str) -> None:
+    """Each fault has a sentence that says where it is."""
+    found = faults(VALUES[name])
+    assert expected in found
+    assert found.count("\n") <= 2, "and hardly anything else is said"
+
+
+def test_all_faults_are_told_at_once() -> None:
+    """A planner that mends one after the other would need a run for each."""
+    value = patch(row(claims=[]), row("F-002", depends_on=["F-404"]), contract=[told("VAL-002", "x || true")])
+    assert faults(value).count("\n") == 2
+
+
+def test_a_circle_names_only_those_that_turn_in_it_or_wait_for_it() -> None:
+    """Features whose needs can be met are not blamed."""
+    value = patch(
+        row("F-001"),
+        row("F-002", depends_on=["F-001", "F-003"]),
+        row("F-003", depends_on=["F-002"]),
+    )
+    assert "in a circle: F-002, F-003" in faults(value)
+
+
+def test_an_id_differs_from_every_other_by_more_than_case() -> None:
+    """Also from those that are there already: on some disks they would be one file."""
+    assert "feature 'f-001' stands twice" in faults(patch(row("f-001"), contract=[]), OLD)
+    value = {"features": [], "contract": [told("val-001")]}
+    assert "claim 'val-001' stands twice" in faults(value, OLD)
+
+
+# refused shell forms, and their near misses
+
+
+REFUSED = [
+    "make test || true",
+    "make test||true",
+    "make test || :",
+    "(make test || true) && x",
+    "a || true; b",
+    "a || : # never mind",
+    "first\nmake test || true\nlast",
+    "sh -c 'a || true'",
+    'sh -c "a || :"',
+    "a || true | cat",
+    "serve &",
+    "serve & ",
+    "serve &\nsleep 1\ncurl localhost",
+    "sudo make install",
+    "a && sudo b",
+    "a | sudo tee x",
+    "(sudo a)",
+    "test -f /home/me/x",
+    "cat '/home/me/x'",
+    'cat "/Users/me/x"',
+    "X=/root/x make",
+    "a >/home/me/log",
+    "a </home/me/in",
+    "PATH=$PATH:/home/me/bin a",
+]
+ALLOWED = [
+    "a && b",
+    "a &&\nb",
+    "a && b\nc",
+    "a || b",
+    "cmd || exit 1",
+    "a || truely",
+    "a || true-ish",
+    "a || ./true.sh",
+    "! cmd",
+    "cmd 2>&1",
+    "cmd >&2",
+    "cmd &>log",
+    "cmd &>> log",
+    "cmd 2>&1 | grep x >/dev/null",
+    "cmd >/dev/null 2>&1",
+    "serve & pid=$!; sleep 1; kill $pid",
+    "test true = x",
+    "[[ $a == true || $b == x ]]",
+    'curl -fs "http://localhost:$PORT/?a=1&b=2"',
+    "echo 'R&D' | ./shout",
+    "echo R\\&",
+    "./visudo --check",
+    "test -x /bin/sh",
+    "/usr/bin/env python3 --version",
+    "ls ./home/me",
+    "test -f src/root/x",
+    'test -f "$TMPDIR/home/x"',
+    "curl -fs localhost:8000/home/me",
+    ': "${X:?}"; test -f x',
+]
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_a_shell_form_that_hides_or_leaves_something_is_refused(command: str) -> None:
+    """With the check, what it does, and what to write instead."""
+    found = faults(patch(row(), contract=[told("VAL-001", command)]))
+    assert found.startswith("the check `")
+    assert ": " in found.split("`")[-1]
+
+
+@pytest.mark.parametrize("command", ALLOWED)
+def test_what_only_looks_like_it_is_allowed(command: str) -> None:
+    """A planner is not sent back for honest shell."""
+    assert plan.form_faults(command) == []
+
+
+def test_a_long_check_is_named_by_its_beginning() -> None:
+    """The message stays readable."""
+    (found,) = plan.form_faults("test -f " + "x" * 500 + " || true")
+    assert len(found) < 200
+
+
+# a later plan is a patch by id
+
+
+def test_what_a_patch_does_not_list_stays() -> None:
+    """Features, claims, setup and services of before, in their order; what is new comes behind."""
+    known = Contract(
+        setup="make", services=[Service(name="w", run="r", ready="q")], claims=[claim("VAL-001"), claim("VAL-002")]
+    )
+    old = [feature("F-001", attempts=2, status="failing"), feature("F-002")]
+    made, found = drafted(patch(row("F-003")), old, known)
+    assert found == []
+    assert made.features[:2] == old
+    assert [one.id for one in made.features] == ["F-001", "F-002", "F-003"]
+    assert made.contract.claims[:2] == known.claims
+    assert (made.contract.setup, made.contract.services) == (known.setup, known.services)
+
+
+def test_what_it_lists_is_laid_over_and_keeps_its_tries() -> None:
+    """Title, order and claims are the plan's; status, attempts and notes are what happened."""
+    old = feature("F-001", attempts=2, status="failing", description="kept", priority=5)
+    old.note("t", "r", "reason", "n")
+    made, found = drafted(patch(row(title="New", claims=["VAL-001", "VAL-009"])), [old])
+    assert found == []
+    assert made.features == [old.replace(title="New", claims=["VAL-001", "VAL-009"])]
+
+
+def test_what_has_passed_is_immutable() -> None:
+    """Neither the feature nor its claims can be changed or dropped; saying the same again is no change."""
+    done = feature("F-001", status="passed", attempts=1)
+    assert "F-001 has passed and cannot be changed" in faults(patch(row(title="Other")), done)
+    assert "F-001 has passed and cannot be changed" in faults(
+        patch(row("F-002"), drop=[{"id": "F-001", "reason": "r"}]), done
+    )
+    weaker = {"features": [], "contract": [told("VAL-001", "test -e VAL-001")]}
+    assert "VAL-001 belongs to a feature that has passed and cannot be changed" in faults(weaker, done)
+    gone = patch(row("F-002"), drop=[{"id": "VAL-001", "reason": "r"}])
+    assert "VAL-001 belongs to a feature that has passed" in faults(gone, done)
+    assert faults(patch(row()), done) == ""
+
+
+def test_dropping_needs_a_reason_and_is_logged() -> None:
+    """What is dropped is gone, with its reason in the log; the reply without a reason has not even the right shape."""
+    value = patch(row("F-002"), drop=[{"id": "F-001", "reason": "too big"}, {"id": "VAL-001", "reason": "split"}])
+    made, found = drafted(value, [OLD])
+    assert found == []
+    assert [one.id for one in made.features] == ["F-002"]
+    assert [one.id for one in made.contract.claims] == ["VAL-002"]
+    assert {(one["verb"], one["claim"], one["why"]) for one in made.log} == {
+        ("drop", "VAL-001", "split"),
+        ("drop feature", "F-001", "too big"),
+        ("add", "VAL-002", "planned"),
+    }
+    assert replies.faults("planner", {**value, "drop": [{"id": "F-001"}]}) != []
+
+
+def test_dropping_leaves_no_loose_ends() -> None:
+    """Its claims and what depends on it are named."""
+    value = {"features": [], "contract": [], "drop": [{"id": "F-001", "reason": "r"}]}
+    found = faults(value, OLD, feature("F-002", depends_on=["F-001"]))
+    assert "no feature has the claim VAL-001" in found
+    assert "F-002 depends on 'F-001', which does not exist" in found
+
+
+@pytest.mark.parametrize("name", ["F-009", "f-009"])
+def test_an_id_is_never_used_again(name: str) -> None:
+    """Books, commits and notes of the dropped one would speak of another."""
+    value = patch(row(name, claims=["VAL-1"]))
+    assert f"the id '{name}' was dropped before; ids are never reused" in faults(value, retired="F-009")
+
+
+def test_dropping_and_giving_the_same_id_is_a_contradiction() -> None:
+    """Neither is done silently."""
+    value = patch(row(title="New"), row("F-002"), drop=[{"id": "F-001", "reason": "r"}])
+    assert "the id 'F-001' was dropped" in faults(value, OLD)
+
+
+def test_every_change_of_a_check_is_logged_with_old_and_new() -> None:
+    """The ratchet: a weakened contract can be seen."""
+    made, _ = drafted(patch(row(), contract=[told("VAL-001", "test -f other")]), [OLD])
+    (change,) = made.log
+    assert (change["verb"], change["claim"]) == ("change", "VAL-001")
+    assert change["old"]["checks"] == [{"run": "test -f VAL-001", "seconds": None, "guard": False}]
+    assert change["new"]["checks"] == [{"run": "test -f other", "seconds": None, "guard": False}]
+    same, _ = drafted(patch(row()), [OLD])
+    assert same.log == []
+
+
+def test_only_new_checks_are_tried() -> None:
+    """What stood before was tried when it came."""
+    known = Contract(claims=[claim("VAL-001", "test -f a", "test -f b")])
+    value = patch(row(), contract=[told("VAL-001", "test -f a", "test -f c")])
+    assert drafted(value, [OLD], known)[0].new_checks == ["test -f c"]
+
+
+def test_drafting_changes_nothing_that_it_was_given() -> None:
+    """A rejected plan leaves features and contract as they were, in memory too."""
+    old, known = [feature("F-001", status="failing", attempts=1)], Contract(setup="s", claims=[claim("VAL-001")])
+    before = copy.deepcopy((features.render(old), known))
+    value = patch(row(title="New"), contract=[told("VAL-001", "x || true")], setup="t")
+    drafted(value, old, known)
+    assert (features.render(old), known) == before
+
+
+def test_the_missions_own_folder_is_a_path_of_this_machine(house: House) -> None:
+    """A check that names it would look at the working folder when a fresh worktree is swept."""
+    lay(house, [OLD])
+    with pytest.raises(Refused, match="names this very folder"):
+        plan.examined(house.layout, patch(row(), contract=[told("VAL-001", f"test -f '{house.project}/x'")]))
+
+
+# a plan that cannot be written down is refused
+
+
+UNWRITABLE: list[dict[str, Any]] = [
+    patch(row(), services=[{"name": "two words", "run": "r", "ready": "q"}]),
+    patch(row(), services=[{"name": "w", "run": "r", "ready": "a\nb"}]),
+    patch(row(), services=[{"name": "w", "run": "r", "ready": "`q`"}]),
+    patch(row(), contract=[told("VAL-001", "test -f a\r\ntest -f b")]),
+    patch(row(), contract=[told("VAL-001", "test -f \0")]),
+    patch(row(), contract=[told("VAL-001", "test -f \ud800")]),
+]
+
+
+@pytest.mark.parametrize("value", UNWRITABLE, ids=range(len(UNWRITABLE)))
+def test_a_contract_that_would_not_read_back_is_refused(house: House, value: dict[str, Any]) -> None:
+    """Whatever lands can be read by every later run, and says the same."""
+    lay(house, [OLD])
+    with pytest.raises(Refused, match="cannot be written down"):
+        plan.examined(house.layout, value)
+
+
+# landing
+
+
+def state(house: House) -> dict[str, bytes | None]:
+    """The files that a plan may change."""
+    return {name: files.read(str(house.state / name)) for name in LIVE}
+
+
+def planned(house: House, name: str = "", **value: Any) -> dict[str, Any]:
+    """A planner's run that replies so; its result."""
+    house.script("planner", reply(**{"features": [], "contract": [], **value}))
+    done = house.role("planner", *([name] if name else []))
+    assert "Traceback" not in done.err, done
+    return house.result()
+
+
+def test_a_plan_lands_whole_with_the_spec_it_was_made_from(house: House) -> None:
+    """Features, contract, spec and log, in one run; the log says by whom."""
+    lay(house, [OLD])
+    house.write("SPEC.md", "# Other\n")
+    result = planned(house, **patch(row("F-002")))
+    assert (result["accepted"], result["totals"]["rejected"]) == (True, 0)
+    assert [one.id for one in features.load(house.layout)] == ["F-001", "F-002"]
+    assert [one.id for one in contract_of(house).claims] == ["VAL-001", "VAL-002"]
+    assert house.read("spec.md") == "# Other\n"
+    (line,) = log_of(house)
+    assert (line["by"], line["verb"], line["claim"]) == (result["run"], "add", "VAL-002")
+
+
+def test_a_rejected_plan_leaves_the_disk_and_its_reasons_reach_the_next_planner(house: House) -> None:
+    """The reasons stand in the result and in the next prompt; nothing else changed."""
+    lay(house, [OLD])
+    house.write("SPEC.md", "# Other\n")
+    before = state(house)
+    result = planned(house, **patch(row("F-002", claims=[]), contract=[]))
+    assert (result["accepted"], result["outcome"], result["totals"]["rejected"]) == (False, "ok", 1)
+    assert state(house) == before
+    prompt = prompt_of(house, "planner")
+    assert "### How your role's last run here ended" in prompt
+    assert "- F-002 has no claim: nothing would show that it works" in prompt
+
+
+def test_a_check_that_is_green_on_nothing_is_refused(house: House) -> None:
+    """It is fired in an empty folder, not guessed at."""
+    lay(house, [OLD])
+    value = patch(row("F-002"), contract=[told("VAL-002", "echo fine")])
+    result = planned(house, **value)
+    assert result["accepted"] is False
+    assert "the check `echo fine` passes in an empty folder" in result["reason"]
+
+
+def test_three_planners_without_a_plan_end_the_mission(house: House) -> None:
+    """Whatever the reason: a bad plan, no plan, a reply that does not parse. Exit 7, and escalation.md says so."""
+    Path(house.layout.features).unlink()
+    Path(house.layout.contract).unlink()
+    bad: list[dict[str, str]] = [
+        reply(features=[], contract=[]),
+        {"say": "I would rather not."},
+        reply(features="many"),
+    ]
+    for number, step in enumerate(bad, start=1):
+        house.script("planner", step)
+        house.role("planner", HARNESS_LOOP="1")
+        assert house.result()["totals"]["rejected"] == number
+    assert "kind: plan" in house.read("escalation.md")
+    assert house.harness("next").code == 7
+
+
+def test_a_planner_without_a_reply_is_not_accepted(house: House) -> None:
+    """Words alone are no plan."""
+    house.script("planner", {"say": "Here is my plan: all of it."})
+    house.role("planner")
+    result = house.result()
+    assert (result["accepted"], result["outcome"]) == (False, "agent_error")
+
+
+def test_issues_that_a_planner_has_seen_are_planned(house: House) -> None:
+    """Critical and major ones are asked about once; smaller ones stay open."""
+    lay(house, [OLD])
+    given = [{"title": name, "severity": name} for name in issues.SEVERITIES]
+    changes = journal.Journal(house.layout)
+    changes.append(house.layout.issues, issues.new_lines([], given, "person"))
+    changes.commit()
+    assert "[critical] critical" in prompt_of(house, "planner")
+    planned(house, **patch(row("F-002")))
+    assert [one.state for one in issues.load(house.layout)] == ["planned", "planned", "open", "open"]
+
+
+def test_an_issue_that_the_planner_raises_itself_is_not_lost(house: House) -> None:
+    """Its own issues land with its plan, open."""
+    lay(house, [OLD])
+    planned(house, **patch(row("F-002"), issues=[{"title": "odd", "severity": "major"}]))
+    assert [(one.title, one.state) for one in issues.load(house.layout)] == [("odd", "open")]
+
+
+def test_a_disputed_feature_starts_anew_after_its_planner(house: House) -> None:
+    """It is todo again, counts as replanned, keeps its tries, and the dispute is answered."""
+    old = feature("F-001", status="blocked", attempts=2)
+    old.note("t", "r", "dispute", "the claim is wrong", ["VAL-001"])
+    lay(house, [old])
+    result = planned(house, "F-001", contract=[told("VAL-001", "test -f better")])
+    assert result["accepted"] is True, result["reason"]
+    made = house.feature()
+    assert (made.status, made.attempts, made.replanned) == ("todo", 2, True)
+    assert features.disputed(made) == []
+    assert contract_of(house).claims[0].checks == [Check(run="test -f better")]
+
+
+def test_a_feature_whose_claims_changed_is_todo_again_without_its_planner_asked(house: House) -> None:
+    """It was failing at checks that are gone; but only the feature that was asked about counts as replanned."""
+    lay(house, [feature("F-001", status="failing", attempts=1), feature("F-002", status="failing", attempts=1)])
+    planned(house, contract=[told("VAL-001", "test -f better")])
+    assert [(one.status, one.attempts, one.replanned) for one in features.load(house.layout)] == [
+        ("todo", 1, False),
+        ("failing", 1, False),
+    ]
+
+
+def test_ids_that_were_dropped_are_remembered_on_disk(house: House) -> None:
+    """The log is where they stand; the next plan is held to it."""
+    lay(house, [OLD])
+    drop = [{"id": "F-001", "reason": "r"}, {"id": "VAL-001", "reason": "r"}]
+    assert planned(house, **patch(row("F-002"), drop=drop))["accepted"] is True
+    assert plan.retired(house.layout) == {"F-001", "VAL-001"}
+    result = planned(house, **patch(row("F-001", claims=["VAL-009"])))
+    assert "the id 'F-001' was dropped before" in result["reason"]
+
+
+def test_a_plan_is_checked_while_its_planner_lives(house: House) -> None:
+    """`harness reply` says what is wrong, so that it can be mended in the same run; the last good one lands."""
+    lay(house, [OLD])
+    bad, good = json.dumps(patch(row("F-002", claims=[]), contract=[])), json.dumps(patch(row("F-002")))
+    house.script(
+        "planner",
+        {"run": f"echo '{bad}' | harness reply - >said 2>&1 && exit 9; grep 'F-002 has no claim' said; rm said"},
+        {"run": f"echo '{good}' | harness reply -"},
+    )
+    assert house.role("planner").code == 0, house.result()
+    assert house.result()["accepted"] is True
+    assert house.feature("F-002").status == "todo"
+
+
+def test_the_books_say_which_plan_was_taken(house: House) -> None:
+    """`accepted` is null for roles that plan nothing."""
+    lay(house, [OLD])
+    planned(house, **patch(row("F-002")))
+    house.work({"run": "touch VAL-001"})
+    assert [one.accepted for one in runs.books(house.layout)] == [None, True]

@@ -1,0 +1,265 @@
+"""Whatever dies, the next run settles it: kills at many moments, and disk states built by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from missions import House, differences, listing, tagged, until
+
+from harness import files, kin, mission, recover, runs
+
+MOMENTS = 14 if os.environ.get("HARNESS_TORTURE") else 4
+LINGER = {"run": "echo 1 > 1.txt; (setsid sleep 90 &); sleep 90 & sleep 90"}
+
+
+def recovered(house: House) -> list[str]:
+    """Recovery as every run does it first."""
+    with files.Lock(house.layout.mission_lock):
+        return recover.recover(house.layout)
+
+
+def alive(house: House) -> list[int]:
+    """Processes of the mission's runs."""
+    return tagged(mission.load(house.layout).id)
+
+
+def open_run(house: House, *args: str) -> subprocess.Popen[bytes]:
+    """A worker whose agent has written 1.txt and lingers."""
+    house.script("worker", LINGER)
+    role = house.begin_role("worker", "F-001", *args, session=True)
+    until(lambda: (house.project / "1.txt").exists() and len(alive(house)) >= 3)
+    return role
+
+
+def killed(house: House) -> str:
+    """The id of a worker's run that was killed with SIGKILL while its agent worked; nothing of it lives."""
+    role = open_run(house)
+    run_id = runs.open_runs(house.layout)[0]
+    role.kill()
+    role.wait()
+    until(lambda: not alive(house) and runs.is_dead(house.layout, run_id))
+    return run_id
+
+
+def strike(how: str, role: subprocess.Popen[bytes]) -> None:
+    """SIGKILL to the role, to its process group, or to it and its guardians at once."""
+    guardians = list(kin.family(role.pid, deep=False)) if how == "guardian too" else []
+    if how == "group":
+        os.killpg(role.pid, signal.SIGKILL)
+    for pid in [*guardians, role.pid]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue  # it had ended by itself
+    role.wait()
+
+
+@pytest.mark.parametrize("moment", range(MOMENTS))
+@pytest.mark.parametrize("how", ["role", "group", "guardian too"])
+def test_a_kill_at_any_moment_is_settled_by_the_next_run(house: House, how: str, moment: int) -> None:
+    """No descendant lives, the run is `killed`, the feature goes back without a try used, and the next worker goes on."""
+    house.script("worker", LINGER)
+    role = house.begin_role("worker", "F-001", session=True)
+    time.sleep(0.02 + 0.4 * moment / MOMENTS)
+    strike(how, role)
+    if how != "guardian too":
+        until(lambda: not alive(house))
+    until(lambda: files.is_free(house.layout.mission_lock) or how == "guardian too")
+    result = house.work({"run": "echo 2 > 2.txt"})
+    assert alive(house) == []
+    assert (result["outcome"], house.feature().status, house.feature().attempts) == ("ok", "validating", 0)
+    dead = [line for line in house.ran() if line["outcome"] == "killed"]
+    begun = [path.parent.name for path in Path(house.layout.runs).glob("*/context.json")]
+    assert sorted(line["run"] for line in house.ran()) == sorted(begun)
+    assert [line for line in dead if line["commit"]] == [line for line in dead if "1.txt" in house.git("ls-files")]
+    assert house.git("status", "--porcelain") == ""
+
+
+def test_cut_work_is_committed_with_a_ref_and_costs_no_try(house: House) -> None:
+    """The next prompt says that work was cut, and how to see it."""
+    run_id = killed(house)
+    assert recovered(house) == [f"{run_id} was killed"]
+    result, feature = house.result(run_id), house.feature()
+    assert (result["outcome"], result["reason"]) == ("killed", "the run died before it closed")
+    assert (feature.status, feature.attempts) == ("todo", 0)
+    assert house.git("rev-parse", f"refs/harness/partial/{run_id}") == result["commit"] == house.head()
+    assert house.git("log", "-1", "--format=%s") == "wip(F-001): killed"
+    house.work({"run": "echo more > 1.txt"})
+    assert "### Cut work" in house.prompt()
+    assert f"git show --stat refs/harness/partial/{run_id}" in house.prompt()
+
+
+def test_a_failing_feature_goes_back_to_failing(house: House) -> None:
+    """Recovery puts the feature where the run found it."""
+    house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))
+    killed(house)
+    recovered(house)
+    assert (house.feature().status, house.feature().attempts) == ("failing", 1)
+
+
+def test_processes_that_a_dead_guardian_left_are_ended_and_counted(house: House) -> None:
+    """When role and guardian are killed together, the next start finds what lives by its tag."""
+    role = open_run(house)
+    run_id = runs.open_runs(house.layout)[0]
+    strike("guardian too", role)
+    left = alive(house)
+    assert left
+    until(lambda: runs.is_dead(house.layout, run_id))
+    assert recovered(house) == [f"{run_id} was killed; ended {len(left)} processes it left"]
+    assert alive(house) == []
+
+
+def test_recovering_twice_changes_nothing_more(house: House) -> None:
+    """Idempotent: the second time there is nothing to do."""
+    killed(house)
+    recovered(house)
+    before = listing(house.project)
+    assert recovered(house) == []
+    assert differences(before, listing(house.project)) == []
+
+
+def test_doctor_fix_recovers_as_the_next_run_would(house: House) -> None:
+    """The same code, from another door."""
+    run_id = killed(house)
+    done = house.harness("doctor", "--fix")
+    assert f"fixed  {run_id} was killed" in done.out
+    assert house.result(run_id)["outcome"] == "killed"
+
+
+def commit_as(house: House, run_id: str, subject: str) -> str:
+    """What a worker's settle commits, a moment before the power goes."""
+    house.git("add", "1.txt")
+    house.git("commit", "-q", "-m", f"{subject}\n\nHarness-Run: {run_id}")
+    return house.head()
+
+
+def test_a_commit_that_carries_the_runs_trailer_is_rolled_forward(house: House) -> None:
+    """The power went between the commit and the result: the work counts, and the feature goes on to validation."""
+    run_id = killed(house)
+    made = commit_as(house, run_id, "F-001: Part one")
+    assert recovered(house) == [f"{run_id} was ok"]
+    result = house.result(run_id)
+    assert (result["outcome"], result["commit"]) == ("ok", made)
+    assert (house.feature().status, house.head()) == ("validating", made)
+
+
+def test_a_wip_commit_that_carries_the_trailer_was_a_run_put_away(house: House) -> None:
+    """It had been cut short before the power went: the feature goes back."""
+    run_id = killed(house)
+    made = commit_as(house, run_id, "wip(F-001): wall")
+    assert recovered(house) == [f"{run_id} was killed"]
+    assert (house.result(run_id)["commit"], house.feature().status) == (made, "todo")
+
+
+def test_a_folder_whose_head_moved_meanwhile_is_left_alone(house: House) -> None:
+    """A person committed after the run died: nobody touches the folder, and the result says so."""
+    run_id = killed(house)
+    house.git("commit", "-q", "--allow-empty", "-m", "a person went on")
+    head, before = house.head(), listing(house.project, ".harness", ".git")
+    recovered(house)
+    assert "HEAD or the branch has moved since, so the working folder was left alone" in house.result(run_id)["reason"]
+    assert (house.head(), house.feature().status) == (head, "todo")
+    assert listing(house.project, ".harness", ".git") == before
+    assert house.git("status", "--porcelain") == "?? 1.txt"
+
+
+def test_a_folder_on_another_branch_is_left_alone(house: House) -> None:
+    """A person switched after the run died."""
+    run_id = killed(house)
+    house.git("switch", "-q", "main")
+    recovered(house)
+    assert "has moved since" in house.result(run_id)["reason"]
+    assert house.git("branch", "--show-current") == "main"
+    assert (house.project / "1.txt").exists()
+
+
+def test_tampering_in_a_run_that_died_is_put_back_too(house: House) -> None:
+    """The agent wrote itself passed and then pulled the plug."""
+    run_id = killed(house)
+    path = Path(house.layout.features)
+    path.write_text(path.read_text().replace("in_progress", "passed"))
+    recovered(house)
+    assert (house.feature().status, house.result(run_id)["refused"]) == ("todo", ["features.json"])
+    assert b'"passed"' in house.refused(run_id)["features.json"]
+
+
+def test_a_line_that_a_dying_run_tore_is_kept_as_a_line(house: House) -> None:
+    """The power's doing is nobody's tampering: the torn note is closed, and counts as an entry."""
+    house.harness("note", "from before")
+    run_id = killed(house)
+    path = Path(house.layout.raw)
+    path.write_bytes(path.read_bytes() + b"[2026-04-24T10:05:12Z] worker F-0")
+    recovered(house)
+    assert path.read_bytes().endswith(b"from before\n[2026-04-24T10:05:12Z] worker F-0\n")
+    assert house.result(run_id)["refused"] == []
+
+
+def test_a_forged_result_does_not_keep_a_dead_run_from_being_settled(house: House) -> None:
+    """A run is closed when the books have it, whatever lies in its folder."""
+    run_id = killed(house)
+    Path(house.layout.run(run_id).result).write_text("{}")
+    recovered(house)
+    assert (house.result(run_id)["outcome"], house.feature().status) == ("killed", "todo")
+
+
+@pytest.mark.parametrize("what", ["lock", "folder"])
+def test_a_feature_never_stays_in_progress_when_its_runs_traces_are_gone(house: House, what: str) -> None:
+    """Whatever the agent removed before it died: nobody runs, so nobody is working on the feature."""
+    run = house.layout.run(killed(house))
+    if what == "lock":
+        os.unlink(run.lock)
+    else:
+        shutil.rmtree(run.folder)
+    recovered(house)
+    assert house.feature().status == "todo"
+
+
+def test_a_run_that_closed_but_could_not_remove_its_lock_is_only_tidied_up(house: House) -> None:
+    """The last step before a crash was the journal: nothing is done twice."""
+    run_id = house.work({"run": "echo 1 > 1.txt"})["run"]
+    Path(house.layout.run(run_id).lock).touch()
+    before = listing(house.project)
+    assert recovered(house) == [f"{run_id} had closed"]
+    assert differences(before, listing(house.project)) == [f".harness/locks/run-{run_id}"]
+
+
+def test_a_run_that_died_before_it_began_leaves_no_trace(house: House) -> None:
+    """Killed between its folder and its context."""
+    run = house.layout.run("1-worker-F-001")
+    os.mkdir(run.folder)
+    Path(run.lock).touch()
+    assert recovered(house) == ["1-worker-F-001 died before it began"]
+    assert not os.path.exists(run.folder)
+    assert not os.path.exists(run.lock)
+
+
+def test_a_journal_that_a_crash_left_behind_is_finished(house: House) -> None:
+    """The record was committed: its steps are carried out."""
+    folder = Path(house.layout.journal)
+    folder.mkdir(exist_ok=True)
+    (folder / "0").write_text("## Lessons\n")
+    steps = [["replace", house.layout.summary, str(folder / "0"), 0]]
+    (folder / "record").write_text(json.dumps(steps))
+    assert recovered(house) == ["finished a journal that a crash had left behind"]
+    assert house.read("memory/summary.md") == "## Lessons\n"
+    assert list(folder.iterdir()) == []
+
+
+def test_a_role_that_is_gone_meanwhile_does_not_stop_recovery(house: House) -> None:
+    """A user's own role ran, died, and was deleted."""
+    house.role_files("helper")
+    house.script("helper", {"sleep": 60})
+    role = house.begin_role("helper")
+    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    role.kill()
+    role.wait()
+    shutil.rmtree(house.layout.roles)
+    recovered(house)
+    assert [(line["role"], line["outcome"]) for line in house.ran()] == [("helper", "killed")]

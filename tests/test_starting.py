@@ -1,0 +1,215 @@
+"""Starting a mission: what is not so is said with the disk as it was; what is started hides well and stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from missions import CHECKOUT, House, differences, listing
+
+from harness import mission, starting
+from harness.errors import BrokenFile, NeedsPerson, UsageFault
+from harness.layout import Layout
+
+
+def untouched(house: House, top: Path, fault: type[Exception], words: str, project: Path | None = None) -> None:
+    """Starting raises the fault with these words, and nothing below `top` is another than before."""
+    before = listing(top)
+    with pytest.raises(fault, match=words):
+        starting.start(Layout(str(project or house.project)))
+    assert differences(before, listing(top)) == []
+
+
+# what is refused
+
+
+def test_without_a_spec_the_message_says_what_to_write(unbegun: House) -> None:
+    """A mission is a SPEC.md first of all."""
+    (unbegun.project / "SPEC.md").unlink()
+    untouched(unbegun, unbegun.folder, UsageFault, "no SPEC.md in .*my project.* Write down there")
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n"])
+def test_an_empty_spec_is_none(unbegun: House, text: str) -> None:
+    """White space says nothing."""
+    unbegun.write("SPEC.md", text)
+    untouched(unbegun, unbegun.folder, UsageFault, "SPEC.md is empty")
+
+
+def test_a_spec_that_is_no_text_names_the_line(unbegun: House) -> None:
+    """A binary file is refused with its line."""
+    (unbegun.project / "SPEC.md").write_bytes(b"# Spec\n\xff\xfe\n")
+    untouched(unbegun, unbegun.folder, BrokenFile, "SPEC.md, line 2: not UTF-8")
+
+
+def test_a_folder_without_a_repository_is_told_the_command(bare: House) -> None:
+    """There is nothing to commit to."""
+    bare.project.mkdir()
+    bare.write("SPEC.md")
+    untouched(bare, bare.folder, UsageFault, "git init")
+
+
+def test_a_subfolder_is_told_where_the_top_is(unbegun: House) -> None:
+    """The mission would see half of the project."""
+    unbegun.write("sub/SPEC.md")
+    untouched(unbegun, unbegun.folder, UsageFault, "lies inside the repository", unbegun.project / "sub")
+
+
+def test_a_detached_head_is_a_persons_to_mend(unbegun: House) -> None:
+    """Commits would belong to no branch."""
+    unbegun.git("checkout", "-q", "--detach")
+    untouched(unbegun, unbegun.folder, NeedsPerson, "detached. .*git switch NAME")
+
+
+def test_a_format_that_we_do_not_know_is_refused(house: House) -> None:
+    """A newer harness wrote it; nothing is guessed."""
+    Path(house.layout.format).write_text("2\n")
+    untouched(house, house.folder, BrokenFile, "format, line 1: unknown format '2'")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="switches to another user, which only root may")
+def test_a_folder_that_cannot_be_written_says_so_without_a_traceback(unbegun: House) -> None:
+    """Rights are named, with exit code 11, and nothing half done counts as a mission."""
+    unbegun.git("config", "--system" if False else "--local", "core.fileMode", "true")
+    os.chmod(unbegun.folder, 0o755)
+    for folder in unbegun.folder.parents:
+        if str(folder).startswith("/tmp/"):
+            os.chmod(folder, 0o755)
+    nobody = ["setpriv", "--reuid=65534", "--clear-groups"]
+    safe = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    done = unbegun.run(
+        [*nobody, str(CHECKOUT / ".venv/bin/python"), "-P", str(CHECKOUT / "harness/__main__.py"), "init"], **safe
+    )
+    assert done.code == 11, done
+    assert "Traceback" not in done.err
+    assert not unbegun.state.exists()
+
+
+# what is started
+
+
+def test_on_the_default_branch_the_mission_gets_a_branch_of_its_own(unbegun: House) -> None:
+    """main stays where it is."""
+    head = unbegun.head()
+    made = starting.start(unbegun.layout)
+    assert made.branch == f"harness/{made.id}" == unbegun.git("branch", "--show-current")
+    assert (made.base_commit, unbegun.head(), unbegun.git("rev-parse", "main")) == (head, head, head)
+
+
+def test_on_another_branch_the_mission_stays_there(unbegun: House) -> None:
+    """Whoever chose a branch wants it."""
+    unbegun.git("switch", "-q", "-c", "topic")
+    assert starting.start(unbegun.layout).branch == "topic"
+    assert unbegun.git("branch", "--list", "harness/*") == ""
+
+
+def test_a_repository_without_a_commit_gets_an_empty_one(bare: House) -> None:
+    """A person's files are theirs to commit: they stay untracked."""
+    bare.repository(commit=False)
+    made = starting.start(bare.layout)
+    assert made.base_commit == bare.head()
+    assert bare.git("ls-tree", "-r", "HEAD") == ""
+    assert sorted(bare.git("status", "--porcelain").split("\n")) == ["?? SPEC.md", "?? main.py"]
+    assert bare.git("branch", "--show-current") == f"harness/{made.id}"
+
+
+def test_what_was_staged_before_the_first_commit_stays_staged(bare: House) -> None:
+    """The index is a person's too."""
+    bare.repository(commit=False)
+    bare.git("add", "main.py")
+    starting.start(bare.layout)
+    assert sorted(bare.git("status", "--porcelain").split("\n")) == ["?? SPEC.md", "A  main.py"]
+    assert bare.git("ls-tree", "-r", "HEAD") == ""
+
+
+def test_nothing_that_git_tracks_is_edited(unbegun: House) -> None:
+    """The state is hidden by info/exclude; the folder is as clean as it was."""
+    before = listing(unbegun.project, ".git", ".harness")
+    starting.start(unbegun.layout)
+    assert listing(unbegun.project, ".git", ".harness") == before
+    assert unbegun.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("command", [["clean", "-fdxq"], ["stash", "-aq"]])
+def test_the_state_survives_what_agents_clean_up_with(unbegun: House, command: list[str]) -> None:
+    """`git clean -fdx` and `git stash -a` pass .harness by."""
+    starting.start(unbegun.layout)
+    unbegun.write("junk")
+    before = listing(unbegun.state)
+    unbegun.git(*command)
+    assert not (unbegun.project / "junk").exists()
+    assert differences(before, listing(unbegun.state)) == []
+
+
+def test_starting_again_changes_nothing(unbegun: House) -> None:
+    """The mission that is there is given."""
+    made = starting.start(unbegun.layout)
+    before = listing(unbegun.project)
+    assert starting.start(unbegun.layout) == made
+    assert differences(before, listing(unbegun.project)) == []
+
+
+def test_a_start_that_was_cut_short_starts_anew(unbegun: House) -> None:
+    """.harness/format is written last: without it there is no mission yet, and what lies there does not matter."""
+    starting.start(unbegun.layout)
+    unbegun.git("switch", "-q", "main")
+    os.unlink(unbegun.layout.format)
+    assert not mission.exists(unbegun.layout)
+    made = starting.start(unbegun.layout)
+    assert mission.load(unbegun.layout) == made
+
+
+def test_a_mission_is_named_after_its_folder(unbegun: House) -> None:
+    """A slug and six hex digits."""
+    slug, _, digits = starting.start(unbegun.layout).id.rpartition("-")
+    assert (slug, len(digits)) == ("my-project", 6)
+
+
+# the shim
+
+
+def test_the_shim_works_from_any_folder(house: House) -> None:
+    """An agent may have changed its directory."""
+    done = house.run([house.layout.shim, "next"], where=house.folder)
+    assert (done.code, done.out) == (0, "NEXT worker F-001\n")
+
+
+def test_the_shim_works_where_a_path_has_quotes_and_spaces(bare: House) -> None:
+    """Whatever the folder is called."""
+    bare.project = bare.folder / 'it\'s "mine" $HOME `x`'
+    bare.layout, bare.state = Layout(str(bare.project)), bare.project / ".harness"
+    bare.repository()
+    starting.start(bare.layout)
+    done = bare.run([bare.layout.shim, "next"], where=bare.folder)
+    assert (done.code, done.out) == (0, "NEXT planner\n")
+
+
+def test_the_shim_is_mended_when_the_checkout_has_moved(house: House) -> None:
+    """Every run looks."""
+    good = house.read("bin/harness")
+    Path(house.layout.shim).write_text(good.replace(str(CHECKOUT), "/old/place"))
+    assert house.work({"run": "harness note hello"})["outcome"] == "no_op"
+    assert house.read("bin/harness") == good
+    assert os.access(house.layout.shim, os.X_OK)
+
+
+def test_a_mission_that_was_moved_to_another_folder_goes_on_there(house: House) -> None:
+    """Paths are not kept but in the shim, and that is mended."""
+    there = house.folder / "elsewhere"
+    shutil.move(house.project, there)
+    house.project = there
+    house.layout, house.state = Layout(str(there)), there / ".harness"
+    assert house.work({"run": "harness note hello"})["outcome"] == "no_op"
+    assert str(there) in house.read("bin/harness")
+
+
+def test_a_worktree_of_a_repository_can_hold_a_mission(unbegun: House) -> None:
+    """`.git` is a file there; the exclude file is the one that git reads."""
+    there = unbegun.folder / "tree"
+    unbegun.git("worktree", "add", "-q", "-b", "topic", str(there))
+    starting.start(Layout(str(there)))
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=there, capture_output=True, text=True, check=True)
+    assert status.stdout == ""
