@@ -24,7 +24,7 @@ def _dispatch() -> int:
         return quick.QUICK[words[0]](words[1:])
     from harness.cli import COMMANDS, application
 
-    if not words or (words[0] not in COMMANDS and not words[0].startswith("--h")):
+    if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help")):
         return _run_sh(words)
     return application(words)
 

@@ -290,8 +290,9 @@ def _turned_round(a: Meaning, b: Meaning) -> bool:
     if not a.turn or not b.turn:
         return False
     crossed = len(a.earlier & b.later) + len(a.later & b.earlier)
-    return crossed > len(a.earlier & b.earlier) + len(a.later & b.later) or (
-        a.turn[0] in b.later and a.turn[1] in b.earlier
+    straight = len(a.earlier & b.earlier) + len(a.later & b.later)
+    return crossed > straight or any(
+        one.turn[0] in other.later and one.turn[1] in other.earlier for one, other in ((a, b), (b, a)) if one.turn
     )
 
 

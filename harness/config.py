@@ -23,7 +23,7 @@ LIMITS = {
     "max_tokens": "int",
 }
 ROLE = {"agent": "any", "model": "str", "minutes": "number", "idle_minutes": "number"}
-AGENT = {"path": "str", "args": "strs", "env": "dict", "model": "str", "command": "strs", "format": "str"}
+AGENT = {"path": "str", "args": "strs", "env": "texts", "model": "str", "command": "strs", "format": "str"}
 TRUSTS = ("workspace", "full")
 
 
@@ -77,29 +77,37 @@ def _faults(value: dict[str, Any]) -> list[str]:
     found = shape.faults(value, "config.toml", {}, {**TOP, **TABLES})
     if found:
         return found
-    found += shape.faults(value.get("limits", {}), "[limits]", {}, LIMITS)
+    tables = {"[limits]": (value.get("limits", {}), LIMITS)}
     for kind, keys in (("roles", ROLE), ("agents", AGENT)):
-        for name, table in value.get(kind, {}).items():
-            found += shape.faults(table, f"[{kind}.{name}]", {}, keys)
+        tables |= {f"[{kind}.{name}]": (table, keys) for name, table in value.get(kind, {}).items()}
+    for where, (table, keys) in tables.items():
+        found += shape.faults(table, where, {}, keys)
+    if found:
+        return found
     if value.get("trust", "full") not in TRUSTS:
         found.append(f"'trust' must be one of {', '.join(TRUSTS)}")
-    agents = [value.get("agent", "")] + [table.get("agent", "") for table in value.get("roles", {}).values()]
-    if not all(isinstance(agent, str) or shape.fits(agent, "strs") for agent in agents):
-        found.append("'agent' must be a name or a list of names")
-    numbers = {**value, **value.get("limits", {})}
-    found += [
-        f"'{key}' must be above 0" for key, number in numbers.items() if shape.fits(number, "number") and number <= 0
-    ]
+    for where, table in {"config.toml": value, **{where: table for where, (table, _) in tables.items()}}.items():
+        if not shape.fits([table.get("agent", "")], "strs") and not shape.fits(table["agent"], "strs"):
+            found.append(f"{where}: 'agent' must be a name or a list of names")
+        below = [key for key, number in table.items() if shape.fits(number, "number") and number <= 0]
+        found += [f"{where}: '{key}' must be above 0" for key in below]
     return found
 
 
 def _line_of(text: str, fault: str) -> int | None:
-    named = re.search(r"'([^']+)'", fault)
-    if named:
-        for number, line in enumerate(text.split("\n"), start=1):
-            if re.match(rf'\s*\[*"?{re.escape(named[1])}\b', line):
+    """The line of the key that a fault names, in its table; where it stands elsewhere (`a.b = 1`), its first line."""
+    where, named = re.match(r"\[(.+?)\]", fault), re.search(r"'([^']+)'", fault)
+    table = where[1] if where else ""
+    word = named[1] if named else table.rpartition(".")[2]
+    inside, first = "", None
+    for number, line in enumerate(text.split("\n"), start=1):
+        if header := re.match(r"\s*\[+([^\]]+)\]", line):
+            inside = re.sub(r"[\"'\s]", "", header[1])
+        if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line.partition("#")[0]):
+            if inside == table or inside == word or inside.startswith(word + "."):
                 return number
-    return None
+            first = first or number
+    return first
 
 
 def _config(value: dict[str, Any]) -> Config:

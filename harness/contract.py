@@ -120,9 +120,11 @@ def remember(layout: Layout, text: str, contract: Contract) -> None:
 def parse(text: str, path: str) -> Contract:
     """The contract in a Markdown text; raises BrokenFile with the line of what is not understood."""
     contract = Contract()
+    lines: list[int] = []
     for block in documents.blocks(text):
         if block.kind == "heading" and block.level == 3:
             contract.claims.append(_claim(block, path))
+            lines.append(block.line)
         elif block.kind == "fence":
             _take_fence(contract, block, path)
         elif block.kind == "paragraph" and contract.claims and block.text.strip() == MANUAL:
@@ -131,14 +133,20 @@ def parse(text: str, path: str) -> Contract:
             raise BrokenFile(
                 path, f"'{block.text[:60].strip()}' is no part of a contract", line=block.line, remedy=HELP
             )
-    for claim in contract.claims:
+    _check_claims(contract.claims, lines, path)
+    return contract
+
+
+def _check_claims(claims: list[Claim], lines: list[int], path: str) -> None:
+    known: set[str] = set()
+    for claim, line in zip(claims, lines, strict=True):
         if claim.manual == bool(claim.checks):
             fault = f"{claim.id} needs either checks or the line '{MANUAL}', not both or neither"
-            raise BrokenFile(path, fault, remedy=HELP)
-    twice = shape.name_faults((claim.id for claim in contract.claims), "claim")
-    if twice:
-        raise BrokenFile(path, twice[0], remedy="Give every claim an id of its own.")
-    return contract
+            raise BrokenFile(path, fault, line=line, remedy=HELP)
+        if claim.id.lower() in known:
+            fault = f"claim '{claim.id}' stands twice"
+            raise BrokenFile(path, fault, line=line, remedy="Give every claim an id of its own.")
+        known.add(claim.id.lower())
 
 
 HELP = "A claim is '### ID: sentence' with ```sh check blocks, or the line 'manual'; see docs/contract.md."
@@ -153,10 +161,13 @@ def _claim(block: documents.Block, path: str) -> Claim:
 
 def _take_fence(contract: Contract, block: documents.Block, path: str) -> None:
     kind, options = _options(block, path)
-    command = block.text.rstrip("\n")
-    if kind == "setup" and not options and not contract.claims:
+    command = block.text.removesuffix("\n")
+    if kind == "setup" and not options and not contract.claims and not contract.setup:
         contract.setup = command
     elif kind == "service" and {"name", "ready"} <= options.keys() <= {"name", "ready", "seconds"}:
+        bad = shape.name_faults([*(service.name for service in contract.services), options["name"]], "service")
+        if bad:
+            raise BrokenFile(path, bad[0], line=block.line, remedy=HELP)
         service = Service(name=options["name"], run=command, ready=options["ready"])
         contract.services.append(service.replace(seconds=int(options.get("seconds", 60))))
     elif kind == "check" and contract.claims and options.keys() <= {"guard", "seconds"}:
@@ -176,8 +187,8 @@ def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:
     if len(words) < 2 or words[0] != "sh":
         raise BrokenFile(path, f"the block '{block.info}' is not understood", line=block.line, remedy=HELP)
     options = {key: value for key, _, value in (word.partition("=") for word in words[2:])}
-    if not re.fullmatch(r"\d+", options.get("seconds", "1")):
-        raise BrokenFile(path, "'seconds' must be a whole number", line=block.line, remedy=HELP)
+    if not re.fullmatch(r"[1-9]\d*", options.get("seconds", "1")):
+        raise BrokenFile(path, "'seconds' must be a whole number above 0", line=block.line, remedy=HELP)
     return words[1], options
 
 
@@ -185,20 +196,20 @@ def render(contract: Contract) -> str:
     """The Markdown text of a contract; `parse` gives the same contract back."""
     parts = [PREAMBLE]
     if contract.setup:
-        parts.append(documents.fenced(contract.setup, "sh setup"))
+        parts.append(documents.fenced(contract.setup + "\n", "sh setup"))
     for service in contract.services:
         info = f"sh service name={service.name} ready={_quoted(service.ready)} seconds={service.seconds}"
-        parts.append(documents.fenced(service.run, info))
+        parts.append(documents.fenced(service.run + "\n", info))
     for claim in contract.claims:
-        parts.append(f"### {claim.id}: {claim.text}\n")
-        parts += (
-            [MANUAL + "\n"] if claim.manual else [documents.fenced(check.run, _info(check)) for check in claim.checks]
-        )
+        end = " #" if claim.text.endswith("#") else ""  # Markdown takes closing marks off a heading, once
+        parts.append(f"### {claim.id}: {claim.text}{end}\n")
+        checks = [documents.fenced(check.run + "\n", _info(check)) for check in claim.checks]
+        parts += [MANUAL + "\n"] if claim.manual else checks
     return "\n".join(parts)
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("`", "\\`")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 

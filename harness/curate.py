@@ -173,11 +173,13 @@ def gather(
     memory.check_accounts(curated, archive, layout.archive)
     entries = raw.parse(lines, curated.first_seq)
     _check_raw(layout, curated, len(entries))
+    window = curated.folded - curated.first_seq
     return Before(
         mission=mission,
         run=run,
         today=today,
-        waiting=entries[curated.folded - curated.first_seq :],
+        waiting=entries[window:],
+        lines=lines.decode("utf-8", "replace").split("\n")[window:-1],
         curated=curated,
         memory=pages[0],
         summary=pages[1],

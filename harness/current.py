@@ -26,8 +26,10 @@ WORKER = "worker"
 
 class Run:
     """One run. Role scripts read `feature`, `features`, `contract`, `receipts` and change them; what they change is
-    written by `save`, in the one journal with which the run closes. `held` and `parsed` are what reconcile knows of the
-    state from before the agent: contents by path, and stamps of the cache; no agent can write them."""
+    written by `save`, in the one journal with which the run closes. `claims` are the feature's as they were at open.
+    `held` and `parsed` are what reconcile knows of the state from before the agent, contents by path and stamps of the
+    cache; no agent can write them.
+    """
 
     def __init__(
         self,
@@ -60,6 +62,7 @@ class Run:
         self.messages: list[str] = []
         self.reply: dict[str, Any] | None = None
         self.tree = context.tree
+        self.claims: list[Claim] = []
         self._contract: Contract | None = None
 
     @property
@@ -74,12 +77,6 @@ class Run:
         """The contract as it will stand once the run has closed."""
         self._contract = value
         self.journal.replace(self.layout.contract, contract.render(value).encode())
-
-    @property
-    def claims(self) -> list[Claim]:
-        """The claims of the run's feature, without the rest of the contract where nobody needed that yet."""
-        ids = self.feature.claims if self.feature else []
-        return self._contract.of(ids) if self._contract else contract.load_some(self.layout, ids)
 
     @property
     def tag(self) -> str:
@@ -122,6 +119,8 @@ class Run:
 
 def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:
     """Append notes that an agent makes in its run: to raw.md, and to the run's own list, which counts them."""
+    if not notes:
+        return
     path = layout.run(context.run).notes
     before = (files.read(path) or b"").count(b"\n")
     if before + len(notes) > MOST_NOTES:

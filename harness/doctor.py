@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -57,10 +58,9 @@ def fix(layout: Layout) -> list[str]:
     mission.check_format(layout)
     lock = files.take_or_busy(layout.mission_lock, "The mission")
     try:
-        done = recover.recover(layout)
+        done = [line for path in layout.grown() for line in _heal(layout, path)]
+        done += recover.recover(layout)
         done += [f"order {name}: {said}" for name, said in orders.apply_pending(layout).items()]
-        for path in (*layout.grown(), layout.raw):
-            done += _heal(layout, path)
         journal.adopt(layout)
     finally:
         lock.release()
@@ -68,12 +68,21 @@ def fix(layout: Layout) -> list[str]:
 
 
 def _heal(layout: Layout, path: str) -> list[str]:
+    """A torn last line of a grown file: closed where it is whole but for its end, else cut off and told."""
     data = files.read(path) or b""
-    if not data or data.endswith(b"\n"):
+    whole, _, torn = data.rpartition(b"\n")
+    if not torn:
         return []
+    name, text = layout.relative(path), torn.rstrip(b"\0")
+    try:
+        json.loads(text)
+        mended, how = data.rstrip(b"\0") + b"\n", f"closed the torn last line of {name}"
+    except ValueError:
+        mended = whole + b"\n" if whole else b""
+        how = f"cut off the torn last line of {name}: {text.decode('utf-8', 'replace')[:200]}"
     with files.Lock(layout.state_lock):
-        files.replace(path, data.rstrip(b"\0") + b"\n")
-    return [f"closed the torn last line of {layout.relative(path)}"]
+        files.replace(path, mended)
+    return [how]
 
 
 def _ok(what: str, how: str) -> Finding:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-FENCE = re.compile(r"(`{3,}|~{3,})")
+FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")  # a line with more ticks behind the first ones is inline code
 
 
 class Block(Record):
@@ -52,8 +52,9 @@ def _yaml(head: str, path: str) -> Any:
     from frontmatter.default_handlers import YAMLHandler
 
     try:
-        return YAMLHandler().load(head) or {}
-    except yaml.YAMLError as fault:
+        value = YAMLHandler().load(head)
+        return {} if value is None else value
+    except (yaml.YAMLError, ValueError) as fault:  # ValueError: a date or a number that there is not
         mark = getattr(fault, "problem_mark", None)
         line = mark.line + 2 if mark else 2
         problem = getattr(fault, "problem", None) or "not YAML"
@@ -62,9 +63,11 @@ def _yaml(head: str, path: str) -> Any:
 
 def with_front_matter(meta: dict[str, Any], body: str) -> str:
     """The text of a file with this front matter (keys in their order) and exactly this body."""
-    from frontmatter.default_handlers import YAMLHandler  # 40 ms: only when one is written
+    import yaml  # 40 ms: only when one is written; the handler's own export strips no-break spaces off the ends
 
-    return f"---\n{YAMLHandler().export(meta, sort_keys=False)}\n---\n{body}"
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    head = yaml.dump(meta, Dumper=dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return f"---\n{head}---\n{body}"
 
 
 def blocks(text: str) -> list[Block]:
@@ -110,30 +113,31 @@ def section(text: str, heading: str) -> str | None:
     return None
 
 
-def fence_for(text: str, least: int = 3) -> str:
-    """A run of backticks that `text` cannot close: longer than any run of them in it."""
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    return "`" * max(least, longest + 1)
+def fence_for(text: str, least: int = 3, tick: str = "`") -> str:
+    """A run of backticks (or tildes) that `text` cannot close: longer than any run of them in it."""
+    longest = max((len(run) for run in re.findall(f"{tick}+", text)), default=0)
+    return tick * max(least, longest + 1)
 
 
 def fenced(text: str, info: str = "") -> str:
     """`text` as a fenced block that it cannot close, ending in a newline."""
-    mark = fence_for(text)
+    mark = fence_for(text, tick="~" if "`" in info else "`")  # an info string with ticks stands behind tildes only
     return f"{mark}{info}\n{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{mark}\n"
 
 
 def last_blocks(text: str, info: str) -> list[str]:
     """Contents of the fenced blocks with exactly this info string, in order; line by line, as agents write anything.
 
-    A fence that is never closed is no block.
+    A fence that is never closed is no block, and takes no block with this info string behind it along.
     """
     found: list[str] = []
     fence, wanted = "", False
     held: list[str] = []
     for line in text.split("\n"):
         mark = FENCE.match(line.strip())
-        if not fence and mark:
-            fence, wanted, held = mark[1], line.strip()[len(mark[1]) :].strip() == info, []
+        opens = mark is not None and line.strip()[len(mark[1]) :].strip() == info
+        if mark and (not fence or (opens and info and mark[1].startswith(fence))):
+            fence, wanted, held = mark[1], opens, []
         elif fence and mark and mark[1].startswith(fence) and line.strip() == mark[1]:
             found += ["\n".join(held)] if wanted else []
             fence = ""
@@ -152,7 +156,7 @@ def cached(folder: str, name: str, text: str, parse: Callable[[str], Any]) -> An
         held = json.loads(files.read(path) or b"{}")
         if held.get("text") == text:
             return held["value"]
-    except (ValueError, KeyError, AttributeError):
+    except (OSError, ValueError, KeyError, AttributeError):
         pass  # a torn cache is an absent cache: it is made anew below
     value = parse(text)
     keep(folder, name, text, value)

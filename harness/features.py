@@ -16,6 +16,7 @@ STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
 TRIES = 3
 TRIES_REPLANNED = 5
 FREE_CUTS = 2
+NOTE_KEYS = {"at", "by", "kind", "text", "ids"}
 
 TRANSITIONS: dict[str, dict[str, str]] = {
     "start": {"todo": "in_progress", "failing": "in_progress"},
@@ -76,11 +77,11 @@ class Feature(Record):
                 return None
         return None
 
-    def cuts(self) -> int:
-        """How many runs on the feature were cut short since one was last judged."""
+    def cuts(self, since: tuple[str, ...] = ("judged",)) -> int:
+        """How many runs on the feature were cut short since the newest note of one of these kinds."""
         count = 0
         for note in reversed(self.notes):
-            if note["kind"] == "judged":
+            if note["kind"] in since:
                 break
             count += note["kind"] == "cut"
         return count
@@ -102,9 +103,10 @@ def parse(data: bytes | None, path: str) -> list[Feature]:
     for index, row in enumerate(rows):
         if not (isinstance(row, dict) and row.keys() == REQUIRED.keys() and row["status"] in STATUSES) or _odd(row):
             raise BrokenFile(path, _fault(row), line=index + 2, remedy="Mend that feature or restore a snapshot.")
-    twice = shape.name_faults((row["id"] for row in rows), "feature")
+    twice = shape.name_faults(_ids(rows), "feature")
     if twice:
-        raise BrokenFile(path, twice[0], remedy="Give every feature an id of its own.")
+        line = next(index for index in range(len(rows)) if shape.name_faults(_ids(rows[: index + 1]), "feature")) + 2
+        raise BrokenFile(path, twice[0], line=line, remedy="Give every feature an id of its own.")
     return [Feature(**row) for row in rows]
 
 
@@ -113,23 +115,35 @@ def load(layout: Layout) -> list[Feature]:
     return parse(files.read(layout.features), layout.features)
 
 
+def _ids(rows: list[dict[str, Any]]) -> list[Any]:
+    return [row["id"] for row in rows]
+
+
 def _odd(row: dict[str, Any]) -> bool:
     return not (
         type(row["attempts"]) is int
         and type(row["priority"]) is int
-        and type(row["claims"]) is list
-        and type(row["depends_on"]) is list
+        and _texts(row["claims"])
+        and _texts(row["depends_on"])
+        and _texts(row["spec_refs"])
         and type(row["notes"]) is list
+        and all(type(note) is dict and note.keys() >= NOTE_KEYS for note in row["notes"])
         and type(row["title"]) is str
+        and type(row["description"]) is str
         and type(row["replanned"]) is bool
+        and (row["source_issue"] is None or type(row["source_issue"]) is str)
     )
+
+
+def _texts(value: object) -> bool:
+    return type(value) is list and all(type(item) is str for item in value)
 
 
 def _fault(row: object) -> str:
     found = shape.faults(row, "the feature", REQUIRED)
     if not found and isinstance(row, dict) and row["status"] not in STATUSES:
         found = [f"the status '{row['status']}' is none of {', '.join(STATUSES)}"]
-    return "; ".join(found) or "a field has the wrong kind"
+    return "; ".join(found) or "a note or 'source_issue' has the wrong kind"
 
 
 def render(features: list[Feature]) -> bytes:

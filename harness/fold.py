@@ -36,13 +36,15 @@ FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 class Before(Record):
     """All that a plan depends on. `identities`: text by role. `project_names`: paths and ids that are this project's own.
-    `places`: the paths of MEMORY.md and summary.md as people read them."""
+    `lines`: the waiting lines word for word, [] where they are as entries are written. `places`: the paths of MEMORY.md
+    and summary.md as people read them."""
 
     mission: str
     run: str
     today: str
     waiting: list[Entry]
     curated: Curated
+    lines: list[str] = []
     memory: str | None = None
     summary: str | None = None
     archive: list[Archived] = []
@@ -218,9 +220,10 @@ class Fold:
         why = f"no room in {memory.MEMORY_LINES} lines"
         self.moves += [self._move(item, ARCHIVE, why) for item in gone if id(item) not in new]
         lost = {id(item) for item in gone}
-        return [self._archived(entry, lost) for entry in self.before.waiting]
+        lines = self.before.lines or [entry.line() for entry in self.before.waiting]
+        return [self._archived(entry, line, lost) for entry, line in zip(self.before.waiting, lines, strict=True)]
 
-    def _archived(self, entry: Entry, lost: set[int]) -> Archived:
+    def _archived(self, entry: Entry, line: str, lost: set[int]) -> Archived:
         disposition, item = self.fates[entry.seq]
         if item is not None and id(item) in lost:
             item = self.recurred.get(entry.seq)
@@ -228,7 +231,7 @@ class Fold:
         target = ""
         if item is not None and disposition != "no_room":
             target = f"{PAGE}#{self.titles[id(item)]}" + ("" if disposition == "item" else f": {item.text}")
-        return Archived(seq=entry.seq, entry=entry.line(), disposition=disposition, target=target, run=self.before.run)
+        return Archived(seq=entry.seq, entry=line, disposition=disposition, target=target, run=self.before.run)
 
 
 def kind_said(entry: Entry) -> str:

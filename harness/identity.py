@@ -19,8 +19,7 @@ from harness.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from filelock import AcquireReturnProxy, BaseFileLock
+    from contextlib import AbstractContextManager
 
 LINES = 60
 MISSIONS = "missions: "
@@ -210,7 +209,7 @@ def graduate(
     content: str, role: str, graduations: list[Graduation], known: list[Evidence], today: str, path: str
 ) -> str:
     """The text of a role's identity with these graduations in it, counted over `known`, within LINES."""
-    page = parse(content or f"# {role}\n\n")
+    page = parse(content or f"# {role}\n")
     index = ItemIndex(page.items(""))
     new: list[Item] = []
     touched: list[Item] = []
@@ -287,12 +286,18 @@ def _count(item: Item, voices: list[Evidence], today: str) -> None:
 def tampered(folder: str) -> list[str]:
     """Names in the ledger whose bytes are not what the harness wrote, or that are gone; [] without a ledger.
 
-    A write of another mission that is under way, or that a crash cut short, counts as the harness's.
+    A write of another mission that is under way, or that a crash cut short, counts as the harness's. Raises Busy.
     """
-    ledger, coming = _ledger(folder), _coming(folder)
-    names = sorted({*ledger, *coming})
-    found = {name: _digest(os.path.join(folder, name)) for name in names}
-    return [name for name in names if found[name] not in (ledger.get(name, ""), coming.get(name))]
+    if not _differing(folder):
+        return []
+    with _locked(folder):  # nobody writes now, so what still differs was not written by a mission
+        return _differing(folder)
+
+
+def _differing(folder: str) -> list[str]:
+    coming, ledger = _coming(folder), _ledger(folder)
+    found = {name: _digest(os.path.join(folder, name)) for name in sorted(ledger)}
+    return [name for name, mark in found.items() if mark not in (ledger[name], coming.get(name))]
 
 
 def strays(folder: str) -> list[str]:
@@ -300,8 +305,9 @@ def strays(folder: str) -> list[str]:
 
     `adopt` at the start of a run takes in what people made before, so that a stray is what appeared during the run.
     """
-    ledger, coming = _ledger(folder), _coming(folder)
-    return [name for name in _kept_names(folder) if name not in ledger and name not in coming] if ledger else []
+    names = _kept_names(folder)
+    coming, ledger = _coming(folder), _ledger(folder)  # in this order: a name that is coming is in one of them
+    return [name for name in names if name not in ledger and name not in coming] if ledger else []
 
 
 def adopt(folder: str) -> dict[str, str]:
@@ -364,7 +370,7 @@ def _coming(folder: str) -> dict[str, str]:
     return dict(files.read_json(_coming_file(folder)) or {})
 
 
-def _locked(folder: str) -> AcquireReturnProxy[BaseFileLock]:
+def _locked(folder: str) -> AbstractContextManager[object]:
     """The folder's lock, held by one writer of all missions; raises Busy after LOCK_SECONDS."""
     from filelock import FileLock, Timeout  # here, because it costs 50 ms and readers need no lock
 

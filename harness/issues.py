@@ -43,9 +43,10 @@ def faults(value: object, where: str) -> list[str]:
 
 
 def load(layout: Layout) -> list[Issue]:
-    """All issues in their newest state, oldest first; BrokenFile names the line that does not parse."""
+    """All issues in their newest state, oldest first; BrokenFile names a whole line that does not parse."""
     found: dict[str, Issue] = {}
-    for number, line in enumerate((files.read(layout.issues) or b"").split(b"\n"), start=1):
+    lines = (files.read(layout.issues) or b"").split(b"\n")
+    for number, line in enumerate(lines, start=1):
         if not line:
             continue
         try:
@@ -53,6 +54,8 @@ def load(layout: Layout) -> list[Issue]:
             known = found.get(row["id"])
             found[row["id"]] = known.replace(state=row["state"]) if known else Issue(**row)
         except (ValueError, KeyError, TypeError):
+            if number == len(lines):
+                break  # no newline yet: somebody is writing it just now
             remedy = "Mend or remove that line."
             raise BrokenFile(layout.issues, "the line is no issue", line=number, remedy=remedy) from None
     return list(found.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from harness import files
+from harness import files, shape
 from harness.errors import BrokenFile, UsageFault
 from harness.layout import Layout
 from harness.record import Record
@@ -44,13 +44,10 @@ def load(layout: Layout) -> Mission:
     """The mission in this folder; UsageFault where there is none, BrokenFile where it is not understood."""
     check_format(layout)
     value = files.read_json(layout.mission)
-    try:
-        return Mission(**(value or {}))
-    except TypeError:
-        remedy = "Restore mission.json from a snapshot."
-        raise BrokenFile(
-            layout.mission, "not a mission's id, created, host, branch, base_commit", remedy=remedy
-        ) from None
+    found = shape.faults(value, "the mission", dict.fromkeys(Mission.fields, "str"))
+    if found:
+        raise BrokenFile(layout.mission, "; ".join(found), line=1, remedy="Restore mission.json from a snapshot.")
+    return Mission(**(value or {}))
 
 
 def new_id(project: str) -> str:

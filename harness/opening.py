@@ -8,12 +8,15 @@ from harness import (
     agents,
     clock,
     config,
+    contract,
     decide,
     features,
     files,
     git,
     inside,
+    issues,
     journal,
+    memory,
     mission,
     process,
     reconcile,
@@ -23,6 +26,7 @@ from harness import (
     starting,
 )
 from harness.config import Config
+from harness.contract import Claim
 from harness.current import Run
 from harness.errors import NeedsPerson, UsageFault
 from harness.features import Feature
@@ -100,6 +104,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     standing = git.state(layout.project)
     _require_order(made.branch, standing, role, layout.project)
     configured = _configured(settings, role)
+    claims = _sound(layout, feature)
     thinkers = _thinkers(want, configured, settings, feature)
     starting.shim(layout)
     name, paths = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
@@ -108,6 +113,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     locks.append(own)
     context = _context(want, name, feature, standing, configured)
     run = Run(layout, made, settings, role, context, queue)
+    run.claims = claims
     run.keep = [lock.descriptor for lock in locks]
     files.replace(paths.context, files.dump_json(context.asdict()), files.PRIVATE)
     git.copy_index(layout.project, os.path.join(paths.folder, "index"))
@@ -119,6 +125,15 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
         run.journal = journal.Journal(layout)
     reconcile.keep_copies(run)
     return Opened(run=run, thinkers=thinkers, locks=locks)
+
+
+def _sound(layout: Layout, feature: Feature | None) -> list[Claim]:
+    """The feature's claims; raises BrokenFile where anything that a prompt or a decision is made of does not parse."""
+    issues.load(layout)
+    memory.parse_curated(files.read(layout.curated), layout.curated)
+    for path in (layout.asked_spec, layout.spec, layout.summary, layout.steer):
+        files.read_text(path)
+    return contract.load_some(layout, feature.claims if feature else [])
 
 
 def _feature(want: Asked, queue: list[Feature]) -> Feature | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 
-from harness import clock, contract, features, files, git, inside, journal, raw, runs, views
+from harness import clock, contract, decide, features, files, git, inside, journal, raw, runs, views
 from harness.errors import BrokenFile, HarnessError, UsageFault
 from harness.features import Feature
 from harness.layout import Layout
@@ -158,7 +158,7 @@ def _answer(desk: Desk, text: str) -> str:
     layout = desk.layout
     kind = views.escalation_kind(layout)
     question = files.read_text(layout.escalation) or ""
-    if not kind and not _needy(desk):
+    if not kind and not _needy(desk) and decide.decide(views.gather(layout), clock.now()).word != "ESCALATE":
         raise UsageFault("Nothing is escalated. See: harness next")
     archived = os.path.join(layout.escalations, f"{clock.now()}-{kind or 'stuck'}.md")
     desk.journal.replace(archived, f"{question}\n## Answer, {desk.at}\n\n{text}\n".encode())
@@ -193,10 +193,10 @@ def _restart(layout: Layout, text: str) -> bytes:
 def _accept_file(desk: Desk, run_id: str, name: str) -> str:
     """Take a file that was refused in a run after all."""
     layout = desk.layout
-    data = files.read(os.path.join(layout.run(run_id).refused, name))
-    if data is None or ".." in name.split("/") or name.startswith("/"):
-        there = ", ".join(refused_files(layout, run_id)) or "nothing"
-        raise UsageFault(f"The run {run_id} has no refused '{name}'. It has: {there}.")
+    there = refused_files(layout, run_id)
+    if name not in there:
+        raise UsageFault(f"The run {run_id} has no refused '{name}'. It has: {', '.join(there) or 'nothing'}.")
+    data = files.read(os.path.join(layout.run(run_id).refused, name)) or b""
     if name == PATCH:
         raise UsageFault(
             f"Apply it yourself, then commit: git apply {layout.relative(layout.run(run_id).refused)}/{PATCH}"

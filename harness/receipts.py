@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 
 from harness import files
+from harness.errors import BrokenFile
 from harness.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 3072
@@ -53,10 +50,14 @@ def shortened(head: bytes, tail: bytes, length: int) -> str:
 
 
 def load(path: str) -> list[Receipt]:
-    """The receipts of one run; [] where it has none. A torn last line is passed over."""
-    lines = (files.read(path) or b"").split(b"\n")[:-1]
-    rows: list[dict[str, Any]] = [json.loads(line) for line in lines if line]
-    return [Receipt(**row) for row in rows]
+    """The receipts of one run; [] where it has none. A torn last line is passed over; BrokenFile names any other."""
+    found = []
+    for number, line in enumerate((files.read(path) or b"").split(b"\n")[:-1], start=1):
+        try:
+            found += [Receipt(**json.loads(line))] if line else []
+        except (ValueError, TypeError):
+            raise BrokenFile(path, "the line is no receipt", line=number, remedy="See: harness doctor") from None
+    return found
 
 
 def render(receipts: list[Receipt]) -> bytes:

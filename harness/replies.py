@@ -15,7 +15,7 @@ STATUSES = ("implemented", "blocked")
 MOST_CHECKS = 3
 SHARED = {"notes": "list", "issues": "list"}
 SCHEMAS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "planner": ({"features": "list", "contract": "list"}, {"setup": "str", "services": "list", "drop": "list"}),
+    "planner": ({"features": "list", "contract": "list"}, {"setup": "plain", "services": "list", "drop": "list"}),
     "worker": ({"status": "str"}, {"summary": "str", "reason": "str", "needs": "names", "disputes": "names"}),
     "validator": ({}, {"checks": "list"}),
     "curator": ({}, {"operations": "list"}),
@@ -24,11 +24,11 @@ FEATURE = (
     {"id": "str", "title": "str", "claims": "names"},
     {"description": "str", "depends_on": "names", "spec_refs": "strs", "priority": "int", "source_issue": "str"},
 )
-CLAIM = ({"id": "str", "claim": "str"}, {"checks": "list", "manual": "bool"})
-CHECK = ({"run": "str"}, {"seconds": "int", "guard": "bool"})
-SERVICE = ({"name": "str", "run": "str", "ready": "str"}, {"seconds": "int"})
+CLAIM = ({"id": "str", "claim": "plain"}, {"checks": "list", "manual": "bool"})
+CHECK = ({"run": "plain"}, {"seconds": "seconds", "guard": "bool"})
+SERVICE = ({"name": "str", "run": "plain", "ready": "line"}, {"seconds": "seconds"})
 DROP: tuple[dict[str, str], dict[str, str]] = ({"id": "str", "reason": "str"}, {})
-AIM = ({"claim": "str", "run": "str"}, {"why": "str"})
+AIM = ({"claim": "str", "run": "plain"}, {"why": "str"})
 NOTE: tuple[dict[str, str], dict[str, str]] = ({"tag": "str", "text": "str"}, {})
 
 
@@ -72,16 +72,21 @@ def _nothing(value: dict[str, Any]) -> list[str]:
 
 def _planner(value: dict[str, Any]) -> list[str]:
     found = _each(value, "features", _closed(FEATURE)) + _each(value, "services", _closed(SERVICE))
-    return found + _each(value, "drop", _closed(DROP)) + _each(value, "contract", _claim_faults)
+    found += _each(value, "drop", _closed(DROP)) + _each(value, "contract", _claim_faults)
+    if not found:
+        found = shape.name_faults((service["name"] for service in value.get("services", [])), "service")
+    return found
 
 
 def _claim_faults(item: object, where: str) -> list[str]:
     found = shape.faults(item, where, *CLAIM)
     if found or not isinstance(item, dict):
         return found
+    if not item["claim"].strip():
+        found.append(f"{where}: 'claim' must say in one sentence what holds")
     for index, check in enumerate(item.get("checks", [])):
-        if not isinstance(check, str):
-            found += shape.faults(check, f"{where}.checks[{index}]", *CHECK)
+        value = {"run": check} if isinstance(check, str) else check
+        found += shape.faults(value, f"{where}.checks[{index}]", *CHECK)
     return found
 
 
@@ -107,8 +112,11 @@ def parse(role: str, text: str) -> dict[str, Any]:
     """The reply in one JSON text; raises Refused with every fault."""
     try:
         value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as fault:
         raise Refused(f"The reply is not JSON: line {fault.lineno}, {fault.msg}. Mend it and reply again.") from None
+    except (ValueError, RecursionError) as fault:  # too deep, a number too long, or half of a surrogate pair
+        raise Refused(f"The reply cannot be kept: {fault}. Mend it and reply again.") from None
     found = faults(role, value)
     if found:
         raise Refused("The reply is not accepted:\n" + "\n".join(f"- {fault}" for fault in found))

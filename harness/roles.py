@@ -80,6 +80,8 @@ def _parse(text: str, path: str, name: str) -> dict[str, Any]:
         ]
         found += [f"'name' must be '{name}', as the file is called"] if meta["name"] != name else []
         found += [f"'{key}' must be above 0" for key in ("minutes", "idle_minutes") if meta.get(key, 1) <= 0]
+        agent = meta.get("agent", "")
+        found += [] if shape.fits([agent], "strs") or shape.fits(agent, "strs") else ["'agent' must be a name or a list"]
     if found:
         raise BrokenFile(
             path, "; ".join(found), line=_line_of(text, found[0]), remedy="The keys stand in docs/contract.md."

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
-from harness import files, receipts, shape
+from harness import files, receipts
 from harness.errors import BrokenFile, UsageFault
 from harness.layout import Layout, RunLayout
 from harness.record import Record
@@ -116,7 +117,7 @@ def new_id(role: str, feature: str, at: int) -> str:
 
 def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
     """The run's folder, made exclusively: `wish`, or `wish-2`, `wish-3`… where the name is taken."""
-    if not shape.NAME.match(wish.split("-")[0]) or "/" in wish or len(wish) > 200:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", wish):
         raise UsageFault(f"'{wish[:80]}' cannot be a run's id.")
     files.make_folder(layout.runs)
     number = 1
@@ -163,8 +164,9 @@ def books(layout: Layout) -> Iterator[Result]:
         try:
             yield Result(**json.loads(line))
         except (ValueError, TypeError):
-            remedy = "See: harness doctor"
-            raise BrokenFile(layout.books, f"a line is no finished run: {line[:60]!r}", remedy=remedy) from None
+            number = (files.read(layout.books) or b"").split(b"\n").index(line) + 1
+            fault, remedy = f"the line is no finished run: {line[:60]!r}", "See: harness doctor"
+            raise BrokenFile(layout.books, fault, line=number, remedy=remedy) from None
 
 
 def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Result | None:

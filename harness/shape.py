@@ -23,7 +23,9 @@ WORDS = {
     "names": "a list of names",
     "strs": "a list of texts",
     "texts": "an object of texts",
-    "command": "a command without NUL or carriage return",
+    "plain": "text without NUL or carriage return",
+    "line": "one line of text without NUL",
+    "seconds": "a whole number above 0",
     "dict": "an object",
     "list": "a list",
     "any": "anything",
@@ -47,8 +49,12 @@ def fits(value: object, kind: str) -> bool:
             return isinstance(value, list) and all(isinstance(item, str) for item in value)
         case "texts":
             return isinstance(value, dict) and all(isinstance(item, str) for pair in value.items() for item in pair)
-        case "command":
+        case "plain":
             return isinstance(value, str) and not re.search(r"[\0\r]", value)
+        case "line":
+            return isinstance(value, str) and not re.search(r"[\0\r\n]", value)
+        case "seconds":
+            return isinstance(value, int) and not isinstance(value, bool) and value > 0
         case "dict":
             return isinstance(value, dict)
         case "list":

@@ -24,13 +24,14 @@ def status(layout: Layout) -> dict[str, Any]:
     decision = decide.decide(view, int(time.time()))
     known = contract.load(layout)
     folds = memory.parse_curated(files.read(layout.curated), layout.curated)
+    last = _last_outcomes(layout, {feature.id for feature in view.features})
     return {
         "mission": made.id,
         "branch": made.branch,
         "due": decision.line,
         "why": why(view, decision),
         "under_way": [name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)],
-        "features": [_row(layout, feature, known.of(feature.claims)) for feature in view.features],
+        "features": [_row(feature, known.of(feature.claims), last.get(feature.id, "")) for feature in view.features],
         "manual": [claim.id for claim in known.claims if claim.manual and claim.id not in accepted(layout)],
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
         "uncurated": raw.uncurated(layout, folds.first_seq, folds.folded, MANY),
@@ -39,7 +40,7 @@ def status(layout: Layout) -> dict[str, Any]:
     }
 
 
-def _row(layout: Layout, feature: Feature, claims: list[Claim]) -> dict[str, Any]:
+def _row(feature: Feature, claims: list[Claim], last: str) -> dict[str, Any]:
     tries = TRIES_REPLANNED if feature.replanned else TRIES
     return {
         "id": feature.id,
@@ -50,16 +51,20 @@ def _row(layout: Layout, feature: Feature, claims: list[Claim]) -> dict[str, Any
         "claims": len(claims),
         "proven": sum(not claim.manual for claim in claims) if feature.status == "passed" else 0,
         "depends_on": feature.depends_on,
-        "last": _last_outcome(layout, feature),
+        "last": last,
         "waits": _waits(feature),
     }
 
 
-def _last_outcome(layout: Layout, feature: Feature) -> str:
+def _last_outcomes(layout: Layout, wanted: set[str]) -> dict[str, str]:
+    """{feature: role and outcome of its newest run}, reading the books only as far back as they have something to tell."""
+    found: dict[str, str] = {}
     for result in runs.books(layout):
-        if result.feature == feature.id:
-            return f"{result.role} {result.verdict or result.outcome}"
-    return ""
+        if result.feature in wanted:
+            found.setdefault(result.feature, f"{result.role} {result.verdict or result.outcome}")
+        if len(found) == len(wanted):
+            break
+    return found
 
 
 def _waits(feature: Feature) -> str:

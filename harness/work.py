@@ -61,7 +61,7 @@ def cut_short(run: Run) -> None:
     if changed:
         commit(run, f"wip({run.feature.id}): {run.outcome}", run.reason)
         git.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", run.commit)
-    spared = run.outcome in runs.CUT and changed and run.feature.cuts() < features.FREE_CUTS
+    spared = run.outcome in runs.CUT and changed and run.feature.cuts(since=("replanned", "retry")) < features.FREE_CUTS
     if run.outcome not in runs.FREE_OF_BLAME and not spared:
         features.judged(run.feature, run.at, run.id)
     kind = "cut" if changed and run.outcome in runs.CUT else "reason"

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from missions import House
 
-from harness import contract, files, journal
+from harness import contract, decide, files, journal, judge, plan, run, views, work
 from harness.contract import Check, Claim, Contract
+from harness.current import Run
 from harness.features import Feature, render
 from harness.opening import Asked, open_run
 from harness.run import compose
@@ -55,6 +59,34 @@ def raw_of(house: House) -> list[str]:
 def log_of(house: House) -> list[dict[str, Any]]:
     """The lines of contract-log.jsonl."""
     return [json.loads(line) for line in (files.read_text(house.layout.contract_log) or "").split("\n") if line]
+
+
+ROLES: dict[str, tuple[Callable[[Run], None], Callable[[Run], bool] | None, bool]] = {
+    "planner": (plan.settle, None, False),
+    "worker": (work.settle, None, False),
+    "validator": (judge.settle, judge.prepare, True),
+}
+
+
+def role(house: House, name: str, *args: str, **env: str) -> int:
+    """One run of a role as its script does it, in this process, which is three times as fast; gives the exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in {"HARNESS_PROJECT": str(house.project), **env}.items():
+            patch.setenv(key, value)
+        patch.setattr(sys, "argv", [name, *args])
+        return run._main(name, *ROLES[name])
+
+
+def worked(house: House, *steps: dict[str, Any], name: str = "F-001") -> dict[str, Any]:
+    """One worker's run whose agent takes these steps; gives its result."""
+    house.script("worker", *steps)
+    role(house, "worker", name)
+    return house.result()
+
+
+def due(house: House) -> str:
+    """What `harness next` would print."""
+    return decide.decide(views.gather(house.layout), 0).line
 
 
 def prompt_of(house: House, role: str, name: str = "", **asked: str) -> str:

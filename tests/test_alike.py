@@ -352,3 +352,97 @@ FRESH_DIFFERENT = [
     ("Use the staging bucket for tests that upload files", "Use the local folder for tests that upload files"),
     ("terraform plan must be clean before merging to main", "terraform apply must be run after merging to main"),
 ]
+
+ALL_SAME = SAME + FRESH_SAME
+ALL_DIFFERENT = DIFFERENT + FRESH_DIFFERENT
+
+
+def measured(same: list[tuple[str, str]], different: list[tuple[str, str]]) -> tuple[float, float]:
+    """Precision and recall."""
+    found = sum(alike.same(*pair) for pair in same)
+    wrong = sum(alike.same(*pair) for pair in different)
+    return found / (found + wrong), found / len(same)
+
+
+def test_what_is_merged_says_the_same_and_most_of_what_says_the_same_is_merged() -> None:
+    """Precision first: a wrong merge loses a note, a missed one costs a line."""
+    precision, recall = measured(ALL_SAME, ALL_DIFFERENT)
+    assert len(ALL_SAME) >= 25
+    assert len(ALL_DIFFERENT) >= 25
+    assert precision >= 0.97
+    assert recall >= 0.75
+
+
+def test_no_two_notes_of_the_list_are_merged_that_are_no_labelled_pair() -> None:
+    """Some 20,000 pairs of notes about other things."""
+    notes = [note for pair in ALL_SAME + ALL_DIFFERENT for note in pair]
+    known = {frozenset(pair) for pair in ALL_SAME}
+    wrong = [
+        (a, b)
+        for number, a in enumerate(notes)
+        for b in notes[number + 1 :]
+        if alike.same(a, b) and frozenset((a, b)) not in known
+    ]
+    assert wrong == []
+
+
+def test_notes_that_share_few_words_as_written_are_found() -> None:
+    """Less than 70 % of the words of the shorter note, letter by letter, stand in the other."""
+
+    def shared(pair: tuple[str, str]) -> float:
+        a, b = ({word.strip(".,:;") for word in note.lower().split()} for note in pair)
+        return len(a & b) / min(len(a), len(b))
+
+    few = [pair for pair in ALL_SAME if shared(pair) < 0.7]
+    assert len(few) >= 15
+    assert sum(alike.same(*pair) for pair in few) >= 0.75 * len(few)
+
+
+def test_it_makes_no_difference_which_note_came_first() -> None:
+    """And every note says the same as itself."""
+    for a, b in ALL_SAME + ALL_DIFFERENT:
+        assert alike.same(a, b) == alike.same(b, a)
+        assert alike.same(a, a)
+
+
+def test_a_note_without_words_is_like_itself_only() -> None:
+    """Notes may be in any script, or be none."""
+    assert alike.same("漢字", "漢字")
+    assert not alike.same("???", "the")
+    assert not alike.same("", "the")
+
+
+def test_the_index_finds_what_a_comparison_of_all_pairs_finds() -> None:
+    """Among hundreds of other notes."""
+    index = alike.Index()
+    numbers = {index.place(a): (a, b) for a, b in ALL_SAME}
+    for a, b in ALL_DIFFERENT:
+        index.place(a)
+        index.place(b)
+    for number, (a, b) in numbers.items():
+        assert index.find(a) == number
+        assert (index.find(b) == number) == alike.same(a, b)
+
+
+def test_a_note_is_taken_in_once() -> None:
+    """The same again, or the same in other words, gets the number of the first; `add` always counts on."""
+    index = alike.Index()
+    first, second = ALL_SAME[0]
+    assert [index.place(first), index.place(second), index.place(first + "."), index.place("other")] == [0, 0, 0, 1]
+    assert index.add("other") == 2
+    assert index.find("nothing of the kind") is None
+
+
+def test_looking_up_stays_bounded_when_every_note_shares_the_same_words() -> None:
+    """Twice the notes take about twice the time: no look-up compares with all."""
+    dice = random.Random(2)
+    words = [f"{a}{b}" for a in ("lo", "ka", "mi", "ru", "te") for b in ("ban", "dor", "fen", "gul", "pim")]
+
+    def seconds(count: int) -> float:
+        index, start = alike.Index(), time.process_time()
+        for _ in range(count):
+            index.place(" ".join(dice.sample(words, 9)))
+        return time.process_time() - start
+
+    seconds(200)
+    assert seconds(2400) < 4 * seconds(1200) + 0.5

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from missions import House
-from planned import claim, contract_of, feature, lay, log_of, raw_of, reply
+from planned import claim, contract_of, due, feature, lay, log_of, raw_of, reply, role, worked
 
 from harness import contract, features, receipts
 from harness.contract import Check, Contract
@@ -36,8 +36,7 @@ def commit(house: House, **texts: str) -> None:
 
 def judged(house: House, *names: str, **env: str) -> dict[str, Any]:
     """A validator's run: its result."""
-    done = house.role("validator", *names, **env)
-    assert "Traceback" not in done.err, done
+    role(house, "validator", *names, **env)
     return house.result()
 
 
@@ -103,7 +102,7 @@ def test_an_agents_word_alone_passes_nothing(built: House) -> None:
     built.git("rm", "-q", "two")
     built.git("commit", "-q", "-m", "gone")
     built.script("validator", {"say": "All claims hold. VERDICT: passed"}, reply(checks=[]))
-    built.work(reply(status="implemented", summary="all done, all tests pass"))
+    worked(built, reply(status="implemented", summary="all done, all tests pass"))
     assert tries(built) == ("validating", 0)
     judged(built, "F-001")
     assert tries(built) == ("failing", 1)
@@ -279,7 +278,7 @@ def test_a_red_setup_calls_a_person_and_judges_nobody(built: House) -> None:
     said = built.read("escalation.md")
     assert "kind: setup" in said
     assert "setup ended with exit 4:\nno compiler here" in said
-    assert built.harness("next").out == "ESCALATE setup\n"
+    assert due(built) == "ESCALATE setup"
 
 
 # the final sweep
@@ -297,14 +296,14 @@ def through(built: House) -> House:
 
 def test_a_green_sweep_ends_the_mission(through: House) -> None:
     """It is good for exactly this tree, contract and spec."""
-    assert through.harness("next").out == "NEXT validator\n"
+    assert due(through) == "NEXT validator"
     result = judged(through)
     assert (result["verdict"], result["feature"]) == ("green", "")
     assert result["sweep"].keys() == {"tree", "contract", "spec"}
     assert {one.phase for one in fired(through)} == {"sweep"}
-    assert through.harness("next").out == "DONE\n"
+    assert due(through) == "DONE"
     commit(through, more="")
-    assert through.harness("next").out == "NEXT validator\n"
+    assert due(through) == "NEXT validator"
 
 
 def test_a_red_sweep_sends_the_owner_back(through: House) -> None:
@@ -318,7 +317,7 @@ def test_a_red_sweep_sends_the_owner_back(through: House) -> None:
         ("F-002", "failing", 1),
     ]
     assert raw_of(through)[0].startswith("validator F-002 FAIL: VAL-2 is red (exit 2) in a fresh worktree: grep")
-    assert through.harness("next").out == "NEXT worker F-002\n"
+    assert due(through) == "NEXT worker F-002"
 
 
 def test_the_owner_of_two_red_claims_is_named_with_both(through: House) -> None:
@@ -338,7 +337,7 @@ def test_the_worker_that_gets_it_back_reads_why(through: House) -> None:
     through.git("rm", "-q", "--cached", "two")
     through.git("commit", "-q", "-m", "forgot it")
     judged(through)
-    through.work({"run": "git add -f two"}, feature="F-002")
+    worked(through, {"run": "git add -f two"}, name="F-002")
     assert "VAL-2 is red in a fresh worktree" in through.prompt()
 
 
@@ -355,7 +354,7 @@ def test_a_red_setup_in_the_sweep_calls_a_person(through: House) -> None:
     through.write("untracked-tool")
     assert judged(through)["verdict"] == "red"
     assert [one.status for one in features.load(through.layout)] == ["passed", "passed"]
-    assert through.harness("next").out == "ESCALATE setup\n"
+    assert due(through) == "ESCALATE setup"
 
 
 def test_what_has_no_owner_fails_nobody(built: House) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from missions import House
-from planned import claim, feature, lay, prompt_of, reply
+from planned import claim, feature, lay, prompt_of, reply, role, worked
 
 from harness import files, issues, journal, material, memory, opening, raw
 from harness.contract import Contract
@@ -34,7 +34,7 @@ def gathered(house: House, role: str, name: str = "") -> Material:
 def validated(house: House) -> None:
     """A validation of the feature."""
     house.script("validator", reply(checks=[]))
-    house.role("validator", "F-001")
+    role(house, "validator", "F-001")
 
 
 # files
@@ -103,7 +103,7 @@ def test_a_first_try_is_told_nothing_of_the_past(one: House) -> None:
 
 def test_a_worker_reads_the_last_receipts_and_what_its_predecessor_changed(one: House) -> None:
     """Red receipts with output, the diff as a stat, and the commands that show more."""
-    one.work({"run": "echo x > other"})
+    worked(one, {"run": "echo x > other"})
     validated(one)
     told = gathered(one, "worker", "F-001")
     assert [(found.claim, found.exit) for found in told.receipts] == [("VAL-1", 1)]
@@ -115,9 +115,9 @@ def test_a_worker_reads_the_last_receipts_and_what_its_predecessor_changed(one: 
 
 def test_a_validator_reads_its_own_receipts_not_those_of_before(one: House) -> None:
     """Those were fired at another tree."""
-    one.work({"run": "echo x > other"})
+    worked(one, {"run": "echo x > other"})
     validated(one)
-    one.work({"run": "echo x > made"})
+    worked(one, {"run": "echo x > made"})
     validated(one)
     assert "VAL-1: green" in one.prompt()
     assert "red (exit" not in one.prompt()
@@ -125,42 +125,42 @@ def test_a_validator_reads_its_own_receipts_not_those_of_before(one: House) -> N
 
 def test_a_reply_that_was_not_understood_is_told_to_the_same_role_only(one: House) -> None:
     """With its reason; the next good run ends it."""
-    one.work({"say": "```json harness\n{}\n```"})
+    worked(one, {"say": "```json harness\n{}\n```"})
     heading = "How your role's last run here ended"
     assert heading not in prompt_of(one, "validator", "F-001")
-    one.work({"run": "touch other"})
+    worked(one, {"run": "touch other"})
     assert "agent_error: The reply is not accepted" in one.prompt().split(heading)[1]
     validated(one)
-    one.work({"run": "touch made"})
+    worked(one, {"run": "touch made"})
     assert heading not in one.prompt()
 
 
 def test_what_was_refused_is_told_to_the_next_of_that_role(one: House) -> None:
     """It is not the agent's to change, and it should know."""
-    one.work({"run": 'echo "{}" > .harness/features.json'})
+    worked(one, {"run": 'echo "{}" > .harness/features.json'})
     assert one.result()["outcome"] == "refused"
-    one.work({"run": "touch made"})
+    worked(one, {"run": "touch made"})
     shown = one.prompt().split("### What was put back after it (not yours to change)")[1]
     assert "features.json" in shown.split("### ")[0]
 
 
 def test_cut_work_is_named_until_the_feature_is_judged(one: House) -> None:
     """By a ref that is there, also when a person has asked for a retry since."""
-    one.work({"run": "touch half"}, {"fail": "wall"})
+    worked(one, {"run": "touch half"}, {"fail": "wall"})
     run = one.result()["run"]
     assert one.harness("feature", "retry", "F-001").code == 0
     shown = dict(gathered(one, "worker", "F-001").findings)["Cut work"]
     assert shown.endswith(f"git show --stat refs/harness/partial/{run}")
     assert one.git("rev-parse", f"refs/harness/partial/{run}") == one.head()
-    one.work({"run": "touch more"})
+    worked(one, {"run": "touch more"})
     validated(one)
     assert "Cut work" not in [title for title, _ in gathered(one, "worker", "F-001").findings]
 
 
 def test_every_prompt_says_how_to_reply(one: House) -> None:
     """In one line, at its very end."""
-    for role in ("planner", "worker", "validator"):
-        told = gathered(one, role, "F-001")
+    for name in ("planner", "worker", "validator"):
+        told = gathered(one, name, "F-001")
         assert "\n" not in told.how_to_reply
         assert "harness reply FILE" in told.how_to_reply
         assert "json harness" in told.how_to_reply

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from missions import House
-from planned import claim, contract_of, feature, lay, log_of, prompt_of, reply
+from planned import claim, contract_of, feature, lay, log_of, prompt_of, reply, role, worked
 
 from harness import features, files, issues, journal, plan, replies, runs
 from harness.contract import Check, Contract, Service
@@ -383,8 +383,7 @@ def state(house: House) -> dict[str, bytes | None]:
 def planned(house: House, name: str = "", **value: Any) -> dict[str, Any]:
     """A planner's run that replies so; its result."""
     house.script("planner", reply(**{"features": [], "contract": [], **value}))
-    done = house.role("planner", *([name] if name else []))
-    assert "Traceback" not in done.err, done
+    role(house, "planner", *([name] if name else []))
     return house.result()
 
 
@@ -434,7 +433,7 @@ def test_three_planners_without_a_plan_end_the_mission(house: House) -> None:
     ]
     for number, step in enumerate(bad, start=1):
         house.script("planner", step)
-        house.role("planner", HARNESS_LOOP="1")
+        role(house, "planner", HARNESS_LOOP="1")
         assert house.result()["totals"]["rejected"] == number
     assert "kind: plan" in house.read("escalation.md")
     assert house.harness("next").code == 7
@@ -443,7 +442,7 @@ def test_three_planners_without_a_plan_end_the_mission(house: House) -> None:
 def test_a_planner_without_a_reply_is_not_accepted(house: House) -> None:
     """Words alone are no plan."""
     house.script("planner", {"say": "Here is my plan: all of it."})
-    house.role("planner")
+    role(house, "planner")
     result = house.result()
     assert (result["accepted"], result["outcome"]) == (False, "agent_error")
 
@@ -518,5 +517,5 @@ def test_the_books_say_which_plan_was_taken(house: House) -> None:
     """`accepted` is null for roles that plan nothing."""
     lay(house, [OLD])
     planned(house, **patch(row("F-002")))
-    house.work({"run": "touch VAL-001"})
+    worked(house, {"run": "touch VAL-001"})
     assert [one.accepted for one in runs.books(house.layout)] == [None, True]

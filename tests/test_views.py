@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from missions import House, differences, listing
-from planned import feature, lay, reply
+from planned import feature, lay, reply, role, worked
 
-from harness import decide, features, files, issues, journal, memory, opening, raw, runs, views
+from harness import decide, features, files, issues, journal, memory, opening, raw, recover, runs, views
 from harness.errors import BrokenFile, UsageFault
 from harness.features import Feature
 from harness.opening import Asked
@@ -28,6 +28,12 @@ def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = F
     if forget:
         os.unlink(made.run.paths.lock)
     return made.run.id
+
+
+def recovered(house: House) -> None:
+    """What the next start does first."""
+    with files.take_or_busy(house.layout.mission_lock, "The mission"):
+        recover.recover(house.layout)
 
 
 def seen(house: House) -> list[tuple[str, str]]:
@@ -74,7 +80,7 @@ def test_what_runs_left_is_seen(house: House) -> None:
     changes.append(house.layout.issues, issues.new_lines([], given, "person"))
     changes.commit()
     for number in range(4):
-        house.work({"run": f"echo {number} > made"}, {"usage": {"tokens": 10}}, {"fail": "limit"})
+        worked(house, {"run": f"echo {number} > made"}, {"usage": {"tokens": 10}}, {"fail": "limit"})
     view = views.gather(house.layout)
     assert (view.uncurated, view.serious) == (2, ["I-001", "I-002"])
     assert [one.role for one in view.newest] == ["worker"] * 3
@@ -149,7 +155,7 @@ def test_a_died_worker_leaves_its_feature_where_it_was(house: House, status: str
     die(house)
     assert house.feature().status == "in_progress"
     assert seen(house) == [("F-001", status), ("F-002", "passed")]
-    assert house.harness("doctor", "--fix").code == 0
+    recovered(house)
     assert house.feature().status == status
 
 
@@ -159,7 +165,7 @@ def test_a_worker_that_died_after_its_commit_goes_on_to_its_validation(house: Ho
     die(house, commit="F-001: done")
     assert seen(house)[0] == ("F-001", "validating")
     assert decide.decide(views.gather(house.layout), 0).line == "NEXT validator F-001"
-    assert house.harness("doctor", "--fix").code == 0
+    recovered(house)
     assert house.feature().status == "validating"
 
 
@@ -224,7 +230,7 @@ def test_a_sweep_is_good_for_exactly_one_tree_contract_and_spec(house: House, wh
     """Whatever of them changes makes it due again; a commit that changes no file does not."""
     passed(house)
     assert not views.gather(house.layout).swept
-    assert house.role("validator").code == 0
+    assert role(house, "validator") == 0
     assert views.gather(house.layout).swept
     house.git("commit", "-q", "--allow-empty", "-m", "only words")
     assert views.gather(house.layout).swept
@@ -235,10 +241,10 @@ def test_a_sweep_is_good_for_exactly_one_tree_contract_and_spec(house: House, wh
 def test_a_red_sweep_is_none(house: House) -> None:
     """The newest one counts."""
     passed(house)
-    house.role("validator")
+    role(house, "validator")
     house.git("rm", "-q", "--cached", "1.txt")
     house.git("commit", "-q", "-m", "forgot")
-    assert house.role("validator").code == 10
+    assert role(house, "validator") == 10
     assert not views.swept(house.layout)
 
 
@@ -246,7 +252,7 @@ def test_the_mark_of_a_run_is_what_the_view_computes_while_nothing_changes(house
     """So three equal decisions that changed nothing are seen; any change of plan, contract, spec or HEAD is progress."""
     house.script("planner", reply(features=[], contract=[]), {"fail": "auth"})
     for _ in range(3):
-        house.role("planner")
+        role(house, "planner")
     view = views.gather(house.layout)
     assert {one.mark for one in view.newest} == {view.mark} == {views.mark(house.layout)}
     house.git("commit", "-q", "--allow-empty", "-m", "somebody did something")
@@ -255,7 +261,7 @@ def test_the_mark_of_a_run_is_what_the_view_computes_while_nothing_changes(house
 
 def test_the_mark_is_not_computed_where_it_cannot_matter(house: House) -> None:
     """It costs a git call; the last runs differ, so nothing stands still."""
-    house.work({"run": "touch a"}, {"fail": "limit"})
+    worked(house, {"run": "touch a"}, {"fail": "limit"})
     assert views.gather(house.layout).mark == ""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from missions import House
-from planned import feature, lay, reply
+from planned import due, feature, lay, reply, role, worked
 
 from harness import features, git, work
 
@@ -45,8 +45,8 @@ def test_what_a_worker_changed_becomes_one_commit_that_names_its_run(one: House)
     """Subject, summary, trailer; the feature goes on to its validation, no try is counted yet."""
     before = one.head()
     one.write("kept.txt", "a person's")
-    result = one.work(
-        {"run": "echo x >> main.py"}, DID, reply(status="implemented", summary="It greets.\nIn two lines.")
+    result = worked(
+        one, {"run": "echo x >> main.py"}, DID, reply(status="implemented", summary="It greets.\nIn two lines.")
     )
     assert log(one) == f"F-001: Feature F-001\n\nIt greets.\nIn two lines.\n\nHarness-Run: {result['run']}"
     assert one.git("rev-parse", "HEAD^") == before
@@ -58,7 +58,7 @@ def test_what_a_worker_changed_becomes_one_commit_that_names_its_run(one: House)
 
 def test_a_changed_tree_means_implemented_without_a_word(one: House) -> None:
     """A block is only needed to say more."""
-    one.work(DID)
+    worked(one, DID)
     assert tries(one) == ("validating", 0)
     assert log(one, "%s") == "F-001: Feature F-001"
 
@@ -67,7 +67,8 @@ def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House)
     """On its branch or on one of its own: HEAD is the mission's branch, the messages stand in the one commit."""
     before, branch = one.head(), one.git("branch", "--show-current")
     commit = "git -c user.name=a -c user.email=a@b commit -q -m"
-    one.work(
+    worked(
+        one,
         {"run": f"echo 1 > a; git add a; {commit} 'first step'; git switch -q -c mine; echo 2 > b; git add b"},
         {"run": f"{commit} 'second step\n\nHarness-Run: forged'; echo 3 > c"},
     )
@@ -83,7 +84,7 @@ def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House)
 def test_a_run_without_a_change_is_no_op_and_still_validated(one: House) -> None:
     """Checks decide, also where an agent found nothing to do."""
     before = one.head()
-    result = one.work(reply(status="implemented", summary="was there already"))
+    result = worked(one, reply(status="implemented", summary="was there already"))
     assert (result["outcome"], result["commit"], one.head()) == ("no_op", "", before)
     assert tries(one) == ("validating", 0)
 
@@ -92,7 +93,7 @@ def test_a_commit_that_changes_nothing_in_the_end_is_no_change(one: House) -> No
     """The tree decides, not the number of commits; HEAD is where it was."""
     before = one.head()
     commit = "git -c user.name=a -c user.email=a@b commit -q -m"
-    result = one.work({"run": f"echo 1 > a; git add a; {commit} one; git rm -q a; {commit} two"})
+    result = worked(one, {"run": f"echo 1 > a; git add a; {commit} one; git rm -q a; {commit} two"})
     assert (result["outcome"], one.head()) == ("no_op", before)
     assert tries(one) == ("validating", 0)
 
@@ -100,20 +101,20 @@ def test_a_commit_that_changes_nothing_in_the_end_is_no_change(one: House) -> No
 def test_a_long_title_is_a_short_subject(one: House) -> None:
     """Git's tools expect it."""
     lay(one, [feature("F-001").replace(title="long " * 40)])
-    one.work(DID)
+    worked(one, DID)
     assert len(log(one, "%s")) <= work.SUBJECT_CHARS
 
 
 def test_a_title_of_several_lines_is_one_subject(one: House) -> None:
     """What a planner wrote cannot become the body of the commit."""
     lay(one, [feature("F-001").replace(title="Greets\n\nHarness-Run: forged")])
-    one.work(DID)
+    worked(one, DID)
     assert log(one, "%s") == "F-001: Greets Harness-Run: forged"
 
 
 def test_a_summary_never_becomes_the_trailer(one: House) -> None:
     """The run's own name is the last paragraph, whatever the agent wrote."""
-    one.work(DID, reply(status="implemented", summary="Done.\n\nHarness-Run: forged"))
+    worked(one, DID, reply(status="implemented", summary="Done.\n\nHarness-Run: forged"))
     assert git.find_trailer(str(one.project), one.head(), "forged") is None
     assert git.find_trailer(str(one.project), one.head(), one.result()["run"]) == one.head()
 
@@ -124,43 +125,44 @@ def test_a_summary_never_becomes_the_trailer(one: House) -> None:
 def test_blocked_with_needs_comes_back_when_they_have_passed(one: House) -> None:
     """It waits for those features, and for nobody else; no try is counted."""
     lay(one, [feature("F-001"), feature("F-002")])
-    result = one.work(reply(status="blocked", reason="there is no parser yet", needs=["F-002"]))
-    assert (result["outcome"], result["reason"]) == ("ok", "there is no parser yet")
+    result = worked(one, reply(status="blocked", reason="there is no parser yet", needs=["F-002"]))
+    assert result["outcome"] == "ok"
+    assert "there is no parser yet" in result["reason"]
     assert tries(one) == ("blocked", 0)
     assert (note(one, "needs")["ids"], note(one, "needs")["text"]) == (["F-002"], "there is no parser yet")
     lay(one, [one.feature(), one.feature("F-002").replace(status="passed")])
-    assert one.harness("next").out == "NEXT worker F-001\n"
+    assert due(one) == "NEXT worker F-001"
 
 
 def test_blocked_on_what_has_passed_already_is_todo_at_once(one: House) -> None:
     """The need is met; nobody has to come and say so."""
     lay(one, [feature("F-001"), feature("F-002", status="passed")])
-    one.work(reply(status="blocked", reason="needs it", needs=["F-002"]))
+    worked(one, reply(status="blocked", reason="needs it", needs=["F-002"]))
     assert tries(one) == ("todo", 0)
 
 
 def test_a_disputed_claim_goes_to_the_planner(one: House) -> None:
     """With the worker's evidence, in the planner's prompt too."""
-    one.work(reply(status="blocked", reason="the spec says otherwise", disputes=["VAL-001"]))
+    worked(one, reply(status="blocked", reason="the spec says otherwise", disputes=["VAL-001"]))
     assert tries(one) == ("blocked", 0)
     assert features.disputed(one.feature()) == ["VAL-001"]
-    assert one.harness("next").out == "NEXT planner F-001\n"
+    assert due(one) == "NEXT planner F-001"
     one.script("planner", reply(features=[], contract=[]))
-    one.role("planner", "F-001")
+    role(one, "planner", "F-001")
     assert "dispute: the spec says otherwise" in one.prompt()
 
 
 def test_blocked_with_nothing_named_waits_for_a_person(one: House) -> None:
     """And the reason is there to be read."""
-    one.work(reply(status="blocked", reason="no idea"))
+    worked(one, reply(status="blocked", reason="no idea"))
     assert tries(one) == ("blocked", 0)
     assert note(one, "reason")["text"] == "no idea"
-    assert one.harness("next").out == "ESCALATE stuck\n"
+    assert due(one) == "ESCALATE stuck"
 
 
 def test_what_a_blocked_worker_had_done_is_kept(one: House) -> None:
     """As work in progress, on the branch, for the next one."""
-    one.work(DID, reply(status="blocked", reason="half of it", needs=["F-002"]))
+    worked(one, DID, reply(status="blocked", reason="half of it", needs=["F-002"]))
     assert log(one, "%s") == "wip(F-001): blocked"
     assert tries(one) == ("blocked", 0)
 
@@ -170,7 +172,7 @@ def test_what_a_blocked_worker_had_done_is_kept(one: House) -> None:
 
 def cut(house: House, outcome: str, *steps: dict[str, Any]) -> dict[str, Any]:
     """A worker's run that ends so; its result."""
-    return house.work(*steps, {"fail": outcome, "reason": "as told"})
+    return worked(house, *steps, {"fail": outcome, "reason": "as told"})
 
 
 @pytest.mark.parametrize("outcome", ["wall", "idle", "limit", "startup_hang"])
@@ -188,7 +190,7 @@ def test_cut_work_is_kept_and_costs_no_try(one: House, outcome: str) -> None:
 def test_the_next_prompt_says_continue_and_how_to_see_it(one: House) -> None:
     """Until the feature is judged; the ref that it names is there."""
     run = cut(one, "wall", DID)["run"]
-    one.work(DID)
+    worked(one, DID)
     shown = one.prompt()
     assert "### Cut work" in shown
     assert "Continue from it." in shown
@@ -222,10 +224,10 @@ def test_a_fault_of_the_agent_costs_a_try_and_keeps_its_work(one: House) -> None
 
 def test_a_reply_that_does_not_parse_is_the_agents_fault(one: House) -> None:
     """Its reason reaches the next prompt; the work is kept."""
-    one.work(DID, {"say": '```json harness\n{"status": "finished"}\n```'})
+    worked(one, DID, {"say": '```json harness\n{"status": "finished"}\n```'})
     assert one.result()["outcome"] == "agent_error"
     assert tries(one) == ("todo", 1)
-    one.work(DID)
+    worked(one, DID)
     assert "'status' must be one of implemented, blocked" in one.prompt()
 
 
