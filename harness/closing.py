@@ -20,7 +20,7 @@ def close(run: Run) -> Result:
     """Everything that the run changed lands in one journal with its result; durable on return."""
     files.make_folder(run.paths.folder)
     reconcile.drop_copies(run)
-    head = run.commit or run.context.head
+    head, seconds = run.commit or run.context.head, run.seconds()
     result = Result(
         run=run.id,
         role=run.role.name,
@@ -31,7 +31,7 @@ def close(run: Run) -> Result:
         verdict=run.verdict,
         agent=run.agent,
         at=clock.stamp(clock.now()),
-        seconds=run.seconds(),
+        seconds=seconds,
         commit=run.commit,
         head=head,
         newly_green=run.newly_green,
@@ -42,7 +42,7 @@ def close(run: Run) -> Result:
         refused=run.refused,
         mark=views.mark_of(run.layout, run.journal.contents, head),
         seal=runs.seal(run.paths),
-        totals=_totals(run).asdict(),
+        totals=_totals(run, seconds).asdict(),
     )
     line = files.dump_json(result.asdict())
     run.journal.replace(run.paths.result, line)
@@ -60,7 +60,7 @@ def keep_parsed(run: Run) -> None:
         contract.remember(run.layout, text.decode(), run.contract)
 
 
-def _totals(run: Run) -> Totals:
+def _totals(run: Run, seconds: float) -> Totals:
     """The running totals with this run in them."""
     before = runs.totals(run.layout)
     judging = run.role.name != CURATOR
@@ -69,7 +69,7 @@ def _totals(run: Run) -> Totals:
     rejected = 0 if run.accepted else before.rejected + _brought_no_plan(run)
     return Totals(
         runs=before.runs + 1,
-        seconds=round(before.seconds + run.seconds(), 3),
+        seconds=round(before.seconds + seconds, 3),
         cost_usd=_added(before.cost_usd, usage.get("cost_usd")),
         tokens=None if tokens is None else int(tokens),
         since_green=0 if run.newly_green else before.since_green + judging,

@@ -104,7 +104,7 @@ def _line_of(text: str, fault: str) -> int | None:
         if header := re.match(r"\s*\[+([^\]]+)\]", line):
             inside = re.sub(r"[\"'\s]", "", header[1])
         if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line.partition("#")[0]):
-            if inside == table or inside == word or inside.startswith(word + "."):
+            if inside in (table, word) or inside.startswith(word + "."):
                 return number
             first = first or number
     return first

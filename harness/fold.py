@@ -165,6 +165,7 @@ class Fold:
         avoid = self.groups.place("avoid", group.text)
         if avoid.item is None:
             avoid.item = self._add("avoid", group.text, group.voices + avoid.voices)
+            self.recurred.update({voice.entry.seq: avoid.item for voice in group.voices})
         else:
             add_voice(avoid.item, entry, self.before.today)
         self.recurred[entry.seq] = avoid.item

@@ -81,7 +81,9 @@ def _parse(text: str, path: str, name: str) -> dict[str, Any]:
         found += [f"'name' must be '{name}', as the file is called"] if meta["name"] != name else []
         found += [f"'{key}' must be above 0" for key in ("minutes", "idle_minutes") if meta.get(key, 1) <= 0]
         agent = meta.get("agent", "")
-        found += [] if shape.fits([agent], "strs") or shape.fits(agent, "strs") else ["'agent' must be a name or a list"]
+        found += (
+            [] if shape.fits([agent], "strs") or shape.fits(agent, "strs") else ["'agent' must be a name or a list"]
+        )
     if found:
         raise BrokenFile(
             path, "; ".join(found), line=_line_of(text, found[0]), remedy="The keys stand in docs/contract.md."
@@ -90,7 +92,8 @@ def _parse(text: str, path: str, name: str) -> dict[str, Any]:
 
 
 def _line_of(text: str, fault: str) -> int:
-    for number, line in enumerate(text.split("\n"), start=1):
+    head = text.partition("\n---\n")[0]
+    for number, line in enumerate(head.split("\n"), start=1):
         key = line.split(":")[0].strip()
         if key and f"'{key}'" in fault:
             return number

@@ -58,7 +58,7 @@ NASTY = (
     "word",
     "=",
     "manual",
-)  # fmt: skip - a list of pieces
+)
 
 
 def mission(tmp_path: Path) -> Layout:

@@ -54,7 +54,8 @@ def surroundings(folder: Path) -> dict[str, str]:
     for name in ("home", "temporary"):
         (folder / name).mkdir(exist_ok=True)
     env |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "temporary"), "TERM": "dumb"}
-    env |= {"HARNESS_IDENTITY": str(folder / "identity"), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    env |= {"HARNESS_PYTHON": sys.executable, "HARNESS_IDENTITY": str(folder / "identity")}
+    env |= {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
     return env
 
 

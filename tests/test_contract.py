@@ -29,7 +29,16 @@ COMMANDS = (
     "---\na: 1\n---",
     "manual",
 )
-READY = ("true", 'curl -s "http://127.0.0.1:$PORT/a b"', "echo `x` 'y' \\ \"z\"", "a\\", " spaces ", "~~~ ```", "é 漢 #", "=")
+READY = (
+    "true",
+    'curl -s "http://127.0.0.1:$PORT/a b"',
+    "echo `x` 'y' \\ \"z\"",
+    "a\\",
+    " spaces ",
+    "~~~ ```",
+    "é 漢 #",
+    "=",
+)
 
 
 @pytest.fixture
@@ -52,7 +61,10 @@ def claims(command: str) -> list[Claim]:
 def test_every_command_comes_back_byte_for_byte(command: str) -> None:
     """A receipt is for exactly this command."""
     made = Contract(setup=command, claims=claims(command))
-    made.services = [Service(name="web", run=command, ready="true"), Service(name="db", run=command, ready="x", seconds=5)]
+    made.services = [
+        Service(name="web", run=command, ready="true"),
+        Service(name="db", run=command, ready="x", seconds=5),
+    ]
     assert contract.parse(contract.render(made), "c") == made
 
 

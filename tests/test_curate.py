@@ -11,6 +11,7 @@ from pathlib import Path
 import crash
 import pytest
 from helpers import mission, nasty, put
+from missions import House
 
 from harness import curate, files, identity, journal, memory, raw
 from harness.curate import CurationPlan
@@ -364,3 +365,22 @@ def test_time_grows_with_the_number_of_notes_and_not_with_its_square(layout: Lay
 
     seconds(100)
     assert seconds(2000) < 4 * seconds(1000) + 0.5
+
+
+# ---- in a run
+
+
+def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None:
+    """Two workers' trick reaches memory, summary and identity; what names the project's file stays; the next prompt has it."""
+    for feature in ("F-001", "F-002"):
+        raw.append(house.layout, "worker", feature, [("TRICK", TRICK), ("TRICK", "main.py has to be closed first")])
+    done = house.role("curator")
+    assert (done.code, house.result()["outcome"]) == (0, "ok"), done
+    assert house.result()["reason"] == "4 notes folded, 1 in identities"
+    assert TRICK in house.read("memory/MEMORY.md")
+    assert TRICK in house.read("memory/summary.md")
+    assert [item[0] for item in identities(str(house.identity))] == [TRICK]
+    assert house.role("curator").code == 0
+    house.work({"say": "done"})
+    assert house.prompt().count(TRICK) == 2
+    assert house.result()["refused"] == []

@@ -132,8 +132,14 @@ def test_headings_stand_outside_fences() -> None:
 
 @pytest.mark.parametrize(
     ("heading", "found"),
-    [("b", "## B\ntwo\n### C\nthree"), ("## c", "### C\nthree"), ("D", "# D\n"), ("none", None), ("A", "# A\none\n## B\ntwo\n### C\nthree")],
-)  # fmt: skip - a table
+    [
+        ("b", "## B\ntwo\n### C\nthree"),
+        ("## c", "### C\nthree"),
+        ("D", "# D\n"),
+        ("none", None),
+        ("A", "# A\none\n## B\ntwo\n### C\nthree"),
+    ],
+)
 def test_a_section_has_its_subsections(heading: str, found: str | None) -> None:
     """Found without case, with or without its marks; None where there is none."""
     assert documents.section("# A\none\n## B\ntwo\n### C\nthree\n# D\n", heading) == found
@@ -143,8 +149,12 @@ def test_blocks_know_their_lines() -> None:
     """So that a fault can be named by its line."""
     found = documents.blocks("# H\n\nwords\n\n```sh x\nrun\n```\n\n<b>\n\n    code\n")
     assert [(block.kind, block.line, block.level) for block in found] == [
-        ("heading", 1, 1), ("paragraph", 3, 0), ("fence", 5, 0), ("other", 9, 0), ("other", 11, 0),
-    ]  # fmt: skip - a table
+        ("heading", 1, 1),
+        ("paragraph", 3, 0),
+        ("fence", 5, 0),
+        ("other", 9, 0),
+        ("other", 11, 0),
+    ]
 
 
 @pytest.fixture

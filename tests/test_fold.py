@@ -161,14 +161,14 @@ def test_lines_that_agents_appended_by_hand_cannot_break_the_page() -> None:
 
 def test_what_finds_no_room_is_archived_as_such() -> None:
     """New entries say so; what stood in memory leaves by a move; a recurring failure may still be a lesson."""
-    full = "".join(f"mine {n}\n" for n in range(190)) + "## History\n- [2026-04-01] old (1x)\n"
+    full = "".join(f"mine {n}\n" for n in range(192)) + "## History\n- [2026-04-01] old (1x)\n"
     page, fates, made = folded(entry(0, "FAIL", "red"), entry(1, "FAIL", "red"), entry(2, "-", "x"), page=full)
     assert page.count("\n") <= 200
     assert items(page, "Lessons") == ["- [2026-04-24] Avoid: red (F-001 · 2x)"]
-    print(page[-400:], fates)
-    assert 0
+    assert [fate.disposition for fate in fates] == ["merged", "merged", "no_room"]
+    assert [fate.target for fate in fates] == ["MEMORY.md#Lessons: Avoid: red"] * 2 + [""]
     assert [move.moved for move in made.moves] == ["old"]
-    assert all(f"mine {n}\n" in page for n in range(190))
+    assert all(f"mine {n}\n" in page for n in range(192))
 
 
 def test_an_item_names_its_newest_features_only() -> None:

@@ -13,7 +13,14 @@ from harness.errors import BrokenFile
 from harness.issues import Issue
 from harness.layout import Layout
 
-GIVEN: dict[str, Any] = {"title": "It breaks", "severity": "major", "evidence": "é\n", "repro": "x", "suggested_fix": "y", "code_pointer": "a:1"}  # fmt: skip - a line of keys
+GIVEN: dict[str, Any] = {
+    "title": "It breaks",
+    "severity": "major",
+    "evidence": "é\n",
+    "repro": "x",
+    "suggested_fix": "y",
+    "code_pointer": "a:1",
+}
 
 
 @pytest.fixture
@@ -55,8 +62,19 @@ def test_serious_ones_are_open_and_critical_or_major(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[]", "5", "null", "{}", '{"id":"I-001"}', '{"id":["x"]}', '{"id":"I-9","state":"closed"}', '{"id":"I-9","x":1}']
-)  # fmt: skip - a table
+    "line",
+    [
+        "{",
+        "[]",
+        "5",
+        "null",
+        "{}",
+        '{"id":"I-001"}',
+        '{"id":["x"]}',
+        '{"id":"I-9","state":"closed"}',
+        '{"id":"I-9","x":1}',
+    ],
+)
 def test_a_line_that_is_no_issue_is_named(layout: Layout, line: str) -> None:
     """A fault that somebody saw must not vanish."""
     put(layout.issues, issues.new_lines([], [GIVEN], "r") + line.encode() + b"\n")

@@ -27,7 +27,7 @@ def layout(tmp_path: Path) -> Layout:
 def test_where_there_is_no_mission_it_is_said_how_to_begin(layout: Layout) -> None:
     """That is no broken file."""
     assert not mission.exists(layout)
-    with pytest.raises(UsageFault, match="no mission in .* Write SPEC.md"):
+    with pytest.raises(UsageFault, match=r"no mission in .* Write SPEC\.md"):
         mission.load(layout)
 
 

@@ -104,8 +104,6 @@ LINT: list[tuple[str, str]] = [
     ("a circle of two", "in a circle: F-001, F-002"),
     ("no feature", "the plan has no feature"),
     ("drop what is not there", "'F-404' cannot be dropped: there is none"),
-    ("an empty claim", "VAL-001 says nothing"),
-    ("no time for a check", "'seconds' of a check of VAL-001 must be above 0"),
 ]
 VALUES: dict[str, dict[str, Any]] = {
     "a feature id twice": patch(row(), row(claims=[])),
@@ -123,8 +121,6 @@ VALUES: dict[str, dict[str, Any]] = {
     "a circle of two": patch(row(depends_on=["F-002"]), row("F-002", depends_on=["F-001"]), row("F-003")),
     "no feature": {"features": [], "contract": []},
     "drop what is not there": patch(row(), drop=[{"id": "F-404", "reason": "r"}]),
-    "an empty claim": patch(row(), contract=[{**told(), "claim": " \n "}]),
-    "no time for a check": patch(row(), contract=[told("VAL-001", {"run": "test -f x", "seconds": -5})]),
 }
 
 
@@ -357,7 +353,6 @@ def test_the_missions_own_folder_is_a_path_of_this_machine(house: House) -> None
 UNWRITABLE: list[dict[str, Any]] = [
     patch(row(), services=[{"name": "two words", "run": "r", "ready": "q"}]),
     patch(row(), services=[{"name": "w", "run": "r", "ready": "a\nb"}]),
-    patch(row(), services=[{"name": "w", "run": "r", "ready": "`q`"}]),
     patch(row(), contract=[told("VAL-001", "test -f a\r\ntest -f b")]),
     patch(row(), contract=[told("VAL-001", "test -f \0")]),
     patch(row(), contract=[told("VAL-001", "test -f \ud800")]),

@@ -21,8 +21,9 @@ def receipt(**values: Any) -> Receipt:
 
 
 @pytest.mark.parametrize(
-    ("exit_status", "green", "verdict"), [(0, True, "green"), (1, False, "red (exit 1)"), (None, False, "red (timed out)")]
-)  # fmt: skip - a table
+    ("exit_status", "green", "verdict"),
+    [(0, True, "green"), (1, False, "red (exit 1)"), (None, False, "red (timed out)")],
+)
 def test_only_exit_0_is_green(exit_status: int | None, green: bool, verdict: str) -> None:
     """A check that ran out of time is as red as one that failed."""
     one = receipt(exit=exit_status)

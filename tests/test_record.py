@@ -54,7 +54,7 @@ def test_a_copy_with_changes_leaves_the_first_alone() -> None:
     one = Point(x=1)
     assert (one.replace(x=5).x, one.x) == (5, 1)
     with pytest.raises(TypeError):
-        one.replace(**{"z": 1})
+        one.replace(z=1)
 
 
 def test_equal_means_same_class_and_same_values() -> None:

@@ -1,0 +1,168 @@
+"""What doors show: the status as plain values, and the lines with which run.sh ends."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from missions import House, until
+
+from harness import mission, orders, runs, telling
+from harness.decide import Decision
+from harness.features import Feature
+from harness.issues import Issue
+
+KEYS = [
+    *("mission", "branch", "due", "why", "under_way", "features", "manual", "issues", "uncurated", "totals", "limits"),
+]
+
+
+def row(house: House, feature_id: str = "F-001") -> dict[str, object]:
+    """The status of one feature."""
+    found = telling.status(house.layout)["features"]
+    return next(dict(one) for one in found if one["id"] == feature_id)
+
+
+def put(house: House, **changes: object) -> None:
+    """Change F-001 as a run would have."""
+    house.lay(house.feature().replace(**changes), house.feature("F-002"))
+
+
+# the status
+
+
+def test_the_status_has_a_closed_set_of_keys(house: House) -> None:
+    """Scripts rely on them."""
+    found = telling.status(house.layout)
+    assert list(found) == KEYS
+    assert (found["mission"], found["branch"]) == (mission.load(house.layout).id, house.git("branch", "--show-current"))
+    assert (found["due"], found["why"]) == ("NEXT worker F-001", "its turn has come")
+    assert (found["manual"], found["under_way"], found["issues"], found["uncurated"]) == (["VAL-LOOK"], [], [], 0)
+
+
+def test_a_feature_shows_its_tries_its_proof_and_its_last_run(house: House) -> None:
+    """Nothing counts as proven before the feature has passed; a manual claim never does."""
+    house.work({"run": "echo 1 > 1.txt"})
+    assert (row(house)["status"], row(house)["proven"], row(house)["last"]) == ("validating", 0, "worker ok")
+    house.script("validator", {"say": "fine"})
+    house.role("validator", "F-001")
+    assert (row(house)["proven"], row(house)["claims"], row(house)["last"]) == (1, 1, "validator green")
+    assert (row(house)["attempts"], row(house)["tries"]) == (1, 3)
+    house.lay(house.feature(), house.feature("F-002").replace(status="passed"))
+    assert (row(house, "F-002")["proven"], row(house, "F-002")["claims"]) == (1, 2)
+
+
+def test_the_newest_run_of_a_feature_is_the_last(house: House) -> None:
+    """However many ran since on others."""
+    house.work({"say": "nothing"})
+    put(house, status="todo")
+    house.work({"fail": "agent_error"})
+    house.work({"say": "nothing"}, feature="F-002")
+    assert (row(house)["last"], row(house, "F-002")["last"]) == ("worker agent_error", "worker no_op")
+
+
+def test_a_blocked_feature_says_what_it_waits_for(house: House) -> None:
+    """The features it needs, the claims it disputes, or a person's words."""
+    feature = house.feature().replace(status="blocked")
+    feature.note("t", "r", "needs", "first the store", ["F-002"])
+    house.lay(feature, house.feature("F-002"))
+    assert row(house)["waits"] == "F-002: first the store"
+
+
+def test_a_run_under_way_is_named_and_its_feature_is_in_progress(house: House) -> None:
+    """A dead one is not: its feature is shown as recovery will put it."""
+    house.script("worker", {"sleep": 60})
+    role = house.begin_role("worker", "F-001")
+    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    found = telling.status(house.layout)
+    assert (found["under_way"], row(house)["status"]) == (runs.open_runs(house.layout), "in_progress")
+    role.kill()
+    role.wait()
+    until(lambda: telling.status(house.layout)["under_way"] == [])
+    assert row(house)["status"] == "todo"
+
+
+def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
+    """200 features that never ran and 1,000 runs: the books are read once, not once a feature."""
+    house.work({"say": "nothing"})
+    line = Path(house.layout.books).read_bytes()
+    Path(house.layout.books).write_bytes(line * 1000)
+    house.lay(*(Feature(id=f"F-{number:03d}", title="x", claims=["VAL-1"]) for number in range(1, 201)))
+    started = time.process_time()
+    telling.status(house.layout)
+    assert time.process_time() - started < 1.5
+
+
+# why
+
+
+@pytest.mark.parametrize(
+    ("decision", "words"),
+    [
+        (Decision(word="STOPPED"), "remove .harness/STOP"),
+        (Decision(word="PAUSED"), "remove .harness/PAUSE"),
+        (Decision(word="BUDGET", what="runs"), "cap in config.toml"),
+        (Decision(word="ESCALATE", what="stuck"), "read .harness/escalation.md"),
+        (Decision(word="DONE"), "every feature has passed"),
+        (Decision(word="NEXT", what="validator", feature="F-001"), "its worker is done"),
+        (Decision(word="NEXT", what="validator"), "fresh worktree"),
+    ],
+)
+def test_every_decision_has_a_reason_in_words(house: House, decision: Decision, words: str) -> None:
+    """What to do stands in it, where a person has to do something."""
+    from harness import views
+
+    assert words in telling.why(views.gather(house.layout), decision)
+
+
+# the ending
+
+
+def test_done_says_what_is_proven_and_how_to_merge(house: House) -> None:
+    """At most ten lines, the manual claim among the unproven with its command."""
+    house.work({"run": "echo 1 > 1.txt"})
+    house.lay(*(house.feature(name).replace(status="passed") for name in ("F-001", "F-002")))
+    lines = telling.ending(house.layout, "DONE")
+    branch = mission.load(house.layout).branch
+    assert len(lines) <= 10
+    assert lines[0].endswith(": 2 of 2 features passed")
+    assert lines[1] == "proven    2 of 3 claims, by 2 checks"
+    assert lines[2] == "unproven  VAL-LOOK (manual); when you have looked: harness claim accept VAL-LOOK --note TEXT"
+    assert lines[5] == f"commits   1 on {branch}, now at {house.head()[:10]}"
+    assert f"git switch main && git merge {branch}" in lines[6]
+
+
+def test_an_accepted_claim_is_unproven_no_more(house: House) -> None:
+    """A person's receipt is one."""
+    house.lay(*(house.feature(name).replace(status="passed") for name in ("F-001", "F-002")))
+    orders.place(house.layout, "claim accept", ["VAL-LOOK", "looked"])
+    assert telling.ending(house.layout, "DONE")[2] == "unproven  nothing"
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("ESCALATE stuck", 'next      run.sh escalation answer "what to do", then run.sh'),
+        ("STOPPED", "why       somebody said stop; remove .harness/STOP to go on"),
+        ("BUDGET runs", "why       the cap in config.toml [limits] is reached"),
+    ],
+)
+def test_every_other_end_says_why_and_what_next(house: House, word: str, line: str) -> None:
+    """At most ten lines."""
+    lines = telling.ending(house.layout, word)
+    assert line in lines
+    assert len(lines) <= 10
+
+
+def test_however_much_is_open_ten_lines_are_enough(house: House) -> None:
+    """Many claims and issues are shortened, the rest counted."""
+    text = Path(house.layout.contract).read_text()
+    more = "".join(f"### VAL-M{number}: More\n\nmanual\n\n" for number in range(20))
+    Path(house.layout.contract).write_text(text + "\n" + more)
+    rows = [Issue(id=f"I-{number:03d}", at="t", by="p", title=str(number), severity="nit") for number in range(20)]
+    Path(house.layout.issues).write_text("".join(str(row.asdict()).replace("'", '"') + "\n" for row in rows))
+    lines = telling.ending(house.layout, "ESCALATE stuck")
+    assert len(lines) <= 10
+    assert "and 18 more" in lines[2]
+    assert max(len(line) for line in lines) < 200
