@@ -220,14 +220,6 @@ def test_what_cannot_be_a_check_of_the_feature_is_not_fired(built: House, name: 
     assert contract_of(built) == KNOWN
 
 
-def test_an_aimed_check_that_cannot_be_written_down_is_not_fired(built: House) -> None:
-    """The contract must read back as it is."""
-    built.script("validator", aims("test -f a\r\ntest -f b", "test -f \0"))
-    judged(built, "F-001")
-    assert tries(built) == ("passed", 1)
-    assert contract_of(built) == KNOWN
-
-
 def test_two_rounds_of_aim_and_then_checks_alone_decide(built: House) -> None:
     """A validator cannot keep a feature for ever."""
     for number in (1, 2):
