@@ -56,6 +56,6 @@ class Spinner:
 
 def _width() -> int:
     try:
-        return os.get_terminal_size(2).columns
+        return os.get_terminal_size(2).columns or 80  # some terminals say 0
     except OSError:
         return 80

@@ -46,7 +46,8 @@ def load(layout: Layout) -> Mission:
     value = files.read_json(layout.mission)
     found = shape.faults(value, "the mission", dict.fromkeys(Mission.fields, "str"))
     if found:
-        raise BrokenFile(layout.mission, "; ".join(found), line=1, remedy="Restore mission.json from a snapshot.")
+        fault = f"not a mission's id, created, host, branch, base_commit ({'; '.join(found)})"
+        raise BrokenFile(layout.mission, fault, remedy="Restore mission.json from a snapshot.")
     return Mission(**(value or {}))
 
 

@@ -28,6 +28,7 @@ from harness.current import Run
 from harness.errors import Interrupted, Refused, UsageFault
 from harness.guarded import guarded, listen
 from harness.opening import Opened
+from harness.raw import CURATOR
 from harness.runs import Result
 
 TYPE_CHECKING = False
@@ -184,7 +185,8 @@ def take_reply(run: Run) -> None:
 
 def settled(run: Run, settle: Callable[[Run], None]) -> None:
     """The role's own function applies the reply; a run that did not end well keeps a worker's tree and changes no more."""
-    if run.outcome in runs.GOOD:
+    by_code = run.role.name == CURATOR and run.outcome not in ("killed", "refused")  # it folds whatever its agent did
+    if run.outcome in runs.GOOD or by_code:
         _shared_parts(run)
         settle(run)
     elif run.feature is not None and run.changes_tree:

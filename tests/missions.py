@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from harness import contract, features, mission, runs, starting
@@ -143,14 +144,14 @@ class House:
         own = Path(self.layout.roles) / f"{role}.py"
         return [sys.executable, "-P", str(own if own.exists() else CHECKOUT / "roles" / f"{role}.py"), *args]
 
-    def run(self, words: list[str], where: Path | None = None, text: str = "", **env: str) -> Done:
+    def run(self, words: list[str], where: Path | None = None, env: Mapping[str, str] = MappingProxyType({})) -> Done:
         """A program to its end, with the house's surroundings."""
         done = subprocess.run(
             words,
             cwd=where or self.project,
             env={**self.env, **env},
             capture_output=True,
-            input=text,
+            stdin=subprocess.DEVNULL,
             text=True,
             check=False,
             timeout=60,
@@ -159,11 +160,11 @@ class House:
 
     def role(self, role: str, *args: str, **env: str) -> Done:
         """One run of a role."""
-        return self.run(self.words(role, *args), **env)
+        return self.run(self.words(role, *args), env=env)
 
     def harness(self, *words: str, **env: str) -> Done:
         """One `harness` command, as a person gives it."""
-        return self.run([sys.executable, "-P", str(PROGRAM), *words], **env)
+        return self.run([sys.executable, "-P", str(PROGRAM), *words], env=env)
 
     def work(self, *steps: dict[str, Any], feature: str = "F-001", **env: str) -> dict[str, Any]:
         """One worker's run whose agent takes these steps; gives its result."""

@@ -26,7 +26,7 @@ console.say("coloured" if console.coloured() else "plain")
 
 
 def on_a_terminal(**env: str) -> bytes:
-    """What the program above writes on a terminal of 80 columns."""
+    """What the program above writes on a terminal that does not say how wide it is: then 80 columns count."""
     leader, follower = pty.openpty()
     child = {**{key: value for key, value in os.environ.items() if key != "NO_COLOR"}, "TERM": "xterm", **env}
     done = subprocess.run(
@@ -51,7 +51,7 @@ def test_a_line_goes_to_standard_output_and_a_complaint_to_standard_error(capsys
     assert capsys.readouterr() == ("said\n", "complained\n")
 
 
-def test_on_a_terminal_the_spinner_shows_title_time_and_action(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_the_spinner_shows_title_time_and_action() -> None:
     """On one line that is never longer than the terminal, and is gone at the end."""
     found = on_a_terminal()
     assert b"worker F-001 0:00 reads the file with care" in found

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import itertools
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,10 @@ Append = Callable[[Layout, str, bytes], object]
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    """A mission whose folder is empty."""
-    return mission(tmp_path)
+def layout() -> Iterator[Layout]:
+    """A mission whose folder is empty; in memory where that can be, for no disk takes part in what is modelled here."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        yield mission(Path(folder))
 
 
 def rewrite_in_place(layout: Layout, path: str, data: bytes) -> None:
@@ -170,7 +172,7 @@ def test_a_power_cut_leaves_all_or_nothing_of_a_journal_and_all_once_it_returned
 @pytest.mark.parametrize("kind", [WithoutRecord, WithoutSync])
 def test_power_cuts_find_planted_bugs_in_a_journal(layout: Layout, kind: type[Journal]) -> None:
     """Half a change, or a file of nothing."""
-    assert set(cut_journals(layout, kind)) - {(False, "old"), (False, "new"), (True, "new")}
+    assert any(found not in {(False, "old"), (False, "new"), (True, "new")} for found in cut_journals(layout, kind))
 
 
 def cut_appends(layout: Layout, append: Append, before: bytes | None) -> set[str]:

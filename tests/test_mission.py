@@ -60,11 +60,11 @@ def test_an_unknown_format_is_refused(layout: Layout, text: str) -> None:
     ],
 )
 def test_a_mission_that_is_none_is_named(layout: Layout, value: Any, fault: str) -> None:
-    """With file and line; an absent one too, where there is a format."""
+    """With the file and every fault; an absent one too, where there is a format."""
     put(layout.format, "1\n")
     if value is not None:
         put(layout.mission, json.dumps(value))
-    with pytest.raises(BrokenFile, match=rf"mission\.json, line 1: .*{fault}"):
+    with pytest.raises(BrokenFile, match=rf"mission\.json: not a mission's .*{fault}"):
         mission.load(layout)
 
 

@@ -71,7 +71,7 @@ def test_a_role_whose_script_has_no_words_is_told_what_is_missing(house: House) 
     refused(house, 64, "There is no role 'helper'", "curator, planner, validator, worker", role="helper", args=())
 
 
-BROKEN = {
+BROKEN: dict[str, tuple[str | bytes, str]] = {
     "features.json": ("{", "features.json, line 1: not JSON"),
     "validation-contract.md": ("### no colon\n", "validation-contract.md, line 1: the heading 'no colon'"),
     "config.toml": ("agent = \n", "config.toml, line 1: not TOML"),
@@ -260,7 +260,9 @@ def test_the_feature_is_in_progress_while_its_worker_works(house: House) -> None
 def test_l0_comes_from_the_environment(house: House) -> None:
     """HARNESS_PROJECT and FEATURE_ID serve as well as folder and argument."""
     house.script("worker", {"say": "nothing"})
-    done = house.run(house.words("worker"), where=house.folder, HARNESS_PROJECT=str(house.project), FEATURE_ID="F-002")
+    done = house.run(
+        house.words("worker"), where=house.folder, env={"HARNESS_PROJECT": str(house.project), "FEATURE_ID": "F-002"}
+    )
     assert (done.code, house.result()["feature"]) == (0, "F-002")
 
 

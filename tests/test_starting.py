@@ -86,7 +86,7 @@ def test_a_folder_that_cannot_be_written_says_so_without_a_traceback(unbegun: Ho
     for folder in (unbegun.folder, *unbegun.folder.parents[:2]):
         os.chmod(folder, 0o755)
     safe = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
-    done = unbegun.run([*NOBODY, sys.executable, "-P", str(PROGRAM), "init"], **safe)
+    done = unbegun.run([*NOBODY, sys.executable, "-P", str(PROGRAM), "init"], env=safe)
     assert (done.code, done.err.count("\n")) == (11, 1), done
     assert not unbegun.state.exists()
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness import contract, doctor, errors, features, files, layout, prompt, receipts, runs, views
+from harness import contract, doctor, errors, features, files, layout, mission, prompt, receipts, runs, views
 from harness.layout import Layout
 
 TYPE_CHECKING = False
@@ -83,6 +83,7 @@ def feature(where: Layout, feature_id: str) -> None:
 
 def memory(where: Layout, layer: str) -> None:
     """The layers of memory, as they are on disk."""
+    mission.check_format(where)
     folder = layout.identity_folder()
     paths = {"summary": [where.summary], "memory": [where.memory], "raw": [where.raw]}
     paths["identity"] = [
@@ -96,6 +97,7 @@ def memory(where: Layout, layer: str) -> None:
 
 def run_list(where: Layout, most: int) -> None:
     """Finished runs, the newest last."""
+    mission.check_format(where)
     for one in reversed(list(islice(runs.books(where), most))):
         if one.role == runs.PERSON:
             click.echo(f"{one.at}  a person answered: {one.reason}")

@@ -1,0 +1,179 @@
+"""Every command as a person types it: what it says, its exit code, and that it never ends in a traceback."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import click
+import pytest
+from missions import CHECKOUT, House
+
+from harness import mission, orders
+from harness.cli import commands
+
+SOURCE = ast.parse(Path(commands.__file__).read_text())
+
+
+def leaves(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Every command below a group, as its words."""
+    found: list[tuple[str, ...]] = []
+    for name, command in group.commands.items():
+        found += leaves(command, (*path, name)) if isinstance(command, click.Group) else [(*path, name)]
+    return found
+
+
+LEAVES = leaves(commands.cli)
+
+
+def test_a_command_is_at_most_twenty_lines() -> None:
+    """Parse, call one function below, echo."""
+    lengths = {
+        node.name: (node.end_lineno or 0) - node.lineno for node in SOURCE.body if isinstance(node, ast.FunctionDef)
+    }
+    assert {name: length for name, length in lengths.items() if length > 20} == {}
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+def test_every_command_helps(words: tuple[str, ...], house: House) -> None:
+    """One sentence of what it is for."""
+    from click.testing import CliRunner
+
+    done = CliRunner().invoke(commands.cli, [*words, "--help"])
+    assert done.exit_code == 0
+    assert done.output.startswith("Usage: ")
+    assert len(done.output.split("\n\n")[1].strip()) > 10
+
+
+def test_init_starts_a_mission_and_says_where(unbegun: House) -> None:
+    """The second time it says that there is one; --quietly then says nothing."""
+    done = unbegun.harness("init")
+    made = mission.load(unbegun.layout)
+    assert (done.code, done.out) == (0, f"Started the mission {made.id}, working on the branch {made.branch}.\n")
+    assert unbegun.harness("init").out.startswith(f"There is the mission {made.id}")
+    assert unbegun.harness("init", "--quietly").out == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            ["status"],
+            ["feature", "list"],
+            ["feature", "show", "F-1"],
+            ["check"],
+            ["runs", "list"],
+            ["runs", "show", "x"],
+        ),
+        *(["log"], ["memory", "show"], ["issue", "x"], ["feature", "retry", "F-1"], ["escalation", "answer", "x"]),
+        *(["claim", "accept", "VAL-1"], ["accept", "x", "y"], ["doctor", "--fix"], ["ending", "DONE"]),
+    ],
+    ids=" ".join,
+)
+def test_without_a_mission_every_command_says_so_or_shows_nothing(unbegun: House, words: list[str]) -> None:
+    """One paragraph, code 64, and no folder made."""
+    done = unbegun.harness(*words)
+    assert "Traceback" not in done.err
+    assert (done.code, done.err.count("\n")) == (64, 1), done
+    assert not unbegun.state.exists()
+
+
+def test_the_features_are_listed_a_line_each(house: House) -> None:
+    """Id, status, tries, title."""
+    assert house.harness("feature", "list").out.split("\n")[:2] == [
+        "F-001  todo         0/3  Part one",
+        "F-002  todo         0/3  Part two",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "verb"),
+    [
+        (["feature", "set", "F-001", "title=An=other"], "feature set"),
+        (["feature", "retry", "F-001"], "feature retry"),
+        (["feature", "block", "F-001", "--reason", "later"], "feature block"),
+        (["claim", "accept", "VAL-LOOK", "--note", "fine"], "claim accept"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_changes_state_goes_through_an_order(house: House, words: list[str], verb: str) -> None:
+    """One line in orders.jsonl, and what became of it on standard output."""
+    done = house.harness(*words)
+    assert (done.code, done.err) == (0, "")
+    given = json.loads(house.read("orders.jsonl").split("\n")[0])
+    assert (given["verb"], given["by"]) == (verb, "person")
+    assert orders.pending(house.layout) == []
+
+
+def test_an_assignment_needs_its_equals_sign(house: House) -> None:
+    """The example is in the message; what stands behind the first one is the value."""
+    assert "feature set F-001 priority=1" in house.harness("feature", "set", "F-001", "priority").err
+    house.harness("feature", "set", "F-001", "title=a=b")
+    assert house.feature().title == "a=b"
+
+
+def test_an_escalation_is_answered_with_one_command(house: House) -> None:
+    """And the mission goes on."""
+    house.harness("feature", "block", "F-001")
+    done = house.harness("escalation", "answer", "go on")
+    assert (done.code, done.out) == (0, "answered; the counts start anew, and the next run reads it\n")
+    assert house.feature().status == "todo"
+
+
+def test_checks_show_their_receipts_and_10_where_one_is_red(house: House) -> None:
+    """Green ones are a line, red ones show what was said."""
+    house.write("1.txt")
+    done = house.harness("check", "F-001")
+    assert (done.code, done.out.split()[:2]) == (0, ["green", "VAL-1"])
+    path = Path(house.layout.contract)
+    path.write_text(path.read_text().replace("test -f 2.txt", "echo what a pity; exit 3"))
+    done = house.harness("check")
+    assert done.code == 10
+    assert "red (exit 3)" in done.out
+    assert "    what a pity\n" in done.out
+
+
+def test_issues_and_replies_have_their_doors(house: House) -> None:
+    """A wrong severity is 10; a reply outside a run is 64."""
+    assert house.harness("issue", "slow", "--severity", "major", "--suggested-fix", "cache").out == "I-001 is noted.\n"
+    assert house.harness("next").out == "NEXT worker F-001\n"
+    assert house.harness("issue", "slow", "--severity", "huge").code == 10
+    assert "is for the inside of a run" in house.harness("reply", "SPEC.md").err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["feature", "nonsense"], ["status", "--nonsense"], ["feature", "show"], ["memory", "show", "x"]],
+    ids=" ".join,
+)
+def test_wrong_usage_is_64_with_the_usage(house: House, words: list[str]) -> None:
+    """As click says it."""
+    done = house.harness(*words)
+    assert (done.code, "Usage: harness" in done.err) == (64, True)
+
+
+def test_doctor_says_what_it_fixed_and_10_where_something_is_bad(house: House) -> None:
+    """A line each."""
+    Path(house.layout.features).write_text("{")
+    done = house.harness("doctor")
+    assert done.code == 10
+    assert [line[:6] for line in done.out.split("\n") if "features.json" in line] == ["bad   "]
+    house.lay()
+    with open(house.layout.raw, "w") as file:
+        file.write("[2026-04-24T10:05:12Z] person - - torn")
+    done = house.harness("doctor", "--fix")
+    assert done.out.startswith("fixed  closed the torn last line of memory/raw.md\n")
+
+
+def test_the_ending_is_for_run_sh_and_hidden(house: House) -> None:
+    """At most ten lines; not in the help."""
+    done = house.harness("ending", "STOPPED")
+    assert done.code == 0
+    assert done.out.count("\n") <= 10
+    assert "ending" not in house.harness("--help").out
+
+
+def test_commands_work_through_run_sh(house: House) -> None:
+    """`run.sh COMMAND` is `harness COMMAND`."""
+    assert house.run([str(CHECKOUT / "run.sh"), "feature", "list"]).out == house.harness("feature", "list").out

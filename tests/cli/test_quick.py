@@ -1,0 +1,162 @@
+"""The doors that run.sh and agents pass through all the time."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from missions import CHECKOUT, DISPOSABLE, PROGRAM, House, differences, listing
+
+ENTRY = r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] person - TRICK: use make\n"
+NOT_LOADED = ("click", "rich", "typing", "dataclasses", "pathlib", "subprocess", "hashlib", "tomllib", "ctypes", "yaml")
+LOADED = """
+import sys
+sys.argv = {words!r}
+sys.path.insert(0, {checkout!r})
+before = set(sys.modules)
+from harness.__main__ import main
+code = main()
+print(sorted((set(sys.modules) - before) & {costly!r}), code)
+"""
+
+
+# next
+
+
+def test_next_says_what_is_due_in_one_line(house: House) -> None:
+    """And touches nothing."""
+    before = listing(house.project, *DISPOSABLE)
+    done = house.harness("next")
+    assert (done.code, done.out, done.err) == (0, "NEXT worker F-001\n", "")
+    assert differences(before, listing(house.project, *DISPOSABLE)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "code"),
+    [("STOP", "STOPPED", 9), ("PAUSE", "PAUSED", 9), ("checkpoints/look.md", "CHECKPOINT look", 8)],
+)
+def test_next_ends_with_the_code_that_run_sh_would(house: House, name: str, line: str, code: int) -> None:
+    """Scripts need not read the word."""
+    path = house.state / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    done = house.harness("next")
+    assert (done.code, done.out) == (code, line + "\n")
+
+
+def test_the_last_look_asks_for_a_curator_where_there_is_something_to_fold(house: House) -> None:
+    """Else it gives the word back; nothing is curated for somebody who said stop."""
+    assert house.harness("next", "--leaving", "DONE").out == "DONE\n"
+    house.harness("note", "hello")
+    assert house.harness("next", "--leaving", "ESCALATE stuck").out == "NEXT curator\n"
+    assert house.harness("next", "--leaving", "STOPPED").out == "STOPPED\n"
+
+
+@pytest.mark.parametrize("words", [["--leaving"], ["x"], ["--leaving", "a", "b"]])
+def test_next_takes_nothing_else(house: House, words: list[str]) -> None:
+    """The usage is the message."""
+    done = house.harness("next", *words)
+    assert (done.code, done.err) == (64, "harness: Usage: harness next [--leaving WORD]\n")
+
+
+def test_without_a_mission_next_says_how_to_start_one(unbegun: House) -> None:
+    """And starts none."""
+    done = unbegun.harness("next")
+    assert (done.code, "harness init" in done.err) == (64, True)
+    assert not unbegun.state.exists()
+
+
+# note
+
+
+@pytest.mark.parametrize(
+    "words", [["--tag", "TRICK", "use", "make"], ["--tag=TRICK", "use make"], ["--tag", "TRICK", "use\nmake"]]
+)
+def test_a_persons_note_is_one_line_of_raw(house: House, words: list[str]) -> None:
+    """Words are joined, newlines become spaces."""
+    done = house.harness("note", *words)
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert re.fullmatch(ENTRY, house.read("memory/raw.md"))
+
+
+def test_the_tag_may_be_left_out(house: House) -> None:
+    """A bare dash stands for none; options end with the first word."""
+    house.harness("note", "use", "--tag", "make")
+    assert house.read("memory/raw.md").endswith("] person - - use --tag make\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--tag", "HINT", "x"], "'HINT' is no tag of a note. Use one of TRICK"),
+        ([], "The note is empty"),
+        (["  "], "The note is empty"),
+        (["--tag"], "Usage: harness note [--tag TAG] TEXT"),
+        (["--colour", "x"], "Usage: harness note [--tag TAG] TEXT"),
+    ],
+)
+def test_a_wrong_note_is_64_and_leaves_nothing(house: House, words: list[str], said: str) -> None:
+    """With what would be right."""
+    done = house.harness("note", *words)
+    assert (done.code, said in done.err) == (64, True), done
+    assert not os.path.exists(house.layout.raw)
+
+
+def test_sixteen_writers_lose_no_note(house: House) -> None:
+    """Every line whole, each exactly once."""
+    words = [sys.executable, "-P", str(PROGRAM), "note"]
+    started = [
+        subprocess.Popen([*words, f"number {n} {'x' * 200}"], cwd=house.project, env=house.env) for n in range(16)
+    ]
+    assert [one.wait() for one in started] == [0] * 16
+    lines = house.read("memory/raw.md").split("\n")[:-1]
+    assert sorted(int(line.split("number ")[1].split(" ")[0]) for line in lines) == list(range(16))
+    assert {line[-200:] for line in lines} == {"x" * 200}
+
+
+# hold
+
+
+def test_hold_is_for_run_sh_alone(house: House) -> None:
+    """Nobody else has the descriptor."""
+    for words in ([], ["x"]):
+        done = house.harness("hold", *words)
+        assert (done.code, done.err) == (64, "harness: 'hold' is for run.sh alone.\n")
+
+
+def test_two_loops_on_one_mission_are_told_apart(house: House) -> None:
+    """The second says who holds it, with pid, run and since, and ends with 75."""
+    script = f"exec 9>>.harness/locks/loop; '{sys.executable}' -P '{PROGRAM}' hold 9 && echo held && exec sleep 60"
+    first = subprocess.Popen(["bash", "-c", script], cwd=house.project, env=house.env, stdout=subprocess.PIPE)
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"held\n"
+    done = house.run([str(CHECKOUT / "run.sh")])
+    first.kill()
+    first.communicate()
+    assert done.code == 75
+    assert re.search(rf"looping on this mission already: pid {first.pid}, since \S+Z, run between runs", done.err), done
+
+
+# what a quick door costs
+
+
+@pytest.mark.parametrize("command", ["next", "note"])
+def test_a_quick_door_loads_none_of_the_costly_packages(house: House, command: str) -> None:
+    """They are called thousands of times."""
+    house.harness("next")
+    words = [command] + (["hello"] if command == "note" else [])
+    body = LOADED.format(words=["harness", *words], checkout=str(CHECKOUT), costly=set(NOT_LOADED))
+    done = house.run([sys.executable, "-I", "-S", "-c", body])
+    assert done.out.split("\n")[-2] == "[] 0", done
+
+
+def test_the_project_may_be_named_by_the_environment(house: House) -> None:
+    """HARNESS_PROJECT, as the shim sets it, from anywhere."""
+    done = house.run(
+        [sys.executable, "-P", str(PROGRAM), "next"], where=Path("/"), env={"HARNESS_PROJECT": str(house.project)}
+    )
+    assert done.out == "NEXT worker F-001\n"

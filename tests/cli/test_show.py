@@ -1,0 +1,207 @@
+"""How the commands look to a person: tables and readable text, colour only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from missions import PROGRAM, House, until
+
+from harness import runs
+
+WORK = {"run": "echo 1 > 1.txt; echo out"}
+
+
+def on_a_terminal(house: House, *words: str) -> str:
+    """What a command writes on a terminal."""
+    leader, follower = pty.openpty()
+    env = {**house.env, "TERM": "xterm-256color", "COLUMNS": "100"}
+    command = [sys.executable, "-P", str(PROGRAM), *words]
+    done = subprocess.Popen(command, cwd=house.project, env=env, stdin=follower, stdout=follower, stderr=follower)
+    os.close(follower)
+    found = b""
+    try:
+        while chunk := os.read(leader, 65536):
+            found += chunk
+    except OSError:
+        pass  # how Linux says that the other end is closed
+    os.close(leader)
+    done.wait()
+    return found.decode()
+
+
+# status
+
+
+def test_the_status_is_a_table_and_what_is_due(house: House) -> None:
+    """Features with tries, proof and last run; then why it waits."""
+    house.work(WORK)
+    house.harness("note", "hello")
+    lines = house.harness("status").out.split("\n")
+    assert lines[0].endswith(f" on {house.git('branch', '--show-current')}")
+    assert lines[1].split() == ["feature", "status", "tries", "proven", "last", "run", "what"]
+    assert lines[2].split() == ["F-001", "validating", "0/3", "0/1", "worker", "ok", "Part", "one"]
+    assert "due       NEXT validator F-001: its worker is done" in lines
+    assert "manual    VAL-LOOK" in lines
+    assert "notes     1 wait for the curator" in lines
+    assert any(line.startswith("runs      1 in 0 s, at most 200") for line in lines)
+
+
+def test_the_status_as_json_is_one_object(house: House) -> None:
+    """For scripts."""
+    value = json.loads(house.harness("status", "--json").out)
+    assert [row["id"] for row in value["features"]] == ["F-001", "F-002"]
+    assert value["due"] == "NEXT worker F-001"
+
+
+def test_before_the_plan_the_status_has_no_table(house: House) -> None:
+    """Absent is not empty columns."""
+    house.lay()
+    out = house.harness("status").out
+    assert "feature" not in out
+    assert "due       NEXT planner: there is no plan yet" in out
+
+
+def test_a_long_title_is_folded_and_never_cut(house: House) -> None:
+    """Ids and titles stay whole in a pipe of 80 columns."""
+    title = "A title with quite a few words in it that is much longer than any line of eighty columns can be"
+    house.lay(house.feature().replace(title=title))
+    out = house.harness("status").out
+    assert " ".join(out.split("F-001")[1].split("due ")[0].split()).endswith(title[-20:])
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["memory", "show"], ["doctor"], ["check"], ["runs", "list"], ["log"]], ids=" ".join
+)
+def test_there_is_no_colour_in_a_pipe(house: House, words: list[str]) -> None:
+    """Not one escape code."""
+    house.work(WORK)
+    assert "\x1b" not in house.harness(*words, TERM="xterm-256color").out
+
+
+def test_on_a_terminal_there_is_colour_unless_it_is_unwanted(house: House) -> None:
+    """NO_COLOR is obeyed."""
+    assert "\x1b[" in on_a_terminal(house, "status")
+    house.env["NO_COLOR"] = "1"
+    assert "\x1b[3" not in on_a_terminal(house, "status")
+
+
+# one feature, one run
+
+
+def test_a_feature_is_shown_whole(house: House) -> None:
+    """Description, claims with their checks, what happened to it."""
+    house.lay(house.feature().replace(description="All of it."), house.feature("F-002"))
+    house.work({"fail": "agent_error", "reason": "it fell over"})
+    out = house.harness("feature", "show", "F-001").out
+    assert out.startswith("F-001 Part one\ntodo after 1 tries, priority 1\n\nAll of it.\n")
+    assert "VAL-1: Part 1 works\n  check 1 of 1:\n    test -f 1.txt\n" in out
+    assert "reason: agent_error: it fell over" in out
+    assert "(a person decides)" in house.harness("feature", "show", "F-002").out
+    assert house.harness("feature", "show", "F-009").code == 64
+
+
+def test_runs_are_listed_a_line_each_the_newest_last(house: House) -> None:
+    """Time, id, outcome, seconds, commit; as many as asked."""
+    first, second = house.work(WORK), house.work({"say": "nothing"}, feature="F-002")
+    lines = house.harness("runs", "list").out.split("\n")[:-1]
+    assert [line.split()[1:3] for line in lines] == [[first["run"], "ok"], [second["run"], "no_op"]]
+    assert lines[0].endswith(first["commit"][:10])
+    assert house.harness("runs", "list", "-n", "1").out.split("\n")[:-1] == lines[1:]
+
+
+def test_a_run_is_shown_with_its_receipts_and_where_its_files_are(house: House) -> None:
+    """What it was, what it brought."""
+    run_id = house.work(WORK)["run"]
+    out = house.harness("runs", "show", run_id).out
+    assert out.startswith(f"{run_id}: worker F-001 at ")
+    assert f"commit       {house.head()}\n" in out
+    assert out.endswith(f"files        .harness/runs/{run_id}\n")
+    assert "seal" not in out
+    house.script("validator", {"say": "fine"})
+    house.role("validator", "F-001")
+    assert "green         VAL-1" in house.harness("runs", "show", house.result()["run"]).out
+    assert house.harness("runs", "show", "nothing").code == 64
+
+
+def test_memory_is_shown_layer_by_layer(house: House) -> None:
+    """As it is on disk; what is not there says so."""
+    house.harness("note", "hello")
+    house.identity.mkdir()
+    (house.identity / "worker.md").write_text("- [2026-04-24] use make (missions: a, b · 2x)\n")
+    raw = house.harness("memory", "show", "raw").out
+    assert raw.startswith("== .harness/memory/raw.md\n[")
+    assert "use make" in house.harness("memory", "show", "identity").out
+    assert house.harness("memory", "show", "summary").out == "== .harness/memory/summary.md\n(nothing yet)\n\n"
+    everything = house.harness("memory", "show").out
+    assert [line[3:].rpartition("/")[2] for line in everything.split("\n") if line.startswith("== ")] == [
+        *("summary.md", "MEMORY.md", "raw.md", "worker.md"),
+    ]
+
+
+# the log
+
+
+def test_a_log_is_readable_and_no_json(house: House) -> None:
+    """What the agent said, did and saw, with seconds; of the newest run where none is named."""
+    run_id = house.work(WORK, {"say": "all\ndone"})["run"]
+    lines = house.harness("log").out.split("\n")[:-1]
+    assert [line.split(maxsplit=1)[1] for line in lines] == ["| out", "says all", "says done"]
+    assert house.harness("log", run_id).out.split("\n")[:-1] == lines
+    assert house.harness("log", "nothing").code == 64
+
+
+def test_before_the_first_run_there_is_no_log(house: House) -> None:
+    """And the message says so."""
+    done = house.harness("log")
+    assert (done.code, done.err) == (64, "harness: Nothing has run yet.\n")
+
+
+def test_a_followed_log_goes_on_until_the_run_is_over(house: House) -> None:
+    """It shows what comes, and ends by itself."""
+    go = house.folder / "go"
+    house.script("worker", {"say": "first"}, {"run": f"while ! test -e '{go}'; do sleep 0.05; done"}, {"say": "last"})
+    role = house.begin_role("worker", "F-001")
+    until(lambda: any(path.stat().st_size for path in Path(house.layout.runs).glob("*/stream.jsonl")))
+    log = subprocess.Popen(
+        [sys.executable, "-P", str(PROGRAM), "log", "-f"],
+        cwd=house.project,
+        env=house.env,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert log.stdout is not None
+    assert log.stdout.readline().split()[1:] == ["says", "first"]
+    assert log.poll() is None
+    go.touch()
+    assert log.communicate(timeout=20)[0].split()[1:] == ["says", "last"]
+    assert (log.returncode, role.wait()) == (0, 0)
+
+
+def test_a_followed_log_of_a_run_that_died_ends_too(house: House) -> None:
+    """Nobody will write any more."""
+    house.script("worker", {"say": "first"}, {"sleep": 60})
+    role = house.begin_role("worker", "F-001")
+    until(lambda: any(path.stat().st_size for path in Path(house.layout.runs).glob("*/stream.jsonl")))
+    run_id = runs.open_runs(house.layout)[0]
+    role.kill()
+    role.wait()
+    started = time.monotonic()
+    assert house.harness("log", "-f", run_id).out.split()[1:] == ["says", "first"]
+    assert time.monotonic() - started < 15
+    assert "died; the next run settles it" in house.harness("runs", "show", run_id).out
+
+
+def test_a_torn_line_of_a_stream_that_grows_waits_for_its_end(house: House) -> None:
+    """Readers never lock: half a line is not shown."""
+    run_id = house.work({"say": "first"})["run"]
+    with open(house.layout.run(run_id).stream, "a") as file:
+        file.write('{"at":1,"kind":"sa')
+    done = house.harness("log", run_id)
+    assert (done.code, done.out.split()[1:]) == (0, ["says", "first"])

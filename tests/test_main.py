@@ -1,0 +1,104 @@
+"""The `harness` command line: one list of commands for run.sh, the program and click; and what is none of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from missions import CHECKOUT, PROGRAM, House
+
+from harness.cli import COMMANDS
+from harness.cli.commands import cli
+from harness.cli.quick import QUICK
+
+
+def test_run_sh_the_program_and_click_know_the_same_commands() -> None:
+    """A command that one of them forgot would be taken for a role."""
+    found = re.search(r"^commands='(.*)'$", (CHECKOUT / "run.sh").read_text(), re.MULTILINE)
+    assert found is not None
+    assert found[1].split() == list(COMMANDS) == sorted({*cli.commands, *QUICK})
+
+
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_help_lists_the_commands(house: House, word: str) -> None:
+    """With and without a mission."""
+    done = house.run([sys.executable, "-P", str(PROGRAM), word], where=house.folder)
+    assert done.code == 0
+    hidden = {"ending", "hold"}
+    assert {line.split()[0] for line in done.out.split("Commands:")[1].split("\n") if line.strip()} >= {
+        *COMMANDS
+    } - hidden - {"next", "note"}
+
+
+@pytest.mark.parametrize("command", sorted(set(QUICK) - {"hold"}))
+def test_quick_doors_help_as_the_others_do(house: House, command: str) -> None:
+    """Although no click serves them."""
+    done = house.harness(command, "--help")
+    assert (done.code, done.out.split("\n")[0].startswith(f"Usage: harness {command}")) == (0, True)
+
+
+def test_a_word_that_is_neither_command_nor_role_names_both_lists(house: House) -> None:
+    """Exit code 64."""
+    done = house.harness("wroker")
+    assert (done.code, done.out) == (64, "")
+    assert (
+        "There is no role and no command 'wroker'. Roles here: curator, planner, validator, worker. Commands: accept"
+        in done.err
+    )
+
+
+def test_a_role_is_handed_to_run_sh(house: House) -> None:
+    """`harness worker F-001` is `run.sh worker F-001`."""
+    house.script("worker", {"run": "echo 1 > 1.txt"})
+    done = house.harness("worker", "F-001")
+    assert (done.code, house.feature().status) == (0, "validating"), done
+
+
+def test_without_a_word_the_loop_begins(house: House) -> None:
+    """And with --once it makes one decision."""
+    house.script("worker", {"run": "echo 1 > 1.txt"})
+    done = house.harness("--once")
+    assert (done.code, done.out.split("\n")[0]) == (0, "> NEXT worker F-001")
+    (house.state / "STOP").touch()
+    done = house.harness()
+    assert (done.code, done.out.split()[0]) == (9, "STOPPED")
+
+
+def test_a_commands_name_wins_over_a_roles(house: House) -> None:
+    """A role called `status` is never started by accident."""
+    house.role_files("status")
+    assert '"due"' in house.harness("status", "--json").out
+    assert '"due"' in house.run([str(CHECKOUT / "run.sh"), "status", "--json"]).out
+    assert house.ran() == []
+
+
+def test_the_run_option_says_in_which_run_we_are(house: House) -> None:
+    """It stands first, as the prompt shows it; a run that does not exist is a usage fault."""
+    note = 'run=$(ls .harness/runs); env -u HARNESS_INSIDE harness --run "$run" note hello'
+    retry = 'code=0; harness --run "$run" feature retry F-002 2> /dev/null || code=$?; test $code = 64'
+    house.work({"run": f"{note}; {retry}"})
+    assert house.result()["outcome"] == "no_op"
+    assert house.read("memory/raw.md").endswith("] worker F-001 - hello\n")
+    done = house.harness("--run", "nothing", "next")
+    assert (done.code, "There is no run 'nothing'" in done.err) == (64, True)
+
+
+def test_python_can_start_it_as_a_module(house: House) -> None:
+    """`python -m harness` from the checkout."""
+    env = {**house.env, "HARNESS_PROJECT": str(house.project)}
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "next"], cwd=CHECKOUT, env=env, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "NEXT worker F-001\n")
+
+
+def test_a_file_of_the_project_is_never_imported_for_ours(house: House) -> None:
+    """A project may have a click.py, a json.py or a harness/ of its own."""
+    for name in ("click.py", "json.py", "harness/__init__.py", "rich.py"):
+        house.write(name, "raise SystemExit('the wrong one')\n")
+    assert house.harness("next").out == "NEXT worker F-001\n"
+    assert house.harness("feature", "list").code == 0
+    assert house.run([house.layout.shim, "next"]).out == "NEXT worker F-001\n"
+    assert house.work({"say": "nothing"})["outcome"] == "no_op"
