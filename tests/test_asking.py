@@ -81,12 +81,12 @@ def test_a_plan_is_examined_before_its_planner_ends(house: House) -> None:
 
 def test_a_reply_belongs_to_a_run_that_is_under_way(house: House) -> None:
     """Outside there is nobody to reply to; a finished run has settled."""
-    assert house.harness("reply", "-", HARNESS_X="1").code == 64
+    assert house.program("reply", "-").code == 64
     run_id = house.work({"say": "nothing"})["run"]
     before = listing(house.project)
     done = house.harness("--run", run_id, "reply", str(house.project / "main.py"))
     assert (done.code, f"The run {run_id} is over" in done.err) == (64, True)
-    assert house.harness("--run", "nothing", "reply", "-").code == 64
+    assert house.harness("--run", "nothing", "reply", "x").code == 64
     assert differences(before, listing(house.project)) == []
 
 

@@ -41,7 +41,7 @@ def test_quick_doors_help_as_the_others_do(house: House, command: str) -> None:
 
 def test_a_word_that_is_neither_command_nor_role_names_both_lists(house: House) -> None:
     """Exit code 64."""
-    done = house.harness("wroker")
+    done = house.program("wroker")
     assert (done.code, done.out) == (64, "")
     assert (
         "There is no role and no command 'wroker'. Roles here: curator, planner, validator, worker. Commands: accept"
@@ -52,17 +52,17 @@ def test_a_word_that_is_neither_command_nor_role_names_both_lists(house: House) 
 def test_a_role_is_handed_to_run_sh(house: House) -> None:
     """`harness worker F-001` is `run.sh worker F-001`."""
     house.script("worker", {"run": "echo 1 > 1.txt"})
-    done = house.harness("worker", "F-001")
+    done = house.program("worker", "F-001")
     assert (done.code, house.feature().status) == (0, "validating"), done
 
 
 def test_without_a_word_the_loop_begins(house: House) -> None:
     """And with --once it makes one decision."""
     house.script("worker", {"run": "echo 1 > 1.txt"})
-    done = house.harness("--once")
+    done = house.program("--once")
     assert (done.code, done.out.split("\n")[0]) == (0, "> NEXT worker F-001")
     (house.state / "STOP").touch()
-    done = house.harness()
+    done = house.program()
     assert (done.code, done.out.split()[0]) == (9, "STOPPED")
 
 
@@ -98,7 +98,7 @@ def test_a_file_of_the_project_is_never_imported_for_ours(house: House) -> None:
     """A project may have a click.py, a json.py or a harness/ of its own."""
     for name in ("click.py", "json.py", "harness/__init__.py", "rich.py"):
         house.write(name, "raise SystemExit('the wrong one')\n")
-    assert house.harness("next").out == "NEXT worker F-001\n"
-    assert house.harness("feature", "list").code == 0
+    assert house.program("next").out == "NEXT worker F-001\n"
+    assert house.program("feature", "list").code == 0
     assert house.run([house.layout.shim, "next"]).out == "NEXT worker F-001\n"
     assert house.work({"say": "nothing"})["outcome"] == "no_op"

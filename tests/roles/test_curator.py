@@ -1,0 +1,24 @@
+"""roles/curator.py on its own does what run.sh would: code alone folds what waits."""
+
+from __future__ import annotations
+
+import json
+
+from missions import House
+
+
+def test_it_folds_what_waits_without_an_agent(house: House) -> None:
+    """raw.md's entry is in memory, and counted."""
+    assert house.harness("note", "--tag", "TRICK", "wc -l < file prints no name").code == 0
+    assert house.role("curator").code == 0
+    assert "wc -l < file prints no name" in house.read("memory/MEMORY.md")
+    assert json.loads(house.read("memory/curated.json"))["folded"] == 1
+
+
+def test_nothing_waiting_changes_nothing(house: House) -> None:
+    """A second run is the same as none."""
+    house.harness("note", "--tag", "TRICK", "wc -l < file prints no name")
+    house.role("curator")
+    before = house.read("memory/MEMORY.md")
+    assert house.role("curator").code == 0
+    assert house.read("memory/MEMORY.md") == before

@@ -1,0 +1,34 @@
+"""roles/planner.py on its own does what run.sh would: a plan lands whole, or not at all."""
+
+from __future__ import annotations
+
+import json
+
+from missions import House
+
+PLAN = {
+    "features": [{"id": "F-001", "title": "One", "claims": ["VAL-A"]}],
+    "contract": [{"id": "VAL-A", "claim": "There is an a", "checks": ["test -f a.txt"]}],
+}
+
+
+def ask(house: House, plan: object) -> int:
+    """A planner that replies this; its exit code by hand."""
+    (house.project / "playbooks").mkdir(exist_ok=True)
+    (house.project / "playbooks/planner.md").write_text(f"```json harness\n{json.dumps(plan)}\n```\n")
+    return house.role("planner").code
+
+
+def test_it_starts_the_mission_and_its_plan_lands(unbegun: House) -> None:
+    """From SPEC.md alone: features, contract and the accepted spec."""
+    assert ask(unbegun, PLAN) == 0
+    assert unbegun.feature("F-001").status == "todo"
+    assert "### VAL-A: There is an a" in unbegun.read("validation-contract.md")
+    assert unbegun.read("spec.md") == (unbegun.project / "SPEC.md").read_text()
+
+
+def test_a_plan_that_is_not_good_lands_nowhere(unbegun: House) -> None:
+    """Exit 10 by hand; no feature, no contract."""
+    assert ask(unbegun, {**PLAN, "contract": []}) == 10
+    assert not (unbegun.state / "features.json").exists()
+    assert unbegun.result()["accepted"] is False

@@ -1,0 +1,23 @@
+"""roles/validator.py on its own does what run.sh would: receipts decide, and without an agent it proposes nothing."""
+
+from __future__ import annotations
+
+from missions import House
+
+from harness.features import Feature
+
+
+def test_without_a_playbook_the_checks_alone_decide(house: House) -> None:
+    """Green passes."""
+    house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
+    (house.project / "1.txt").touch()
+    assert house.role("validator", "F-001").code == 0
+    assert house.feature().status == "passed"
+
+
+def test_an_agents_word_passes_nothing(house: House) -> None:
+    """However sure it is."""
+    house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
+    house.script("validator", {"say": "All is well.\n```json harness\n{}\n```\n"})
+    assert house.role("validator", "F-001").code == 10
+    assert house.feature().status == "failing"

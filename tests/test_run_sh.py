@@ -1,0 +1,322 @@
+"""run.sh, as a person or cron starts it: whole missions, one decision, roles by hand, signals, and who holds the clock."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from missions import CHECKOUT, House, tagged, until
+
+from harness import cli, features, runs
+from harness.features import Feature
+from harness.layout import Layout
+
+RUN_SH = CHECKOUT / "run.sh"
+TEXT = RUN_SH.read_text()
+
+
+def begin(house: House, *words: str) -> subprocess.Popen[str]:
+    """run.sh, going on while the test does something else."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [str(RUN_SH), *words],
+        cwd=house.project,
+        env=house.env,
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+    )
+
+
+def working(house: House) -> bool:
+    """Whether a worker's agent has begun."""
+    return (house.project / "begun").exists()
+
+
+def sleeper(house: House) -> None:
+    """A worker that begins and does not end."""
+    house.script("worker", {"run": "touch begun; sleep 60"})
+
+
+def test_its_header_is_its_help(house: House) -> None:
+    """`run.sh help` prints what stands on top of it."""
+    done = house.run([str(RUN_SH), "help"])
+    assert done.code == 0
+    assert done.out.startswith("run.sh - the clock of a mission")
+    assert "run.sh ROLE [FEATURE]" in done.out
+
+
+def test_it_is_short_and_knows_no_role_by_name() -> None:
+    """At most 120 lines; what is due and who does it are told to it."""
+    body = "\n".join(line for line in TEXT.split("\n") if not line.startswith("#"))
+    assert TEXT.count("\n") <= 120
+    assert re.findall(r"\b(planner|worker|validator|curator)\b", body) == []
+
+
+NOT_EVERYWHERE = (
+    r"declare -A|\$\{\w+(,,|\^\^)|mapfile|readarray|\bjq\b|\bflock\b|\btimeout\b|readlink -f|sed -r|date -d"
+)
+
+
+def test_it_keeps_to_what_bash_3_2_and_any_unix_have() -> None:
+    """No associative arrays, no case conversion, no mapfile; no jq, flock, timeout or GNU-only option."""
+    assert re.findall(NOT_EVERYWHERE, TEXT) == []
+
+
+def test_it_has_every_command_of_the_door() -> None:
+    """A command's name wins over a role's, so run.sh must know them all."""
+    listed = re.search(r"^commands=' (.*) '$", TEXT, re.M)
+    assert listed is not None
+    assert tuple(listed[1].split()) == cli.COMMANDS
+
+
+def test_without_a_setup_it_says_how(house: House) -> None:
+    """Exit 69 and the one command."""
+    done = house.run([str(RUN_SH), "status"], env={"HARNESS_PYTHON": "/nowhere/python"})
+    assert done.code == 69
+    assert "make -C" in done.err
+
+
+def test_once_carries_out_one_decision(house: House) -> None:
+    """And prints a line for the decision and one for the result."""
+    house.script("worker", {"run": "touch 1.txt"})
+    done = house.run([str(RUN_SH), "--once"])
+    assert done.code == 0, done
+    assert re.search(r"^> NEXT worker F-001\n  worker F-001 +ok [0-9a-f]{10} +\d+\.\d s$", done.out, re.M)
+    assert len(house.ran()) == 1
+
+
+def test_a_role_by_hand_ends_with_its_verdict(house: House) -> None:
+    """10 where the receipts are red, 0 where they are green."""
+    house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
+    assert house.run([str(RUN_SH), "validator", "F-001"]).code == 10
+    (house.project / "1.txt").touch()
+    house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
+    assert house.run([str(RUN_SH), "validator", "F-001"]).code == 0
+
+
+def test_a_role_of_ones_own_runs_without_a_change_to_the_package(house: House) -> None:
+    """Two files in .harness/roles."""
+    house.role_files("documenter")
+    house.script("documenter", {"say": "It is documented."})
+    done = house.run([str(RUN_SH), "documenter"])
+    assert done.code == 0, done
+    assert house.result()["role"] == "documenter"
+
+
+def test_a_commands_name_wins_over_a_roles(house: House) -> None:
+    """A role called `status` cannot hide the command."""
+    house.role_files("status")
+    assert "due" in house.run([str(RUN_SH), "status"]).out
+    assert house.ran() == []
+
+
+def test_an_unknown_word_names_roles_and_commands(house: House) -> None:
+    """Exit 64, and nothing has run."""
+    done = house.run([str(RUN_SH), "wroker"])
+    assert done.code == 64
+    assert "worker" in done.err
+    assert "status" in done.err
+
+
+def test_it_works_through_a_link_and_in_the_environment_of_cron(house: House) -> None:
+    """PATH=/usr/bin:/bin, no locale, a name that leads elsewhere."""
+    link = house.folder / "clock"
+    link.symlink_to(RUN_SH)
+    poor = {"PATH": "/usr/bin:/bin", "HOME": str(house.folder), "HARNESS_PYTHON": sys.executable}
+    done = subprocess.run([str(link), "next"], cwd=house.project, env=poor, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "NEXT worker F-001\n")
+
+
+def test_the_second_clock_says_who_holds_the_first_and_ends(house: House) -> None:
+    """Exit 75 with pid, run and since."""
+    sleeper(house)
+    first = begin(house)
+    until(lambda: working(house))
+    second = house.run([str(RUN_SH)])
+    first.terminate()
+    first.communicate()
+    assert second.code == 75
+    assert re.search(rf"pid {first.pid}, since \S+Z, run \d+-worker-F-001", second.err)
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+def test_a_signal_ends_the_run_under_way_with_everything_it_started(house: House, signum: int, code: int) -> None:
+    """The run is settled as killed, its work is kept, nothing of it lives; the next start goes on."""
+    house.script("worker", {"run": "echo half > half.txt; touch begun; sleep 60 & sleep 60"})
+    clock = begin(house)
+    until(lambda: working(house))
+    clock.send_signal(signum)
+    clock.communicate(timeout=20)
+    assert clock.returncode == code
+    assert house.result()["outcome"] == "killed"
+    assert house.git("show", "--stat", "--format=%s").startswith("wip(F-001): killed")
+    assert tagged(json.loads(house.read("mission.json"))["id"]) == []
+    house.script("worker", {"run": "touch 1.txt"})
+    assert house.run([str(RUN_SH), "--once"]).code == 0
+    assert house.feature().status == "validating"
+
+
+def test_a_run_by_hand_in_between_does_not_stop_the_clock(house: House) -> None:
+    """The clock comes again when the mission is free."""
+    house.script("planner", {"run": "touch begun; sleep 1"}, {"say": "nothing"})
+    hand = house.begin_role("planner")
+    until(lambda: working(house))
+    house.script("worker", {"run": "touch 1.txt"})
+    done = house.run([str(RUN_SH), "--once"])
+    hand.wait()
+    assert done.code == 75
+    assert "busy" in done.err
+    assert house.run([str(RUN_SH), "--once"]).code == 0
+
+
+def test_a_dirty_tree_stops_it_and_does_not_spin(house: House) -> None:
+    """Exit 11 with the file and two commands, after one decision."""
+    house.write("main.py", "print('mine')\n")
+    done = house.run([str(RUN_SH)])
+    assert done.code == 11
+    assert done.out.count("> NEXT") == 1
+    assert all(word in done.err for word in ("main.py", "git commit", "git stash"))
+
+
+def test_stop_and_pause_end_it_with_nine(house: House) -> None:
+    """And say how to go on."""
+    for name, word in (("STOP", "STOPPED"), ("PAUSE", "PAUSED")):
+        (house.state / name).touch()
+        done = house.run([str(RUN_SH)])
+        (house.state / name).unlink()
+        assert done.code == 9
+        assert done.out.startswith(word)
+
+
+def test_three_plans_that_do_not_land_end_with_seven(unbegun: House) -> None:
+    """And an escalation that a person can answer."""
+    (unbegun.project / "playbooks").mkdir()
+    (unbegun.project / "playbooks/planner.md").write_text('```json harness\n{"features": [], "contract": []}\n```\n')
+    done = unbegun.run([str(RUN_SH)])
+    assert done.code == 7, done
+    assert done.out.count("> NEXT planner") == 3
+    assert "kind: plan" in unbegun.read("escalation.md")
+    assert unbegun.harness("escalation", "answer", "look at the spec").code == 0
+    assert unbegun.harness("next").out == "NEXT planner\n"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """The example mission, taken to DONE by run.sh on a copy."""
+    from missions import surroundings
+
+    folder = tmp_path_factory.mktemp("demo")
+    house = House(folder, surroundings(folder))
+    shutil.copytree(CHECKOUT / "examples" / "todo", house.project)
+    house.git("init", "-q", "-b", "main", "--template=")
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "begin")
+    done = subprocess.run(
+        [str(RUN_SH)],
+        cwd=house.project,
+        env=house.env,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder / "said").write_text(done.stdout)
+    return house
+
+
+def test_the_example_mission_gets_to_done(demo: House) -> None:
+    """Every feature passes, in a fresh worktree too; run.sh says what is proven and how to merge."""
+    said = (demo.folder / "said").read_text()
+    assert {feature.status for feature in features.load(demo.layout)} == {"passed"}
+    assert re.search(r"^DONE  my-project-[0-9a-f]{6}: 7 of 7 features passed$", said, re.M)
+    assert "git switch main && git merge harness/my-project-" in said
+    assert demo.git("status", "--porcelain") == ""
+
+
+def test_one_feature_fails_its_first_validation_and_passes_the_second(demo: House) -> None:
+    """The receipts of both are there."""
+    judged = [line["verdict"] for line in demo.ran() if line["role"] == "validator" and line["feature"] == "F-003"]
+    assert judged == ["red", "green"]
+
+
+def test_one_feature_is_blocked_on_another_and_comes_back(demo: House) -> None:
+    """It needs what it had not declared, and is worked on once that has passed."""
+    order = [
+        (line["role"], line["feature"]) for line in demo.ran() if line["verdict"] == "green" or line["role"] == "worker"
+    ]
+    first = order.index(("worker", "F-004"))
+    again = order.index(("worker", "F-004"), first + 1)
+    assert ("validator", "F-006") in order[first:again]
+    assert ("validator", "F-004") in order[again:]
+
+
+def test_one_red_check_is_found_by_the_validators_aim(demo: House) -> None:
+    """It joins the contract, and the feature has to hold it from then on."""
+    rows = [json.loads(line) for line in demo.read("contract-log.jsonl").split("\n") if line]
+    aimed = [row for row in rows if row["verb"] == "aim"]
+    assert [row["claim"] for row in aimed] == ["VAL-FIND-001"]
+    assert aimed[0]["new"]["run"] in demo.read("validation-contract.md")
+
+
+def test_what_two_workers_found_out_graduates_into_the_identity(demo: House) -> None:
+    """Said in other words on two features, it is one lesson that every later mission's workers know."""
+    text = (demo.identity / "worker.md").read_text()
+    assert text.count("mktemp -d") == 1
+    assert "2x" in text
+
+
+def test_every_entry_is_accounted_for(demo: House) -> None:
+    """The archive has each once, raw.md the last ten, memory is within its bounds."""
+    folded = json.loads(demo.read("memory/curated.json"))["folded"]
+    rows = [json.loads(line) for line in demo.read("memory/archive.jsonl").split("\n") if line]
+    assert [row["seq"] for row in rows if "seq" in row] == list(range(folded))
+    assert demo.read("memory/raw.md").count("\n") == 10
+    assert demo.read("memory/summary.md").count("\n") <= 40
+    assert demo.read("memory/MEMORY.md").count("\n") <= 200
+
+
+def test_every_prompt_that_fired_can_be_rebuilt_byte_for_byte(demo: House) -> None:
+    """The manifest is the prompt: its concatenation."""
+    from harness import objects
+
+    for run_id in os.listdir(demo.layout.runs):
+        paths = demo.layout.run(run_id)
+        rows = json.loads(Path(paths.manifest).read_text())
+        parts = [row["text"].encode() if "text" in row else objects.get(demo.layout, row["object"]) for row in rows]
+        assert b"".join(parts) == Path(paths.prompt).read_bytes()
+
+
+def test_one_commit_a_worker_names_its_run(demo: House) -> None:
+    """The trailer leads from the history to the run's folder."""
+    named = re.findall(r"^Harness-Run: (\S+)$", demo.git("log", "--format=%B"), re.M)
+    commits = [line["run"] for line in demo.ran() if line["commit"]]
+    assert sorted(named) == sorted(commits)
+
+
+def test_nothing_was_tampered_with_and_nothing_is_left_over(demo: House) -> None:
+    """doctor finds nothing bad, no lock of a run is left, no process lives."""
+    done = demo.run([str(RUN_SH), "doctor"])
+    assert done.code == 0, done
+    assert runs.open_runs(Layout(str(demo.project))) == []
+    assert tagged(json.loads(demo.read("mission.json"))["id"]) == []
+
+
+def test_a_changed_spec_makes_the_planner_due_again(demo: House) -> None:
+    """Also after DONE: that is how a mission gets its next request."""
+    path = demo.project / "SPEC.md"
+    text = path.read_text()
+    path.write_text(text + "\n## More\n\nOne thing more.\n")
+    due = demo.harness("next").out
+    path.write_text(text)
+    assert due == "NEXT planner\n"
+    assert demo.harness("next").out == "DONE\n"
