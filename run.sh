@@ -20,7 +20,7 @@ done
 here=$(cd "$(dirname "$here")" && pwd -P) || exit 70
 
 export HARNESS_HOME=${HARNESS_HOME:-$here} HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD}
-export HARNESS_STATE=$HARNESS_PROJECT/.harness
+export HARNESS_STATE=$HARNESS_PROJECT/.harness PYTHONPATH=$HARNESS_HOME
 python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
 program=$HARNESS_HOME/harness/__main__.py
 [ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
@@ -68,8 +68,7 @@ start() { # one run of ROLE [FEATURE]
   find_role "$1" || { echo "harness: there is no role '$1'" >&2; exit 64; }
   wish "$1" "${2-}"
   "$python" -P "$script" ${2:+"$2"} </dev/null 9>&- &
-  child=$!
-  await
+  child=$!; await
 }
 
 leave() { # one last look at what to curate, ten lines, and the documented code
@@ -84,24 +83,25 @@ loop() { # decide, carry out, again; with $1 once
   trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP
   export HARNESS_LOOP=1
   harness init --quietly || exit $?
-  exec 9>>"$HARNESS_STATE/locks/loop" || exit 11
+  { exec 9>>"$HARNESS_STATE/locks/loop"; } 2>/dev/null || { echo "harness: $HARNESS_STATE cannot be written" >&2; exit 11; }
   harness hold 9 || exit $?
+  nap=1
   while :; do
     code=0
     decision=$(harness next 9>&-) || code=$?
     obey
     read -r word what feature <<<"$decision"
-    case $word in NEXT | WAIT) echo "> $decision" ;; *) leave "$decision" "$code" ;; esac
+    case $word in NEXT | WAIT) [ "$nap" -gt 2 ] || echo "> $decision" ;; *) leave "$decision" "$code" ;; esac
     if [ "$word" = NEXT ]; then
       start "$what" "$feature" || code=$?
     elif [ -n "$1" ]; then
       code=75
     fi
     [ -z "$1" ] || exit "$code"
-    case $word$code in NEXT0) continue ;; NEXT75 | WAIT*) ;; *) exit "$code" ;; esac
-    sleep 2 9>&- & # through `await`, so that a signal ends it
-    child=$!
-    await
+    case $word$code in NEXT0) nap=1 && continue ;; NEXT75 | WAIT*) ;; *) exit "$code" ;; esac
+    nap=$((nap < 60 ? nap * 2 : 60)) # whoever holds the mission, or the vendor, is asked less and less often
+    sleep "$nap" 9>&- & # through `await`, so that a signal ends it
+    child=$!; await
   done
 }
 

@@ -13,6 +13,8 @@ git add --all
 git -c user.name=demo -c user.email=demo@localhost commit --quiet --message "A spec and its playbooks"
 
 export HARNESS_IDENTITY=$place/identity
+# The interpreter itself, in case `python3` is a version manager's shim: the example starts it a few hundred times.
+PATH=$("$home/.venv/bin/python" -c 'import sys; print(sys.base_prefix)')/bin:$PATH
 code=0
 "$home/run.sh" </dev/null || code=$?
 

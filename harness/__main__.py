@@ -51,7 +51,8 @@ def _run_sh(words: list[str]) -> int:
     if words and words[0] != "--once" and words[0] not in roles.known(here):
         from harness.cli import COMMANDS
 
-        there = f"Roles here: {', '.join(roles.known(here))}. Commands: {', '.join(COMMANDS)}."
+        shown = [name for name in COMMANDS if name not in ("ending", "hold")]
+        there = f"Roles here: {', '.join(roles.known(here))}. Commands: {', '.join(shown)}."
         raise errors.UsageFault(f"There is no role and no command '{words[0]}'. {there}")
     os.environ["HARNESS_PYTHON"] = sys.executable
     os.execv("/usr/bin/env", ["env", "bash", script, *words])

@@ -63,7 +63,7 @@ def keep_parsed(run: Run) -> None:
 def _totals(run: Run, seconds: float) -> Totals:
     """The running totals with this run in them."""
     before = runs.totals(run.layout)
-    judging = run.role.name != CURATOR
+    judging = run.role.name != CURATOR and run.outcome not in runs.FREE_OF_BLAME
     usage = run.usage or {}
     tokens = _added(before.tokens, usage.get("tokens"))
     rejected = 0 if run.accepted else before.rejected + _brought_no_plan(run)

@@ -10,6 +10,7 @@ import re
 
 from harness import documents, files, shape
 from harness.errors import BrokenFile, UsageFault
+from harness.features import Feature
 from harness.layout import Layout
 from harness.record import Record
 
@@ -97,6 +98,18 @@ def load_some(layout: Layout, claim_ids: list[str]) -> list[Claim]:
     return [_from_row(known[claim_id]) for claim_id in claim_ids if claim_id in known]
 
 
+def require(layout: Layout, found: list[Feature]) -> None:
+    """Raises BrokenFile where a feature has a claim that the contract has not: checked by nothing, it would pass."""
+    value = _value(layout) if found else None
+    known = {row["id"] for row in value["claims"]} if value else set()
+    for feature in found:
+        missing = [claim for claim in feature.claims if claim not in known]
+        if missing or not feature.claims:
+            fault = f"it lacks {', '.join(missing) or 'every claim'} of {feature.id}"
+            remedy = "Put the claim back, or restore the file from a snapshot."
+            raise BrokenFile(layout.contract, fault, remedy=remedy)
+
+
 def _value(layout: Layout) -> dict[str, Any] | None:
     text = files.read_text(layout.contract)
     if text is None:
@@ -160,6 +173,8 @@ def _claim(block: documents.Block, path: str) -> Claim:
 
 
 def _take_fence(contract: Contract, block: documents.Block, path: str) -> None:
+    if not block.closed:
+        raise BrokenFile(path, f"the block '{block.info}' is not closed", line=block.line, remedy=HELP)
     kind, options = _options(block, path)
     command = block.text.removesuffix("\n")
     if kind == "setup" and not options and not contract.claims and not contract.setup:

@@ -185,7 +185,8 @@ def _spins(view: View, due: Decision) -> bool:
     if due.word != "NEXT" or len(newest) < EQUAL_DECISIONS:
         return False
     return all(
-        (run.role, run.feature, run.mark) == (due.what, due.feature, view.mark) and run.role != runs.PERSON
+        (run.role, run.feature, run.mark) == (due.what, due.feature, view.mark)
+        and run.outcome not in runs.FREE_OF_BLAME  # who is interrupted three times has not been tried three times
         for run in newest
     )
 

@@ -25,7 +25,7 @@ from harness import (
     roles,
     runs,
 )
-from harness.errors import HarnessError
+from harness.errors import BrokenFile, HarnessError, Unavailable
 from harness.layout import Layout
 from harness.record import Record
 
@@ -58,13 +58,25 @@ def fix(layout: Layout) -> list[str]:
     mission.check_format(layout)
     lock = files.take_or_busy(layout.mission_lock, "The mission")
     try:
-        done = [line for path in layout.grown() for line in _heal(layout, path)]
+        done = _ledger_anew(layout)
+        done += [line for path in layout.grown() for line in _heal(layout, path)]
         done += recover.recover(layout)
         done += [f"order {name}: {said}" for name, said in orders.apply_pending(layout).items()]
         journal.adopt(layout)
     finally:
         lock.release()
     return done
+
+
+def _ledger_anew(layout: Layout) -> list[str]:
+    """A ledger that does not parse is made anew from what is on disk."""
+    try:
+        journal.read_ledger(layout)
+    except BrokenFile:
+        files.remove(layout.ledger)
+        journal.adopt(layout)
+        return [f"made {layout.relative(layout.ledger)} anew from what is on disk"]
+    return []
 
 
 def _heal(layout: Layout, path: str) -> list[str]:
@@ -102,14 +114,34 @@ def _mission(layout: Layout) -> Iterator[Finding]:
     yield _ok("mission", mission.load(layout).id)
 
 
+def _ledger(layout: Layout) -> Iterator[Finding]:
+    try:
+        yield _ok("ledger", f"{len(journal.read_ledger(layout))} files")
+    except BrokenFile:
+        yield Finding(
+            state="bad", what=f"{layout.relative(layout.ledger)} does not parse; harness doctor --fix makes it anew"
+        )
+
+
 def _agents(layout: Layout) -> Iterator[Finding]:
-    chosen = agents.choose(config.load(layout).agent, layout.project, layout.relative(layout.config))
-    yield _ok("agents", ", ".join(chosen))
+    settings, path = config.load(layout), layout.relative(layout.config)
+    for name in agents.choose(settings.agent, layout.project, path):
+        table = settings.agents.get(name, {})
+        asked = agents.Settings(
+            project=layout.project, config_path=path, role="worker", feature="", attempt=1, table=table
+        )
+        try:
+            agents.make(name, asked)
+            yield _ok("agents", name)
+        except Unavailable as fault:
+            own = agents.embedded([name])  # a playbook for this role may be missing, and for others there
+            yield _ok("agents", name) if own else Finding(state="bad", what=f"agent {name}: {fault}")
 
 
 def _nouns(layout: Layout) -> Iterator[Finding]:
     found = features.load(layout)
     yield _ok("features", str(len(found)))
+    contract.require(layout, found)
     yield _ok("claims", str(len(contract.load(layout).claims)))
     yield _ok("issues", str(len(issues.load(layout))))
     yield _ok("orders waiting", str(len(orders.pending(layout))))
@@ -169,6 +201,7 @@ def _object_names(layout: Layout) -> list[str]:
 LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("repository", _repository),
     ("mission", _mission),
+    ("ledger", _ledger),
     ("agents", _agents),
     ("state", _nouns),
     ("memory", _memory),

@@ -22,13 +22,17 @@ FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")  # a line with more ticks behind 
 
 
 class Block(Record):
-    """A heading (`level` 1-6), a fence (`info` is the text behind its ticks) or a paragraph; `line` is 1-based."""
+    """A heading (`level` 1-6), a fence (`info` is the text behind its ticks, `closed` whether it ends) or a paragraph.
+
+    `line` is 1-based.
+    """
 
     kind: str
     line: int
     text: str
     level: int = 0
     info: str = ""
+    closed: bool = True
 
 
 def front_matter(text: str, path: str) -> tuple[dict[str, Any], str]:
@@ -75,11 +79,13 @@ def blocks(text: str) -> list[Block]:
     from markdown_it import MarkdownIt  # 60 ms: only when a file is really parsed
 
     found: list[Block] = []
-    tokens = MarkdownIt("commonmark").parse(text)
+    tokens, lines = MarkdownIt("commonmark").parse(text), text.split("\n")
     for index, token in enumerate(tokens):
         line = token.map[0] + 1 if token.map else 0
         if token.type == "fence":
-            found.append(Block(kind="fence", line=line, text=token.content, info=token.info.strip()))
+            last = lines[token.map[1] - 1].strip() if token.map and token.map[1] > line else ""
+            closed = last.startswith(token.markup) and not last.strip(token.markup[0])
+            found.append(Block(kind="fence", line=line, text=token.content, info=token.info.strip(), closed=closed))
         elif token.type == "heading_open":
             found.append(Block(kind="heading", line=line, text=tokens[index + 1].content, level=int(token.tag[1:])))
         elif token.type == "paragraph_open":
@@ -156,7 +162,7 @@ def cached(folder: str, name: str, text: str, parse: Callable[[str], Any]) -> An
         held = json.loads(files.read(path) or b"{}")
         if held.get("text") == text:
             return held["value"]
-    except (OSError, ValueError, KeyError, AttributeError):
+    except (OSError, ValueError, KeyError, AttributeError, BrokenFile):
         pass  # a torn cache is an absent cache: it is made anew below
     value = parse(text)
     keep(folder, name, text, value)

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import json
 import os
+import stat
 
 from harness.errors import BrokenFile, Busy
 
@@ -36,6 +37,9 @@ def read(path: str) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise BrokenFile(path, "it is a folder, where a file belongs", remedy="Move it away.")
     with open(descriptor, "rb") as file:
         return file.read()
 

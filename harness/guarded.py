@@ -45,7 +45,7 @@ def listen() -> None:
 
     def interrupt(signum: int, _: object) -> None:
         for other in signals:
-            signal.signal(other, signal.SIG_IGN)
+            signal.signal(other, lambda *_: None)  # not SIG_IGN: Python would complain of one that is pending already
         raise Interrupted(signum)
 
     for signum in signals:

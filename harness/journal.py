@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from harness import files
+from harness.errors import BrokenFile
 from harness.layout import Layout
 
 TYPE_CHECKING = False
@@ -156,7 +157,10 @@ def _apply_tail(path: str, tail: bytes | None, offset: int) -> None:
 
 def read_ledger(layout: Layout) -> dict[str, list[Any]]:
     """{path below .harness: [sha256, length in bytes]} of the live set and grown files, as the harness wrote them."""
-    return dict(files.read_json(layout.ledger) or {})
+    found = files.read_json(layout.ledger)
+    if found is not None and not isinstance(found, dict):
+        raise BrokenFile(layout.ledger, "not an object", line=1, remedy="Make it anew: harness doctor --fix")
+    return found or {}
 
 
 def note_in_ledger(layout: Layout, ledger: dict[str, list[Any]], path: str, data: bytes | None) -> None:
@@ -177,6 +181,6 @@ def adopt(layout: Layout) -> dict[str, list[Any]]:
         data = files.read(path)
         if data is not None:
             note_in_ledger(layout, ledger, path, data)
-    if ledger != read_ledger(layout):
+    if files.dump_json(ledger) != files.read(layout.ledger):
         files.replace(layout.ledger, files.dump_json(ledger))
     return ledger

@@ -107,7 +107,10 @@ def _judge_feature(run: Run) -> None:
     for claim, receipt in {receipt.claim: receipt for receipt in red}.items():
         run.note("FAIL", f"{claim} is {receipt.verdict}: {_why(receipt)}")
     if feature.status == "passed":
-        run.note("-", f"passed at {run.context.head[:10]}: {', '.join(feature.claims)}")
+        run.note(
+            "-",
+            f"passed at {run.context.head[:10]}: {', '.join(dict.fromkeys(receipt.claim for receipt in run.receipts))}",
+        )
         features.unblock(run.features, run.at, run.id)
 
 

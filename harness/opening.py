@@ -104,7 +104,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     standing = git.state(layout.project)
     _require_order(made.branch, standing, role, layout.project)
     configured = _configured(settings, role)
-    claims = _sound(layout, feature)
+    claims = _sound(layout, feature, queue if role.name == "validator" and not feature else [])
     thinkers = _thinkers(want, configured, settings, feature)
     starting.shim(layout)
     name, paths = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
@@ -127,9 +127,11 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     return Opened(run=run, thinkers=thinkers, locks=locks)
 
 
-def _sound(layout: Layout, feature: Feature | None) -> list[Claim]:
+def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:
     """The feature's claims; raises BrokenFile where anything that a prompt or a decision is made of does not parse."""
+    contract.require(layout, [feature] if feature else swept)
     issues.load(layout)
+    runs.totals(layout)
     memory.parse_curated(files.read(layout.curated), layout.curated)
     for path in (layout.asked_spec, layout.spec, layout.summary, layout.steer):
         files.read_text(path)

@@ -103,8 +103,12 @@ def _settle(run: Run) -> None:
 
 
 def _roll_forward(run: Run, commit: str) -> None:
-    """The commit is durable and says whose it is: take the feature where the run would have taken it."""
+    """The commit is durable and says whose it is: take index and feature where the run would have taken them."""
     run.commit = commit
+    here = git.standing(run.layout.project)
+    if (here.head, here.branch) == (commit, run.context.branch):
+        git.clear_locks(run.layout.project, os.stat(run.paths.context).st_mtime)
+        git.restore_head(run.layout.project, here)
     if run.feature is None or run.feature.status != "in_progress":
         return
     message = git.messages_between(run.layout.project, run.context.head, commit)[-1]

@@ -20,7 +20,7 @@ WORDS = {
     "int": "a whole number",
     "number": "a number",
     "bool": "true or false",
-    "names": "a list of names",
+    "names": "a list of names, such as [one, two]",
     "strs": "a list of texts",
     "texts": "an object of texts",
     "plain": "text without NUL or carriage return",

@@ -67,19 +67,23 @@ def test_a_malformed_file_is_found_with_its_place(house: House, name: str) -> No
     assert "repository: branch" in " ".join(one.what for one in doctor.examine(house.layout))
 
 
-@pytest.mark.parametrize("name", ["memory/raw.md", "runs.jsonl", "issues.jsonl", "orders.jsonl", "contract-log.jsonl"])
-def test_a_torn_last_line_is_found_and_mended(house: House, name: str) -> None:
+GROWN = ["contract-log.jsonl", "issues.jsonl", "orders.jsonl", "runs.jsonl"]
+
+
+def test_torn_last_lines_are_found_and_mended(house: House) -> None:
     """Of raw.md it stays as a line; of a JSON file what cannot be read is cut off and told."""
     house.work({"run": "harness note hello; harness issue slow"})
-    before = (house.state / name).read_bytes() if (house.state / name).exists() else b""
-    add(house, name, b'{"id":"torn')
-    assert any("torn line" in what for what in bad(house))
+    house.harness("feature", "set", "F-002", "priority=3")
+    house.harness("claim", "accept", "VAL-LOOK")
+    before = {name: (house.state / name).read_bytes() for name in (*GROWN, "memory/raw.md")}
+    for name in before:
+        add(house, name, b'{"id":"torn')
+    found = bad(house)
+    assert all(f".harness/{name} ends in a torn line; harness doctor --fix closes it" in found for name in before)
     done = doctor.fix(house.layout)
-    if name == "memory/raw.md":
-        assert (house.state / name).read_bytes() == before + b'{"id":"torn\n'
-    else:
-        assert (house.state / name).read_bytes() == before
-        assert f'cut off the torn last line of .harness/{name}: {{"id":"torn' in done
+    assert {f'cut off the torn last line of .harness/{name}: {{"id":"torn' for name in GROWN} < set(done)
+    assert [name for name in GROWN if (house.state / name).read_bytes() != before[name]] == []
+    assert house.read("memory/raw.md").encode() == before["memory/raw.md"] + b'{"id":"torn\n'
     assert bad(house) == []
     assert house.work({"say": "nothing"}, feature="F-002")["outcome"] == "no_op"
 
@@ -118,13 +122,16 @@ def test_a_journal_that_waits_is_found_and_finished(house: House) -> None:
     assert bad(house) == []
 
 
-@pytest.mark.parametrize("name", ["prompt.md", "result.json", "context.json", "manifest.json"])
-def test_a_tampered_run_is_found(house: House, name: str) -> None:
-    """However long ago it finished."""
+def test_a_tampered_run_is_found(house: House) -> None:
+    """Whichever of its files it was, and however long ago it finished."""
     run_id = house.work({"say": "nothing"})["run"]
-    path = Path(house.layout.run(run_id).folder, name)
-    path.write_bytes(path.read_bytes() + b" ")
-    assert bad(house) == [f"the finished run {run_id} was changed afterwards"]
+    for name in ("prompt.md", "result.json", "context.json", "manifest.json"):
+        path = Path(house.layout.run(run_id).folder, name)
+        before = path.read_bytes()
+        path.write_bytes(before + b" ")
+        assert bad(house) == [f"the finished run {run_id} was changed afterwards"]
+        path.write_bytes(before)
+    assert bad(house) == []
 
 
 def test_a_tampered_object_is_found(house: House) -> None:

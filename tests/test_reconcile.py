@@ -28,29 +28,29 @@ def live(house: House) -> dict[str, bytes | None]:
 # the live set
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "features.json",
-        "validation-contract.md",
-        "config.toml",
-        "mission.json",
-        "spec.md",
-        "format",
-        "memory/summary.md",
-    ],
-)
-def test_a_live_file_that_the_agent_changed_is_put_back_kept_and_named(house: House, name: str) -> None:
-    """The agent writes; the bytes from before stand afterwards, and what it wrote can still be read."""
+LIVE = [
+    "format",
+    "mission.json",
+    "config.toml",
+    "spec.md",
+    "features.json",
+    "validation-contract.md",
+    "memory/summary.md",
+]
+
+
+@pytest.mark.parametrize("spoil", ["echo mine > .harness/{}", "rm .harness/{}"])
+def test_live_files_that_the_agent_changed_or_removed_are_put_back_kept_and_named(house: House, spoil: str) -> None:
+    """The bytes from before stand afterwards; what the agent wrote can still be read."""
     Path(house.layout.summary).write_text("## Lessons\n")
-    before = (house.state / name).read_bytes()
-    result = house.work(WORK, sh(f"echo mine > .harness/{name}"))
-    assert result["outcome"] == "refused"
-    assert result["refused"] == [name]
-    assert name in result["reason"]
-    assert house.refused()[name] == b"mine\n"
-    if name != "features.json":
-        assert (house.state / name).read_bytes() == before
+    before = {name: (house.state / name).read_bytes() for name in LIVE}
+    result = house.work(WORK, sh(*(spoil.format(name) for name in LIVE)))
+    assert (result["outcome"], result["refused"]) == ("refused", LIVE)
+    assert all(name in result["reason"] for name in LIVE)
+    assert house.refused() == dict.fromkeys(LIVE, b"mine\n" if "echo" in spoil else b"")
+    after = {name: (house.state / name).read_bytes() for name in LIVE}
+    assert [name for name in LIVE if before[name] != after[name]] == ["features.json"]
+    assert (house.feature().status, house.feature().attempts) == ("todo", 1)
 
 
 def test_no_agent_writes_itself_passed(house: House) -> None:
@@ -63,23 +63,12 @@ def test_no_agent_writes_itself_passed(house: House) -> None:
     assert house.git("show", "--name-only", "--format=%s", "HEAD").split() == ["wip(F-001):", "refused", "1.txt"]
 
 
-@pytest.mark.parametrize("name", ["features.json", "validation-contract.md", "config.toml"])
-def test_a_live_file_that_the_agent_removed_is_back(house: House, name: str) -> None:
-    """Absent is a change too."""
-    before = (house.state / name).read_bytes()
-    result = house.work(sh(f"rm .harness/{name}"))
-    assert result["refused"] == [name]
-    if name != "features.json":
-        assert (house.state / name).read_bytes() == before
-    assert house.feature().attempts == 1
-
-
-@pytest.mark.parametrize("name", ["escalation.md", "memory/MEMORY.md", "memory/curated.json"])
-def test_a_live_file_that_the_agent_invented_is_gone(house: House, name: str) -> None:
+def test_live_files_that_the_agent_invented_are_gone(house: House) -> None:
     """A forged escalation or memory is refused as tampering, not moved out as a stray."""
-    result = house.work(sh(f"echo forged > .harness/{name}"))
-    assert (result["outcome"], result["refused"]) == ("refused", [name])
-    assert not (house.state / name).exists()
+    names = ["memory/MEMORY.md", "memory/curated.json", "escalation.md"]
+    result = house.work(sh(*(f"echo forged > .harness/{name}" for name in names)))
+    assert (result["outcome"], result["refused"]) == ("refused", names)
+    assert [name for name in names if (house.state / name).exists()] == []
 
 
 def test_an_agent_that_mends_the_ledger_to_its_lie_is_found_all_the_same(house: House) -> None:
@@ -202,18 +191,16 @@ def test_lines_that_the_agent_added_to_a_grown_file_are_cut_off(house: House) ->
 
 
 @pytest.mark.parametrize("cut", [": > .harness/{}", "rm .harness/{}", "sed -i s/i/I/ .harness/{}"])
-@pytest.mark.parametrize("name", ["runs.jsonl", "issues.jsonl"])
-def test_a_grown_file_that_was_cut_or_rewritten_is_whole_again(house: House, name: str, cut: str) -> None:
+def test_grown_files_that_were_cut_or_rewritten_are_whole_again(house: House, cut: str) -> None:
     """The books and the issues keep every line."""
-    house.script("worker", {"say": "nothing"})
-    house.role("worker", "F-002", REASON="first")
+    house.work({"say": "nothing"}, feature="F-002")
     house.harness("issue", "a first one")
-    before = house.read(name)
-    house.lay(house.feature(), house.feature("F-002").replace(status="todo"))
-    result = house.work(sh(cut.format(name)))
-    assert name in result["refused"]
-    assert house.read(name).startswith(before)
-    assert house.refused(result["run"])[name] != before.encode()
+    before = house.read("runs.jsonl"), house.read("issues.jsonl")
+    result = house.work(sh(cut.format("runs.jsonl"), cut.format("issues.jsonl")))
+    assert result["refused"] == ["issues.jsonl", "runs.jsonl"]
+    assert house.read("runs.jsonl").startswith(before[0])
+    assert house.read("issues.jsonl") == before[1]
+    assert house.refused(result["run"])["issues.jsonl"] != before[1].encode()
 
 
 def test_an_issue_of_its_own_does_not_hide_that_the_agent_removed_the_others(house: House) -> None:

@@ -7,15 +7,17 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from missions import House, differences, listing, tagged, until
+from missions import Done, House, differences, listing, tagged, until
 
-from harness import files, kin, mission, recover, runs
+from harness import doctor, files, kin, mission, recover, runs
 
-MOMENTS = 14 if os.environ.get("HARNESS_TORTURE") else 4
+TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
+MOMENTS = 14 if TORTURE else 4
 LINGER = {"run": "echo 1 > 1.txt; (setsid sleep 90 &); sleep 90 & sleep 90"}
 
 
@@ -80,6 +82,55 @@ def test_a_kill_at_any_moment_is_settled_by_the_next_run(house: House, how: str,
     assert sorted(line["run"] for line in house.ran()) == sorted(begun)
     assert [line for line in dead if line["commit"]] == [line for line in dead if "1.txt" in house.git("ls-files")]
     assert house.git("status", "--porcelain") == ""
+
+
+DIE_AT = """
+import os, runpy, signal, sys
+count, real = 0, {name}
+def dying(*args, **kwargs):
+    global count
+    count += 1
+    if count == {step}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*args, **kwargs)
+{name} = dying
+sys.argv = [{script!r}, "F-001"]
+try:
+    runpy.run_path({script!r}, run_name="__main__")
+finally:
+    os.write(1, b"%d" % count)
+"""
+
+
+def dying_at(house: House, name: str, step: int) -> Done:
+    """A worker's run that is killed before its `step`th call of a function of ours, such as os.replace."""
+    script = house.words("worker")[-1]
+    return house.run([sys.executable, "-P", "-c", DIE_AT.format(name=name, step=step, script=script)])
+
+
+@pytest.mark.parametrize("name", ["os.replace", "os.posix_spawn", "os.unlink"])
+def test_a_kill_before_any_step_of_a_run_is_settled(house: House, name: str) -> None:
+    """Before every rename, every git call, every removal: the work counts whole or as cut work, and counts once."""
+    house.script("worker", {"run": "date +%N > 1.txt"}, {"say": "done"})
+    total = int(dying_at(house, name, 0).out.split()[-1])
+    steps = range(1, total + 1) if TORTURE else range(1 + total % 3, total + 1, max(1, total // MOMENTS))
+    for step in steps:
+        house.lay(house.feature().replace(status="todo", notes=[]), house.feature("F-002"))
+        head, ran = house.head(), len(house.ran())
+        assert dying_at(house, name, step).code in (-signal.SIGKILL, 69, 0)  # 69: the guardian died; 0: fewer steps now
+        until(lambda: files.is_free(house.layout.mission_lock))
+        recovered(house)
+        done = house.feature().status == "validating"
+        assert (done or house.feature().status == "todo", house.feature().attempts) == (True, 0), step
+        new = house.ran()[ran:]
+        assert len(new) <= 1, step
+        assert done == bool(new and new[0]["outcome"] == "ok"), step
+        assert house.git("rev-list", f"{head}..HEAD").split() == [line["commit"] for line in new if line["commit"]], (
+            step
+        )
+        assert house.git("status", "--porcelain", "--untracked-files=no") == "", step
+        assert runs.broken_seals(house.layout, 1) == [], step
+    assert [one.what for one in doctor.examine(house.layout) if one.state == "bad"] == []
 
 
 def test_cut_work_is_committed_with_a_ref_and_costs_no_try(house: House) -> None:

@@ -320,3 +320,19 @@ def test_a_changed_spec_makes_the_planner_due_again(demo: House) -> None:
     path.write_text(text)
     assert due == "NEXT planner\n"
     assert demo.harness("next").out == "DONE\n"
+
+
+def test_a_role_written_from_the_contract_page_alone_runs(house: House) -> None:
+    """The example in docs/contract.md, as it stands there."""
+    text = (CHECKOUT / "docs/contract.md").read_text()
+    block = text.split("    # .harness/roles/documenter.md", 1)[1].split("\n\nTracked files", 1)[0]
+    rows = [line[4:] for line in ("    # .harness/roles/documenter.md" + block).split("\n")]
+    left, right = [row[:45].rstrip() for row in rows], [row[45:] for row in rows]
+    folder = Path(house.layout.roles)
+    folder.mkdir(exist_ok=True)
+    (folder / "documenter.md").write_text("\n".join(left[1:]).strip() + "\n")
+    (folder / "documenter.py").write_text("\n".join(right[1:]) + "\n")
+    house.script("documenter", {"say": '```json harness\n{"pages": 3}\n```\n'})
+    done = house.run([str(RUN_SH), "documenter"])
+    assert done.code == 0, done
+    assert "{'pages': 3}" in done.out

@@ -63,7 +63,7 @@ def receipt(one: receipts.Receipt) -> None:
     out = _console()
     colour = "green" if one.green else "red"
     first = one.command.strip().split("\n")[0]
-    out.print(Text.assemble((f"{one.verdict:<14}", colour), f"{one.claim}  {one.seconds:.2f} s  {first[:80]}"))
+    out.print(Text.assemble((f"{one.verdict:<16} ", colour), f"{one.claim}  {one.seconds:.2f} s  {first[:80]}"))
     if not one.green and one.output.strip():
         click.echo("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
 

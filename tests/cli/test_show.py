@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import pytest
 from missions import PROGRAM, House, until
 
 from harness import runs
@@ -50,7 +50,7 @@ def test_the_status_is_a_table_and_what_is_due(house: House) -> None:
     assert "due       NEXT validator F-001: its worker is done" in lines
     assert "manual    VAL-LOOK" in lines
     assert "notes     1 wait for the curator" in lines
-    assert any(line.startswith("runs      1 in 0 s, at most 200") for line in lines)
+    assert any(re.fullmatch(r"runs      1 in \d+ s, at most 200", line.rstrip()) for line in lines)
 
 
 def test_the_status_as_json_is_one_object(house: House) -> None:
@@ -76,13 +76,12 @@ def test_a_long_title_is_folded_and_never_cut(house: House) -> None:
     assert " ".join(out.split("F-001")[1].split("due ")[0].split()).endswith(title[-20:])
 
 
-@pytest.mark.parametrize(
-    "words", [["status"], ["memory", "show"], ["doctor"], ["check"], ["runs", "list"], ["log"]], ids=" ".join
-)
-def test_there_is_no_colour_in_a_pipe(house: House, words: list[str]) -> None:
-    """Not one escape code."""
+def test_there_is_no_colour_in_a_pipe(house: House) -> None:
+    """Not one escape code, whatever the terminal around it can do."""
     house.work(WORK)
-    assert "\x1b" not in house.harness(*words, TERM="xterm-256color").out
+    for words in (["status"], ["memory", "show"], ["doctor"], ["check"], ["runs", "list"], ["log"]):
+        assert "\x1b" not in house.harness(*words, TERM="xterm-256color").out
+    assert "\x1b" not in house.program("status", TERM="xterm-256color").out
 
 
 def test_on_a_terminal_there_is_colour_unless_it_is_unwanted(house: House) -> None:
