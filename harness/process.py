@@ -191,7 +191,7 @@ class Child:
         ready = [fd for fd, _ in self._poller.poll(0 if self._told else max(1, int(wait_seconds * 1000)))]
         found = [(self._streams[fd], chunk) for fd in ready if fd in self._streams and (chunk := self._take(fd))]
         if self._report in ready or self._told:
-            news = self._told or os.read(self._report, 4096)  # lines are written at once, so whole; empty: it was killed
+            news = self._told or os.read(self._report, 4096)  # a line comes at once, so whole; empty: it was killed
             self._told = next((line for line in news.split(b"\n") if line.count(b" ") == 3), b"")
             if self._told or not news:  # else it was a first line that an interrupted caller had not taken
                 found += self._settle()

@@ -114,6 +114,8 @@ def _roll_forward(run: Run, commit: str) -> None:
     message = git.messages_between(run.layout.project, run.context.head, commit)[-1]
     if message.startswith("wip("):
         run.outcome, run.reason = "killed", "the run died while it was put away"
+        git.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", commit)
+        run.feature.note(run.at, run.id, "cut", f"killed: {run.reason}", [run.id])
         _put_back(run)
     else:
         features.move(run.feature, "implemented")

@@ -207,6 +207,9 @@ def test_a_wip_commit_that_carries_the_trailer_was_a_run_put_away(house: House) 
     made = commit_as(house, run_id, "wip(F-001): wall")
     assert recovered(house) == [f"{run_id} was killed"]
     assert (house.result(run_id)["commit"], house.feature().status) == (made, "todo")
+    assert house.git("rev-parse", f"refs/harness/partial/{run_id}") == made
+    house.work({"run": "echo more > 1.txt"})
+    assert "### Cut work" in house.prompt()
 
 
 def test_a_folder_whose_head_moved_meanwhile_is_left_alone(house: House) -> None:
