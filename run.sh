@@ -11,7 +11,7 @@
 # 65 broken state, 69 agent not available, 75 busy, 130 and 143 interrupted. See docs/contract.md.
 set -u
 
-commands=' accept check claim doctor ending escalation feature hold init issue log memory next note reply runs status '
+commands=' accept check claim doctor ending escalation feature hold init issue log memory next note reply runs status verify why '
 here=${BASH_SOURCE[0]}
 while [ -L "$here" ]; do
   link=$(readlink "$here")

@@ -17,6 +17,7 @@ from harness import (
     process,
     prove,
     replies,
+    services,
 )
 from harness.config import load as load_config
 from harness.errors import Refused, UsageFault
@@ -45,7 +46,9 @@ def reply(layout: Layout, text: str) -> str:
     blocks = documents.last_blocks(text, "json harness")
     value = replies.parse(context.role, blocks[-1] if blocks else text)
     if context.role == "planner":
-        plan.examined(layout, value)
+        tag = f"{mission.load(layout).id}/{run_id}"
+        place = current.place_of(layout, context, tag, load_config(layout).check_seconds, [])
+        plan.red_first(layout, plan.examined(layout, value), place, layout.run(run_id).receipts)
     body = files.dump_json(value).decode()
     files.replace(layout.run(run_id).reply, documents.fenced(body, "json harness").encode(), files.PRIVATE)
     return "The reply is good and kept; a later one replaces it."
@@ -66,7 +69,7 @@ def issue(layout: Layout, value: dict[str, str]) -> str:
 
 
 def check(layout: Layout, name: str) -> Iterator[Receipt]:
-    """Run the checks of a feature, of a claim, or all of them, after setup, as the validator will; nothing is counted."""
+    """Run the checks of a feature, of a claim, or all of them, as the validator will, with setup and services; nothing counts."""
     made = mission.load(layout)
     known = contract.load(layout)
     standing = git.standing(layout.project)
@@ -81,7 +84,8 @@ def check(layout: Layout, name: str) -> Iterator[Receipt]:
     fault = prove.setup_fault(known, place)
     if fault:
         raise Refused(fault)
-    yield from prove.fire_all(claims, "after", place)
+    with services.Running(known.services, place) as up:
+        yield from prove.fire_all(claims, "after", up)
 
 
 def _asked(layout: Layout, known: contract.Contract, name: str) -> list[contract.Claim]:

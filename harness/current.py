@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from harness.prove import Place
+
 MOST_NOTES = 10
 WORKER = "worker"
 
@@ -61,6 +63,7 @@ class Run:
         self.receipts: list[Receipt] = []
         self.messages: list[str] = []
         self.reply: dict[str, Any] | None = None
+        self.signs: list[str] = []
         self.tree = context.tree
         self.claims: list[Claim] = []
         self._contract: Contract | None = None
@@ -93,6 +96,10 @@ class Run:
         """Now, as it is written."""
         return clock.stamp(clock.now())
 
+    def place(self) -> Place:
+        """The working folder as a place for checks, for this run."""
+        return place_of(self.layout, self.context, self.tag, self.settings.check_seconds, self.keep)
+
     def save(self) -> None:
         """Put the features as they now stand into the journal."""
         self.journal.replace(self.layout.features, features.render(self.features))
@@ -115,6 +122,21 @@ class Run:
     def seconds(self) -> float:
         """How long the run has taken."""
         return round(time.monotonic() - self.started, 3)
+
+
+def place_of(layout: Layout, context: Context, tag: str, seconds: int, keep: list[int]) -> Place:
+    """The working folder as a place for checks, as the run with this context saw it at open."""
+    from harness.prove import Place  # only runs that fire checks pay for it
+
+    return Place(
+        directory=layout.project,
+        head=context.head,
+        tree=context.tree,
+        by=context.run,
+        tag=tag,
+        seconds=seconds,
+        keep=keep,
+    )
 
 
 def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:

@@ -157,16 +157,21 @@ def cached(folder: str, name: str, text: str, parse: Callable[[str], Any]) -> An
 
     Start-up is what this saves: the parsers cost 40 to 100 ms to load. A cache that cannot be read or written is none.
     """
-    path = os.path.join(folder, name + ".json")
-    try:
-        held = json.loads(files.read(path) or b"{}")
-        if held.get("text") == text:
-            return held["value"]
-    except (OSError, ValueError, KeyError, AttributeError, BrokenFile):
-        pass  # a torn cache is an absent cache: it is made anew below
+    held = recall(folder, name, text)
+    if held is not None:
+        return held
     value = parse(text)
     keep(folder, name, text, value)
     return value
+
+
+def recall(folder: str, name: str, text: str) -> Any:
+    """The value that is kept beside exactly this text, else None; a torn cache is an absent one."""
+    try:
+        held = json.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
+        return held["value"] if held.get("text") == text else None
+    except (OSError, ValueError, KeyError, AttributeError, BrokenFile):
+        return None
 
 
 def keep(folder: str, name: str, text: str, value: Any) -> None:

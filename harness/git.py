@@ -338,6 +338,11 @@ def changed(project: str, old: str, new: str) -> list[tuple[str, str]]:
     return list(zip(out[::2], out[1::2], strict=True))
 
 
+def patch_between(project: str, old: str, new: str) -> bytes:
+    """The unified diff of two commits, renames as a deletion and an addition. 1 call."""
+    return _git(project, "diff", "--no-color", "--no-ext-diff", "--no-renames", old, new)
+
+
 def patch(project: str, old: str) -> bytes:
     """The tracked files of the working folder against the commit `old`, as a patch that `git apply` takes. 1 call."""
     plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/")
@@ -368,6 +373,11 @@ def show(project: str, commit: str, path: str) -> bytes | None:
     if code and b" blob " in _git(project, "ls-tree", "-z", commit, "--", path):
         raise _failure(project, "cat-file", code, err)
     return None if code else out
+
+
+def others(project: str) -> list[str]:
+    """What is in the working folder and not in the index, ignored or not, whole folders as "dir/". 1 call."""
+    return [name for name in _listed(_git(project, "ls-files", "-z", "--others", "--directory")) if name != ".harness/"]
 
 
 def tracked_names(project: str) -> list[str]:

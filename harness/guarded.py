@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 from harness import console, errors
 from harness.errors import HarnessError, Interrupted
@@ -29,6 +30,21 @@ def guarded(body: Callable[[], int]) -> int:
     except OSError as fault:
         console.complain(f"harness: {os_words(fault)}")
         return errors.NEEDS_PERSON
+    except Exception as fault:  # noqa: BLE001 - the one broad handler: a bug of ours has an exit code too
+        console.complain(f"harness: {bug_words(fault)}")
+        return errors.INTERNAL
+
+
+def bug_words(fault: Exception) -> str:
+    """What a bug of ours was and where; with HARNESS_DEBUG set, its whole traceback."""
+    import traceback  # only when there is a bug to tell of
+
+    if os.environ.get("HARNESS_DEBUG"):
+        return "".join(traceback.format_exception(fault))
+    frames = traceback.extract_tb(fault.__traceback__)
+    where = f" at {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""
+    what = f"a bug of ours: {type(fault).__name__}: {fault}{where}."
+    return f"{what} Nothing is lost: the next start settles what was under way. With HARNESS_DEBUG=1 it tells more."
 
 
 def os_words(fault: OSError) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 from harness import contract as contracts
-from harness import features, files, plan, prove, receipts, runs, views
+from harness import features, files, gaming, git, plan, proofs, prove, receipts, runs, services, sweep, views
 from harness.contract import Check, Claim, Contract
 from harness.receipts import Receipt
 
@@ -12,71 +14,106 @@ if TYPE_CHECKING:
     from harness.current import Run
 
 AIM_ROUNDS = 2
+FLAKY_MAKES_ISSUE = 3
+COMMITS_LOOKED_AT = 10
 
 
 def prepare(run: Run) -> bool:
     """Fire what decides; gives whether an agent should be asked for more checks."""
-    place = place_of(run)
+    place = run.place()
     if run.feature is None:
-        run.receipts, fault = prove.sweep(run.layout.project, run.contract, place, run.paths.receipts)
-        run.reason = fault
+        run.receipts, run.reason = sweep.sweep(run.layout.project, run.contract, place, run.paths.receipts)
         return False
-    run.reason = prove.setup_fault(run.contract, place)
+    run.reason = prove.setup_once(run.layout, run.contract, place)
     if run.reason:
         return False
-    claims = run.contract.of(run.feature.claims)
-    run.receipts = list(prove.fire_all(claims, "after", place, run.paths.receipts))
+    run.signs = signs(run)
+    place.notes = run.signs
+    with services.Running(run.contract.services, place) as up:
+        run.receipts = list(prove.fire_all(run.contract.of(run.feature.claims), "after", up, run.paths.receipts))
+        if all(receipt.green for receipt in run.receipts):
+            run.receipts += blame(run, up)
     aimed = sum(note["kind"] == "aimed" for note in run.feature.notes)
     return all(receipt.green for receipt in run.receipts) and aimed < AIM_ROUNDS
 
 
-def place_of(run: Run) -> prove.Place:
-    """The working folder as a place for checks, for this run."""
-    return prove.Place(
-        directory=run.layout.project,
-        head=run.context.head,
-        tree=run.context.tree,
-        by=run.id,
-        tag=run.tag,
-        seconds=run.settings.check_seconds,
-        keep=run.keep,
-    )
+def blame(run: Run, place: prove.Place) -> list[Receipt]:
+    """Once the feature's own checks are green, those of passed features run too, for sweep_seconds at most: guards
+    first, then what was not run for longest. What is red here was broken by this feature."""
+    trails = proofs.load(run.layout)
+    mine = set(run.feature.claims) if run.feature else set()
+    others = [claim for feature in run.features if feature.status == "passed" for claim in feature.claims]
+    pairs = [(claim, check) for claim in run.contract.of(others) if claim.id not in mine for check in claim.checks]
+
+    def turn(pair: tuple[Claim, Check]) -> tuple[bool, str]:
+        trail = trails.get(proofs.key(pair[0].id, pair[1].run))
+        return (not pair[1].guard, trail.last_at if trail else "")
+
+    until = time.monotonic() + run.settings.sweep_seconds
+    found: list[Receipt] = []
+    for receipt in prove.fire_each(sorted(pairs, key=turn), "blame", place, run.paths.receipts):
+        found.append(receipt)
+        if not receipt.green or time.monotonic() > until:
+            break
+    return found
+
+
+def signs(run: Run) -> list[str]:
+    """Signs of gaming in what the feature's workers committed since it last passed."""
+    found: list[str] = []
+    claims = run.contract.of(run.feature.claims) if run.feature else []
+    for commit in _commits(run):
+        changed = git.changed(run.layout.project, commit + "^", commit)
+        patch = git.patch_between(run.layout.project, commit + "^", commit).decode("utf-8", "replace")
+        found += gaming.signs(changed, patch, claims)
+    return list(dict.fromkeys(found))
+
+
+def _commits(run: Run) -> list[str]:
+    commits: list[str] = []
+    for result in runs.books(run.layout):
+        if result.feature != run.context.feature or len(commits) == COMMITS_LOOKED_AT:
+            continue
+        if result.role == run.role.name and result.verdict == "green":
+            break
+        commits += [result.commit] if result.commit else []
+    return commits[::-1]
 
 
 def settle(run: Run) -> None:
     """The receipts decide: the feature passes or fails, or the sweep is green or sends features back."""
     if run.reason and run.reply is None:  # `prepare` said why; a reply's own faults have nothing to do with the setup
         run.verdict = "red"
-        _escalate_setup(run)
+        plan.escalate_setup(run)
     elif run.feature is None:
         _judge_sweep(run)
     else:
+        prove.remember_setup(run.layout, run.contract, run.place())
         _aim(run)
         _judge_feature(run)
     run.save()
 
 
-def _escalate_setup(run: Run) -> None:
-    text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {run.context.head[:10]}.\n\n{run.reason}\n"
-    run.journal.replace(run.layout.escalation, text.encode())
-
-
 def _aim(run: Run) -> None:
-    """Fire what the validator proposes: a red check joins the contract, a green one is dropped."""
+    """Fire what the validator proposes, twice: a check that is red both times joins the contract, others are dropped."""
     assert run.feature is not None
     proposed = (run.reply or {}).get("checks", [])
-    if proposed:
-        run.feature.note(run.at, run.id, "aimed", "")
-    for aim in proposed:
-        claim = next((claim for claim in run.contract.of(run.feature.claims) if claim.id == aim["claim"]), None)
-        check = Check(run=aim["run"].strip("\n"))
-        if claim is None or claim.manual or check in claim.checks or _unfit(run, claim, check):
-            continue
-        receipt = prove.fire(check, claim, "after", place_of(run))
-        run.receipts.append(receipt)
-        files.add_line(run.paths.receipts, receipts.render([receipt]))
-        if not receipt.green:
-            _join(run, claim, check, aim.get("why", ""))
+    if not proposed:
+        return
+    run.feature.note(run.at, run.id, "aimed", "")
+    with services.Running(run.contract.services, run.place()) as up:
+        for aim in proposed:
+            claim = next((claim for claim in run.contract.of(run.feature.claims) if claim.id == aim["claim"]), None)
+            check = Check(run=aim["run"].strip("\n"))
+            if claim is None or claim.manual or check in claim.checks or _unfit(run, claim, check):
+                continue
+            receipt = prove.settled(check, claim, "after", up)
+            if receipt.flaky:
+                continue
+            run.receipts.append(receipt)
+            files.add_line(run.paths.receipts, receipts.render([receipt]))
+            if not receipt.green:
+                _join(run, claim, check, aim.get("why", ""))
 
 
 def _unfit(run: Run, claim: Claim, check: Check) -> list[str]:
@@ -105,13 +142,28 @@ def _judge_feature(run: Run) -> None:
     if feature.status == "validating" or (feature.status == "passed" and red):
         features.move(feature, "refuted" if red else "proved")
     for claim, receipt in {receipt.claim: receipt for receipt in red}.items():
-        run.note("FAIL", f"{claim} is {receipt.verdict}: {_why(receipt)}")
+        broke = f"{feature.id} broke a neighbour: " if receipt.phase == "blame" else ""
+        run.note("FAIL", f"{broke}{claim} is {receipt.verdict}: {_why(receipt)}")
+    _report_flaky(run)
     if feature.status == "passed":
         run.note(
             "-",
             f"passed at {run.context.head[:10]}: {', '.join(dict.fromkeys(receipt.claim for receipt in run.receipts))}",
         )
         features.unblock(run.features, run.at, run.id)
+
+
+def _report_flaky(run: Run) -> None:
+    """A check that was flaky for the third time becomes an issue."""
+    trails = proofs.load(run.layout)
+    for receipt in run.receipts:
+        known = trails.get(proofs.key(receipt.claim, receipt.command))
+        if receipt.flaky and (known.flaky if known else 0) + 1 >= FLAKY_MAKES_ISSUE:
+            title = f"A check of {receipt.claim} is flaky"
+            evidence = (
+                f"red, then green at the same commit, {FLAKY_MAKES_ISSUE} times or more: {receipt.command.strip()}"
+            )
+            run.add_issues([{"title": title, "severity": "minor", "evidence": evidence}])
 
 
 def _why(receipt: Receipt) -> str:
@@ -127,7 +179,8 @@ def _newly_green(run: Run) -> int:
 
 
 def _proven(found: list[Receipt]) -> set[str]:
-    return {receipt.claim for receipt in found} - {receipt.claim for receipt in found if not receipt.green}
+    own = [receipt for receipt in found if receipt.phase == "after"]
+    return {receipt.claim for receipt in own} - {receipt.claim for receipt in own if not receipt.green}
 
 
 def _judge_sweep(run: Run) -> None:
@@ -135,6 +188,7 @@ def _judge_sweep(run: Run) -> None:
     run.verdict = "red" if red else "green"
     passed = [feature for feature in run.features if feature.status == "passed"]
     run.sweep = views.proof_state(run.layout, run.context.tree)
+    _report_flaky(run)
     for claim, receipt in red.items():
         owners = [feature for feature in passed if claim in feature.claims]
         for feature in owners:

@@ -173,7 +173,15 @@ def sweep(tag: str) -> list[int]:
             break
         killed.update(dict.fromkeys(pid for pid in tagged if _kill_tagged(pid, line)))
         time.sleep(0.002)
+    while any(_dying(pid) for pid in killed) and time.monotonic() < until:
+        time.sleep(0.002)  # a process gives its environment back before it is quite gone
     return list(killed)
+
+
+def _dying(pid: int) -> bool:
+    """Whether a process that was killed is still there, and no zombie yet."""
+    fields = stat(pid)
+    return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
 def _kill_tagged(pid: int, line: bytes) -> bool:

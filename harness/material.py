@@ -75,6 +75,8 @@ def _findings(run: Run) -> list[tuple[str, str]]:
         found.append(("How your role's last run here ended", f"{last.outcome}: {last.reason}"))
     if last and last.refused:
         found.append(("What was put back after it (not yours to change)", "\n".join(last.refused)))
+    if run.signs:
+        found.append(("Look twice: signs of gaming in the diff", "\n".join(run.signs)))
     if run.feature:
         found += _cut_work(run) + _diff(run)
     return found

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 
 from harness import contract as contracts
 from harness import features as queue
-from harness import files, issues, prove, shape
+from harness import files, issues, prove, receipts, runs, services, shape
 from harness.contract import Check, Claim, Contract, Service
 from harness.errors import BrokenFile, Refused
 from harness.features import Feature
 from harness.layout import Layout
+from harness.receipts import Receipt
 from harness.record import Record
 
 TYPE_CHECKING = False
@@ -39,6 +39,14 @@ REFUSED_FORMS = (
         "use relative paths or $TMPDIR",
     ),
 )
+
+
+BEFORE_SECONDS = 60
+EARLY = "make it a guard, or test what the feature brings; sent again as it is, it lands and its claim stays unproven"
+
+
+class SetupRed(Refused):
+    """The contract's setup is red on today's tree."""
 
 
 class Draft(Record):
@@ -91,7 +99,10 @@ def _lay_claims(
             made.log.append(_log("drop", claim, None, gone[claim.id]))
             continue
         elif row and _claim(row) != claim:
-            made.log.append(_log("change", claim, _claim(row), "replanned"))
+            reason = row.get("reason", "").strip()
+            if not reason and not _keeps(claim, _claim(row)):
+                faults.append(f"{claim.id}: a check that stood in the contract is changed or gone; say why in 'reason'")
+            made.log.append(_log("change", claim, _claim(row), reason or "replanned"))
             made.new_checks += [check.run for check in _claim(row).checks if check not in claim.checks]
             made.contract.claims.append(_claim(row))
             continue
@@ -101,6 +112,11 @@ def _lay_claims(
         made.log.append(_log("add", None, claim, "planned"))
         made.new_checks += [check.run for check in claim.checks]
         made.contract.claims.append(claim)
+
+
+def _keeps(old: Claim, new: Claim) -> bool:
+    """Whether a changed claim still has every check that it had."""
+    return all(check in new.checks for check in old.checks)
 
 
 def _claim(row: dict[str, Any]) -> Claim:
@@ -214,8 +230,7 @@ def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
             f"the check `{command}` passes in an empty folder and so proves nothing: test what the feature brings"
             for command in prove.green_on_nothing(made.new_checks)
         ]
-    if faults:
-        raise Refused("The plan is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
+    _refuse(faults)
     return made
 
 
@@ -232,29 +247,106 @@ def write_faults(known: Contract) -> list[str]:
     return [] if again == known else [f"the contract cannot be written down ({where}): {remedy}"]
 
 
+def _refuse(faults: list[str]) -> None:
+    if faults:
+        raise Refused("The plan is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
+
+
+def red_first(
+    layout: Layout, made: Draft, place: prove.Place, path: str, told_live: frozenset[str] = frozenset()
+) -> None:
+    """Red before green: fire every new check on the tree as it is, once a run; the receipts (phase before) go to `path`.
+
+    Raises SetupRed where setup is red there, and Refused for checks that are green already and no guards, unless the
+    planner was told so before and stands by them. They prove nothing then, and their claims stay unproven.
+    """
+    fired = receipts.load(path)
+    told = told_live | {receipt.command for receipt in [*fired, *_last_round(layout)] if receipt.green}
+    done = {(receipt.claim, receipt.command) for receipt in fired}
+    fault = prove.setup_once(layout, made.contract, place)
+    if fault:
+        raise SetupRed(fault)
+    pairs = [
+        (claim, check.replace(seconds=min(check.seconds or place.seconds, BEFORE_SECONDS)))
+        for claim in made.contract.claims
+        for check in claim.checks
+        if check.run in made.new_checks and (claim.id, check.run) not in done
+    ]
+    if pairs:
+        short = [service.replace(seconds=min(service.seconds, BEFORE_SECONDS)) for service in made.contract.services]
+        with services.Running(short, place) as up:
+            fired += prove.fire_each(pairs, "before", up, path)
+    early = [receipt for receipt in fired if receipt.green and not receipt.guard and receipt.command not in told]
+    _refuse([f"a check of {one.claim} is green already, on today's tree: {EARLY}\n    {one.command}" for one in early])
+
+
+def _last_round(layout: Layout) -> list[Receipt]:
+    """Receipts of the newest planner run, where it was not accepted: what its planner was told."""
+    newest = runs.last(layout, role="planner")
+    refused = newest is not None and newest.accepted is False
+    return receipts.load(layout.run(newest.run).receipts) if newest and refused else []
+
+
+def _told_live(path: str) -> frozenset[str]:
+    """Commands that `harness reply` found green in this run. Its receipts go: they were written where the planner's agent
+    could write too, so what lands is fired again now that the agent is gone."""
+    try:
+        fired = receipts.load(path)
+    except BrokenFile:
+        fired = []  # not ours, then
+    files.remove(path)
+    return frozenset(receipt.command for receipt in fired if receipt.green)
+
+
+def escalate_setup(run: Run) -> None:
+    """A red setup is for a person; it never costs an attempt."""
+    text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {run.context.head[:10]}.\n\n{run.reason}\n"
+    run.journal.replace(run.layout.escalation, text.encode())
+
+
 def settle(run: Run) -> None:
     """The plan lands whole, with the spec it was made from, or goes back with its reasons."""
     run.accepted = False
+    told = _told_live(run.paths.receipts)
     if run.reply is None:
         run.outcome, run.reason = "agent_error", run.reason or "The planner gave no reply."
         return
     try:
         made = examined(run.layout, run.reply)
+        red_first(run.layout, made, run.place(), run.paths.receipts, told)
+    except SetupRed as fault:
+        run.reason = str(fault)
+        escalate_setup(run)
+        return
     except Refused as fault:
         run.reason = str(fault)
         return
+    _land(run, made)
+
+
+def _land(run: Run, made: Draft) -> None:
     run.accepted = True
     _replanned(run, made)
+    _green_already(run, made)
     run.features = made.features
     run.contract = made.contract
     run.save()
     rows = [{"at": run.at, "by": run.id, **row} for row in made.log]
     run.journal.append(run.layout.contract_log, b"".join(map(files.dump_json, rows)))
-    spec = files.read(run.layout.asked_spec) if os.path.exists(run.layout.asked_spec) else None
+    spec = files.read(run.layout.asked_spec)
     if spec:
         run.journal.replace(run.layout.spec, spec)
     seen = issues.serious(issues.load(run.layout))
     run.journal.append(run.layout.issues, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
+
+
+def _green_already(run: Run, made: Draft) -> None:
+    """A feature whose every check is green before its first worker goes straight to its validation."""
+    green = {(receipt.claim, receipt.command) for receipt in receipts.load(run.paths.receipts) if receipt.green}
+    for feature in made.features:
+        checks = [(claim.id, check.run) for claim in made.contract.of(feature.claims) for check in claim.checks]
+        if feature.status == "todo" and not feature.attempts and checks and green.issuperset(checks):
+            queue.move(feature, "green already")
 
 
 def _replanned(run: Run, made: Draft) -> None:

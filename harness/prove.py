@@ -8,8 +8,9 @@ import shutil
 import socket
 import time
 
-from harness import clock, environment, files, git, process, receipts
+from harness import clock, documents, environment, files, process, receipts
 from harness.contract import Check, Claim, Contract
+from harness.layout import Layout
 from harness.receipts import Receipt
 from harness.record import Record
 
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 1.0
 EMPTY_FOLDER_SECONDS = 20.0
+NOT_FIRED = 69
 
 
 class Place(Record):
     """Where checks are fired: the folder, what is checked out in it, for which run, and how they are bounded.
-    `keep`: lock descriptors that the guardians hold."""
+
+    `keep`: lock descriptors that the guardians hold. `ports`: the port of each service that is up. `fault`: why nothing
+    can be fired here (a service is not ready), so that every receipt is red and says it. `notes` go into every receipt.
+    """
 
     directory: str
     head: str = ""
@@ -32,6 +37,9 @@ class Place(Record):
     tag: str = "check"
     seconds: float = 600
     keep: list[int] = []
+    ports: dict[str, int] = {}
+    fault: str = ""
+    notes: list[str] = []
 
 
 class Output:
@@ -57,36 +65,54 @@ def fire(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
     """Run one check to its end, its whole process tree ended with it, and give the receipt."""
     started = time.monotonic()
     output = Output()
-    ended = run_shell(check.run, place, check.seconds or place.seconds, output)
-    in_time = ended.cause == "exit"
-    code = ended.exit if ended.exit is not None else 128 + (ended.signal or 0)
+    code: int | None = NOT_FIRED
+    if place.fault:
+        output.take("", place.fault.encode())
+    else:
+        code = _exit_code(run_shell(check.run, place, check.seconds or place.seconds, output))
     return Receipt(
         claim=claim.id,
         command=check.run,
         phase=phase,
-        exit=code if in_time else None,
+        exit=code,
         seconds=round(time.monotonic() - started, 3),
         output=output.text(),
         output_sha256=output.hash.hexdigest(),
         head=place.head,
         tree=place.tree,
         by=place.by,
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         at=clock.stamp(clock.now()),
         guard=check.guard,
+        notes=list(place.notes),
     )
+
+
+def _exit_code(ended: process.Ended) -> int | None:
+    if ended.cause != "exit":
+        return None
+    return ended.exit if ended.exit is not None else 128 + (ended.signal or 0)
+
+
+def settled(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
+    """Fire a check; where it is red once more, and green then counts and is marked flaky."""
+    first = fire(check, claim, phase, place)
+    if first.green or place.fault:
+        return first
+    again = fire(check, claim, phase, place)
+    if not again.green:
+        return first
+    return again.replace(flaky=True, notes=[*again.notes, f"{receipts.FLAKY}{first.verdict} the first time"])
 
 
 def run_shell(command: str, place: Place, seconds: float, output: Output) -> process.Ended:
     """A command as a check runs: bash -euo pipefail, its own TMPDIR and PORT, no variable of ours, stdin at its end."""
-    folder = scratch("check")
+    folder = scratch("check", place.tag)
     try:
-        env = {**environment.plain(os.environ, place.tag), "TMPDIR": folder, "PORT": str(free_port())}
-        argv = ["bash", "-euo", "pipefail", "-c", command]
         return process.run(
-            argv,
+            ["bash", "-euo", "pipefail", "-c", command],
             cwd=place.directory,
-            env=env,
+            env={**environment.plain(os.environ, place.tag), "TMPDIR": folder, **port_variables(place.ports)},
             sink=output.take,
             wall_seconds=seconds,
             grace_seconds=GRACE_SECONDS,
@@ -96,12 +122,30 @@ def run_shell(command: str, place: Place, seconds: float, output: Output) -> pro
         clear(folder)
 
 
-def scratch(what: str) -> str:
-    """A new empty folder in the system's temporary folder; whoever asks removes it."""
-    base = os.environ.get("TMPDIR") or "/tmp"
-    folder = os.path.join(base, f"harness-{what}-{os.urandom(5).hex()}")
+def port_variables(ports: dict[str, int]) -> dict[str, str]:
+    """PORT_<NAME> of every service that is up, and PORT: the first service's, or one that is free just now."""
+    named = {f"PORT_{name.upper().replace('-', '_').replace('.', '_')}": str(port) for name, port in ports.items()}
+    return {**named, "PORT": str(next(iter(ports.values()), 0) or free_port())}
+
+
+def scratch(what: str, tag: str = "") -> str:
+    """A new empty folder in the system's temporary folder; whoever asks removes it, or `clear_scratch` of its run."""
+    folder = f"{_scratch_begin(tag)}{what}-{os.urandom(5).hex()}"
     os.mkdir(folder, 0o700)
     return folder
+
+
+def _scratch_begin(tag: str) -> str:
+    named = f"{tag.replace('/', '-')}-" if tag else ""
+    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"harness-{named}")
+
+
+def clear_scratch(tag: str) -> None:
+    """Remove the temporary folders that a run with this tag left behind when it was killed."""
+    base, begin = os.path.split(_scratch_begin(tag))
+    for name in files.names(base):
+        if name.startswith(begin):
+            clear(os.path.join(base, name))
 
 
 def clear(folder: str) -> None:
@@ -128,18 +172,37 @@ def free_port() -> int:
 
 def fire_all(claims: list[Claim], phase: str, place: Place, path: str = "") -> Iterator[Receipt]:
     """Fire every check of the claims, in order; each receipt is durable in `path`, where given, before the next check."""
+    yield from fire_each([(claim, check) for claim in claims for check in claim.checks], phase, place, path)
+
+
+def fire_each(pairs: list[tuple[Claim, Check]], phase: str, place: Place, path: str = "") -> Iterator[Receipt]:
+    """Fire these checks, in order; before the work once, afterwards a red one once more."""
     record = files.Transcript(path) if path else None
     try:
-        for claim in claims:
-            for check in claim.checks:
-                receipt = fire(check, claim, phase, place)
-                if record:
-                    record.write(receipts.render([receipt]))
-                    record.sync()
-                yield receipt
+        for claim, check in pairs:
+            receipt = (fire if phase == "before" else settled)(check, claim, phase, place)
+            if record:
+                record.write(receipts.render([receipt]))
+                record.sync()
+            yield receipt
     finally:
         if record:
             record.close()
+
+
+def setup_once(layout: Layout, contract: Contract, place: Place) -> str:
+    """`setup_fault`, where it was not green at this commit already."""
+    done = documents.recall(layout.cache, "setup", f"{place.head} {contract.setup}")
+    fault = "" if done else setup_fault(contract, place)
+    if not fault:
+        remember_setup(layout, contract, place)
+    return fault
+
+
+def remember_setup(layout: Layout, contract: Contract, place: Place) -> None:
+    """The setup was green at this commit. Said again in settle: what a run leaves in the cache is swept away before."""
+    if contract.setup:
+        documents.keep(layout.cache, "setup", f"{place.head} {contract.setup}", True)
 
 
 def setup_fault(contract: Contract, place: Place) -> str:
@@ -167,18 +230,3 @@ def green_on_nothing(commands: list[str]) -> list[str]:
         finally:
             clear(folder)
     return found
-
-
-def sweep(project: str, contract: Contract, place: Place, path: str) -> tuple[list[Receipt], str]:
-    """Every check of the contract in a fresh worktree at HEAD after setup: (receipts, what setup said where it failed)."""
-    folder = scratch("sweep")
-    target = os.path.join(folder, os.path.basename(project))
-    try:
-        git.add_worktree(project, target, place.head)
-        there = place.replace(directory=target)
-        fault = setup_fault(contract, there)
-        return ([] if fault else list(fire_all(contract.claims, "sweep", there, path))), fault
-    finally:
-        _make_writable(folder)
-        git.remove_worktree(project, target)
-        clear(folder)

@@ -10,10 +10,15 @@ from harness.record import Record
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 3072
+FLAKY = "flaky: "
 
 
 class Receipt(Record):
-    """One run of one check. `phase`: before, after, blame or sweep; `exit` None where the time ran out."""
+    """One run of one check. `phase`: before, after, blame or sweep; `exit` None where the time ran out.
+
+    `flaky`: it was red the first time and green when it ran once more. `notes`: what a reader must know beside it, such
+    as signs of gaming in the diff, or what a fresh worktree lacks.
+    """
 
     claim: str
     command: str
@@ -28,6 +33,8 @@ class Receipt(Record):
     host: str
     at: str
     guard: bool = False
+    flaky: bool = False
+    notes: list[str] = []
 
     @property
     def green(self) -> bool:
@@ -35,10 +42,15 @@ class Receipt(Record):
         return self.exit == 0
 
     @property
+    def signs(self) -> list[str]:
+        """The signs of gaming among the notes: what a validation of the claim's own feature saw in the diff."""
+        return [note for note in self.notes if self.phase == "after" and not note.startswith(FLAKY)]
+
+    @property
     def verdict(self) -> str:
         """`green`, `red (exit 1)` or `red (timed out)`."""
         if self.green:
-            return "green"
+            return "green (flaky)" if self.flaky else "green"
         return "red (timed out)" if self.exit is None else f"red (exit {self.exit})"
 
 

@@ -43,6 +43,15 @@ class Record:
         if mine.keys() != self._names:
             raise TypeError(f"{type(self).__name__} takes {', '.join(self.fields)}; got {', '.join(values)}")
 
+    @classmethod
+    def whole(cls, values: dict[str, Any]) -> Self:
+        """A record that takes over a dict with exactly its fields; nothing is copied. For thousands, from a parsed file."""
+        if values.keys() != cls._names:
+            raise TypeError(f"{cls.__name__} takes {', '.join(cls.fields)}; got {', '.join(values)}")
+        made = cls.__new__(cls)
+        made.__dict__ = values
+        return made
+
     def replace(self, **values: Any) -> Self:
         """A copy with these fields changed."""
         return type(self)(**{**self.asdict(), **values})

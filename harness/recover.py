@@ -62,6 +62,9 @@ def _bury(layout: Layout, run_id: str) -> str:
         return f"{run_id} had closed"
     run = _again(layout, run_id)
     killed = process.sweep(run.tag)
+    from harness import prove  # costly to load, and only where a run has died
+
+    prove.clear_scratch(run.tag)
     _settle(run)
     closing.close(run)
     return f"{run_id} was {run.outcome}" + (f"; ended {len(killed)} processes it left" if killed else "")

@@ -24,7 +24,7 @@ FEATURE = (
     {"id": "str", "title": "str", "claims": "names"},
     {"description": "str", "depends_on": "names", "spec_refs": "strs", "priority": "int", "source_issue": "str"},
 )
-CLAIM = ({"id": "str", "claim": "plain"}, {"checks": "list", "manual": "bool"})
+CLAIM = ({"id": "str", "claim": "plain"}, {"checks": "list", "manual": "bool", "reason": "str"})
 CHECK = ({"run": "plain"}, {"seconds": "seconds", "guard": "bool"})
 SERVICE = ({"name": "str", "run": "plain", "ready": "line"}, {"seconds": "seconds"})
 DROP: tuple[dict[str, str], dict[str, str]] = ({"id": "str", "reason": "str"}, {})

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 
-from harness import contract, decide, files, git, issues, memory, mission, raw, runs, views
-from harness.contract import Claim
+from harness import contract, decide, files, git, issues, memory, mission, proofs, raw, runs, views
 from harness.features import TRIES, TRIES_REPLANNED, Feature
 from harness.layout import Layout
+from harness.proofs import Standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 MANY = 10**9
+ENDING_LINES = 10
 
 
 def status(layout: Layout) -> dict[str, Any]:
@@ -23,6 +23,7 @@ def status(layout: Layout) -> dict[str, Any]:
     made = mission.load(layout)
     decision = decide.decide(view, int(time.time()))
     known = contract.load(layout)
+    found = {one.claim: one for one in standings(layout, known)}
     folds = memory.parse_curated(files.read(layout.curated), layout.curated)
     last = _last_outcomes(layout, {feature.id for feature in view.features})
     return {
@@ -31,8 +32,9 @@ def status(layout: Layout) -> dict[str, Any]:
         "due": decision.line,
         "why": why(view, decision),
         "under_way": [name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)],
-        "features": [_row(feature, known.of(feature.claims), last.get(feature.id, "")) for feature in view.features],
-        "manual": [claim.id for claim in known.claims if claim.manual and claim.id not in accepted(layout)],
+        "features": [_row(feature, found, last.get(feature.id, "")) for feature in view.features],
+        "claims": [one.asdict() for one in found.values()],
+        "proof": dict(proof_lines(layout, known)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
         "uncurated": raw.uncurated(layout, folds.first_seq, folds.folded, MANY),
         "totals": view.totals.asdict(),
@@ -40,7 +42,7 @@ def status(layout: Layout) -> dict[str, Any]:
     }
 
 
-def _row(feature: Feature, claims: list[Claim], last: str) -> dict[str, Any]:
+def _row(feature: Feature, found: dict[str, Standing], last: str) -> dict[str, Any]:
     tries = TRIES_REPLANNED if feature.replanned else TRIES
     return {
         "id": feature.id,
@@ -48,8 +50,8 @@ def _row(feature: Feature, claims: list[Claim], last: str) -> dict[str, Any]:
         "status": feature.status,
         "attempts": feature.attempts,
         "tries": tries,
-        "claims": len(claims),
-        "proven": sum(not claim.manual for claim in claims) if feature.status == "passed" else 0,
+        "claims": len(feature.claims),
+        "proven": sum(found[claim].word == "proven" for claim in feature.claims if claim in found),
         "depends_on": feature.depends_on,
         "last": last,
         "waits": _waits(feature),
@@ -97,10 +99,38 @@ def why(view: decide.View, decision: decide.Decision) -> str:
     return "its turn has come"
 
 
-def accepted(layout: Layout) -> set[str]:
-    """Manual claims for which a person has given a receipt."""
-    rows = [json.loads(line) for line in (files.read(layout.contract_log) or b"").split(b"\n") if line]
-    return {row["claim"] for row in rows if row["verb"] == "accept"}
+def standings(layout: Layout, known: contract.Contract) -> list[Standing]:
+    """Where every claim stands."""
+    trails, log = proofs.load(layout), proofs.log_rows(layout)
+    weak, signed = proofs.weakened(log), proofs.accepted(log)
+    return [proofs.standing(claim, trails, weak, signed) for claim in known.claims]
+
+
+def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str]]:
+    """(word, claims): proven, unproven, flaky, weakened, signs of gaming, manual, each with the command that shows more."""
+    found = standings(layout, known)
+    dropped = sorted(proofs.weakened(proofs.log_rows(layout)) - {claim.id for claim in known.claims})
+    flaky, weakened = _marked(found, "flaky"), _marked(found, "weakened") + [f"{name} (dropped)" for name in dropped]
+    checks = sum(len(claim.checks) for claim, one in zip(known.claims, found, strict=True) if one.word == "proven")
+    proven = [one.claim for one in found if one.word == "proven"]
+    rows = [
+        ("proven", f"{len(proven)} of {len(found)} claims, by {checks} checks"),
+        ("unproven", _named([one.claim for one in found if one.word == "unproven"], "why")),
+        ("flaky", _named(flaky, "why")),
+        ("weakened", _named(weakened, "why")),
+        ("signs", _named(_marked(found, "signs"), "why")),
+        ("manual", _named([one.claim for one in found if one.word == "manual" and not one.marks], "claim accept")),
+    ]
+    return [row for row in rows if row[1]]
+
+
+def _marked(found: list[Standing], mark: str) -> list[str]:
+    return [one.claim for one in found if mark in one.marks]
+
+
+def _named(claims: list[str], command: str) -> str:
+    more = f" and {len(claims) - 5} more" if len(claims) > 5 else ""
+    return f"{', '.join(claims[:5])}{more}   (run.sh {command} {claims[0].split(' ')[0]})" if claims else ""
 
 
 def ending(layout: Layout, word: str) -> list[str]:
@@ -108,32 +138,18 @@ def ending(layout: Layout, word: str) -> list[str]:
     made, known = mission.load(layout), contract.load(layout)
     found = views.queue(layout)
     passed = [feature for feature in found if feature.status == "passed"]
-    proven = [claim for feature in passed for claim in known.of(feature.claims) if not claim.manual]
-    signed = accepted(layout)
-    open_claims = [claim for claim in known.claims if claim not in proven and claim.id not in signed]
     totals = runs.totals(layout)
     standing = git.standing(layout.project)
     commits = len(git.log_lines(layout.project, made.base_commit, standing.head)) if standing.head else 0
-    checks = sum(len(claim.checks) for claim in proven)
-    lines = [
-        f"{word}  {made.id}: {len(passed)} of {len(found)} features passed",
-        f"proven    {len(proven)} of {len(known.claims)} claims, by {checks} checks",
-        f"unproven  {_unproven(open_claims)}",
+    proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
+    books = [
         f"issues    {_open_issues(layout)}",
         f"runs      {totals.runs} in {totals.seconds:.0f} s, cost {_cost(totals)}",
         f"commits   {commits} on {made.branch}, now at {standing.head[:10]}",
     ]
-    return [*lines, *(_merge(layout, made.branch) if word == "DONE" else _remedy(layout, word))]
-
-
-def _unproven(claims: list[Claim]) -> str:
-    if not claims:
-        return "nothing"
-    named = [f"{claim.id}{' (manual)' if claim.manual else ''}" for claim in claims]
-    more = f" and {len(named) - 5} more" if len(named) > 5 else ""
-    manual = next((claim.id for claim in claims if claim.manual), "")
-    hint = f"; when you have looked: harness claim accept {manual} --note TEXT" if manual else ""
-    return ", ".join(named[:5]) + more + hint
+    last = _merge(layout, made.branch) if word == "DONE" else _remedy(layout, word)
+    room = ENDING_LINES - 1 - len(proof) - len(last)  # what is not proven goes before the books
+    return [f"{word}  {made.id}: {len(passed)} of {len(found)} features passed", *proof, *books[-max(room, 1) :], *last]
 
 
 def _open_issues(layout: Layout) -> str:

@@ -24,6 +24,8 @@ COMMANDS = (
     "reply",
     "runs",
     "status",
+    "verify",
+    "why",
 )  # fmt: skip - a list of words; run.sh has the same
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import click
@@ -103,6 +104,32 @@ def check(name: str | None) -> int:
         red = red or not receipt.green
         show.receipt(receipt)
     return errors.NEGATIVE if red else errors.DONE
+
+
+@cli.command()
+@click.argument("contract_path", metavar="[CONTRACT]", default="")
+@click.option("--in", "folder", default=".", metavar="DIR", help="The clone to check, this folder.")
+@click.option("--at", "commit", default="", metavar="COMMIT", help="Check a fresh worktree at that commit.")
+def verify(contract_path: str, folder: str, commit: str) -> int:
+    """Run all checks of a contract on any clone: a receipt you can check without trusting us."""
+    from harness import verify as verifying
+    from harness.cli import show
+
+    where = os.path.abspath(folder)
+    found = list(map(show.shown, verifying.verify(verifying.find_contract(contract_path, where), where, commit)))
+    red = [receipt for receipt in found if not receipt.green]
+    click.echo(f"{len(found) - len(red)} of {len(found)} checks are green")
+    return errors.NEGATIVE if red or not found else errors.DONE
+
+
+@cli.command()
+@click.argument("name", metavar="FEATURE|CLAIM")
+def why(name: str) -> int:
+    """Why a feature or a claim is believed: receipts, history, runs."""
+    from harness import why as explaining
+
+    click.echo("\n".join(explaining.explain(here(), name)))
+    return errors.DONE
 
 
 @cli.group()

@@ -50,7 +50,7 @@ def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("due", f"{value['due']}: {value['why']}"),
         ("under way", ", ".join(value["under_way"])),
-        ("manual", ", ".join(value["manual"])),
+        *value["proof"].items(),
         ("issues", ", ".join(f"{row['id']} {row['severity']}: {row['title']}" for row in value["issues"])),
         ("notes", f"{value['uncurated']} wait for the curator" if value["uncurated"] else ""),
         ("runs", f"{totals['runs']} in {totals['seconds']:.0f} s, at most {value['limits']['max_runs']}"),
@@ -64,8 +64,16 @@ def receipt(one: receipts.Receipt) -> None:
     colour = "green" if one.green else "red"
     first = one.command.strip().split("\n")[0]
     out.print(Text.assemble((f"{one.verdict:<16} ", colour), f"{one.claim}  {one.seconds:.2f} s  {first[:80]}"))
+    for note in one.notes:
+        click.echo(f"    note: {note}")
     if not one.green and one.output.strip():
         click.echo("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
+
+
+def shown(one: receipts.Receipt) -> receipts.Receipt:
+    """The receipt, after showing it."""
+    receipt(one)
+    return one
 
 
 def feature(where: Layout, feature_id: str) -> None:

@@ -1,0 +1,38 @@
+"""The final sweep: every check in a fresh worktree at HEAD, so that DONE means that a stranger's clone passes."""
+
+from __future__ import annotations
+
+import os
+
+from harness import git, prove, services
+from harness.contract import Contract
+from harness.prove import Place
+from harness.receipts import Receipt
+
+SHOWN = 12
+NO_SETUP = "the contract has no setup: a stranger's clone is checked as it is cloned"
+
+
+def sweep(project: str, contract: Contract, place: Place, path: str) -> tuple[list[Receipt], str]:
+    """Setup, services and all checks there: (receipts, what setup said where it failed).
+
+    A red receipt notes what the working folder has and a clone has not: that is what it may have failed for.
+    """
+    folder = prove.scratch("sweep", place.tag)
+    target = os.path.join(folder, os.path.basename(project))
+    notes = [] if contract.setup else [NO_SETUP]
+    differs = git.others(project)
+    if differs:
+        more = f" and {len(differs) - SHOWN} more" if len(differs) > SHOWN else ""
+        notes.append(f"only in the working folder, not in a clone: {', '.join(differs[:SHOWN])}{more}")
+    try:
+        git.add_worktree(project, target, place.head)
+        there = place.replace(directory=target, notes=[*place.notes, *notes])
+        fault = prove.setup_fault(contract, there)
+        if fault:
+            return [], fault
+        with services.Running(contract.services, there) as up:
+            return list(prove.fire_all(contract.claims, "sweep", up, path)), ""
+    finally:
+        git.remove_worktree(project, target)
+        prove.clear(folder)

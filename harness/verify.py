@@ -1,0 +1,57 @@
+"""All checks of a contract on any clone, without a mission's state: a receipt that nobody has to trust us for."""
+
+from __future__ import annotations
+
+import os
+
+from harness import contract, files, git, prove, services
+from harness.contract import Contract
+from harness.errors import Refused, UsageFault
+from harness.layout import Layout
+from harness.receipts import Receipt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TAG = "verify"
+
+
+def find_contract(path: str, folder: str) -> str:
+    """The contract's path: as named, else the mission's in `folder`, else one that lies there by itself."""
+    looked = [path] if path else [Layout(folder).contract, os.path.join(folder, "validation-contract.md")]
+    for candidate in looked:
+        if os.path.isfile(candidate):
+            return candidate
+    raise UsageFault(f"There is no contract at {' or '.join(looked)}. Say where: harness verify CONTRACT --in DIR")
+
+
+def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
+    """Setup, services and every check in `folder`, or in a fresh worktree of its repository at commit `at`.
+
+    Raises Refused where setup is red, UsageFault where the folder or the commit does not exist.
+    """
+    if not os.path.isdir(folder):
+        raise UsageFault(f"There is no folder {folder}.")
+    known = contract.parse(files.read_text(contract_path) or "", contract_path)
+    if not at:
+        yield from _fired(known, prove.Place(directory=folder, tag=TAG))
+        return
+    git.require_top(folder)
+    scratch = prove.scratch("verify")
+    target = os.path.join(scratch, os.path.basename(folder))
+    try:
+        git.add_worktree(folder, target, at)
+        place = prove.Place(directory=target, head=git.standing(target).head, tree=git.tree_of(target, "HEAD"), tag=TAG)
+        yield from _fired(known, place)
+    finally:
+        git.remove_worktree(folder, target)
+        prove.clear(scratch)
+
+
+def _fired(known: Contract, place: prove.Place) -> Iterator[Receipt]:
+    fault = prove.setup_fault(known, place)
+    if fault:
+        raise Refused(fault)
+    with services.Running(known.services, place) as up:
+        yield from prove.fire_all(known.claims, "after", up)

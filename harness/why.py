@@ -1,0 +1,76 @@
+"""Why a feature or a claim is believed, or is not: its receipts with commits, its history, the runs that worked on it."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from harness import contract, proofs, receipts, runs, views
+from harness.contract import Claim
+from harness.errors import UsageFault
+from harness.layout import Layout
+from harness.proofs import Standing, Trail
+from harness.runs import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+RUNS_SHOWN = 8
+
+
+def explain(layout: Layout, name: str) -> list[str]:
+    """One screen about a feature or a claim; UsageFault where there is neither."""
+    known = contract.load(layout)
+    features = views.queue(layout)
+    feature = next((one for one in features if one.id == name), None)
+    owners = [one for one in features if name in one.claims]
+    if feature is None and not any(claim.id == name for claim in known.claims):
+        raise UsageFault(
+            f"There is no feature and no claim '{name}'. See: harness status, harness feature show FEATURE"
+        )
+    lines = [f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} tries"] if feature else []
+    claims = known.of(feature.claims) if feature else [known.claim(name)]
+    trails, log = proofs.load(layout), proofs.log_rows(layout)
+    for claim in claims:
+        lines += _claim(claim, trails, log)
+    ids = [feature.id] if feature else [one.id for one in owners]
+    return lines + _worked(layout, ids)
+
+
+def _claim(claim: Claim, trails: dict[str, Trail], log: list[dict[str, Any]]) -> list[str]:
+    standing = proofs.standing(claim, trails, proofs.weakened(log), proofs.accepted(log))
+    lines = ["", f"{claim.id}: {claim.text}", f"  {words(standing)}"]
+    for check in claim.checks:
+        trail = trails.get(proofs.key(claim.id, check.run), Trail())
+        first = check.run.strip().split("\n")[0]
+        lines.append(f"  {'guard' if check.guard else 'check'}  {first[:90]}")
+        lines += [f"    red    {_place(trail.red)}", f"    green  {_place(trail.green)}"]
+    for row in log:
+        if row["claim"] == claim.id:
+            lines.append(f"  {row['at']} {row['verb']} by {row['by']}{': ' + row['why'] if row['why'] else ''}")
+    return lines
+
+
+def words(standing: Standing) -> str:
+    """`proven`, `unproven`, `manual`, with its marks behind."""
+    return ", ".join([standing.word, *standing.marks])
+
+
+def _place(place: list[str]) -> str:
+    return f"at {place[1][:10] or 'no commit'} in {place[0]}, {place[2]}" if place else "never"
+
+
+def _worked(layout: Layout, ids: list[str]) -> list[str]:
+    mine = (result for result in runs.books(layout) if result.feature in ids)
+    newest = list(islice(mine, RUNS_SHOWN))[::-1]
+    lines = ["", "runs"] if newest else []
+    for result in newest:
+        said = result.verdict or result.outcome
+        lines.append(f"  {result.at} {result.run} {said} {result.commit[:10]}".rstrip())
+        lines += [f"    look twice: {sign}" for sign in _notes(layout, result)]
+    return lines
+
+
+def _notes(layout: Layout, result: Result) -> list[str]:
+    notes = [note for receipt in receipts.load(layout.run(result.run).receipts) for note in receipt.notes]
+    return list(dict.fromkeys(notes))
