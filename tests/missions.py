@@ -61,6 +61,9 @@ def surroundings(folder: Path) -> dict[str, str]:
     for name in ("home", "temporary"):
         (folder / name).mkdir(exist_ok=True)
     env |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "temporary"), "TERM": "dumb"}
+    env["PATH"] = (
+        f"{sys.base_prefix}/bin{os.pathsep}{env['PATH']}"  # the interpreter itself, not a version manager's shim
+    )
     env |= {"HARNESS_PYTHON": sys.executable, "HARNESS_IDENTITY": str(folder / "identity")}
     env |= {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
     return env

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from missions import DISPOSABLE, House, differences, listing
+from missions import DISPOSABLE, House, differences, listing, tagged
 
-from harness import asking, runs
+from harness import asking, mission, runs
 from harness.errors import Refused, UsageFault
 
 GOOD = '{"status": "implemented", "summary": "done"}'
@@ -157,6 +157,16 @@ def test_a_red_setup_stops_the_checks(house: House) -> None:
     path.write_text(path.read_text().replace("### VAL-1", "```sh setup\necho no network; false\n```\n\n### VAL-1", 1))
     with pytest.raises(Refused, match=r"setup ended with exit 1:\nno network"):
         list(asking.check(house.layout, ""))
+
+
+def test_a_check_has_its_services_beside_it(house: House) -> None:
+    """They are up while the checks run, and gone afterwards."""
+    path = Path(house.layout.contract)
+    service = '```sh service name=pipe ready="test -e $PORT_PIPE"\ntouch $PORT; exec sleep 600\n```\n\n### VAL-1'
+    text = path.read_text().replace("### VAL-1", service, 1).replace("test -f 1.txt", "test -e $PORT_PIPE")
+    path.write_text(text)
+    assert [receipt.green for receipt in asking.check(house.layout, "VAL-1")] == [True]
+    assert tagged(mission.load(house.layout).id) == []
 
 
 def test_an_agents_check_is_the_validators_check(house: House) -> None:

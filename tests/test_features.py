@@ -22,6 +22,7 @@ ALLOWED = {
     ("back to todo", "in_progress"): "todo",
     ("back to failing", "in_progress"): "failing",
     ("proved", "validating"): "passed",
+    ("green already", "todo"): "validating",
     ("refuted", "validating"): "failing",
     ("refuted", "passed"): "failing",
     ("needs passed", "blocked"): "todo",

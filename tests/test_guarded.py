@@ -31,6 +31,23 @@ def raising(fault: BaseException) -> int:
     raise fault
 
 
+def test_a_bug_of_ours_is_seventy_and_says_where(capsys: pytest.CaptureFixture[str]) -> None:
+    """One paragraph with file and line; the traceback only for who asks."""
+    assert guarded(lambda: raising(KeyError("x"))) == 70
+    said = capsys.readouterr().err
+    assert "a bug of ours: KeyError: 'x' at test_guarded.py, line " in said
+    assert "Traceback" not in said
+
+
+def test_with_debugging_on_a_bug_tells_everything(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """HARNESS_DEBUG=1 shows the traceback."""
+    monkeypatch.setenv("HARNESS_DEBUG", "1")
+    assert guarded(lambda: raising(KeyError("x"))) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
 def test_what_the_body_gives_is_the_code(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is printed where nothing went wrong."""
     assert guarded(lambda: 9) == 9

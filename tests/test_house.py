@@ -24,8 +24,8 @@ FLOORS = (
     "errors record clock shape layout files journal objects documents console guarded",
     "features contract receipts replies issues raw memory identity roles runs config mission alike",
     "spawn kin process gitfolder keepout git inside environment agents",
-    "views decide prompt prove plan work judge fold curate material reconcile recover orders current starting opening closing run"
-    " asking telling doctor",
+    "views decide prompt prove services sweep gaming proofs verify why plan work judge fold curate material reconcile"
+    " recover orders current starting opening closing run asking telling doctor",
     "cli __main__",
 )
 FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
@@ -242,10 +242,15 @@ def test_every_exception_from_a_rule_carries_its_reason() -> None:
     assert bare == []
 
 
-def test_broad_handlers_stand_nowhere() -> None:
-    """A fallback that hides a fault is a fault."""
-    found = [path.name for path in MODULES if re.search(r"except( Exception| BaseException as|:)", path.read_text())]
-    assert found == []
+def test_one_broad_handler_stands_at_the_very_top() -> None:
+    """A fallback that hides a fault is a fault; a bug of ours still has to end with its exit code."""
+    found = [
+        path.name
+        for path in MODULES
+        for line in path.read_text().split("\n")
+        if re.search(r"except( Exception| BaseException as|:)", line)
+    ]
+    assert found == ["guarded.py"]
 
 
 def first_column(text: str, heading: str) -> set[str]:
@@ -284,7 +289,7 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
 def test_nothing_speaks_of_this_machine() -> None:
     """No absolute path of a developer's machine stands in a tracked file."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=HOME, capture_output=True, text=True, check=True).stdout
-    names = [name for name in listed.split("\0") if name]
+    names = [name for name in listed.split("\0") if name and (HOME / name).is_file()]
     found = [
         name for name in names if re.search(r"/work/(main|shared)|/root/\.", (HOME / name).read_text(errors="replace"))
     ]

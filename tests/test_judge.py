@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from missions import House
+from missions import House, tagged
 from planned import claim, contract_of, due, feature, lay, log_of, raw_of, reply, role, worked
 
-from harness import contract, features, receipts
-from harness.contract import Check, Contract
+from harness import contract, features, issues, mission, receipts
+from harness.contract import Check, Contract, Service
 from harness.features import Feature
 from harness.receipts import Receipt
 
@@ -357,3 +358,218 @@ def test_what_has_no_owner_fails_nobody(built: House) -> None:
     built.git("commit", "-q", "-m", "gone")
     assert judged(built)["verdict"] == "red"
     assert [one.status for one in features.load(built.layout)] == ["passed", "todo"]
+
+
+# setup and services
+
+
+def green(house: House, *commands: str, **more: Any) -> None:
+    """F-001 waits for its validation, its only claim has these checks."""
+    lay(house, [feature("F-001", "VAL-1", status="validating")], Contract(claims=[claim("VAL-1", *commands)], **more))
+
+
+def test_setup_runs_once_a_commit(built: House) -> None:
+    """Again when HEAD has moved or the setup is another one; a red one is not remembered."""
+    runs = built.folder / "setups"
+    green(built, "true", setup=f"echo x >>'{runs}'")
+    judged(built, "F-001")
+    judged(built, "F-001")
+    assert runs.read_text() == "x\n"
+    commit(built, more="")
+    judged(built, "F-001")
+    assert runs.read_text() == "x\nx\n"
+    green(built, "true", setup=f"echo y >>'{runs}'; test -e '{runs}.ok'")
+    judged(built, "F-001")
+    Path(f"{runs}.ok").touch()
+    judged(built, "F-001")
+    assert runs.read_text() == "x\nx\ny\ny\n"
+
+
+def test_services_are_up_for_checks_and_end_with_the_run(built: House) -> None:
+    """Once a run, for all its checks, each on a port of its own."""
+    served = [
+        Service(name=name, run=f"echo $PORT >>../{name}; sleep 60", ready=f"test -s ../{name}", seconds=20)
+        for name in ("web", "data-base")
+    ]
+    ports = "test $PORT_WEB = $(cat ../web); test $PORT_DATA_BASE = $(cat ../data-base); test $PORT = $PORT_WEB"
+    green(built, ports, ports + "; test $PORT_WEB != $PORT_DATA_BASE", services=served)
+    assert judged(built, "F-001")["verdict"] == "green", fired(built)
+    assert (built.folder / "web").read_text().count("\n") == 1
+    assert tagged(mission.load(built.layout).id) == []
+
+
+def test_a_service_that_is_not_ready_fails_the_feature_with_the_tail_of_its_log(built: House) -> None:
+    """The worker reads what the server said."""
+    broken = Service(name="web", run="echo address in use; exit 1", ready="false", seconds=20)
+    green(built, "touch fired", services=[broken])
+    assert judged(built, "F-001")["verdict"] == "red"
+    assert fired(built)[0].output == "the service web ended before it was ready; it said:\naddress in use\n"
+    assert raw_of(built) == ["validator F-001 FAIL: VAL-1 is red (exit 69): address in use"]
+    assert tries(built) == ("failing", 1)
+    assert not (built.project / "fired").exists()
+
+
+def test_an_aimed_check_has_the_services_too(built: House) -> None:
+    """It is fired as the contract's own."""
+    web = Service(name="web", run="echo $PORT >../port; sleep 60", ready="test -s ../port", seconds=20)
+    green(built, "true", services=[web])
+    built.script("validator", aims("test $PORT_WEB = 0; test $(cat ../port) = $PORT"))
+    judged(built, "F-001")
+    assert "PORT_WEB" not in fired(built)[-1].output, "it is set"
+    assert tries(built) == ("failing", 1)
+
+
+# blame
+
+
+def neighbours(house: House, *own: str, **checks: Check) -> None:
+    """F-001 waits for its validation; every other claim here belongs to a feature that has passed."""
+    others = [contract.Claim(id=f"N-{name}", text="It stays", checks=[check]) for name, check in checks.items()]
+    found = [feature(f"F-{one.id}", one.id, status="passed", attempts=1) for one in others]
+    mine = claim("VAL-1", *(own or ["true"]))
+    lay(house, [feature("F-001", "VAL-1", status="validating"), *found], Contract(claims=[mine, *others]))
+
+
+def blamed(house: House) -> list[str]:
+    """The neighbours' claims that were fired, in order."""
+    return [one.claim for one in fired(house) if one.phase == "blame"]
+
+
+def test_who_breaks_a_neighbour_fails_and_is_named(built: House) -> None:
+    """The feature that was built last, not the one that was broken: that one stays passed."""
+    neighbours(built, a=Check(run="test -f one"))
+    built.git("rm", "-q", "one")
+    built.git("commit", "-q", "-m", "gone")
+    assert judged(built, "F-001")["verdict"] == "red"
+    assert [(one.id, one.status, one.attempts) for one in features.load(built.layout)] == [
+        ("F-001", "failing", 1),
+        ("F-N-a", "passed", 1),
+    ]
+    assert raw_of(built) == [
+        "validator F-001 FAIL: F-001 broke a neighbour: N-a is red (exit 1): test -f one",
+    ]
+
+
+def test_neighbours_are_not_asked_while_its_own_checks_are_red(built: House) -> None:
+    """One fault after the other; and no agent is asked where a neighbour is red."""
+    neighbours(built, "false", a=Check(run="true"))
+    judged(built, "F-001")
+    assert blamed(built) == []
+    neighbours(built, "true", a=Check(run="false"))
+    built.script("validator", {"run": "touch asked"}, reply(checks=[]))
+    assert judged(built, "F-001")["agent"] == ""
+    assert (blamed(built), (built.project / "asked").exists()) == (["N-a"], False)
+
+
+def test_features_that_have_not_passed_are_no_neighbours(built: House) -> None:
+    """What was never green cannot be broken."""
+    found = [feature("F-001", "VAL-1", status="validating"), feature("F-002", "VAL-2", status="failing")]
+    lay(built, found, Contract(claims=[claim("VAL-1", "true"), claim("VAL-2", "false")]))
+    judged(built, "F-001")
+    assert blamed(built) == []
+    assert tries(built) == ("passed", 1)
+
+
+def test_guards_come_first_and_then_what_was_not_run_for_longest(built: House) -> None:
+    """So that little time finds much; what never ran comes before what ran once."""
+    true = Check(run="true")
+    neighbours(built, a=true, b=true, c=true, g=true.replace(guard=True))
+    judged(built, "F-001")
+    path = Path(built.layout.run(built.result()["run"]).receipts)
+    ages = {"N-a": "2026-01-03", "N-b": "2026-01-01", "N-g": "2026-01-04"}
+    rows = [one.replace(at=ages[one.claim] + "T00:00:00Z") for one in fired(built) if one.claim in ages]
+    path.write_bytes(receipts.render(rows))
+    shutil.rmtree(built.layout.cache)
+    judged(built, "F-001")
+    assert blamed(built) == ["N-g", "N-c", "N-b", "N-a"]
+
+
+def test_blame_ends_when_its_time_is_up(built: House) -> None:
+    """`sweep_seconds`: what was left out comes first the next time."""
+    built.config('agent = "scripted"', "sweep_seconds = 1")
+    slow = Check(run="sleep 1.1")
+    neighbours(built, a=slow, b=slow)
+    judged(built, "F-001")
+    first = blamed(built)
+    judged(built, "F-001")
+    assert (first, blamed(built)) == (["N-a"], ["N-b"])
+
+
+# flaky
+
+
+TURNS = "n=$(cat ../count || echo 0); echo $((n + 1)) >../count; test $((n % 2)) = 1"
+
+
+def test_a_flaky_check_counts_and_is_marked_and_the_third_time_makes_an_issue(built: House) -> None:
+    """Red, then green at the same commit: one issue, however often it goes on."""
+    green(built, TURNS)
+    for number in range(1, 5):
+        assert judged(built, "F-001")["verdict"] == "green"
+        (receipt,) = fired(built)
+        assert (receipt.flaky, receipt.verdict) == (True, "green (flaky)")
+        assert "flaky: red (exit 1) the first time" in receipt.notes
+        found = [(one.title, one.severity) for one in issues.load(built.layout)]
+        assert found == ([("A check of VAL-1 is flaky", "minor")] if number >= 3 else [])
+    assert tries(built) == ("passed", 1)
+
+
+def test_what_is_red_twice_is_red(built: House) -> None:
+    """The first receipt stands, once."""
+    green(built, "echo x >>../count; exit 3")
+    judged(built, "F-001")
+    assert [(one.exit, one.flaky) for one in fired(built)] == [(3, False)]
+    assert (built.folder / "count").read_text() == "x\nx\n"
+
+
+def test_an_aimed_check_that_is_flaky_is_dropped(built: House) -> None:
+    """It may neither fail a feature nor join the contract."""
+    built.script("validator", aims(TURNS))
+    judged(built, "F-001")
+    assert tries(built) == ("passed", 1)
+    assert (contract_of(built), log_of(built)) == (KNOWN, [])
+    assert TURNS not in [one.command for one in fired(built)]
+
+
+# gaming
+
+
+def test_signs_of_gaming_stand_in_the_receipts_and_in_the_prompt(built: House) -> None:
+    """A worker that deletes a test and edits what a check runs: it may pass, and nobody passes it by unseen."""
+    commit(built, **{"test_it.py": "print(1)\n", "check.sh": "exit 1\n"})
+    lay(built, [feature("F-001", "VAL-1")], Contract(claims=[claim("VAL-1", "bash check.sh")]))
+    worked(built, {"run": "rm test_it.py; echo 'exit 0' >check.sh"}, reply(status="implemented", summary="s"))
+    built.script("validator", reply(checks=[]))
+    judged(built, "F-001")
+    signs = [
+        "deletes the test file test_it.py",
+        "edits check.sh, which a check of VAL-1 names",
+        "swallows a failure in check.sh",
+    ]
+    assert fired(built)[0].notes == signs
+    prompt = built.prompt()
+    assert "Look twice: signs of gaming in the diff" in prompt
+    assert all(sign in prompt for sign in signs)
+
+
+def test_an_honest_diff_has_no_signs(built: House) -> None:
+    """And signs of before the feature last passed are not told again."""
+    lay(built, [feature("F-001", "VAL-1")], Contract(claims=[claim("VAL-1", "test -f made")]))
+    worked(built, {"run": "touch made"}, reply(status="implemented", summary="s"))
+    judged(built, "F-001")
+    assert fired(built)[0].notes == []
+    assert "signs of gaming" not in built.prompt()
+
+
+# what a sweep's receipts say
+
+
+def test_a_sweeps_receipts_say_what_a_clone_lacks(through: House) -> None:
+    """That there is no setup, and what lies in the working folder alone."""
+    through.git("rm", "-q", "--cached", "two")
+    through.git("commit", "-q", "-m", "forgot it")
+    judged(through)
+    notes = fired(through)[-1].notes
+    assert notes[0] == "the contract has no setup: a stranger's clone is checked as it is cloned"
+    assert "only in the working folder, not in a clone: " in notes[1]
+    assert "two" in notes[1]

@@ -179,9 +179,9 @@ def test_untracked_files_are_no_dirty_tree(house: House) -> None:
 
 def test_while_a_run_is_under_way_another_is_75_and_says_who(house: House) -> None:
     """The second run waits for nobody."""
-    house.script("worker", {"sleep": 60})
+    house.script("worker", {"run": "touch begun; sleep 60"})
     role = house.begin_role("worker", "F-001")
-    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    until(lambda: (house.project / "begun").exists())  # from here on the first run writes nothing
     run_id = runs.open_runs(house.layout)[0]
     before = listing(house.project)
     done = house.role("worker", "F-002")

@@ -11,11 +11,12 @@ import pytest
 from missions import House
 from planned import claim, contract_of, feature, lay, log_of, prompt_of, reply, role, worked
 
-from harness import features, files, issues, journal, plan, replies, runs
+from harness import features, files, issues, journal, plan, proofs, receipts, replies, runs
 from harness.contract import Check, Contract, Service
 from harness.errors import Refused
 from harness.features import Feature
 from harness.plan import Draft
+from harness.receipts import Receipt
 
 LIVE = ("features.json", "validation-contract.md", "spec.md", "contract-log.jsonl", "issues.jsonl")
 
@@ -353,9 +354,9 @@ def test_the_missions_own_folder_is_a_path_of_this_machine(house: House) -> None
 UNWRITABLE: list[dict[str, Any]] = [
     patch(row(), services=[{"name": "two words", "run": "r", "ready": "q"}]),
     patch(row(), services=[{"name": "w", "run": "r", "ready": "a\nb"}]),
-    patch(row(), contract=[told("VAL-001", "test -f a\r\ntest -f b")]),
-    patch(row(), contract=[told("VAL-001", "test -f \0")]),
-    patch(row(), contract=[told("VAL-001", "test -f \ud800")]),
+    patch(row(), contract=[told("VAL-001", "test -f a\r\ntest -f b", reason="it was wrong")]),
+    patch(row(), contract=[told("VAL-001", "test -f \0", reason="it was wrong")]),
+    patch(row(), contract=[told("VAL-001", "test -f \ud800", reason="it was wrong")]),
 ]
 
 
@@ -461,12 +462,21 @@ def test_an_issue_that_the_planner_raises_itself_is_not_lost(house: House) -> No
     assert [(one.title, one.state) for one in issues.load(house.layout)] == [("odd", "open")]
 
 
+def test_a_changed_check_says_why(house: House) -> None:
+    """Without a reason it does not land; with one, the log has it. One more check needs none."""
+    lay(house, [feature("F-001", status="failing", attempts=1)])
+    assert "say why in 'reason'" in planned(house, contract=[told("VAL-001", "test -f better")])["reason"]
+    assert planned(house, contract=[told("VAL-001", "test -f better", reason="better it is")])["accepted"] is True
+    assert log_of(house)[-1]["why"] == "better it is"
+    assert planned(house, contract=[told("VAL-001", "test -f better", "test -f more")])["accepted"] is True
+
+
 def test_a_disputed_feature_starts_anew_after_its_planner(house: House) -> None:
     """It is todo again, counts as replanned, keeps its tries, and the dispute is answered."""
     old = feature("F-001", status="blocked", attempts=2)
     old.note("t", "r", "dispute", "the claim is wrong", ["VAL-001"])
     lay(house, [old])
-    result = planned(house, "F-001", contract=[told("VAL-001", "test -f better")])
+    result = planned(house, "F-001", contract=[told("VAL-001", "test -f better", reason="it was wrong")])
     assert result["accepted"] is True, result["reason"]
     made = house.feature()
     assert (made.status, made.attempts, made.replanned) == ("todo", 2, True)
@@ -477,7 +487,7 @@ def test_a_disputed_feature_starts_anew_after_its_planner(house: House) -> None:
 def test_a_feature_whose_claims_changed_is_todo_again_without_its_planner_asked(house: House) -> None:
     """It was failing at checks that are gone; but only the feature that was asked about counts as replanned."""
     lay(house, [feature("F-001", status="failing", attempts=1), feature("F-002", status="failing", attempts=1)])
-    planned(house, contract=[told("VAL-001", "test -f better")])
+    planned(house, contract=[told("VAL-001", "test -f better", reason="it was wrong")])
     assert [(one.status, one.attempts, one.replanned) for one in features.load(house.layout)] == [
         ("todo", 1, False),
         ("failing", 1, False),
@@ -514,3 +524,159 @@ def test_the_books_say_which_plan_was_taken(house: House) -> None:
     planned(house, **patch(row("F-002")))
     worked(house, {"run": "touch VAL-001"})
     assert [one.accepted for one in runs.books(house.layout)] == [None, True]
+
+
+# red before green
+
+
+EARLY = told("VAL-002", "test -f main.py")
+
+
+def before(house: House) -> list[Receipt]:
+    """The receipts of the newest run."""
+    return receipts.load(house.layout.run(house.result()["run"]).receipts)
+
+
+def word(house: House, name: str = "VAL-002") -> str:
+    """Where a claim stands by its receipts."""
+    return proofs.standing(contract_of(house).claim(name), proofs.load(house.layout), set(), set()).word
+
+
+def test_new_checks_are_seen_red_before_the_work(house: House) -> None:
+    """Each has a receipt of phase `before` in the planner's run; what stood in the contract already is not fired."""
+    lay(house, [OLD])
+    result = planned(house, **patch(row("F-002", claims=["VAL-002", "VAL-003"])))
+    assert result["accepted"] is True
+    assert [(one.claim, one.phase, one.exit, one.head, one.by) for one in before(house)] == [
+        ("VAL-002", "before", 1, house.head(), result["run"]),
+        ("VAL-003", "before", 1, house.head(), result["run"]),
+    ]
+
+
+def test_a_check_that_is_green_too_early_goes_back_once_and_lands_unproven(house: House) -> None:
+    """It proves nothing, the planner is told which, and may stand by it; DONE will still call it unproven."""
+    lay(house, [OLD])
+    value = patch(row("F-002"), contract=[EARLY])
+    result = planned(house, **value)
+    assert result["accepted"] is False
+    assert "a check of VAL-002 is green already, on today's tree: make it a guard" in result["reason"]
+    assert "is green already" in prompt_of(house, "planner")
+    assert [one.id for one in features.load(house.layout)] == ["F-001"]
+    assert planned(house, **value)["accepted"] is True
+    assert (word(house), house.feature("F-002").status) == ("unproven", "validating")
+
+
+def test_one_round_is_for_the_check_that_was_told_and_for_no_other(house: House) -> None:
+    """A new one that is green goes back too; and after an accepted plan the telling begins anew."""
+    lay(house, [OLD])
+    planned(house, **patch(row("F-002"), contract=[EARLY]))
+    other = patch(row("F-002"), contract=[told("VAL-002", "grep hello main.py")])
+    assert "grep hello main.py" in planned(house, **other)["reason"]
+    planned(house, **patch(row("F-003")))
+    assert planned(house, **patch(row("F-002"), contract=[EARLY]))["accepted"] is False
+
+
+def test_a_guard_may_be_green(house: House) -> None:
+    """It is green now and ever: the project's own tests."""
+    lay(house, [OLD])
+    value = patch(row("F-002"), contract=[told("VAL-002", {"run": "test -f main.py", "guard": True}, "test -f new")])
+    assert planned(house, **value)["accepted"] is True
+    assert [(one.guard, one.green) for one in before(house)] == [(True, True), (False, False)]
+    assert house.feature("F-002").status == "todo"
+
+
+def test_a_feature_whose_every_check_is_green_goes_straight_to_its_validation(house: House) -> None:
+    """There is nothing for a worker to do."""
+    lay(house, [OLD])
+    value = patch(
+        row("F-002"),
+        row("F-003"),
+        contract=[told("VAL-002", {"run": "test -f main.py", "guard": True}), told("VAL-003")],
+    )
+    assert planned(house, **value)["accepted"] is True
+    assert [one.status for one in features.load(house.layout)] == ["todo", "validating", "todo"]
+    assert house.feature("F-002").attempts == 0
+
+
+def test_a_check_that_takes_too_long_is_red(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 s at most, whatever its own limit; it may be right for what is not built yet."""
+    assert plan.BEFORE_SECONDS == 60
+    monkeypatch.setattr(plan, "BEFORE_SECONDS", 1)  # nobody waits a minute for a test
+    lay(house, [OLD])
+    slow = told("VAL-002", {"run": "test -f main.py && sleep 30", "seconds": 900})
+    assert planned(house, **patch(row("F-002"), contract=[slow]))["accepted"] is True
+    assert [(one.exit, one.verdict) for one in before(house)] == [(None, "red (timed out)")]
+    assert contract_of(house).claims[1].checks[0].seconds == 900
+
+
+def test_a_live_planner_is_told_too_and_mends_its_plan_in_the_same_run(house: House) -> None:
+    """`harness reply` fires what settle fires: refused once, and the better check is taken."""
+    lay(house, [OLD])
+    early, good = (json.dumps(patch(row("F-002"), contract=[one])) for one in (EARLY, told("VAL-002")))
+    told_early = f"echo '{early}' | harness reply - >../said 2>&1 && exit 9; grep 'is green already' ../said"
+    house.script("planner", {"run": told_early}, {"run": f"echo '{good}' | harness reply -"})
+    assert house.role("planner").code == 0, house.result()
+    assert house.result()["accepted"] is True
+    assert [(one.command, one.green) for one in before(house)] == [("test -f VAL-002", False)]
+
+
+def test_a_live_planner_that_stands_by_its_check_has_it_unproven(house: House) -> None:
+    """Sent a second time in the same run, it lands; its feature waits for its validation."""
+    lay(house, [OLD])
+    send = f"echo '{json.dumps(patch(row('F-002'), contract=[EARLY]))}' | harness reply -"
+    house.script("planner", {"run": f"{send} && exit 9; {send}"})
+    assert house.role("planner").code == 0, house.result()
+    assert (house.result()["accepted"], word(house)) == (True, "unproven")
+
+
+def test_a_planner_cannot_write_its_own_receipts(house: House) -> None:
+    """A red one that nobody fired, laid down by the agent: what lands is fired after the agent is gone."""
+    lay(house, [OLD])
+    planned(house, **patch(row("F-003")))
+    forged = before(house)[0].replace(claim="VAL-002", command="test -f main.py")
+    line = json.dumps(forged.asdict())
+    step = f"for run in .harness/runs/*-planner*/; do test -f $run/result.json || echo '{line}' > $run/receipts.jsonl; done"
+    house.script("planner", {"run": step}, reply(**patch(row("F-002"), contract=[EARLY])))
+    role(house, "planner")
+    assert house.result()["accepted"] is False
+    assert "is green already" in house.result()["reason"]
+
+
+def test_garbage_where_receipts_stand_stops_nobody(house: House) -> None:
+    """It is not ours, and counts for nothing."""
+    lay(house, [OLD])
+    step = "for run in .harness/runs/*-planner*/; do echo garbage > $run/receipts.jsonl; done"
+    house.script("planner", {"run": step}, reply(**patch(row("F-002"))))
+    role(house, "planner")
+    assert house.result()["accepted"] is True
+    assert [one.phase for one in before(house)] == ["before"]
+
+
+def test_checks_before_the_work_have_their_services(house: House) -> None:
+    """Also where the plan brings them."""
+    lay(house, [OLD])
+    web = {"name": "web", "run": "echo $PORT >../port; sleep 60", "ready": "test -s ../port", "seconds": 20}
+    value = patch(row("F-002"), contract=[told("VAL-002", "cat ../port; test -f new")], services=[web])
+    assert planned(house, **value)["accepted"] is True
+    port = (house.folder / "port").read_text()
+    assert [one.output for one in before(house)] == [port]
+
+
+def test_a_red_setup_calls_a_person_and_lands_nothing(house: House) -> None:
+    """The first plan's setup is tried on today's tree; nobody's try is counted."""
+    lay(house, [OLD])
+    was = state(house)
+    result = planned(house, **patch(row("F-002")), setup="echo no compiler here; exit 4")
+    assert (result["accepted"], before(house)) == (False, [])
+    assert "kind: setup" in house.read("escalation.md")
+    assert "setup ended with exit 4:\nno compiler here" in house.read("escalation.md")
+    assert state(house) == was
+    assert house.harness("next").code == 3
+
+
+def test_the_setup_of_a_plan_is_run_before_its_checks(house: House) -> None:
+    """What it makes is there, and is no part of the project."""
+    lay(house, [OLD])
+    value = patch(row("F-002"), contract=[told("VAL-002", "cat ../made; test -f new")])
+    assert planned(house, **value, setup="echo ready >../made")["accepted"] is True
+    assert [one.output for one in before(house)] == ["ready\n"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from missions import House
-from planned import claim, contract_of, feature, lay
+from planned import claim
 
 from harness import contract, kin, prove, receipts
 from harness.contract import Check, Contract
@@ -235,56 +235,7 @@ def test_what_is_green_in_an_empty_folder_proves_nothing(folder: Path) -> None:
     assert left(folder) == []
 
 
-# the sweep
-
-
-def sweep(house: House, known: Contract) -> tuple[list[Receipt], str]:
-    """A final sweep at HEAD."""
-    lay(house, [feature("F-001", *[one.id for one in known.claims])], known)
-    place = Place(directory=str(house.project), head=house.head(), by="run-1")
-    return prove.sweep(str(house.project), contract_of(house), place, str(house.folder / "receipts.jsonl"))
-
-
-def test_a_sweep_sees_what_is_committed_and_nothing_else(house: House) -> None:
-    """A stranger's clone passes: what is untracked, ignored or only changed in the folder fails there."""
-    house.write("committed", "old\n")
-    house.git("add", "committed")
-    house.git("commit", "-q", "-m", "one")
-    house.write("committed", "new\n")
-    house.write("untracked")
-    known = Contract(
-        claims=[claim("V-1", "grep old committed"), claim("V-2", "test -f untracked"), claim("V-3", "pwd")]
-    )
-    found, fault = sweep(house, known)
-    assert fault == ""
-    assert [(one.claim, one.exit, one.phase) for one in found] == [
-        ("V-1", 0, "sweep"),
-        ("V-2", 1, "sweep"),
-        ("V-3", 0, "sweep"),
-    ]
-    assert found[2].output != f"{house.project}\n"
-    assert os.path.basename(found[2].output.strip()) == house.project.name
-    assert receipts.load(str(house.folder / "receipts.jsonl")) == found
-
-
-def test_after_a_sweep_nothing_of_it_is_left(house: House) -> None:
-    """No folder, no worktree that git remembers, no change of the working folder; whatever the checks did there."""
-    before = house.git("status", "--porcelain", "--ignored"), house.head(), os.listdir(house.project)
-    sweep(house, Contract(setup="touch made; chmod a-w .", claims=[claim("V-1", "rm -f main.py; git init -q sub")]))
-    assert house.git("worktree", "list").count("\n") == 0
-    assert os.listdir(house.folder / "temporary") == []
-    assert (house.git("status", "--porcelain", "--ignored"), house.head(), os.listdir(house.project)) == before
-
-
-def test_setup_comes_first_in_the_fresh_worktree(house: House) -> None:
-    """What a clone needs before checks can run is made there; a red setup is told, and no check is fired."""
-    made = Contract(setup="echo built > product", claims=[claim("V-1", "grep built product")])
-    found, fault = sweep(house, made)
-    assert ([one.exit for one in found], fault) == ([0], "")
-    assert not (house.project / "product").exists()
-    found, fault = sweep(house, made.replace(setup="test -e untracked-tool"))
-    assert (found, fault) == ([], "setup ended with exit 1:\n")
-    assert os.listdir(house.folder / "temporary") == []
+# ports
 
 
 def test_a_port_is_free_when_it_is_given() -> None:

@@ -68,3 +68,16 @@ def test_equal_means_same_class_and_same_values() -> None:
 def test_a_record_reads_as_it_is_built() -> None:
     """For people who debug."""
     assert repr(Point(x=1)) == "Point(x=1, y=2, tags=[], more={'a': 1})"
+
+
+def test_a_whole_record_takes_over_exactly_its_fields() -> None:
+    """What a file has too much or too little is refused, as it is by keyword."""
+
+    class Pair(Record):
+        one: int
+        two: int = 2
+
+    assert Pair.whole({"two": 3, "one": 1}) == Pair(one=1, two=3)
+    for values in ({"one": 1}, {"one": 1, "two": 2, "three": 3}):
+        with pytest.raises(TypeError, match="takes one, two"):
+            Pair.whole(values)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import passable
 from missions import CHECKOUT, PROGRAM, House, differences, listing
 
 from harness import mission, starting
@@ -83,8 +84,7 @@ def nobody_can_run() -> bool:
 @pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
 def test_a_folder_that_cannot_be_written_says_so_without_a_traceback(unbegun: House) -> None:
     """Rights are named, with exit code 11, and nothing half done counts as a mission."""
-    for folder in (unbegun.folder, *unbegun.folder.parents[:2]):
-        os.chmod(folder, 0o755)
+    passable(unbegun.folder)
     safe = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
     done = unbegun.run([*NOBODY, sys.executable, "-P", str(PROGRAM), "init"], env=safe)
     assert (done.code, done.err.count("\n")) == (11, 1), done

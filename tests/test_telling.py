@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 from missions import House, until
+from planned import role
 
-from harness import mission, orders, runs, telling
+from harness import mission, orders, receipts, runs, telling
 from harness.decide import Decision
 from harness.features import Feature
 from harness.issues import Issue
 
 KEYS = [
-    *("mission", "branch", "due", "why", "under_way", "features", "manual", "issues", "uncurated", "totals", "limits"),
+    *("mission", "branch", "due", "why", "under_way", "features", "claims", "proof", "issues", "uncurated", "totals"),
+    "limits",
 ]
 
 
@@ -38,19 +42,38 @@ def test_the_status_has_a_closed_set_of_keys(house: House) -> None:
     assert list(found) == KEYS
     assert (found["mission"], found["branch"]) == (mission.load(house.layout).id, house.git("branch", "--show-current"))
     assert (found["due"], found["why"]) == ("NEXT worker F-001", "its turn has come")
-    assert (found["manual"], found["under_way"], found["issues"], found["uncurated"]) == (["VAL-LOOK"], [], [], 0)
+    assert [(one["claim"], one["word"]) for one in found["claims"]] == [
+        ("VAL-1", "unproven"),
+        ("VAL-2", "unproven"),
+        ("VAL-LOOK", "manual"),
+    ]
+    assert (found["under_way"], found["issues"], found["uncurated"]) == ([], [], 0)
+
+
+def proven(house: House) -> None:
+    """VAL-1 was seen to fail, then F-001 was built and judged."""
+    house.script("validator", {"say": "fine"})
+    role(house, "validator", "F-001")
+    house.work({"run": "echo 1 > 1.txt"})
+    role(house, "validator", "F-001")
 
 
 def test_a_feature_shows_its_tries_its_proof_and_its_last_run(house: House) -> None:
-    """Nothing counts as proven before the feature has passed; a manual claim never does."""
-    house.work({"run": "echo 1 > 1.txt"})
-    assert (row(house)["status"], row(house)["proven"], row(house)["last"]) == ("validating", 0, "worker ok")
-    house.script("validator", {"say": "fine"})
-    house.role("validator", "F-001")
+    """What counts is receipts, not a status: a feature that was laid down as passed has proven nothing."""
+    proven(house)
     assert (row(house)["proven"], row(house)["claims"], row(house)["last"]) == (1, 1, "validator green")
-    assert (row(house)["attempts"], row(house)["tries"]) == (1, 3)
+    assert (row(house)["status"], row(house)["attempts"], row(house)["tries"]) == ("passed", 1, 3)
     house.lay(house.feature(), house.feature("F-002").replace(status="passed"))
-    assert (row(house, "F-002")["proven"], row(house, "F-002")["claims"]) == (1, 2)
+    assert (row(house, "F-002")["proven"], row(house, "F-002")["claims"]) == (0, 2)
+
+
+def test_a_green_check_that_nobody_saw_red_proves_nothing(house: House) -> None:
+    """The feature passes; the claim stays unproven, and the status says where to look."""
+    house.work({"run": "echo 1 > 1.txt"})
+    house.script("validator", {"say": "fine"})
+    role(house, "validator", "F-001")
+    assert (row(house)["status"], row(house)["proven"]) == ("passed", 0)
+    assert telling.status(house.layout)["proof"]["unproven"] == "VAL-1, VAL-2   (run.sh why VAL-1)"
 
 
 def test_the_newest_run_of_a_feature_is_the_last(house: House) -> None:
@@ -73,12 +96,12 @@ def test_a_blocked_feature_says_what_it_waits_for(house: House) -> None:
 def test_a_run_under_way_is_named_and_its_feature_is_in_progress(house: House) -> None:
     """A dead one is not: its feature is shown as recovery will put it."""
     house.script("worker", {"sleep": 60})
-    role = house.begin_role("worker", "F-001")
+    begun = house.begin_role("worker", "F-001")
     until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
     found = telling.status(house.layout)
     assert (found["under_way"], row(house)["status"]) == (runs.open_runs(house.layout), "in_progress")
-    role.kill()
-    role.wait()
+    begun.kill()
+    begun.wait()
     until(lambda: telling.status(house.layout)["under_way"] == [])
     assert row(house)["status"] == "todo"
 
@@ -120,24 +143,56 @@ def test_every_decision_has_a_reason_in_words(house: House, decision: Decision, 
 
 
 def test_done_says_what_is_proven_and_how_to_merge(house: House) -> None:
-    """At most ten lines, the manual claim among the unproven with its command."""
-    house.work({"run": "echo 1 > 1.txt"})
+    """At most ten lines, each kind of claim with the command that shows more."""
+    proven(house)
     house.lay(*(house.feature(name).replace(status="passed") for name in ("F-001", "F-002")))
     lines = telling.ending(house.layout, "DONE")
     branch = mission.load(house.layout).branch
     assert len(lines) <= 10
     assert lines[0].endswith(": 2 of 2 features passed")
-    assert lines[1] == "proven    2 of 3 claims, by 2 checks"
-    assert lines[2] == "unproven  VAL-LOOK (manual); when you have looked: harness claim accept VAL-LOOK --note TEXT"
-    assert lines[5] == f"commits   1 on {branch}, now at {house.head()[:10]}"
-    assert f"git switch main && git merge {branch}" in lines[6]
+    assert lines[1:4] == [
+        "proven    1 of 3 claims, by 1 checks",
+        "unproven  VAL-2   (run.sh why VAL-2)",
+        "manual    VAL-LOOK   (run.sh claim accept VAL-LOOK)",
+    ]
+    assert lines[6] == f"commits   1 on {branch}, now at {house.head()[:10]}"
+    assert f"git switch main && git merge {branch}" in lines[7]
 
 
-def test_an_accepted_claim_is_unproven_no_more(house: House) -> None:
-    """A person's receipt is one."""
-    house.lay(*(house.feature(name).replace(status="passed") for name in ("F-001", "F-002")))
+def test_an_accepted_claim_waits_for_nobody(house: House) -> None:
+    """A person's receipt is one: the claim is no longer asked about."""
+    assert "manual" in telling.status(house.layout)["proof"]
     orders.place(house.layout, "claim accept", ["VAL-LOOK", "looked"])
-    assert telling.ending(house.layout, "DONE")[2] == "unproven  nothing"
+    assert "manual" not in telling.status(house.layout)["proof"]
+
+
+def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house: House) -> None:
+    """The marks that a reader of DONE must not miss; ten lines are enough for all of them."""
+    proven(house)
+    command = "test -f 1.txt"
+    mark = receipts.load(house.layout.run(house.result()["run"]).receipts)[0].replace(flaky=True)
+    Path(house.layout.run(house.result()["run"]).receipts).write_bytes(receipts.render([mark]))
+    shutil.rmtree(house.layout.cache)
+    old = {"id": "VAL-1", "checks": [{"run": command, "seconds": None, "guard": False}], "manual": False}
+    rows = [
+        {
+            "at": "t",
+            "by": "r",
+            "verb": "change",
+            "claim": "VAL-1",
+            "why": "w",
+            "old": old,
+            "new": {**old, "checks": []},
+        },
+        {"at": "t", "by": "r", "verb": "drop", "claim": "VAL-0", "why": "w", "old": old, "new": None},
+    ]
+    Path(house.layout.contract_log).write_text("".join(json.dumps(one) + "\n" for one in rows))
+    lines = telling.ending(house.layout, "DONE")
+    assert lines[3:5] == [
+        "flaky     VAL-1   (run.sh why VAL-1)",
+        "weakened  VAL-1, VAL-0 (dropped)   (run.sh why VAL-1)",
+    ]
+    assert len(lines) <= 10
 
 
 @pytest.mark.parametrize(
@@ -164,5 +219,5 @@ def test_however_much_is_open_ten_lines_are_enough(house: House) -> None:
     Path(house.layout.issues).write_text("".join(str(row.asdict()).replace("'", '"') + "\n" for row in rows))
     lines = telling.ending(house.layout, "ESCALATE stuck")
     assert len(lines) <= 10
-    assert "and 18 more" in lines[2]
+    assert "and 16 more" in lines[3]
     assert max(len(line) for line in lines) < 200

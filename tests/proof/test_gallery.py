@@ -1,0 +1,138 @@
+"""The gallery of cheats, played through run.sh, and docs/proof.md held to what the harness says to each of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cheats import CHEATS, Cheat
+from missions import CHECKOUT, Done, House, surroundings, tagged
+
+from harness import mission, proofs, receipts, why
+
+PAGE = CHECKOUT / "docs" / "proof.md"
+ROW = re.compile(r"^\| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \|$", re.MULTILINE)
+NAMES = [cheat.name for cheat in CHEATS]
+
+
+class Told:
+    """A cheat's mission after its end: how run.sh ended, and all that the harness said."""
+
+    def __init__(self, house: House, ended: Done) -> None:
+        self.house, self.ended = house, ended
+        self.done = "\nDONE  " in ended.out
+
+    def receipts(self) -> Iterator[receipts.Receipt]:
+        """Every receipt, oldest run first."""
+        for row in self.house.ran():
+            yield from receipts.load(self.house.layout.run(row["run"]).receipts)
+
+    def everything(self) -> str:
+        """run.sh's own words, then results, receipts, memory, issues, and what `why` shows of each feature."""
+        layout, ran = self.house.layout, self.house.ran()
+        said = [self.ended.out, self.ended.err]
+        said += [str(self.house.result(row["run"])["reason"]) for row in ran]
+        for receipt in self.receipts():
+            said += [f"{receipt.claim} {receipt.phase} {receipt.verdict}", *receipt.notes]
+        said += [path.read_text() for path in map(Path, (layout.raw, layout.archive, layout.issues)) if path.exists()]
+        features = {row["feature"] for row in ran if row["role"] == "validator" and row["feature"]}
+        said += [line for name in sorted(features) for line in why.explain(layout, name)]
+        return "\n".join(said)
+
+
+def play(cheat: Cheat, folder: Path) -> Told:
+    """The cheat's mission from its first commit to its end, in an empty folder, as a user would run it."""
+    house = House(folder, {**surroundings(folder), "LC_ALL": "C"})
+    house.project.mkdir()
+    house.git("init", "-q", "-b", "main", "--template=")
+    house.write("SPEC.md", "# A program\n\n## Part\n\nIt greets.\n")
+    for name, text in cheat.files.items():
+        house.write(name, text)
+    for name, text in cheat.playbooks().items():
+        house.write(f"playbooks/{name}", text)
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "begin")
+    run_sh = str(CHECKOUT / "run.sh")
+    begun = house.run([run_sh, "init", "--quietly"])
+    assert begun.code == 0, begun
+    Path(house.layout.config).write_text(f"[limits]\nmax_runs = {cheat.runs}\n")
+    return Told(house, house.run([run_sh]))
+
+
+@pytest.fixture(scope="session")
+def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Callable[[str], Told]]:
+    """What became of a cheat, by its name; the missions that this session asks for are played once, a core each."""
+    asked = "\n".join(item.name for item in request.session.items)
+    with ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
+        started: dict[str, Future[Told]] = {}
+        for number, cheat in enumerate(CHEATS):
+            if f"[{cheat.name}]" in asked:
+                started[cheat.name] = pool.submit(play, cheat, tmp_path_factory.mktemp(f"cheat-{number}"))
+        yield lambda name: started[name].result()
+
+
+def rows() -> dict[str, tuple[str, str]]:
+    """The page's table: {cheat: (what the harness says, whether DONE)}."""
+    found = [[cell.strip() for cell in row] for row in ROW.findall(PAGE.read_text())]
+    return {name: (says, done) for name, says, done in found if name != "cheat" and not name.startswith("-")}
+
+
+def test_the_page_and_the_gallery_name_the_same_cheats() -> None:
+    """Whoever reads the table can play every row of it."""
+    assert list(rows()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_harness_says_to_a_cheat_what_the_page_says(name: str, told: Callable[[str], Told]) -> None:
+    """Every word of the page's row in code letters was really said, and DONE was reached or was not."""
+    says, done = rows()[name]
+    mission_told = told(name)
+    said = mission_told.everything()
+    quoted = re.findall(r"`([^`]+)`", says)
+    assert quoted
+    assert [words for words in quoted if words not in said] == [], said
+    assert mission_told.done == done.startswith("yes"), said
+    marked = done.removeprefix("yes").removeprefix("no").strip(" ,:`")
+    assert not mission_told.done or marked == "unseen" or f"\n{marked:<9} " in mission_told.ended.out, said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_process_of_a_cheat_survives_its_mission(name: str, told: Callable[[str], Told]) -> None:
+    """Servers that checks start, and services, end with them."""
+    assert tagged(mission.load(told(name).house.layout).id) == []
+
+
+@pytest.mark.parametrize("name", ["hard-codes the expected output"])
+def test_what_a_validator_aimed_joins_the_contract(name: str, told: Callable[[str], Told]) -> None:
+    """The worker's next try meets the check that found it out."""
+    house = told(name).house
+    assert "Hello, Bob" in house.read("validation-contract.md")
+    assert [row["verb"] for row in proofs.log_rows(house.layout)] == ["add", "aim"]
+
+
+@pytest.mark.parametrize("name", ["a check that leaves a server running"])
+def test_a_server_that_one_check_left_is_gone_when_the_next_one_asks(name: str, told: Callable[[str], Told]) -> None:
+    """A check stands on nothing that another one left."""
+    after = [receipt.green for receipt in told(name).receipts() if receipt.phase == "after"]
+    assert after == [True, False]
+
+
+@pytest.mark.parametrize("name", ["writes `passed` into features.json"])
+def test_the_queue_that_an_agent_wrote_is_kept_for_a_person_to_see(name: str, told: Callable[[str], Told]) -> None:
+    """It is put back, and what was written is kept beside the run."""
+    house = told(name).house
+    worker = next(row["run"] for row in house.ran() if row["role"] == "worker")
+    assert house.feature().status == "todo"
+    assert b'"status":"passed"' in house.refused(worker)["features.json"].replace(b": ", b":")
+
+
+@pytest.mark.parametrize("name", ["edits the test that the check runs"])
+def test_signs_of_gaming_stand_in_the_prompt_of_a_validator(name: str, told: Callable[[str], Told]) -> None:
+    """Whoever aims sees where to look."""
+    house = told(name).house
+    judged = next(row["run"] for row in house.ran() if row["role"] == "validator" and row["feature"])
+    assert "edits tests/test_greet.sh" in house.prompt(judged)
