@@ -25,7 +25,7 @@ demo: setup ## run the example mission to DONE, offline
 	@bash examples/demo.sh
 
 test: setup ## run the tests
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n 2 --dist loadfile
 
 check: setup ## lint, format, types, shell scripts, house rules
 	$(PY) -m ruff check .
@@ -40,6 +40,7 @@ fix: setup ## mend what ruff can mend
 
 bench: setup ## measure against a baseline run beside it
 	$(PY) bench/launch.py
+	$(PY) bench/proof.py
 
 torture: setup ## the slow crash tests
 	@HARNESS_TORTURE=1 $(PY) -m pytest tests -k "torture or crash or kill"

@@ -24,7 +24,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness import contract, features, git, process
+from harness import contract, features, git
 from harness.contract import Check, Claim, Contract
 from harness.features import Feature
 from harness.layout import Layout
@@ -158,24 +158,34 @@ def fsync_seconds(layout: Layout, number: int, rounds: int) -> tuple[int, float]
     return count, count * one
 
 
+ONE_GUARDIAN = """
+import os, sys, time, json
+sys.path.insert(0, sys.argv[1])
+from harness import process
+def took(body):
+    start = time.perf_counter()
+    body()
+    return time.perf_counter() - start
+plain = took(lambda: process.capture(["true"], cwd="."))
+run = lambda: process.run(["true"], cwd=".", env=dict(os.environ), wall_seconds=10, sink=lambda *_: None)
+print(took(run) - plain)
+"""
+
+
 def guardian_seconds(layout: Layout, rounds: int) -> float:
-    """What a guardian adds to a child that does nothing."""
-
-    def guarded() -> None:
-        process.run(
-            ["true"], cwd=layout.project, env=dict(os.environ), wall_seconds=10, sink=lambda stream, chunk: None
-        )
-
-    def plain() -> None:
-        process.capture(["true"], cwd=layout.project)
-
-    return max(0.0, median_of(rounds, guarded) - median_of(rounds, plain))
+    """What its first guardian adds to a launch: that of a child that does nothing, in a fresh interpreter."""
+    words = [sys.executable, "-I", "-c", ONE_GUARDIAN, str(HOME)]
+    found = [
+        subprocess.run(words, cwd=layout.project, capture_output=True, text=True, check=True) for _ in range(rounds)
+    ]
+    return max(0.0, statistics.median(float(done.stdout) for done in found))
 
 
 def report(folder: Path, sizes: list[int], rounds: int) -> None:
     """Print the table, one line a size."""
     print(
-        f"{'features':>9} {'bare ms':>8} {'next':>6} {'note':>6} {'run':>6} {'run without':>12}   of which ms: git, fsync, guardian"
+        f"{'features':>9} {'bare ms':>8} {'next':>6} {'note':>6} {'run':>6} {'run without':>12}"
+        "   of which ms: git, fsync, guardian"
     )
     for number in sizes:
         layout = mission(folder, number)

@@ -1,0 +1,124 @@
+"""What proof costs: checks of 50 ms fired with a durable receipt each, against the same commands run bare, in turn.
+
+    python bench/proof.py [--rounds 5] [--claims 100] [--seconds 0.05]
+
+Shown are medians over turns of ten checks. *bare* is `bash -c COMMAND`, one by one, by subprocess with its output read;
+*harness* is what a validator's run does (`prove.fire_all`): a guardian, an environment, a TMPDIR and a free PORT a check,
+and its receipt on disk before the next check. The aim is a ratio of at most 1.3. Below it stands where the time goes, in ms
+a check.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(HOME))
+
+from harness import environment, files, process, prove, receipts
+from harness.contract import Check, Claim
+from harness.prove import Place
+
+PART_ROUNDS = 200
+TURN = 10
+
+
+def claims(number: int, seconds: float) -> list[Claim]:
+    """Claims with one check each that only takes its time."""
+    check = Check(run=f"sleep {seconds}")
+    return [Claim(id=f"VAL-{n:03d}", text="It takes its time", checks=[check]) for n in range(number)]
+
+
+def bare(found: list[Claim], folder: str) -> None:
+    """The commands as a shell script would run them."""
+    for claim in found:
+        subprocess.run(["bash", "-c", claim.checks[0].run], cwd=folder, capture_output=True, check=True)
+
+
+def fired(found: list[Claim], folder: str) -> None:
+    """The same through the harness, each receipt durable."""
+    path = os.path.join(folder, "receipts.jsonl")
+    given = list(prove.fire_all(found, "after", Place(directory=folder), path))
+    assert all(receipt.green for receipt in given)
+    os.unlink(path)
+
+
+def wall(body: Callable[[], object]) -> float:
+    """Seconds that a call takes."""
+    started = time.perf_counter()
+    body()
+    return time.perf_counter() - started
+
+
+def each(body: Callable[[], object]) -> float:
+    """The median milliseconds of a call."""
+    return 1e3 * statistics.median(wall(body) for _ in range(PART_ROUNDS))
+
+
+def parts(folder: str, seconds: float) -> dict[str, float]:
+    """Milliseconds a check that each part of firing costs, measured alone; a machine at rest wakes up more slowly, so the
+    guardian watches what takes its time too."""
+    env, words = environment.plain(os.environ, "bench"), ["bash", "-c", f"sleep {seconds}"]
+    receipt = prove.fire(Check(run=":"), claims(1, 0)[0], "after", Place(directory=folder))
+    record = files.Transcript(os.path.join(folder, "parts.jsonl"))
+
+    def write() -> None:
+        record.write(receipts.render([receipt]))
+        record.sync()
+
+    def guarded() -> None:
+        process.run(words, cwd=folder, env=env, wall_seconds=9, sink=lambda stream, chunk: None)
+
+    def plain() -> None:
+        subprocess.run(words, cwd=folder, env=env, capture_output=True, check=True)
+
+    found = {
+        "guardian": 1e3 * statistics.median(wall(guarded) - wall(plain) for _ in range(40)),
+        "receipt written and fsynced": each(write),
+        "TMPDIR made and removed": each(lambda: prove.clear(prove.scratch("bench"))),
+        "free PORT": each(prove.free_port),
+        "environment": each(lambda: environment.plain(os.environ, "bench")),
+    }
+    record.close()
+    return found
+
+
+def report(folder: str, number: int, seconds: float, rounds: int) -> None:
+    """Print the ratio, then where the time goes."""
+    found = claims(number, seconds)
+    took: dict[str, list[float]] = {"bare": [], "harness": []}
+    bare(found[:3], folder)
+    fired(found[:3], folder)
+    for start in range(0, rounds * number, TURN):
+        some = [found[(start + n) % number] for n in range(TURN)]
+        took["bare"].append(wall(partial(bare, some, folder)) / TURN)
+        took["harness"].append(wall(partial(fired, some, folder)) / TURN)
+    plain, ours = (1e3 * statistics.median(took[name]) for name in ("bare", "harness"))
+    print(f"{number} checks of {1e3 * seconds:.0f} ms: bare {plain:.2f} ms, harness {ours:.2f} ms a check")
+    print(f"ratio {ours / plain:.3f}, {ours - plain:+.2f} ms a check")
+    for name, cost in parts(folder, seconds).items():
+        print(f"  {name:<28} {cost:6.2f} ms")
+
+
+def main() -> None:
+    """Parse the command line, measure in a throw-away folder, print."""
+    parser = argparse.ArgumentParser(description="What proof costs.")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--claims", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=0.05)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        report(folder, asked.claims, asked.seconds, asked.rounds)
+
+
+if __name__ == "__main__":
+    main()
