@@ -83,9 +83,9 @@ def test_without_a_path_there_is_the_systems_own() -> None:
 
 def test_an_agent_finds_the_harness_command_first() -> None:
     """`harness note` works for an agent whatever else is called so on the machine, and knows its run."""
-    layout = Layout("/work/greet")
+    layout = Layout("/srv/greet")
     seen = environment.of_agent({**BASE, **OURS}, "m/1", layout, "1777076234-worker-F-001")
-    assert seen["PATH"] == "/work/greet/.harness/bin:/usr/bin:/bin"
+    assert seen["PATH"] == "/srv/greet/.harness/bin:/usr/bin:/bin"
     assert {key: value for key, value in seen.items() if key.startswith("HARNESS_")} == {
         "HARNESS_INSIDE": "1777076234-worker-F-001"
     }
