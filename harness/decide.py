@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 EQUAL_DECISIONS = 3
 REJECTED_PLANS = 3
-WARN_AT = 0.8
 CODES = {
     "DONE": errors.DONE,
     "NEXT": errors.DONE,
@@ -115,8 +114,8 @@ def halted(view: View, now: int) -> Decision | None:
     return None
 
 
-def budget(view: View, share: float = 1.0) -> str:
-    """The first cap that is used up to `share` of it: runs, hours, cost or tokens; "" while there is room."""
+def budget(view: View) -> str:
+    """The first cap that is used up: runs, hours, cost or tokens; "" while there is room."""
     used = (
         ("runs", view.totals.runs, view.limits.max_runs),
         ("hours", view.totals.seconds / 3600, view.limits.max_hours),
@@ -124,7 +123,7 @@ def budget(view: View, share: float = 1.0) -> str:
         ("tokens", view.totals.tokens, view.limits.max_tokens),
     )
     for name, spent, cap in used:
-        if spent is not None and cap is not None and spent >= cap * share:
+        if spent is not None and cap is not None and spent >= cap:
             return name
     return ""
 

@@ -185,11 +185,6 @@ def untracked(project: str) -> list[str]:
     return _status(project).untracked
 
 
-def has_commits(project: str) -> bool:
-    """Whether there is a first commit. 1 call, 2 where there is none."""
-    return standing(project).head != ""
-
-
 def default_branch(project: str) -> str | None:
     """The branch that people's work lands on; None where nothing tells. 1 call, 2 without a remote's word.
 

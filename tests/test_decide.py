@@ -264,12 +264,6 @@ def test_without_a_cap_on_cost_and_tokens_nothing_ends() -> None:
     assert decide.budget(view(limits=free, totals=Totals(cost_usd=1e9, tokens=10**12))) == ""
 
 
-def test_a_door_can_ask_before_the_cap_is_reached() -> None:
-    """`share` names the cap of which so much is used up."""
-    assert decide.budget(view(totals=Totals(runs=160)), decide.WARN_AT) == "runs"
-    assert decide.budget(view(totals=Totals(runs=159)), decide.WARN_AT) == ""
-
-
 # three equal decisions
 
 

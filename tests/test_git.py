@@ -59,7 +59,7 @@ def test_before_the_first_commit_everything_is_empty(empty: Repository) -> None:
     here = git.Standing(head="", branch="main", tree="")
     assert git.state(empty.project) == git.State(standing=here, dirty=[], untracked=["new"])
     assert git.standing(empty.project) == here
-    assert not git.has_commits(empty.project)
+    assert not git.standing(empty.project).head
     assert git.default_branch(empty.project) is None
 
 
@@ -75,13 +75,13 @@ def test_standing_names_commit_branch_and_tree(repo: Repository) -> None:
     )
     repo.run("checkout", "-q", "--detach")
     assert git.standing(repo.project) == here.replace(branch="") == git.state(repo.project).standing
-    assert git.has_commits(repo.project)
+    assert git.standing(repo.project).head
 
 
 def test_a_damaged_branch_is_not_taken_for_an_unborn_one(repo: Repository) -> None:
     """Broken and absent are two answers."""
     repo.write(".git/refs/heads/main", "")
-    for ask in (git.standing, git.state, git.has_commits):
+    for ask in (git.standing, git.state):
         with pytest.raises(git.GitFailed):
             ask(repo.project)
 
