@@ -8,6 +8,7 @@ from harness import clock, contract, decide, features, files, git, journal, obje
 from harness.layout import Layout
 from harness.raw import CURATOR
 from harness.runs import Result, Totals
+from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def close(run: Run) -> Result:
         newly_green=run.newly_green,
         accepted=run.accepted,
         sweep=run.sweep,
-        usage=run.usage,
+        usage=_usage(run),
         kept_out=run.kept_out,
         refused=run.refused,
         mark=views.mark_of(run.layout, run.journal.contents, head),
@@ -64,17 +65,22 @@ def _totals(run: Run, seconds: float) -> Totals:
     """The running totals with this run in them."""
     before = runs.totals(run.layout)
     judging = run.role.name != CURATOR and run.outcome not in runs.FREE_OF_BLAME
-    usage = run.usage or {}
-    tokens = _added(before.tokens, usage.get("tokens"))
+    usage = next((one for one in reversed(run.usages) if one.raw), Usage())
+    tokens = _added(before.tokens, usage.tokens)
     rejected = 0 if run.accepted else before.rejected + _brought_no_plan(run)
     return Totals(
         runs=before.runs + 1,
         seconds=round(before.seconds + seconds, 3),
-        cost_usd=_added(before.cost_usd, usage.get("cost_usd")),
+        cost_usd=_added(before.cost_usd, usage.cost_usd),
         tokens=None if tokens is None else int(tokens),
         since_green=0 if run.newly_green else before.since_green + judging,
         rejected=rejected,
     )
+
+
+def _usage(run: Run) -> dict[str, object] | None:
+    told = [usage for usage in run.usages if usage.raw]
+    return told[-1].asdict() if told else None
 
 
 def _brought_no_plan(run: Run) -> bool:

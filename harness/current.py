@@ -15,6 +15,7 @@ from harness.mission import Mission
 from harness.receipts import Receipt
 from harness.roles import Role
 from harness.runs import Context
+from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ class Run:
         self.newly_green = 0
         self.accepted: bool | None = None
         self.sweep: dict[str, str] | None = None
-        self.usage: dict[str, Any] | None = None
+        self.usages: list[Usage] = []
+        self.until = 0
+        self.stable_bytes = 0
         self.kept_out: list[str] = []
         self.refused: list[str] = []
         self.receipts: list[Receipt] = []

@@ -37,7 +37,7 @@ class Watch:
 
     def __init__(self, wall_seconds: float, patience: Patience, now: float) -> None:
         self.wall_seconds, self.patience = wall_seconds, patience
-        self.started = self.alive = self.looked = now
+        self.started = self.alive = self.before = self.looked = now
         self.root = 0
         self.began = False
         self.result_at = 0.0
@@ -45,7 +45,12 @@ class Watch:
 
     def heard(self, now: float) -> None:
         """Output came."""
+        self.before = self.alive
         self.alive = self.looked = now
+
+    def take_back(self) -> None:
+        """What was heard last was no sign of life: that it tries once more tells nobody anything."""
+        self.alive = self.before
 
     def event(self) -> None:
         """The first event came: startup is over."""

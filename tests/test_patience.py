@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from harness import process
 from harness.patience import Patience, newest_change
 from harness.process import Child, Ended
 
