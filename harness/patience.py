@@ -73,7 +73,7 @@ class Watch:
             return
         if self.patience.startup_seconds and not self.began:
             yield STARTUP, self.started + self.patience.startup_seconds
-        if self.patience.idle_seconds:
+        elif self.patience.idle_seconds:
             yield IDLE, self.alive + self.patience.idle_seconds
 
     def _look(self, now: float) -> None:

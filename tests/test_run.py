@@ -83,7 +83,7 @@ def test_what_the_agent_says_and_does_is_in_the_stream(house: House) -> None:
     house.work({"run": "echo out; echo err >&2"}, {"say": "all done"})
     run = house.layout.run(house.result()["run"])
     rows = [json.loads(line) for line in Path(run.stream).read_text().split("\n") if line]
-    assert {"said", "output"} == {row["kind"] for row in rows}
+    assert {"agent", "said", "output"} == {row["kind"] for row in rows}
     assert "".join(row["text"] for row in rows if row["kind"] == "output") == "out\nerr\n"
     assert Path(run.stderr).read_text() == "out\nerr\n"
     assert all(row["at"] >= 0 for row in rows)

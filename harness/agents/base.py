@@ -40,9 +40,10 @@ class Settings(Record):
 
 
 class Desk(Record):
-    """Where an agent works: directory, the prompt as a file, time left in seconds, environment, writable folders,
-    and lock descriptors that its guardian must hold. `idle_seconds`, `startup_seconds`: without a sign of life, without a
-    first event; 0 is no limit. `stable_bytes`: how much of the prompt's beginning is the same from run to run."""
+    """Where an agent works: directory, the prompt as a file, time left in seconds, environment, writable folders, and lock
+    descriptors that its guardian must hold. `idle_seconds`: without a sign of life, `startup_seconds`: without a first
+    event, 0 is no limit; `after_result_seconds`: from its result to its exit. `stable_bytes`: how much of the prompt's
+    beginning is the same from run to run."""
 
     directory: str
     prompt_path: str
@@ -52,11 +53,17 @@ class Desk(Record):
     keep: list[int]
     idle_seconds: float = 0.0
     startup_seconds: float = 0.0
+    after_result_seconds: float = 10.0
     stable_bytes: int = 0
 
     def patience(self) -> Patience:
         """How long what works here is waited for."""
-        return Patience(idle_seconds=self.idle_seconds, startup_seconds=self.startup_seconds, folder=self.directory)
+        return Patience(
+            idle_seconds=self.idle_seconds,
+            startup_seconds=self.startup_seconds,
+            after_result_seconds=self.after_result_seconds,
+            folder=self.directory,
+        )
 
 
 class Event(Record):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SANDBOX = '{"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":["*"]}}}'
-NO_SANDBOX = "its sandbox needs bwrap and socat on the PATH; without them its commands may write anywhere"
+NO_SANDBOX = "without bwrap and socat on the PATH its commands may write anywhere; with them they reach no server here"
 COUNTS = {
     "input": "input_tokens",
     "cache_read": "cache_read_input_tokens",

@@ -176,7 +176,7 @@ def _listen(child: Child, cli: Cli, answer: Answer) -> Generator[Event, None, Fi
     """Hear the program to its end; gives the Finished or Failed that it told first, if it did."""
     end: Finished | Failed | None = None
     lines = Lines()
-    for stream, chunk in _chunks(child):
+    for stream, chunk in child.output() if cli.text else _with_end(child.output()):
         for event in _heard(stream, chunk, cli, lines, answer):
             if not isinstance(event, Event):
                 end = end or event
@@ -191,9 +191,9 @@ def _listen(child: Child, cli: Cli, answer: Answer) -> Generator[Event, None, Fi
     return end
 
 
-def _chunks(child: Child) -> Iterator[tuple[str, bytes]]:
-    """The child's output, and an end for a last line that has none."""
-    yield from child.output()
+def _with_end(output: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """The output, and an end for a last line that has none."""
+    yield from output
     yield "stdout", b"\n"
 
 
@@ -249,9 +249,9 @@ def _verdict(cli: Cli, answer: Answer, end: Finished | Failed | None, ended: End
     if end:
         return end
     if ended.cause in LIMITS and answer.waiting:
-        return answer.failed("limit", f"{cli.program}: its vendor could not be reached: {answer.error}")
+        return answer.failed("limit", f"its vendor could not be reached: {answer.error}")
     if ended.cause in LIMITS:
-        return answer.failed(ended.cause, f"{cli.program}: {LIMITS[ended.cause]} ({ended.seconds:.0f} s)")
+        return answer.failed(ended.cause, f"{LIMITS[ended.cause]}, after {ended.seconds:.0f} s")
     return cli.at_exit(answer, ended)
 
 

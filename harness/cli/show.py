@@ -153,6 +153,8 @@ def log(where: Layout, run_id: str, follow: bool) -> None:
 
 
 def _event(row: dict[str, Any]) -> None:
+    if row["kind"] in ("agent", "raw", "usage"):  # for machines; what they mean stands beside them
+        return
     mark = {"said": "says", "did": "does", "output": "   |"}.get(row["kind"], row["kind"])
     for line in row["text"].rstrip("\n").split("\n"):
         click.echo(f"{row['at']:7.1f} {mark} {line}")

@@ -49,7 +49,7 @@ def test_a_crash_is_the_agents_fault(tmp_path: Path) -> None:
 def test_its_time_is_bounded_and_nothing_of_it_stays(tmp_path: Path) -> None:
     """What runs over the time ends as `wall`, with everything that it started."""
     heard = think(project(tmp_path), "sleep 60 & echo $! >&2; wait", seconds=0.3)
-    assert heard.failure == ("wall", "bash did not end in time")
+    assert heard.failure == ("wall", "its time ran out, after 0 s")
     assert not kin.stat(int(heard.output))
 
 

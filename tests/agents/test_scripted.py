@@ -13,6 +13,7 @@ from agent_desk import Heard, desk, listen, project, settings
 from harness.agents.base import Finished
 from harness.agents.scripted import Scripted
 from harness.errors import Unavailable
+from harness.usage import Usage
 
 
 def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Heard:
@@ -39,9 +40,10 @@ def test_commands_run_in_the_working_folder(tmp_path: Path) -> None:
 
 def test_a_command_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
     """Nothing after it is carried out; what was used so far is told."""
-    heard = act(project(tmp_path), {"usage": {"tokens": 5}}, {"run": "exit 4"}, {"say": "never"})
+    heard = act(project(tmp_path), {"usage": {"input": 5}}, {"run": "exit 4"}, {"say": "never"})
     assert heard.failure == ("agent_error", "the scripted command ended with exit 4")
-    assert heard.end.usage == {"tokens": 5}
+    assert heard.end.usage is not None
+    assert heard.end.usage.input == 5
     assert heard.said == []
 
 
@@ -58,8 +60,9 @@ def test_a_script_can_end_in_any_way(tmp_path: Path, outcome: str) -> None:
 
 def test_usage_is_passed_on(tmp_path: Path) -> None:
     """What an agent says that it used reaches the books."""
-    used = {"tokens": 1200, "cost_usd": 0.25}
-    assert act(project(tmp_path), {"say": "a"}, {"usage": used}).end == Finished(reply="a", usage=used)
+    used = {"input": 1200, "cost_usd": 0.25, "cost_source": "reported"}
+    end = act(project(tmp_path), {"say": "a"}, {"usage": used}).end
+    assert end.usage == Usage(agent="scripted", raw=[{"agent": "scripted", "block": used}], **used)
 
 
 def test_an_empty_script_finishes_without_a_word(tmp_path: Path) -> None:
