@@ -3,12 +3,10 @@ and no usage of a turn that failed. An `error` event may be a reconnect; only tu
 
 from __future__ import annotations
 
-import os
 import re
 
-from harness import files
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.driven import Answer, Cli, outcome_of
+from harness.agents.driven import Answer, Cli, config_names, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ SENTENCES = {  # an error event has no code, only one of the program's own sente
     "We\u2019re currently experiencing high demand": "limit",
     "stream disconnected": "limit",
 }
-SERVER = re.compile(r"^\s*\[mcp_servers\.(?:\"([^\"]+)\"|([\w-]+))\]", re.M)
+CONFIGS = ["$CODEX_HOME/config.toml", "$HOME/.codex/config.toml", ".codex/config.toml"]
 
 
 def argv(settings: Settings, desk: Desk) -> list[str]:
@@ -34,23 +32,16 @@ def argv(settings: Settings, desk: Desk) -> list[str]:
     else:
         words += ["-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true"]
     if not settings.mcp:
-        words += [word for name in _servers(settings, desk) for word in ("-c", f"mcp_servers.{name}.enabled=false")]
-    return [*words, *(["-m", settings.model] if settings.model else []), "-"]
-
-
-def _servers(settings: Settings, desk: Desk) -> list[str]:
-    """The MCP servers of the user's and the project's configuration: they can only be switched off by name."""
-    known = {**desk.environment, **settings.table.get("env", {})}
-    home = known.get("CODEX_HOME") or os.path.join(known.get("HOME", ""), ".codex")
-    texts = [files.read_text(os.path.join(at, "config.toml")) or "" for at in (home, f"{desk.directory}/.codex")]
-    return [one or other for text in texts for one, other in SERVER.findall(text)]
+        names = config_names(settings, desk, CONFIGS, "mcp_servers")  # they can only be switched off by name
+        words += [word for name in names for word in ("-c", f"mcp_servers.{name}.enabled=false")]
+    return words
 
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
     """What one event means."""
     kind, item = row.get("type"), row.get("item") or {}
     if kind == "thread.started":
-        answer.usage = answer.usage.replace(session=str(row.get("thread_id", "")))
+        answer.knows(session=row.get("thread_id"))
     elif kind == "error":
         answer.waits(str(row.get("message", "")))
     elif kind == "item.started" and item.get("type") == "command_execution":
@@ -66,7 +57,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         said = str((row.get("error") or {}).get("message", ""))
         status = STATUS.search(said)
         known = [outcome for sentence, outcome in SENTENCES.items() if said.startswith(sentence)]
-        yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], said[:400])
+        yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], said)
 
 
 def _used(block: dict[str, Any], answer: Answer) -> Event:
@@ -76,4 +67,4 @@ def _used(block: dict[str, Any], answer: Answer) -> Event:
     return answer.used(block, input=uncached, cache_read=cached, cache_write=written, **told)
 
 
-CLI = Cli(program="codex", argv=argv, read=read)
+CLI = Cli("codex", argv, read)

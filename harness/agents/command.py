@@ -31,7 +31,7 @@ def _at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
     return answer.failed("agent_error", f"it {how(ended)}: {answer.last_words}".removesuffix(": "))
 
 
-TEXT = Cli(program="", argv=_no_words, read=_no_events, at_exit=_at_exit, text=True)
+TEXT = Cli("", _no_words, _no_events, at_exit=_at_exit, text=True)
 FORMATS = {"text": TEXT, **CLIS}
 
 
@@ -45,8 +45,7 @@ class Command(Driven):
             raise BrokenFile(settings.config_path, f"'format' must be one of {known}", remedy="Leave it out for text.")
         if not settings.table["command"]:
             raise BrokenFile(settings.config_path, "'command' is empty", remedy="Name a program and its arguments.")
-        cli = FORMATS[shape].replace(program=settings.table["command"][0], environment={})
-        super().__init__(name, cli, settings, argv=list(settings.table["command"]))
+        super().__init__(name, FORMATS[shape], settings, argv=list(settings.table["command"]))
 
     def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
         """Run the program once; one that tells no events is not expected to begin with one."""

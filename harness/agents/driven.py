@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 
 from harness import files
@@ -15,17 +16,17 @@ from harness.agents.base import Desk, Event, Failed, Finished, Settings, install
 from harness.errors import Unavailable
 from harness.patience import IDLE, STARTUP, WALL
 from harness.process import Child, Ended
-from harness.record import Record
 from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 LONGEST_LINE = 8 * 1024 * 1024  # of a vendor's events; a longer one is passed over
 LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its end counts
 LAST_WORDS_CHARS = DID_CHARS = 200
+REASON_CHARS = 400
 PARTIAL = ("stream_event", "message_update", "content_block_delta", "item.updated")
 STABLE, REST = ".stable", ".rest"
 
@@ -38,7 +39,7 @@ class Answer:
         self.said = ""
         self.usage = Usage(agent=agent)
         self.error = ""
-        self.waiting = False
+        self.began = self.waiting = False
         self.until = 0
         self.denied: list[str] = []
         self.last_words = ""
@@ -50,6 +51,10 @@ class Answer:
         self.said = text
         return Event(kind="said", text=text)
 
+    def knows(self, **told: object) -> None:
+        """The model or the session, where the vendor tells it."""
+        self.usage = self.usage.replace(**{key: str(value) for key, value in told.items() if value})
+
     def does(self, what: str, given: object) -> Event:
         """A tool that the agent uses, in a few words: the tool, and the first thing it was given."""
         values = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else [given]
@@ -57,7 +62,7 @@ class Answer:
 
     def waits(self, why: str) -> None:
         """The vendor cannot be reached and is asked again: no end yet, and no sign of life."""
-        self.error, self.waiting = why[:400], True
+        self.error, self.waiting = why[:REASON_CHARS], True
 
     def used(self, block: dict[str, Any], **counts: Any) -> Event:
         """What the vendor counted so far, as a whole: its own block, and the counts in our words."""
@@ -74,7 +79,18 @@ class Answer:
 
     def failed(self, outcome: str, reason: str) -> Failed:
         """The other end."""
-        return Failed(outcome=outcome, reason=reason, usage=self.spent(), until=self.until)
+        return Failed(outcome=outcome, reason=reason[:REASON_CHARS], usage=self.spent(), until=self.until)
+
+    def without_result(self, ended: Ended) -> Failed:
+        """A program that exits without having told what became of it; one that never began cannot work as it is set up."""
+        how = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
+        more = self.error or self.last_words
+        outcome = "agent_error" if self.began or not ended.exit else "config"
+        return self.failed(outcome, f"it ended with {how} and without a result{': ' + more if more else ''}")
+
+    def by_exit(self, ended: Ended) -> Finished | Failed:
+        """Where no event tells the end: a clean exit after a message is one; without a word an answer was given up."""
+        return self.finished() if ended.exit == 0 and self.said else self.without_result(ended)
 
     def spent(self) -> Usage | None:
         """The usage, None where nothing was told."""
@@ -90,31 +106,83 @@ def outcome_of(status: int) -> str:
     return "config" if status in (400, 404, 422) else "agent_error"
 
 
-def _without_result(answer: Answer, ended: Ended) -> Finished | Failed:
-    """A program that exits without having told what became of it."""
-    how = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
-    more = answer.error or answer.last_words
-    return answer.failed("agent_error", f"it ended with {how} and without a result{': ' + more if more else ''}")
+def sums(blocks: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> dict[str, int]:
+    """{our name: the sum over all blocks of what the vendor calls `names`}; a block that lacks one adds nothing."""
+    return {ours: sum(block.get(theirs) or 0 for block in blocks) for ours, theirs in names.items()}
 
 
-class Cli(Record):
+def config_names(settings: Settings, desk: Desk, paths: Sequence[str], table: str) -> list[str]:
+    """The keys of a table in a CLI's own configuration files: TOML, or JSON with comments; what does not parse has none.
+
+    `$NAME` in a path is a variable of the agent's environment; a path without one lies in the working folder.
+    """
+    env, found = {**desk.environment, **settings.table.get("env", {})}, list[str]()
+    for path in paths:
+        name = re.match(r"\$(\w+)", path)
+        place = env.get(name[1], "") + path[name.end() :] if name else os.path.join(desk.directory, path)
+        value = _parsed(files.read_text(place) or "", place) if not name or env.get(name[1]) else {}
+        found += [key for key in value.get(table, {}) if key not in found]
+    return found
+
+
+def _parsed(text: str, path: str) -> dict[str, Any]:
+    """A configuration as an object; empty where its own program could not read it either."""
+    import tomllib  # 10 ms, for those agents only that need it
+
+    try:
+        if path.endswith(".toml"):
+            return tomllib.loads(text)
+        plain = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', r"\1", text, flags=re.DOTALL)
+        value = json.loads(re.sub(r",(\s*[}\]])", r"\1", plain) or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _nothing(settings: Settings, desk: Desk) -> dict[str, str]:
+    return {}
+
+
+class Cli:
     """A vendor's program. `argv`: its arguments for a desk; `read`: what an event means, ending in Finished or Failed;
-    `at_exit`: what an exit without either means. `text`: no events, its standard output is the reply. `splits`: the stable
-    part of the prompt lies in a file of its own. `tested`: the versions it was tried with; `keys` and `logins`: variables and
-    files of which one is there when it is logged in; `cannot`: {trust: what to know}; `costs`: whether it tells USD."""
+    `at_exit`: what an exit without either means; `environment`: more variables. `text`: no events, its standard output is the
+    reply; `splits`: the stable part of the prompt lies in a file of its own; `costs`: it tells USD; `cannot`: what to know of
+    it under a trust; `sandbox_needs`: programs without which it has none; `refuses_root`: under full trust."""
 
-    program: str
-    argv: Callable[[Settings, Desk], list[str]]
-    read: Callable[[dict[str, Any], Answer], Iterator[Event | Finished | Failed]]
-    at_exit: Callable[[Answer, Ended], Finished | Failed] = _without_result
-    environment: dict[str, str] = {}
-    text: bool = False
-    splits: bool = False
-    tested: tuple[str, str] = ("", "")
-    keys: tuple[str, ...] = ()
-    logins: tuple[str, ...] = ()
-    cannot: dict[str, str] = {}
-    costs: bool = False
+    def __init__(
+        self,
+        program: str,
+        argv: Callable[[Settings, Desk], list[str]],
+        read: Callable[[dict[str, Any], Answer], Iterator[Event | Finished | Failed]],
+        *,
+        at_exit: Callable[[Answer, Ended], Finished | Failed] = Answer.without_result,
+        environment: Callable[[Settings, Desk], dict[str, str]] = _nothing,
+        model_flag: str = "-m",
+        cannot: Mapping[str, str] = {},
+        sandbox_needs: Sequence[str] = (),
+        refuses_root: bool = False,
+        text: bool = False,
+        splits: bool = False,
+        costs: bool = False,
+    ) -> None:
+        self.program, self.argv, self.read, self.at_exit, self.environment = program, argv, read, at_exit, environment
+        self.model_flag, self.cannot, self.sandbox_needs, self.refuses_root = (
+            model_flag,
+            cannot,
+            sandbox_needs,
+            refuses_root,
+        )
+        self.text, self.splits, self.costs = text, splits, costs
+
+    def caveats(self, trust: str) -> list[str]:
+        """What to know of it on this machine under a trust."""
+        found = [self.cannot[trust]] if trust in self.cannot else []
+        missing = [program for program in self.sandbox_needs if trust == "workspace" and not installed(program)]
+        if missing:
+            found.append(f"no sandbox without {' and '.join(missing)}: its commands may write anywhere")
+        if self.refuses_root and trust == "full" and os.geteuid() == 0:
+            found.append("it refuses full trust to root")
+        return found
 
 
 class Driven:
@@ -135,7 +203,13 @@ class Driven:
     def words(self, desk: Desk) -> list[str]:
         """The whole command line: never the prompt."""
         given = [] if self.own else self.cli.argv(self.settings, desk)
+        given += [self.cli.model_flag, self.settings.model] if self.settings.model and not self.own else []
         return [*self.argv, *given, *self.settings.table.get("args", [])]
+
+    def surroundings(self, desk: Desk) -> dict[str, str]:
+        """Its environment: the desk's, with the folder as $PWD (some believe it more than the folder), then its table's."""
+        own = {} if self.own else self.cli.environment(self.settings, desk)
+        return {**desk.environment, "PWD": desk.directory, **own, **self.environment}
 
     def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
         """Run the program once."""
@@ -147,7 +221,7 @@ class Driven:
             with Child(
                 self.words(desk),
                 cwd=desk.directory,
-                env={**desk.environment, **self.cli.environment, **self.environment},
+                env=self.surroundings(desk),
                 stdin=source,
                 wall_seconds=desk.seconds,
                 keep=desk.keep,
@@ -183,6 +257,7 @@ def _listen(child: Child, cli: Cli, answer: Answer) -> Generator[Event, None, Fi
                 continue
             if event.kind == "raw":
                 child.watch.event()
+                answer.began = True
             yield event
         if answer.waiting:
             child.watch.take_back()

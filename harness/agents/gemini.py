@@ -1,9 +1,12 @@
-"""Gemini CLI: `gemini -o stream-json`. Its messages come in pieces (`delta`); its stats give input with and without cache."""
+"""Gemini CLI: `gemini -o stream-json`. Its messages come in pieces (`delta`), its prompt comes back as a user's message; an
+exit with 0 and without a result is no success."""
 
 from __future__ import annotations
 
+import re
+
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.driven import Answer, Cli
+from harness.agents.driven import Answer, Cli, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,26 +15,27 @@ if TYPE_CHECKING:
 
     from harness.process import Ended
 
-EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # its documented exit codes
+EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # as its documentation lists them
+CODE = re.compile(r'"code":\s*(\d{3})')  # an error's status stands in JSON inside its message
 
 
 def argv(settings: Settings, desk: Desk) -> list[str]:
-    """Nobody to ask; the prompt on standard input."""
+    """Nobody to ask; the prompt on standard input. Only `yolo` lets it run commands when nobody sits there."""
     words = ["-o", "stream-json", "--approval-mode", "yolo", "--skip-trust"]
-    words += [] if settings.mcp else ["--allowed-mcp-server-names", "none"]
-    return [*words, *(["-m", settings.model] if settings.model else [])]
+    return [*words, *([] if settings.mcp else ["--allowed-mcp-server-names", "none"])]
 
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
     """What one event means."""
     kind = row.get("type")
-    if kind == "message" and row.get("role") == "assistant":
-        answer.memory["said"] = answer.memory.get("said", "") + str(row.get("content", ""))
+    if kind == "message":
+        piece = str(row.get("content", "")) if row.get("role") == "assistant" else ""
+        answer.memory["said"] = answer.memory.get("said", "") + piece
         return
     if answer.memory.get("said"):
         yield answer.says(answer.memory.pop("said"))
     if kind == "init":
-        answer.usage = answer.usage.replace(model=str(row.get("model", "")), session=str(row.get("session_id", "")))
+        answer.knows(model=row.get("model"), session=row.get("session_id"))
     elif kind == "tool_use":
         yield answer.does(str(row.get("tool_name")), row.get("parameters"))
     elif kind == "result":
@@ -39,24 +43,31 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
 
 
 def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
-    stats = row.get("stats") or {}
-    if stats:
-        yield answer.used(
-            stats,
-            input=stats.get("input"),
-            cache_read=stats.get("cached"),
-            output=stats.get("output_tokens"),
+    if stats := row.get("stats"):
+        thought = (
+            (stats.get("total_tokens") or 0) - (stats.get("input_tokens") or 0) - (stats.get("output_tokens") or 0)
         )
+        output = None if stats.get("output_tokens") is None else stats["output_tokens"] + thought
+        counts = {
+            "input": stats.get("input"),
+            "cache_read": stats.get("cached"),
+            "output": output,
+            "reasoning": thought,
+        }
+        yield answer.used(stats, **counts)
     if row.get("status") == "success":
         yield answer.finished()
     else:
-        fault = row.get("error") or {}
-        yield answer.failed("agent_error", f"{fault.get('type', 'error')}: {fault.get('message', '')}"[:400])
+        said = str((row.get("error") or {}).get("message", "an error without a message"))
+        status = CODE.search(said)
+        yield answer.failed(outcome_of(int(status[1]) if status else 0), said)
 
 
 def at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
     """An exit without a result: some of its codes say why."""
-    return answer.failed(EXITS.get(ended.exit or 0, "agent_error"), f"exit {ended.exit}: {answer.last_words}")
+    if ended.exit in EXITS:
+        return answer.failed(EXITS[ended.exit], f"exit {ended.exit}: {answer.last_words}")
+    return answer.without_result(ended)
 
 
-CLI = Cli(program="gemini", argv=argv, read=read, at_exit=at_exit)
+CLI = Cli("gemini", argv, read, at_exit=at_exit, cannot={"workspace": "no sandbox: its commands may write anywhere"})
