@@ -13,7 +13,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["EMBEDDED", "KNOWN_CLIS", "Agent", "Desk", "Settings", "available", "choose", "embedded", "make"]
+__all__ = [
+    "EMBEDDED",
+    "KNOWN_CLIS",
+    "Agent",
+    "Desk",
+    "Settings",
+    "available",
+    "choose",
+    "embedded",
+    "installed",
+    "make",
+]
 
 EMBEDDED: dict[str, Callable[[Settings], Agent]] = {"playbook": Playbook, "scripted": Scripted}
 KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py has what is known of them; loaded when one thinks
