@@ -55,8 +55,11 @@ def main(
 ) -> int:
     """What every role script ends in: one run of the role, and its exit code."""
     listen()
-    if os.environ.get(LOOP, "").isdigit():
-        process.live_with(int(os.environ[LOOP]))  # a loop that is killed takes its run with it
+    loop = int(os.environ.get(LOOP) or 0)
+    if loop and os.getppid() != loop:
+        return errors.TERMINATED  # the loop was killed before we began
+    if loop:
+        process.live_with(loop)  # and when it is killed later, it takes its run with it
     return guarded(lambda: _main(role, settle, prepare, agent_optional))
 
 
