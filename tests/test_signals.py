@@ -44,7 +44,7 @@ def alive(house: House) -> list[int]:
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             found += [int(name)] if mark in Path("/proc", name, "environ").read_bytes().split(b"\0") else []
-        except (FileNotFoundError, ProcessLookupError):
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
     return found
 
