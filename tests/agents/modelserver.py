@@ -41,10 +41,16 @@ Brain = Callable[[Exchange], Reply | None]
 
 SHELLS = ("exec_command", "shell_command", "run_shell_command", "bash", "Bash", "shell", "developer__shell", "Execute")
 COMMAND_KEYS = ("cmd", "command", "script", "code", "input")
-BACKGROUND = re.compile(r"title generator|concise title|generate a (short )?title|summarize this coding conversation", re.I)
+BACKGROUND = re.compile(
+    r"title generator|concise title|generate a (short )?title|summarize this coding conversation", re.I
+)
 FAILURES: dict[str, tuple[int, str, str]] = {
     "rate_limit": (429, "rate_limit_error", "Rate limit reached for requests. Please try again in 7s."),
-    "quota": (429, "insufficient_quota", "You exceeded your current quota, please check your plan and billing details."),
+    "quota": (
+        429,
+        "insufficient_quota",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
     "auth": (401, "authentication_error", "Incorrect API key provided."),
     "server": (500, "api_error", "The server had an error while processing your request."),
     "overloaded": (529, "overloaded_error", "Overloaded"),

@@ -37,6 +37,7 @@ PLAN: Json = {
         }
     ],
 }
+SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # how mini-swe-agent is told that a task is done
 WRITE = f"printf '%s\\n' '{GREETING}' > greeting.txt"
 REPLIES: dict[str, Json] = {
     "planner": PLAN,
@@ -57,6 +58,7 @@ def brain(exchange: Exchange) -> Reply | None:
         return without_tools(role, exchange)
     harness = f"{shlex.quote(shims[-1]['shim'])} --run {found[-1]['id']}"
     steps = STEPS[role](harness)
+    steps += [SUBMIT] if SUBMIT in exchange.text else []
     done = len(exchange.results)
     if done < len(steps):
         return Reply(f"Step {done + 1} as {role}.", steps[done])
