@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.agents.wires import PROMPT, WIRES, Answer, Call, Exchange, Json
+from wires import PROMPT, WIRES, Answer, Call, Exchange, Json
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ FAILURES: dict[str, tuple[int, str, str]] = {
         "insufficient_quota",
         "You exceeded your current quota, please check your plan and billing details.",
     ),
+    "plan_limit": (429, "usage_limit_reached", "The usage limit has been reached"),
     "auth": (401, "authentication_error", "Incorrect API key provided."),
     "server": (500, "api_error", "The server had an error while processing your request."),
     "overloaded": (529, "overloaded_error", "Overloaded"),

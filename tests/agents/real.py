@@ -48,6 +48,18 @@ LLM_MODEL = """- model_id: fake
   api_base: {url}/v1
   supports_tools: true
 """
+PI_MODEL = {"id": "fake-model", "name": "Fake", "reasoning": False, "input": ["text"], "contextWindow": 100_000}
+PI_PRICES = {"input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0}
+PI_MODELS = {
+    "providers": {
+        "fake": {
+            "baseUrl": "{url}/v1",
+            "api": "openai-completions",
+            "apiKey": "key",
+            "models": [{**PI_MODEL, "cost": PI_PRICES, "maxTokens": 8_000}],
+        }
+    }
+}
 MINI = (
     "import json,sys; print(json.dumps({'run': {'task': sys.stdin.read()}}))"  # its task from a file, never from argv
 )
@@ -220,7 +232,16 @@ MINI_SWE_AGENT = Cli(
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     },
 )
-CLIS = {cli.name: cli for cli in (CODEX, CLAUDE, OPENCODE, GEMINI, QWEN, AIDER, LLM, MINI_SWE_AGENT)}
+PI = Cli(
+    name="pi",
+    manager="npm",
+    packages=("@mariozechner/pi-coding-agent@0.73.1", NODE),
+    program="pi",
+    argv=("{program}", "-p", "--no-session", "--provider", "fake", "--model", "fake-model"),
+    env={"PI_CODING_AGENT_DIR": "{home}/.pi/agent", "PI_OFFLINE": "1"},
+    files={".pi/agent/models.json": json.dumps(PI_MODELS)},
+)
+CLIS = {cli.name: cli for cli in (CODEX, CLAUDE, OPENCODE, GEMINI, QWEN, AIDER, LLM, MINI_SWE_AGENT, PI)}
 
 
 def folder(cli: Cli, prefix: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Record what real CLIs print: `python -m tests.agents.record PREFIX [NAME…]` writes tests/agents/transcripts/.
+"""Record what real CLIs print into tests/agents/transcripts/: `PYTHONPATH=.:tests python tests/agents/record.py PREFIX [NAME…]`.
 
 Each takes a small mission to DONE against the model server, started by a program that keeps its stdout; then it meets a
 limit, a refused key, an empty account and an error. Folders of this machine are replaced by /project, /home/user and so on.
@@ -14,10 +14,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.agents import real, small_mission
-from tests.agents.modelserver import Reply, Server, serving
-from tests.agents.wires import Exchange
-from tests.missions import CHECKOUT, House, surroundings
+import real
+import small_mission
+from missions import CHECKOUT, House, surroundings
+from modelserver import Reply, Server, serving
+from wires import Exchange
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 CASES = {"limit": "rate_limit", "auth": "auth", "quota": "quota", "error": "server"}
@@ -118,8 +119,9 @@ def record(cli: real.Cli, prefix: Path, cases: list[str]) -> None:
     for case in cases:
         place = Path(tempfile.mkdtemp(prefix=f"record-{cli.name}-"))
         with serving(small_mission.brain if case == "mission-worker" else nothing) as server:
+            code: int | None = 0
             if case == "mission-worker":
-                text, code = mission(cli, prefix, server, place), 0
+                text = mission(cli, prefix, server, place)
             else:
                 server.fail(CASES[case])
                 text, code = failing(cli, prefix, server, place)

@@ -16,6 +16,7 @@ Events = Iterator[tuple[str, Json]]
 
 TOKENS = {"uncached": 500, "read": 400, "write": 100, "output": 50, "reasoning": 20}
 """What every answer says that it cost; output includes reasoning; vendors without cache writes count them as uncached."""
+PLAN_RESETS_AT = 4_102_444_800  # the start of the year 2100
 PROMPT = TOKENS["uncached"] + TOKENS["read"] + TOKENS["write"]
 
 
@@ -138,8 +139,9 @@ class Chat:
         yield "", self.frame(answer, kind, choices=[], usage=self.usage())
 
     def error(self, status: int, kind: str, message: str) -> Json:
-        """OpenAI names the code beside the type."""
-        return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+        """OpenAI names the code beside the type; a plan's limit says when it ends."""
+        plan = {"plan_type": "plus", "resets_at": PLAN_RESETS_AT} if kind == "usage_limit_reached" else {}
+        return {"error": {"message": message, "type": kind, "param": None, "code": kind, **plan}}
 
 
 class Responses:
@@ -193,7 +195,7 @@ class Responses:
 
     def events(self, answer: Answer) -> Events:
         """Created, each item added, filled and done, then completed."""
-        plain = [("response.created", {"response": self.whole(answer, done=False)})]
+        plain: list[tuple[str, Json]] = [("response.created", {"response": self.whole(answer, done=False)})]
         for index, item in enumerate(self.items(answer)):
             where: Json = {"output_index": index, "item_id": item["id"]}
             plain.append(("response.output_item.added", {"output_index": index, "item": {**item, "content": []}}))
@@ -263,7 +265,7 @@ class Messages:
             delta = {"type": "text_delta", "text": block.get("text", "")}
             if block["type"] == "tool_use":
                 delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-            where = {"index": index}
+            where: Json = {"index": index}
             yield "content_block_start", {"type": "content_block_start", **where, "content_block": empty}
             yield "content_block_delta", {"type": "content_block_delta", **where, "delta": delta}
             yield "content_block_stop", {"type": "content_block_stop", **where}
