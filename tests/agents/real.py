@@ -281,10 +281,10 @@ def environment(cli: Cli, home: Path, url: str) -> dict[str, str]:
     return {name: text.replace("{url}", url).replace("{home}", str(home)) for name, text in cli.env.items()}
 
 
-def search_path(cli: Cli, prefix: Path) -> str:
-    """The PATH on which its program is found, and a Node of its own where it brings one."""
+def search_path(cli: Cli, prefix: Path, path: str) -> str:
+    """A PATH on which its program is found first, and a Node of its own where it brings one."""
     own = prefix / cli.name / "node_modules" / "node" / "bin"
-    return os.pathsep.join([str(folder(cli, prefix)), *([str(own)] if own.exists() else []), os.environ["PATH"]])
+    return os.pathsep.join([str(folder(cli, prefix)), *([str(own)] if own.exists() else []), path])
 
 
 def command(cli: Cli, prefix: Path, home: Path) -> list[str]:
@@ -299,11 +299,11 @@ def command(cli: Cli, prefix: Path, home: Path) -> list[str]:
 
 
 def settings(cli: Cli, prefix: Path, home: Path, url: str, trust: str = "workspace") -> str:
-    """config.toml of a mission that it takes on: its adapter where there is one, else a command with a format."""
+    """config.toml of a mission that it takes on: its adapter where there is one, else a command with a format. The mission
+    is started with `search_path` as its PATH."""
     env = environment(cli, home, url) | (cli.full if trust == "full" else {})
     lines = [f'agent = "{cli.name}"', f'trust = "{trust}"', "", f"[agents.{cli.name}]"]
     if not cli.built_in:
         lines += [f"command = {json.dumps(command(cli, prefix, home))}", f'format = "{cli.format}"']
-        env["PATH"] = search_path(cli, prefix)
     pairs = ", ".join(f"{name} = {json.dumps(text)}" for name, text in env.items())
     return "\n".join([*lines, f"env = {{ {pairs} }}", ""])

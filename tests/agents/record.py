@@ -61,13 +61,13 @@ def mission(cli: real.Cli, prefix: Path, server: Server, place: Path) -> str:
     made = house(place)
     home = place / "home"
     real.configure(cli, home, server.url)
-    env = {**real.environment(cli, home, server.url), "PATH": real.search_path(cli, prefix)}
+    env = real.environment(cli, home, server.url)
     variables = "\n".join(f"export {name}={shlex.quote(text)}" for name, text in env.items())
-    variables = variables.replace("export PATH=", 'export PATH="${PATH%%:*}":')  # the harness command stays first
     keeper = place / "keeper"
     words = shlex.join(real.command(cli, prefix, home))
     keeper.write_text(KEEPER.format(variables=variables, command=words, kept=shlex.quote(str(place))))
     keeper.chmod(0o755)
+    made.env["PATH"] = real.search_path(cli, prefix, made.env["PATH"])
     made.program("init")
     (made.state / "config.toml").write_text(
         f'agent = "it"\n[agents.it]\ncommand = ["{keeper}"]\n[limits]\nmax_runs = 8\n'
@@ -87,7 +87,7 @@ def failing(cli: real.Cli, prefix: Path, server: Server, place: Path) -> tuple[s
     home = place / "home"
     real.configure(cli, home, server.url)
     env = made.env | real.environment(cli, home, server.url) | cli.quick
-    env |= {"PATH": real.search_path(cli, prefix), "PWD": str(made.project)}
+    env |= {"PATH": real.search_path(cli, prefix, made.env["PATH"]), "PWD": str(made.project)}
     with subprocess.Popen(
         real.command(cli, prefix, home),
         cwd=made.project,
