@@ -1,0 +1,70 @@
+"""Real agent CLIs take a mission to DONE, offline. They are installed where HARNESS_REAL_AGENTS says; `make test-agents` does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import real
+import small_mission
+from missions import CHECKOUT, House, surroundings
+from modelserver import serving
+
+PREFIX = os.environ.get("HARNESS_REAL_AGENTS", "")
+LONGEST_SECONDS = 300
+installs = pytest.mark.skipif(
+    not PREFIX, reason="installs CLIs from npm and PyPI: only where HARNESS_REAL_AGENTS says so"
+)
+
+
+@installs
+@pytest.mark.parametrize("name", real.CLIS)
+def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
+    """Its own tool calls write the file, note and reply; nobody is asked and no vendor is called."""
+    cli, prefix, home = real.CLIS[name], Path(PREFIX), tmp_path / "home"
+    real.install(cli, prefix)
+    house = House(tmp_path, surroundings(tmp_path))
+    house.project.mkdir()
+    house.git("init", "-q", "-b", "main", "--template=")
+    house.write("SPEC.md", small_mission.SPEC)
+    house.env["PATH"] = real.search_path(cli, prefix, house.env["PATH"])
+    with serving(small_mission.brain) as server:
+        real.configure(cli, home, server.url)
+        house.program("init")
+        (house.state / "config.toml").write_text(real.settings(cli, prefix, home, server.url))
+        words = [str(CHECKOUT / "run.sh")]
+        done = subprocess.run(
+            words, cwd=house.project, env=house.env, capture_output=True, text=True, timeout=LONGEST_SECONDS
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (house.project / "greeting.txt").read_text() == small_mission.GREETING + "\n"
+    assert small_mission.TRICK in house.read("memory/raw.md")
+
+
+@pytest.mark.parametrize("name", real.CLIS)
+@pytest.mark.parametrize("trust", ["workspace", "full"])
+def test_every_cli_has_settings_that_parse(name: str, trust: str) -> None:
+    """TOML with no text left to be filled in."""
+    cli = real.CLIS[name]
+    text = real.settings(cli, Path("/prefix"), Path("/home/user"), "http://127.0.0.1:8080", trust)
+    table = tomllib.loads(text)["agents"][name]
+    assert ("command" in table) != cli.built_in
+    assert not {word for word in ("{url}", "{home}", "{program}", "{python}") if word in text}
+
+
+@pytest.mark.parametrize("name", real.CLIS)
+def test_every_cli_has_a_recorded_transcript(name: str) -> None:
+    """What it printed as a worker, at the version in the table, without a path of the machine that recorded it."""
+    cli = real.CLIS[name]
+    ending = "txt" if cli.format == "text" else "jsonl"
+    folder = Path(__file__).parent / "transcripts" / f"{name}-{cli.version}"
+    text = (folder / f"mission-worker.{ending}").read_text()
+    assert text if cli.name != "mini-swe-agent" else not text
+    for path in folder.iterdir():
+        assert path.stat().st_size < 60_000
+        if ending == "jsonl":
+            assert all(json.loads(line) for line in path.read_text().split("\n") if line)
