@@ -277,6 +277,7 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     assert first_column(text, "Exit codes") == {str(code) for code in errors.EXIT_CODES}
     keys = {*config.TOP, *(f"limits.{key}" for key in config.LIMITS)}
     keys |= {f"roles.NAME.{key}" for key in config.ROLE} | {f"agents.NAME.{key}" for key in config.AGENT}
+    keys |= {f"prices.MODEL.{key}" for key in (*config.PRICE, *config.CACHE_PRICE)}
     assert first_column(text, "config.toml") == keys
     assert first_column(text, "Decisions") == {*decide.CODES, "BUDGET"}
     assert first_column(text, "Feature status") == set(STATUSES)
