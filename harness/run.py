@@ -20,6 +20,7 @@ from harness import (
     reconcile,
     replies,
     runs,
+    usage,
     work,
 )
 from harness.agents import Desk
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 
     from harness.agents.base import Agent
 
-RETRYABLE = ("limit", "auth", "config")
+NEEDS_HELP = ("auth", "config")
+RETRYABLE = ("limit", *NEEDS_HELP)
 LOOP = "HARNESS_LOOP"
 REASON_CHARS = 90
 
@@ -65,7 +67,7 @@ def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], boo
         for lock in reversed(opened.locks):
             lock.release()
     closing.escalate(opened.run.layout, opened.run.features, clock.now())
-    console.say(line_of(result))
+    console.say("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(opened.run, result))]))
     return errors.signal_code(signum) if signum else exit_code(result)
 
 
@@ -114,6 +116,7 @@ def think(opened: Opened, text: str) -> None:
     try:
         for name, agent in opened.thinkers:
             run.agent = name
+            run.agents.append(name)
             _listen(run, agent, text, Pens(run, stream, stderr, spinner))
             if run.outcome not in RETRYABLE:
                 break
@@ -144,14 +147,20 @@ class Pens:
 
 def _listen(run: Run, agent: Agent, text: str, pens: Pens) -> None:
     run.outcome, run.reason = "agent_error", "the agent ended without a word"
+    pens.note(Event(kind="agent", text=run.agent))
+    before = list(run.usages)
     events: Iterator[Event | Finished | Failed] = agent.think(text, desk_of(run))
     for event in events:
         if isinstance(event, Event):
             pens.note(event)
+            told = usage.parse(event.text) if event.kind == "usage" else None
         elif isinstance(event, Finished):
-            run.outcome, run.reason, run.usage = "ok", "", event.usage
+            run.outcome, run.reason, told = "ok", "", event.usage
         else:
-            run.outcome, run.reason, run.usage = event.outcome, event.reason, event.usage
+            run.outcome, run.reason, told = event.outcome, event.reason, event.usage
+            run.until = min(filter(None, (run.until, event.until)), default=0)
+        if told:
+            run.usages = [*before, told]
 
 
 def desk_of(run: Run) -> Desk:
@@ -205,18 +214,19 @@ def _shared_parts(run: Run) -> None:
 
 
 def line_of(result: Result) -> str:
-    """What run.sh prints of a run: one line."""
+    """What run.sh prints of a run: one line; more where a person must mend the agent, for the reason is told whole."""
     what = " ".join(part for part in (result.role, result.feature) if part)
-    said = "not accepted" if result.accepted is False else result.verdict or result.outcome
-    words = [word for word in (said, result.commit[:10]) if word]
+    words = [word for word in (result.said, result.commit[:10]) if word]
     first = result.reason.split("\n")[0]
-    reason = f"  {first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}" if first else ""
+    cut = f"{first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}"
+    whole = result.reason.replace("\n", "\n    ")  # who must do something now reads all of it
+    reason = "  " + (whole if result.outcome in NEEDS_HELP else cut) if first else ""
     return f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}"
 
 
 def exit_code(result: Result) -> int:
     """0 where the run settled; by hand a negative verdict is 10; 69 and 75 where no agent could answer."""
-    if result.outcome in ("auth", "config"):
+    if result.outcome in NEEDS_HELP:
         return errors.UNAVAILABLE
     if os.environ.get(LOOP):
         return errors.DONE

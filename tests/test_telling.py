@@ -126,6 +126,7 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
         (Decision(word="STOPPED"), "remove .harness/STOP"),
         (Decision(word="PAUSED"), "remove .harness/PAUSE"),
         (Decision(word="BUDGET", what="runs"), "cap in config.toml"),
+        (Decision(word="WAIT", what="60", feature="full"), "until 1970-01-01T00:01:00Z the agent's vendor lets nobody in"),
         (Decision(word="ESCALATE", what="stuck"), "read .harness/escalation.md"),
         (Decision(word="DONE"), "every feature has passed"),
         (Decision(word="NEXT", what="validator", feature="F-001"), "its worker is done"),

@@ -13,8 +13,9 @@ from harness.errors import BrokenFile, Unavailable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-__all__ = ["AGENTS", "KNOWN_CLIS", "Agent", "Desk", "Settings", "available", "choose", "embedded", "make"]
+__all__ = ["AGENTS", "KNOWN_CLIS", "Agent", "Desk", "Settings", "available", "choose", "costs", "embedded", "make"]
 
 AGENTS: dict[str, Callable[[Settings], Agent]] = {
     "playbook": Playbook,
@@ -49,6 +50,11 @@ def available(
         except Unavailable as missing:
             fault = fault or missing
     return found, fault
+
+
+def costs(name: str, table: dict[str, Any]) -> str:
+    """Whether the agent costs money: "" (ours, free), `reported` (its vendor tells) or `uncounted` (nobody tells)."""
+    return "" if embedded([name]) and "command" not in table else "uncounted"
 
 
 def embedded(names: list[str]) -> bool:

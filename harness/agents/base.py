@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any, Protocol
+
+    from harness.usage import Usage
 else:
     Protocol = object
 
@@ -46,7 +48,8 @@ class Desk(Record):
 
 class Event(Record):
     """Something happened: `said` (a message of the agent), `did` (an action, in a few words), `output` (of a program
-    it ran, or its stderr), or `tick` (nothing new; a chance to draw)."""
+    it ran, or its stderr), `usage` (what this answer used so far, as the JSON of a Usage), or `tick` (nothing new; a chance
+    to draw)."""
 
     kind: str
     text: str = ""
@@ -56,15 +59,17 @@ class Finished(Record):
     """The agent ended by itself. `reply` is its last message, `usage` what its vendor counted (None: unknown)."""
 
     reply: str
-    usage: dict[str, Any] | None = None
+    usage: Usage | None = None
 
 
 class Failed(Record):
-    """The agent did not end well: `outcome` is one of runs.OUTCOMES, `reason` one sentence."""
+    """The agent did not end well: `outcome` is one of runs.OUTCOMES, `reason` one sentence. `until`: when its vendor lets
+    somebody in again, in unix seconds; 0 where it does not say."""
 
     outcome: str
     reason: str
-    usage: dict[str, Any] | None = None
+    usage: Usage | None = None
+    until: int = 0
 
 
 class Agent(Protocol):

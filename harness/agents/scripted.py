@@ -1,7 +1,8 @@
 """An agent that says and does what a JSONL file tells it: for tests, in place of mocks.
 
 `[agents.scripted] path = "scripts"`: the folder is searched as playbooks are, for names ending in .jsonl. A line is one
-of {"say": text}, {"run": shell}, {"sleep": seconds}, {"usage": {…}}, {"fail": outcome, "reason": text}.
+of {"say": text}, {"run": shell}, {"sleep": seconds}, {"usage": {…}} (keys of a Usage, cumulative), {"fail": outcome,
+"reason": text, "until": unix seconds}.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 import time
 
-from harness import files
+from harness import files, usage
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
 from harness.agents.playbook import find, how, shell
 
@@ -29,20 +30,25 @@ class Scripted:
 
     def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
         """What the script says, with the last text said as the reply."""
-        said, usage = "", None
+        said = ""
+        used: usage.Usage | None = None
         for line in (files.read_text(self.path) or "").split("\n"):
             step: dict[str, Any] = json.loads(line or "{}")
             if "fail" in step:
-                yield Failed(outcome=step["fail"], reason=step.get("reason", "scripted"), usage=usage)
+                reason, until = step.get("reason", "scripted"), step.get("until", 0)
+                yield Failed(outcome=step["fail"], reason=reason, usage=used, until=until)
                 return
             if "run" in step:
                 ended = yield from shell(step["run"], desk, desk.seconds)
                 if ended.cause == "wall" or ended.exit != 0:
                     outcome = "wall" if ended.cause == "wall" else "agent_error"
-                    yield Failed(outcome=outcome, reason=f"the scripted command ended with {how(ended)}", usage=usage)
+                    yield Failed(outcome=outcome, reason=f"the scripted command ended with {how(ended)}", usage=used)
                     return
-            said, usage = step.get("say", said), step.get("usage", usage)
+            said = step.get("say", said)
+            if "usage" in step:
+                used = usage.told(**{"agent": "scripted", **step["usage"]})
+                yield Event(kind="usage", text=files.dump_json(used.asdict()).decode().rstrip("\n"))
             time.sleep(step.get("sleep", 0))
             if "say" in step:
                 yield Event(kind="said", text=said)
-        yield Finished(reply=said, usage=usage)
+        yield Finished(reply=said, usage=used)

@@ -18,7 +18,9 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--quietly", is_flag=True, help="Say nothing where there is a mission already.")
+@click.option(
+    "--quietly", is_flag=True, help="Where there is a mission already, say only what a person should know about money."
+)
 def init(quietly: bool) -> int:
     """Start a mission in this folder: it needs SPEC.md and a git repository."""
     from harness import inside, mission, starting
@@ -29,6 +31,8 @@ def init(quietly: bool) -> int:
     made = starting.start(layout)
     if not (there and quietly):
         click.echo(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
+    for line in starting.announcement(layout):
+        click.echo(line)
     return errors.DONE
 
 
@@ -272,6 +276,21 @@ def log(run_id: str | None, follow: bool) -> int:
     from harness.cli import show
 
     show.log(here(), run_id or "", follow)
+    return errors.DONE
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+def usage(as_json: bool) -> int:
+    """What was spent: by role, feature, day and model, and in all."""
+    from harness import spending
+    from harness.cli import show
+
+    value = spending.spending(here())
+    if as_json:
+        click.echo(json.dumps(value, ensure_ascii=False, indent=1))
+    else:
+        show.usage(value)
     return errors.DONE
 
 
