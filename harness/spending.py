@@ -23,14 +23,19 @@ def spending(layout: Layout) -> dict[str, Any]:
     is `cost_source` while anything is uncounted. Raises BrokenFile on the first line that is no finished run.
     """
     mission.check_format(layout)
-    rows: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in KINDS}
-    whole = _blank()
+    met: dict[tuple[str, ...], dict[str, Any]] = {}
     for result, uncounted in _counted(layout):
-        _add(whole, result, uncounted)
-        for kind, name in zip(KINDS, _names(result), strict=True):
-            _add(rows[kind].setdefault(name, _blank()), result, uncounted)
-    made: dict[str, Any] = {kind: {name: _finished(rows[kind][name]) for name in sorted(rows[kind])} for kind in KINDS}
-    return {**made, "total": _finished(whole)}
+        names = _names(result)
+        if names not in met:
+            met[names] = _blank()
+        _add(met[names], result, uncounted)
+    made: dict[str, Any] = {}
+    for place, kind in enumerate(KINDS):
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for names, row in met.items():
+            rows.setdefault(names[place], []).append(row)
+        made[kind] = {name: _finished(rows[name]) for name in sorted(rows)}
+    return {**made, "total": _finished(list(met.values()))}
 
 
 def _counted(layout: Layout) -> Iterator[tuple[runs.Result, int]]:
@@ -75,8 +80,15 @@ def _add(row: dict[str, Any], result: runs.Result, uncounted: int) -> None:
         row["sources"].add(result.usage.get("cost_source", UNKNOWN))
 
 
-def _finished(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with what is computed from it, in its order."""
+def _finished(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """These rows as one, with what is computed from it."""
+    row = _blank()
+    for one in rows:
+        for name in ("runs", "told", "uncounted", "seconds"):
+            row[name] += one[name]
+        for name in SUMMED:
+            row[name] = usage.plus(row[name], one[name])
+        row["sources"] |= one["sources"]
     used = Usage(**{name: row[name] for name in COUNTS})
     sources = row.pop("sources")
     known = usage.TABLE if usage.TABLE in sources else usage.REPORTED

@@ -89,7 +89,7 @@ REASONS = {
 def why(view: decide.View, decision: decide.Decision) -> str:
     """Why that is due, in a sentence."""
     if decision.word == "WAIT":
-        return f"until {clock.stamp(view.wait_until)} the agent's vendor lets nobody in"
+        return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
     if decision.word != "NEXT":
         return REASONS.get(decision.word, "a person is needed: read .harness/escalation.md")
     if decision.what == "planner":

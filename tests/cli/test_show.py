@@ -144,6 +144,40 @@ def test_memory_is_shown_layer_by_layer(house: House) -> None:
     ]
 
 
+# what was spent
+
+
+def cells(out: str) -> dict[str, list[str]]:
+    """The rows of all tables by their first cell."""
+    rows = [re.split(r" {2,}", line.rstrip()) for line in out.split("\n") if line.strip()]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_what_was_spent_is_shown_in_tables(house: House) -> None:
+    """By role, feature, day and model, then in all; `?` is unknown, and never 0."""
+    assert house.harness("usage").out == "Nothing has run yet.\n"
+    used = {"model": "m-5", "input": 12_345, "cache_read": 80, "output": 1_999_999, "cost_usd": 0.5}
+    house.work({"usage": used})
+    rows = cells(house.harness("usage").out)
+    row = ["1", "0.50", "12.3k", "80", "?", "2.00M", "?", "1 %"]
+    assert [rows[name] for name in ("worker", "F-001", "scripted m-5", "total")] == [row] * 4
+    assert rows["role"] == ["runs", "cost USD", "input", "read", "written", "output", "reasoning", "cached"]
+    assert max(len(line) for line in house.harness("usage").out.split("\n")) <= 80
+
+
+def test_a_sum_that_is_not_whole_says_at_least(house: House) -> None:
+    """And what told nothing because it is free has a dash."""
+    house.work({"usage": {"input": 1, "cost_usd": 0.5}})
+    house.work({"usage": {"input": 1}}, feature="F-002")
+    house.script("planner", {"say": "no plan"})
+    house.role("planner")
+    out = house.harness("usage").out
+    rows = cells(out)
+    assert (rows["total"][:3], rows["F-002"][:2]) == (["3", ">= 0.50", "2"], ["1", "?"])
+    assert rows["planner"] == ["1", *"-------"]
+    assert out.endswith("\n>= is at least: 1 run not counted, for nobody told what they cost, or not all of it.\n")
+
+
 # the log
 
 
