@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from itertools import islice, takewhile
 
@@ -106,7 +105,7 @@ def let_in(run: Run) -> int:
         row = takewhile(lambda result: result.outcome == "limit", newest)
         wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
     chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import
-    return now + math.ceil(wait + chance * min(wait * JITTER, MOST_JITTER))
+    return now + wait + round(chance * min(wait * JITTER, MOST_JITTER))
 
 
 def _totals(run: Run, seconds: float, used: Usage | None) -> Totals:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from harness import documents, files, shape
@@ -27,6 +26,7 @@ ROLE = {"agent": "any", "model": "str", "minutes": "number", "idle_minutes": "nu
 AGENT = {"path": "str", "args": "strs", "env": "texts", "model": "str", "command": "strs", "format": "str"}
 PRICE = {"input": "number", "output": "number"}
 CACHE_PRICE = {"cache_read": "number", "cache_write": "number"}
+ENDLESS = float("inf")
 TRUSTS = ("workspace", "full")
 
 
@@ -105,7 +105,7 @@ def _price_faults(prices: dict[str, Any]) -> list[str]:
     for model, table in prices.items():
         where = f"[prices.{model}]"
         wrong = shape.faults(table, where, PRICE, CACHE_PRICE)
-        odd = [key for key, price in ({} if wrong else table).items() if not 0 <= price < math.inf]
+        odd = [key for key, price in ({} if wrong else table).items() if not 0 <= price < ENDLESS]
         found += wrong + [f"{where}: '{key}' must be a price, 0 or above" for key in odd]
     return found
 

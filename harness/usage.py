@@ -7,7 +7,6 @@ reasoning. Here nothing is counted twice, and what nobody told is None, never 0.
 from __future__ import annotations
 
 import json
-import math
 
 from harness import files
 from harness.record import Record
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 COUNTS = ("input", "cache_read", "cache_write", "output", "reasoning")
 REPORTED, TABLE, UNKNOWN = "reported", "table", "unknown"
 MILLION = 1_000_000
+ENDLESS = float("inf")
 LONGEST_ROW = 1 << 20
 LONGEST_STREAM = 256 << 20
 
@@ -148,7 +148,7 @@ def _counts(value: object, kinds: Any) -> bool:
     """Whether it is None or a number that can be counted with."""
     if value is None:
         return True
-    return isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < ENDLESS
 
 
 class Heard(Record):
@@ -187,7 +187,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
         return None
     kinds: dict[str, Any] = {"at": (int, float), "kind": str, "text": str}
     fits = isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())
-    return row if fits and math.isfinite(row["at"]) else None
+    return row if fits and 0 <= row["at"] < ENDLESS else None
 
 
 def _rows(path: str, block: int = 1 << 20) -> Iterator[bytes]:

@@ -85,6 +85,21 @@ def test_rejected_plans_are_counted_in_a_row(house: House) -> None:
     assert (house.result()["accepted"], house.result()["totals"]["rejected"]) == (True, 0)
 
 
+@pytest.mark.parametrize("outcome", runs.FREE_OF_BLAME)
+def test_what_is_nobodys_fault_is_no_rejected_plan_no_stall_and_no_judgement(house: House, outcome: str) -> None:
+    """A planner or a validator whose vendor let it down, or that was killed, has not failed."""
+    house.script("planner", {"fail": outcome})
+    house.role("planner")
+    put(house, status="validating")
+    (house.project / "1.txt").touch()  # green, so that the validator's agent is asked
+    house.script("validator", {"fail": outcome})
+    house.role("validator", "F-001")
+    assert [line["outcome"] for line in house.ran()] == [outcome] * 2
+    totals = house.result()["totals"]
+    assert (totals["rejected"], totals["since_green"]) == (0, 0)
+    assert (house.feature().status, house.feature().attempts) == ("validating", 0)
+
+
 def test_nothing_of_the_opening_stays_behind(house: House) -> None:
     """Copies, index and lock are gone; the folder has what docs/layout.md names."""
     result = house.work({"run": "echo 1 > 1.txt"})

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness import (
+    clock,
     contract,
     decide,
     doctor,
@@ -141,12 +142,19 @@ def run(where: Layout, run_id: str) -> None:
         click.echo("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
     else:
         shown = {
-            key: value for key, value in result.asdict().items() if value not in ("", None, []) and key not in HIDDEN
+            key: value for key, value in _readable(result).items() if value not in ("", None, []) and key not in HIDDEN
         }
         click.echo("\n".join(f"{key:<12} {value}" for key, value in shown.items()))
     for one in receipts.load(where.run(run_id).receipts):
         receipt(one)
     click.echo(f"files        {where.relative(where.run(run_id).folder)}")
+
+
+def _readable(result: runs.Result) -> dict[str, Any]:
+    """The result as people read it: of what was used, what somebody told; a wait where there is one."""
+    used = {key: value for key, value in (result.usage or {}).items() if value not in ("", None) and key != "raw"}
+    waits = clock.stamp(result.until) if result.until else ""
+    return {**result.asdict(), "usage": used or None, "until": waits}
 
 
 HIDDEN = ("totals", "mark", "seal", "run", "role", "feature")

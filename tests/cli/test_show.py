@@ -129,6 +129,15 @@ def test_a_run_is_shown_with_its_receipts_and_where_its_files_are(house: House) 
     assert house.harness("runs", "show", "nothing").code == 64
 
 
+def test_a_run_shows_what_it_used_and_until_when_it_waits(house: House) -> None:
+    """What nobody told is not shown, and the vendor's own block is in the file."""
+    house.work({"usage": {"input": 5, "cost_usd": 0.5}}, {"fail": "limit", "until": 1_000})
+    out = house.harness("runs", "show", house.result()["run"]).out
+    assert "usage        {'agent': 'scripted', 'input': 5, 'cost_usd': 0.5, 'cost_source': 'reported'}\n" in out
+    assert re.search(r"^until        \d{4}-\d\d-\d\dT", out, re.M)
+    assert "until" not in house.harness("runs", "show", house.work(WORK)["run"]).out
+
+
 def test_memory_is_shown_layer_by_layer(house: House) -> None:
     """As it is on disk; what is not there says so."""
     house.harness("note", "hello")
