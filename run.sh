@@ -81,7 +81,7 @@ leave() { # one last look at what to curate, ten lines, and the documented code
 
 loop() { # decide, carry out, again; with $1 once
   trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP
-  export HARNESS_LOOP=1
+  export HARNESS_LOOP=$$
   harness init --quietly || exit $?
   { exec 9>>"$HARNESS_STATE/locks/loop"; } 2>/dev/null || { echo "harness: $HARNESS_STATE cannot be written" >&2; exit 11; }
   harness hold 9 || exit $?

@@ -23,6 +23,7 @@ from harness import (
 from harness.layout import Layout
 from harness.raw import CURATOR
 from harness.runs import Result, Totals
+from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def close(run: Run) -> Result:
     files.make_folder(run.paths.folder)
     reconcile.drop_copies(run)
     head, seconds = run.commit or run.context.head, run.seconds()
-    used = usage.total(usage.priced(one, run.settings.prices) for one in run.usages)
+    used = usage.total(usage.priced(one, run.settings.prices) for one in run.usages if one.raw)
     result = Result(
         run=run.id,
         role=run.role.name,
@@ -66,7 +67,7 @@ def close(run: Run) -> Result:
         seal=runs.seal(run.paths),
         totals=_totals(run, seconds, used).asdict(),
         until=let_in(run) if run.outcome == "limit" else 0,
-        agents=run.agents,
+        agents=[one.agent for one in run.usages],
     )
     line = files.dump_json(result.asdict())
     run.journal.replace(run.paths.result, line)

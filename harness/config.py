@@ -13,7 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-TOP = {"agent": "any", "trust": "str", "check_seconds": "int", "sweep_seconds": "int", "curate_after": "int"}
+TOP = {
+    "agent": "any",
+    "trust": "str",
+    "mcp": "bool",
+    "check_seconds": "int",
+    "sweep_seconds": "int",
+    "curate_after": "int",
+}
 TABLES = {"limits": "dict", "roles": "dict", "agents": "dict", "prices": "dict"}
 LIMITS = {
     "max_runs": "int",
@@ -36,6 +43,7 @@ class Config(Record):
 
     agent: list[str] = []
     trust: str = ""
+    mcp: bool = False
     check_seconds: int = 600
     sweep_seconds: int = 300
     curate_after: int = 20

@@ -15,13 +15,13 @@ from harness.mission import Mission
 from harness.receipts import Receipt
 from harness.roles import Role
 from harness.runs import Context
+from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from harness.prove import Place
-    from harness.usage import Usage
 
 MOST_NOTES = 10
 WORKER = "worker"
@@ -31,8 +31,8 @@ class Run:
     """One run. Role scripts read `feature`, `features`, `contract`, `receipts` and change them; what they change is
     written by `save`, in the one journal with which the run closes. `claims` are the feature's as they were at open.
     `held` and `parsed` are what reconcile knows of the state from before the agent, contents by path and stamps of the
-    cache; no agent can write them. `agents`: who was asked, in turn; `usages`: what each of them told that it used;
-    `until`: when a vendor that lets nobody in said to come back, in unix seconds, 0 where it did not say.
+    cache; no agent can write them. `usages`: what each agent that was asked told that it used, in turn; `until`: when a
+    vendor that lets nobody in said to come back, in unix seconds, 0 where it did not say.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class Run:
         self.accepted: bool | None = None
         self.sweep: dict[str, str] | None = None
         self.usages: list[Usage] = []
-        self.agents: list[str] = []
         self.until = 0
+        self.stable_bytes = 0
         self.kept_out: list[str] = []
         self.refused: list[str] = []
         self.receipts: list[Receipt] = []

@@ -180,20 +180,25 @@ def _thinkers(
         return []
     layout = want.layout
     names = agents.choose(configured, layout.project, layout.relative(layout.config))
-    found, fault = agents.available(names, lambda name: _settings(want, name, settings, feature))
+    found, fault = agents.available(names, lambda name: _settings(want, name, name == names[0], settings, feature))
     if not found and fault and not (want.agent_optional and agents.embedded(names)):
         raise fault
     return found
 
 
-def _settings(want: Asked, name: str, settings: Config, feature: Feature | None) -> agents.Settings:
+def _settings(want: Asked, name: str, first: bool, settings: Config, feature: Feature | None) -> agents.Settings:
+    """What the agent is made from; the role's own model is meant for the `first` agent of its list."""
+    table, model = settings.agents.get(name, {}), settings.roles.get(want.role, {}).get("model", "")
     return agents.Settings(
         project=want.layout.project,
         config_path=want.layout.relative(want.layout.config),
         role=want.role,
         feature=feature.id if feature else "",
         attempt=feature.attempts + 1 if feature else 1,
-        table=settings.agents.get(name, {}),
+        table=table,
+        trust=settings.trust,
+        model=str((model if first else "") or table.get("model", "")),
+        mcp=settings.mcp,
     )
 
 

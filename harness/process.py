@@ -8,14 +8,15 @@ start calls `sweep`. Without /proc (not Linux) process groups and `ps` stand in,
 
 from __future__ import annotations
 
-import gc
 import os
 import select
 import signal
 import time
 
 from harness import errors, kin, spawn
+from harness.guardian import Guardian, Plan
 from harness.kin import KILL_SECONDS, TAG, pid_record, sweep, tagged_ancestor
+from harness.patience import Patience, Watch
 from harness.record import Record
 from harness.spawn import capture
 
@@ -23,14 +24,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["TAG", "Child", "Ended", "capture", "pid_record", "run", "sweep", "tagged_ancestor"]
+__all__ = ["TAG", "Child", "Ended", "Patience", "capture", "live_with", "pid_record", "run", "sweep", "tagged_ancestor"]
 
 TICK_SECONDS = 0.2
 _guardians: set[int] = set()  # the living guardians that this process started
+_bound: list[int] = []  # the pid of the parent without whom we go no further
+
+
+def live_with(parent: int) -> None:
+    """From here on the children of this process end when `parent`, our parent, has died: `output` raises Interrupted, once.
+
+    For who may be left behind by a loop that was killed; asked about five times a second, so without signals or ctypes.
+    """
+    _bound[:] = [parent]
+
+
+def _orphaned() -> bool:
+    """Whether the parent to whom we were bound has died; said once, so that what is left can be put in order."""
+    orphaned = bool(_bound) and os.getppid() != _bound[0]
+    if orphaned:
+        _bound.clear()
+    return orphaned
 
 
 class Ended(Record):
-    """How a child ended: `exit` is None when a signal or a limit ended it; `cause` is exit, wall or stopped.
+    """How a child ended: `exit` is None when a signal or a limit ended it; `cause` is exit, stopped, or a limit of patience.
 
     `killed` counts the descendants (without the child) that had to be ended, `left` those that even SIGKILL did not end
     in time: another user's, or stuck in the kernel.
@@ -48,7 +66,8 @@ class Child:
     """One supervised child; use it as a context manager, leaving it ends the whole tree and waits until it is gone.
 
     `stdin` is the path of a regular file (None: /dev/null); `keep` are lock descriptors that the guardian holds until it
-    has reaped everything; `merge` sends stderr into stdout. Raises Unavailable when the program or `cwd` is missing.
+    has reaped everything; `merge` sends stderr into stdout; `watch` is told what the caller reads in the output. Raises
+    Unavailable when the program or `cwd` is missing.
     """
 
     def __init__(
@@ -63,19 +82,20 @@ class Child:
         keep: Sequence[int] = (),
         merge: bool = False,
         term_first: bool = True,
+        patience: Patience | None = None,
     ) -> None:
         self.pid = 0
         self.ended: Ended | None = None
         self._guardian = 0
-        self._wall_seconds, self._grace_seconds = wall_seconds, grace_seconds if term_first else 0.0
+        self._grace_seconds = grace_seconds if term_first else 0.0
         self._cause, self._answer_by, self._hurried = "", 0.0, False
         self._control, self._report, self._told = -1, -1, b""
         self._ours: list[int] = []
         self._streams: dict[int, str] = {}
         self._poller = select.poll()
         kin.adopt_orphans()
-        self._started = time.monotonic()
-        plan = _Plan(
+        self.watch = Watch(wall_seconds, patience or Patience(), time.monotonic())
+        plan = Plan(
             argv=argv,
             cwd=cwd,
             env=env,
@@ -92,7 +112,7 @@ class Child:
             self.close()
             raise
 
-    def _launch(self, plan: _Plan) -> None:
+    def _launch(self, plan: Plan) -> None:
         """Make the pipes and fork the guardian."""
         ends: list[int] = []
         try:
@@ -100,12 +120,13 @@ class Child:
                 ends += spawn.pipe()
             heard, self._control, self._report, report, out, out_end = ends[:6]
             err, err_end = ends[6:] or (-1, out_end)
-            guardian = _Guardian(plan, heard, report)
+            guardian = Guardian(plan, heard, report)
             self._guardian = spawn.fork(lambda: guardian.guard(out_end, err_end))
         except OSError as fault:
             spawn.close(ends)
             raise errors.Unavailable(f"{plan.argv[0]} cannot be started: {fault.strerror}.") from fault
         _guardians.add(self._guardian)
+        self.watch.root = self._guardian
         spawn.close({report, out_end, err_end})
         self._streams = {out: "stdout"} if plan.merge else {out: "stdout", err: "stderr"}
         self._ours = [heard, self._control, self._report]  # `heard`: asking a dead guardian raises no SIGPIPE
@@ -130,9 +151,16 @@ class Child:
         """
         try:
             while self.ended is None:
+                if _orphaned():
+                    raise errors.Interrupted(signal.SIGTERM)
                 yield from self._step() or [("", b"")]
         finally:
             self.close()
+
+    @property
+    def silent(self) -> bool:
+        """Whether standard output is closed: nothing more can be said."""
+        return "stdout" not in self._streams.values()
 
     def stop(self) -> None:
         """Ask for the end of the tree (cause "stopped") and return at once; `output` or leaving the context waits."""
@@ -174,15 +202,10 @@ class Child:
         if self.ended is None:
             os.write(self._control, b".")
 
-    def _overdue(self, now: float) -> tuple[str, float]:
-        """The limit that has run out, or "", and the seconds until one may; a further limit is a further line here."""
-        wall = self._started + self._wall_seconds - now
-        return ("wall" if wall <= 0 else "", wall)
-
     def _step(self) -> list[tuple[str, bytes]]:
         """Keep the limits, wait at most one tick, and take what came."""
         now = time.monotonic()
-        limit, wait_seconds = self._overdue(now)
+        limit, wait_seconds = self.watch.overdue(now)
         if limit:
             self._ask(limit)
         if self._cause and now > self._answer_by:
@@ -190,6 +213,8 @@ class Child:
         wait_seconds = TICK_SECONDS if self._cause else min(TICK_SECONDS, wait_seconds)
         ready = [fd for fd, _ in self._poller.poll(0 if self._told else max(1, int(wait_seconds * 1000)))]
         found = [(self._streams[fd], chunk) for fd in ready if fd in self._streams and (chunk := self._take(fd))]
+        if found:
+            self.watch.heard(now)
         if self._report in ready or self._told:
             news = self._told or os.read(self._report, 4096)  # a line comes at once, so whole; empty: it was killed
             self._told = next((line for line in news.split(b"\n") if line.count(b" ") == 3), b"")
@@ -227,7 +252,7 @@ class Child:
             exit=status if status >= 0 and cause == "exit" else None,
             signal=-status if status < 0 else None,
             cause=cause,
-            seconds=time.monotonic() - self._started,
+            seconds=time.monotonic() - self.watch.started,
             killed=killed,
             left=left,
         )
@@ -249,125 +274,6 @@ class Child:
                     status = os.waitstatus_to_exitcode(code)
             time.sleep(0.002)
         return status, len(killed - {self.pid}), len(fallen)
-
-
-class _Plan(Record):
-    """What the guardian must know: the program and its surroundings, the locks to hold, the seconds from TERM to KILL."""
-
-    argv: Sequence[str]
-    cwd: str
-    env: Mapping[str, str]
-    stdin: str
-    merge: bool
-    keep: Sequence[int]
-    grace_seconds: float
-
-
-class _Guardian:
-    """The process between us and the child. Every signal stays blocked in it, and it ends in `os._exit`."""
-
-    def __init__(self, plan: _Plan, control: int, report: int) -> None:
-        self.plan, self.control, self.report = plan, control, report
-        self.child = 0
-        self.status: int | None = None
-        self.asked = self.hurry = False
-        self.killed: set[int] = set()
-        self.poller = select.poll()
-
-    def guard(self, stdout: int, stderr: int) -> None:
-        """Start the child, wait for its end or for an order, end the tree, report. Runs in the fork, which then exits."""
-        gc.disable()  # collecting our parent's objects would close descriptors that are ours by now
-        os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)
-        spawn.close_all_but({0, 1, 2, self.control, self.report, stdout, stderr, *self.plan.keep})
-        kin.adopt_orphans()
-        try:
-            self.start(stdout, stderr)
-            self.tell(str(self.child))
-            self.watch()
-        except (errors.Unavailable, TypeError) as fault:
-            self.tell(str(fault).replace("\n", " "))
-            return
-        finally:
-            stopped = self.asked and self.status is None
-            left = self.end()
-        status = -signal.SIGKILL if self.status is None else self.status
-        self.tell(f"{int(status)} {len(self.killed - {self.child})} {left} {int(stopped)}")
-
-    def tell(self, line: str) -> None:
-        """Report, if our parent is still there to hear it; when it is not, there is a tree to end all the same."""
-        try:  # noqa: SIM105 - contextlib costs a launch 5 ms
-            os.write(self.report, os.fsencode(line) + b"\n")
-        except BrokenPipeError:
-            pass
-
-    def start(self, stdout: int, stderr: int) -> None:
-        """Start the child, then let go of its streams and of the folder."""
-        plan = self.plan
-        for fd in plan.keep:
-            os.set_inheritable(fd, False)
-        self.child = spawn.start(
-            plan.argv, cwd=plan.cwd, env=plan.env, stdin=plan.stdin, stdout=stdout, stderr=stderr, session=True
-        )
-        spawn.close({stdout, stderr})
-        os.chdir("/")
-
-    def watch(self) -> None:
-        """Until the child has exited or somebody asks; what the child orphans meanwhile is reaped every second."""
-        wake = spawn.exit_descriptor(self.child)
-        for fd in {self.control, wake} - {-1}:
-            self.poller.register(fd, select.POLLIN)
-        while not self.reap() and self.status is None and not self.asked:
-            self.listen(1.0 if wake >= 0 else 0.01)
-        self.reap()
-
-    def listen(self, seconds: float) -> None:
-        """Wait for an order: the first asks for the end, a second for haste; a closed pipe says that our parent is dead."""
-        for fd, _ in self.poller.poll(int(seconds * 1000)):
-            order = os.read(fd, 1) if fd == self.control else b""
-            if not order:
-                self.poller.unregister(fd)
-            if fd == self.control:
-                self.asked, self.hurry = True, self.hurry or (self.asked and order != b"")
-
-    def reap(self) -> bool:
-        """Collect what has ended; True when no descendant is left."""
-        while True:
-            try:
-                pid, code = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return kin.on_linux() or not self.family()
-            if pid == 0:
-                return False
-            if pid == self.child:
-                self.status = os.waitstatus_to_exitcode(code)
-
-    def family(self) -> dict[int, list[bytes]]:
-        """All descendants that are left."""
-        return kin.family(os.getpid(), group=self.child)
-
-    def end(self) -> int:
-        """End the tree: TERM once to each, then KILL until nothing is left; returns how many are left all the same."""
-        if self.reap():
-            return 0
-        asked: set[int] = set()
-        pause_seconds, now = 0.001, time.monotonic()
-        kill_from = now + self.plan.grace_seconds
-        while now < kill_from + KILL_SECONDS:
-            family = self.family()
-            if now < kill_from and not self.hurry:
-                self.killed |= kin.terminate({pid: fields for pid, fields in family.items() if pid not in asked})
-                asked.update(family)
-            else:
-                self.killed |= kin.kill(family)
-            if self.reap():
-                return 0
-            self.listen(pause_seconds)
-            now = time.monotonic()
-            pause_seconds = min(pause_seconds * 2, 0.05 if now < kill_from else 0.002)  # keep up with what forks fast
-        return len(self.family())
 
 
 def run(

@@ -64,13 +64,16 @@ class Material(Record):
 
 def compose(material: Material) -> list[Part]:
     """The parts of the prompt; same material, same parts."""
-    parts = _role_words(material.role)
-    parts += _identity(material)
-    parts += _spec(material)
+    parts = stable(material)
     parts += _memory(material)
     parts += _task(material)
     parts.append(_runtime(material))
     return parts
+
+
+def stable(material: Material) -> list[Part]:
+    """The first parts, which are the same from run to run: the role's words, its identity, the spec."""
+    return [*_role_words(material.role), *_identity(material), *_spec(material)]
 
 
 def text_of(parts: list[Part]) -> bytes:

@@ -4,10 +4,10 @@ mission lock."""
 from __future__ import annotations
 
 import os
+import time
 from itertools import islice
 
 from harness import (
-    clock,
     closing,
     config,
     features,
@@ -95,9 +95,9 @@ def _again(layout: Layout, run_id: str) -> Run:
 def _hear(run: Run) -> None:
     """What the run spent before it died counts: what its transcript tells of agents, usage and time."""
     heard = usage.heard(run.paths.stream)
-    run.agents, run.usages = heard.agents, heard.usages
-    run.agent = heard.agents[-1] if heard.agents else ""
-    since = clock.now() - os.stat(run.paths.context).st_mtime
+    run.usages = heard.usages
+    run.agent = heard.usages[-1].agent if heard.usages else ""
+    since = time.time() - os.stat(run.paths.context).st_mtime
     run.started -= max(0.0, min(heard.seconds, since))  # the transcript is the agent's to write
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import sys
 
@@ -16,11 +17,11 @@ from harness import (
     material,
     objects,
     opening,
+    process,
     prompt,
     reconcile,
     replies,
     runs,
-    usage,
     work,
 )
 from harness.agents import Desk
@@ -31,6 +32,7 @@ from harness.guarded import guarded, listen
 from harness.opening import Opened
 from harness.raw import CURATOR
 from harness.runs import Result
+from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ NEEDS_HELP = ("auth", "config")
 RETRYABLE = ("limit", *NEEDS_HELP)
 LOOP = "HARNESS_LOOP"
 REASON_CHARS = 90
+STARTUP_SECONDS = 120.0
 
 
 def main(
@@ -53,6 +56,8 @@ def main(
 ) -> int:
     """What every role script ends in: one run of the role, and its exit code."""
     listen()
+    if os.environ.get(LOOP, "").isdigit():
+        process.live_with(int(os.environ[LOOP]))  # a loop that is killed takes its run with it
     return guarded(lambda: _main(role, settle, prepare, agent_optional))
 
 
@@ -93,7 +98,9 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
 
 def compose(run: Run) -> str:
     """The prompt, made durable with its manifest: an ordered list of texts and objects whose concatenation it is."""
-    parts = prompt.compose(material.gather(run))
+    gathered = material.gather(run)
+    parts = prompt.compose(gathered)
+    run.stable_bytes = len(prompt.text_of(prompt.stable(gathered)))
     rows = [
         {"object": objects.put(run.layout, part.data), "source": run.layout.relative(part.source)}
         if part.source
@@ -109,28 +116,35 @@ def compose(run: Run) -> str:
 
 def think(opened: Opened, text: str) -> None:
     """Let the first agent that can answer; the next one is tried on limit, auth and what is not available."""
-    run = opened.run
+    run, passed_over = opened.run, []
     gc.enable()  # an agent may think for hours
-    stream, stderr = files.Transcript(run.paths.stream), files.Transcript(run.paths.stderr)
-    spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
+    pens = Pens(run)
     try:
         for name, agent in opened.thinkers:
-            run.agent = name
-            run.agents.append(name)
-            _listen(run, agent, text, Pens(run, stream, stderr, spinner))
+            pens.begin(name)
+            _listen(run, agent, text, pens)
             if run.outcome not in RETRYABLE:
                 break
+            passed_over.append(f"{name}: {run.outcome}, {run.reason}")
     finally:
-        spinner.clear()
-        stream.close()
-        stderr.close()
+        pens.close()
+    if passed_over and run.outcome not in RETRYABLE:
+        run.reason = "; ".join([*passed_over, f"{run.agent} answered", *([run.reason] if run.reason else [])])
 
 
 class Pens:
-    """Where the events of a run are written down: stream.jsonl, stderr.log and the spinner."""
+    """Where the events of a run are written down: stream.jsonl, stderr.log, the spinner, and what the run counts."""
 
-    def __init__(self, run: Run, stream: files.Transcript, stderr: files.Transcript, spinner: console.Spinner) -> None:
-        self.run, self.stream, self.stderr, self.spinner, self.action = run, stream, stderr, spinner, ""
+    def __init__(self, run: Run) -> None:
+        self.run, self.action = run, ""
+        self.stream, self.stderr = files.Transcript(run.paths.stream), files.Transcript(run.paths.stderr)
+        self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
+
+    def begin(self, agent: str) -> None:
+        """From here on this agent answers."""
+        self.run.agent = agent
+        self.run.usages.append(Usage(agent=agent))
+        self._row("agent", agent)
 
     def note(self, event: Event) -> None:
         """Write one event down where it belongs."""
@@ -140,27 +154,34 @@ class Pens:
             self.action = event.text
         if event.kind == "said":
             self.run.messages.append(event.text)
+        if event.kind == "usage":
+            self.run.usages[-1] = Usage(**json.loads(event.text))
         if event.kind != "tick":
-            self.stream.write(files.dump_json({"at": self.run.seconds(), "kind": event.kind, "text": event.text}))
+            self._row(event.kind, event.text)
         self.spinner.draw(self.action)
+
+    def _row(self, kind: str, text: str) -> None:
+        self.stream.write(files.dump_json({"at": self.run.seconds(), "kind": kind, "text": text}))
+
+    def close(self) -> None:
+        """Make what was written durable."""
+        self.spinner.clear()
+        self.stream.close()
+        self.stderr.close()
 
 
 def _listen(run: Run, agent: Agent, text: str, pens: Pens) -> None:
-    run.outcome, run.reason = "agent_error", "the agent ended without a word"
-    pens.note(Event(kind="agent", text=run.agent))
-    before = list(run.usages)
+    run.outcome, run.reason, run.until = "agent_error", "the agent ended without a word", 0
     events: Iterator[Event | Finished | Failed] = agent.think(text, desk_of(run))
     for event in events:
         if isinstance(event, Event):
             pens.note(event)
-            told = usage.parse(event.text) if event.kind == "usage" else None
-        elif isinstance(event, Finished):
-            run.outcome, run.reason, told = "ok", "", event.usage
+            continue
+        run.usages[-1] = event.usage or run.usages[-1]
+        if isinstance(event, Finished):
+            run.outcome, run.reason = "timeout_after_result" if event.late else "ok", event.remark
         else:
-            run.outcome, run.reason, told = event.outcome, event.reason, event.usage
-            run.until = min(filter(None, (run.until, event.until)), default=0)
-        if told:
-            run.usages = [*before, told]
+            run.outcome, run.reason, run.until = event.outcome, event.reason, event.until
 
 
 def desk_of(run: Run) -> Desk:
@@ -173,6 +194,9 @@ def desk_of(run: Run) -> Desk:
         environment=environment.of_agent(os.environ, run.tag, run.layout, run.id),
         writable=[run.layout.project, run.paths.folder],
         keep=run.keep,
+        idle_seconds=60 * table.get("idle_minutes", run.role.idle_minutes),
+        startup_seconds=STARTUP_SECONDS,
+        stable_bytes=run.stable_bytes,
     )
 
 
@@ -189,7 +213,7 @@ def take_reply(run: Run) -> None:
     try:
         run.reply = replies.find(run.role.name, [kept] if kept is not None else run.messages)
     except Refused as fault:
-        run.outcome, run.reason = "agent_error", str(fault)
+        run.outcome, run.reason = "agent_error", "; ".join(filter(None, [str(fault), run.reason]))
 
 
 def settled(run: Run, settle: Callable[[Run], None]) -> None:

@@ -152,10 +152,9 @@ def _counts(value: object, kinds: Any) -> bool:
 
 
 class Heard(Record):
-    """What a run's transcript tells of who was asked: their names in turn, what each told last of what it used, and when
-    the last row was written, in seconds since the run's start."""
+    """What a run's transcript tells of who was asked, in turn: what each told last of what it used (nothing: its name
+    alone), and when the last row was written, in seconds since the run's start."""
 
-    agents: list[str] = []
     usages: list[Usage] = []
     seconds: float = 0.0
 
@@ -164,19 +163,15 @@ def heard(path: str) -> Heard:
     """What the transcript at `path` tells of agents and usage; a torn or foreign line is passed over, and so is what lies
     behind LONGEST_STREAM."""
     found = Heard()
-    newest: Usage | None = None
     for line in _rows(path):
         row = _row(line)
         if row is None:
             continue
         found.seconds = max(found.seconds, row["at"])
         if row["kind"] == "agent":
-            found.usages += [newest] if newest else []
-            found.agents.append(row["text"])
-            newest = None
-        elif row["kind"] == "usage":
-            newest = parse(row["text"]) or newest
-    found.usages += [newest] if newest else []
+            found.usages.append(Usage(agent=row["text"]))
+        elif row["kind"] == "usage" and found.usages and (newer := parse(row["text"])):
+            found.usages[-1] = newer.replace(agent=found.usages[-1].agent)
     return found
 
 

@@ -14,6 +14,7 @@ from harness.errors import BrokenFile
 WHOLE = """
 agent = ["codex", "claude"]
 trust = "full"
+mcp = true
 check_seconds = 1
 sweep_seconds = 2
 curate_after = 3
@@ -68,7 +69,7 @@ def test_every_key_is_read() -> None:
     """The page above has each key of the module's tables, and each reaches its place."""
     told = config.parse(WHOLE, "c")
     read = told.asdict()
-    assert [read[key] for key in config.TOP] == [["codex", "claude"], "full", 1, 2, 3]
+    assert [read[key] for key in config.TOP] == [["codex", "claude"], "full", True, 1, 2, 3]
     assert [read[key] for key in config.LIMITS] == [4, 5.5, 6, 7, 50_000_000]
     assert told.roles["worker"].keys() == config.ROLE.keys()
     assert told.agents["codex"].keys() == config.AGENT.keys()
@@ -130,7 +131,7 @@ def test_a_key_in_the_wrong_table_is_named_where_it_is_wrong() -> None:
     assert fault_in("limits.max_rnus = 3\n").line == 1
 
 
-WRONG = {"any": "5", "str": "5", "int": "1.5", "number": '"1"', "strs": '"x"', "texts": "{ A = 1 }"}
+WRONG = {"any": "5", "str": "5", "bool": "1", "int": "1.5", "number": '"1"', "strs": '"x"', "texts": "{ A = 1 }"}
 
 
 @pytest.mark.parametrize(("table", "key"), [(table, key) for table, keys in TABLES.items() for key in keys])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -429,7 +430,7 @@ def test_three_planners_without_a_plan_end_the_mission(house: House) -> None:
     ]
     for number, step in enumerate(bad, start=1):
         house.script("planner", step)
-        role(house, "planner", HARNESS_LOOP="1")
+        role(house, "planner", HARNESS_LOOP=str(os.getpid()))
         assert house.result()["totals"]["rejected"] == number
     assert "kind: plan" in house.read("escalation.md")
     assert house.harness("next").code == 7

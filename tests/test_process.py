@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import errors, kin, process, spawn
+from harness import errors, kin, process
 
 ADVERSARY = [sys.executable, "-I", "-S", str(Path(__file__).with_name("adversary.py"))]
 FOUR = {"plain", "session", "daemon", "ignorer"}
@@ -199,26 +199,6 @@ def test_a_lock_that_is_kept_is_free_only_when_nothing_survives_sigkill(supervis
     os.close(lock)
 
 
-def test_nothing_survives_a_supervisor_that_died_before_it_heard_of_the_start(folder: str, tag: str) -> None:
-    """The guardian cannot report to anybody, and ends the tree all the same (found by random kill -9)."""
-    plan = process._Plan(
-        argv=[*ADVERSARY, "spawn", folder, "stay"],
-        cwd="/",
-        env=ENV | {process.TAG: tag},
-        stdin=os.devnull,
-        merge=True,
-        keep=(),
-        grace_seconds=0.0,
-    )
-    (control, order), (heard, report), (out, out_end) = spawn.pipe(), spawn.pipe(), spawn.pipe()
-    os.close(heard)
-    with spawn.Quiet():
-        guardian = spawn.fork(lambda: process._Guardian(plan, control, report).guard(out_end, out_end))
-    spawn.close((control, order, report, out, out_end))
-    os.waitpid(guardian, 0)
-    assert process.sweep(tag) == []
-
-
 def test_the_sweep_ends_what_outlives_supervisor_and_guardian(supervisor: Begin, folder: str, tag: str) -> None:
     """Only killing both leaves orphans, and the next start finds them by their tag."""
     program = supervisor(0.2)
@@ -398,3 +378,27 @@ def test_many_runs_leave_no_descriptor_and_no_zombie() -> None:
     for _ in range(20):
         shell("true & exit 0")
     assert (set(os.listdir("/proc/self/fd")), set(kin.family(os.getpid()))) == before
+
+
+BOUND = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from harness import errors, process
+process.live_with(int(sys.argv[2]))
+try:
+    process.run(["sleep", "60"], cwd="/", env=dict(os.environ), wall_seconds=50, sink=print)
+except errors.Interrupted as told:
+    print("told", told.signum)
+process.run(["true"], cwd="/", env=dict(os.environ), wall_seconds=50, sink=print)
+print("in order")
+"""
+
+
+def test_who_is_bound_to_a_parent_goes_no_further_without_it() -> None:
+    """A process whose parent was killed ends its children within a second, is told so once, and can put things in order."""
+    checkout = Path(__file__).resolve().parent.parent
+    parent = f"'{sys.executable}' -c \"$0\" '{checkout}' $$ & sleep 0.7; kill -9 $$"
+    started = time.monotonic()
+    done = subprocess.run(["bash", "-c", parent, BOUND], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "told 15\nin order\n", done.stderr
+    assert time.monotonic() - started < 15

@@ -199,7 +199,7 @@ def test_an_outcome_has_its_code_and_its_price(
     """By hand a negative verdict is 10; in the loop only what nobody could answer stops; cut work with a change is free."""
     house.script("worker", {"run": "date +%N > 1.txt"}, {"fail": outcome, "reason": "because"})
     assert house.role("worker", "F-001").code == by_hand
-    assert house.role("worker", "F-001", HARNESS_LOOP="1").code == in_loop
+    assert house.role("worker", "F-001", HARNESS_LOOP=str(os.getpid())).code == in_loop
     assert {line["outcome"] for line in house.ran()} == {outcome}
     assert house.feature().attempts == 2 * attempts
     assert house.git("log", "-1", "--format=%s") == f"wip(F-001): {outcome}"

@@ -140,8 +140,8 @@ def test_the_newest_usage_of_each_agent_is_heard(tmp_path: Path) -> None:
     rows = [row("agent", "a"), used(input=1), row("said", "x"), used(input=3), row("agent", "b"), row("agent", "c")]
     path.write_bytes(b"".join([*rows, used(output=7), row("did", "y", 9.5)]))
     found = heard(str(path))
-    assert (found.agents, found.seconds) == (["a", "b", "c"], 9.5)
-    assert [(one.input, one.output) for one in found.usages] == [(3, None), (None, 7)]
+    assert ([one.agent for one in found.usages], found.seconds) == (["a", "b", "c"], 9.5)
+    assert [(one.input, one.output) for one in found.usages] == [(3, None), (None, None), (None, 7)]
 
 
 @pytest.mark.parametrize(

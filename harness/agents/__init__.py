@@ -1,11 +1,10 @@
-"""Who thinks: one Protocol with one verb, and a literal dict. The only place that knows an agent's name."""
+"""Who thinks: one Protocol with one verb, and literal dicts. The only place that knows an agent's name."""
 
 from __future__ import annotations
 
 import os
 
 from harness.agents.base import Agent, Desk, Settings, installed
-from harness.agents.command import Command
 from harness.agents.playbook import Playbook
 from harness.agents.scripted import Scripted
 from harness.errors import BrokenFile, Unavailable
@@ -15,51 +14,71 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["AGENTS", "KNOWN_CLIS", "Agent", "Desk", "Settings", "available", "choose", "costs", "embedded", "make"]
+__all__ = ["EMBEDDED", "KNOWN_CLIS", "Agent", "Desk", "Settings", "available", "choose", "costs", "embedded", "make"]
 
-AGENTS: dict[str, Callable[[Settings], Agent]] = {
-    "playbook": Playbook,
-    "scripted": Scripted,
-    "command": Command,
-}
-KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")
+EMBEDDED: dict[str, Callable[[Settings], Agent]] = {"playbook": Playbook, "scripted": Scripted}
+KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py has what is known of them; loaded when one thinks
+
+
+class NoTrust(Unavailable):
+    """Nobody has said what an agent CLI may do here, so that none is started."""
 
 
 def make(name: str, settings: Settings) -> Agent:
-    """The agent, ready to think; raises Unavailable where its program or playbook is missing."""
+    """The agent, ready to think; raises Unavailable where its program or playbook is missing, NoTrust, or BrokenFile."""
     if "command" in settings.table:
-        return Command(settings)
-    if name not in AGENTS or name == "command":
-        known = ", ".join(agent for agent in AGENTS if agent != "command")
+        from harness.agents.command import Command
+
+        return Command(name, settings)
+    if name in EMBEDDED:
+        return EMBEDDED[name](settings)
+    if name not in KNOWN_CLIS:
+        known = ", ".join((*EMBEDDED, *KNOWN_CLIS))
         remedy = (
             f'Known here: {known}. For any program give it a table: [agents.{name}] command = ["program", "argument"]'
         )
         raise BrokenFile(settings.config_path, f"there is no agent '{name}'", remedy=remedy)
-    return AGENTS[name](settings)
+    if not settings.trust:
+        raise NoTrust(
+            f"{name} is not started before somebody has said what it may do. Write into {settings.config_path}: "
+            'trust = "workspace" (write in this folder, run commands, use the network) or trust = "full" '
+            "(anything this user may do). Or let it ask you: harness init"
+        )
+    from harness.agents.clis import CLIS
+    from harness.agents.driven import Driven
+
+    return Driven(name, CLIS[name], settings)
 
 
 def available(
     names: list[str], settings: Callable[[str], Settings]
 ) -> tuple[list[tuple[str, Agent]], Unavailable | None]:
-    """The agents of `names` that are there, made ready, in order; and what the first missing one said."""
+    """The agents of `names` that are there, made ready, in order; and what the first missing one said. Raises NoTrust."""
     found: list[tuple[str, Agent]] = []
     fault: Unavailable | None = None
     for name in names:
         try:
             found.append((name, make(name, settings(name))))
+        except NoTrust:
+            raise
         except Unavailable as missing:
             fault = fault or missing
     return found, fault
 
 
 def costs(name: str, table: dict[str, Any]) -> str:
-    """Whether the agent costs money: "" (ours, free), `reported` (its vendor tells) or `uncounted` (nobody tells)."""
-    return "" if embedded([name]) and "command" not in table else "uncounted"
+    """Whether the agent costs money: "" (ours, free), `reported` (its vendor tells how much) or `uncounted` (nobody does)."""
+    if name in EMBEDDED and "command" not in table:
+        return ""
+    from harness.agents.clis import CLIS
+
+    known = CLIS.get(table.get("format", "text") if "command" in table else name)
+    return "reported" if known and known.costs else "uncounted"
 
 
 def embedded(names: list[str]) -> bool:
     """Whether all these agents are ours, so that a missing playbook means: nothing is to be said here."""
-    return all(name in ("playbook", "scripted") for name in names)
+    return all(name in EMBEDDED for name in names)
 
 
 def choose(configured: list[str], project: str, config_path: str) -> list[str]:
@@ -70,8 +89,9 @@ def choose(configured: list[str], project: str, config_path: str) -> list[str]:
         return ["playbook"]
     found = [cli for cli in KNOWN_CLIS if installed(cli)]
     here = f"Found on this machine: {', '.join(found)}." if found else "None of the known agent CLIs is on the PATH."
+    example = found[0] if found else KNOWN_CLIS[0]
     raise Unavailable(
-        f"No agent is configured and there is no playbooks/ folder. {here} "
-        f'Write into {config_path}, for any program that reads a prompt on stdin: agent = "mine" and [agents.mine] '
-        f'command = ["program", "argument"]'
+        f"No agent is configured and there is no playbooks/ folder. {here} Let harness init ask you, or write into "
+        f'{config_path}: agent = "{example}" and trust = "workspace". For any other program that reads a prompt on '
+        'stdin: agent = "mine" and [agents.mine] command = ["program", "argument"]'
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from harness.patience import Patience
 from harness.record import Record
 
 TYPE_CHECKING = False
@@ -24,7 +25,8 @@ def installed(program: str) -> bool:
 
 
 class Settings(Record):
-    """What an agent is made from: its table in config.toml, and for whom it thinks. `attempt` is 1-based."""
+    """What an agent is made from: its table in config.toml, and for whom it thinks. `attempt` is 1-based; `trust` is
+    workspace, full, or "" where nobody has said; `mcp`: whether the servers of the user's own configuration may serve."""
 
     project: str
     config_path: str
@@ -32,11 +34,16 @@ class Settings(Record):
     feature: str
     attempt: int
     table: dict[str, Any]
+    trust: str = ""
+    model: str = ""
+    mcp: bool = False
 
 
 class Desk(Record):
-    """Where an agent works: directory, the prompt as a file, time left in seconds, environment, writable folders,
-    and lock descriptors that its guardian must hold."""
+    """Where an agent works: directory, the prompt as a file, time left in seconds, environment, writable folders, and lock
+    descriptors that its guardian must hold. `idle_seconds`: without a sign of life, `startup_seconds`: without a first
+    event, 0 is no limit; `after_result_seconds`: from its result to its exit. `stable_bytes`: how much of the prompt's
+    beginning is the same from run to run."""
 
     directory: str
     prompt_path: str
@@ -44,27 +51,43 @@ class Desk(Record):
     environment: Mapping[str, str]
     writable: list[str]
     keep: list[int]
+    idle_seconds: float = 0.0
+    startup_seconds: float = 0.0
+    after_result_seconds: float = 10.0
+    stable_bytes: int = 0
+
+    def patience(self) -> Patience:
+        """How long what works here is waited for."""
+        return Patience(
+            idle_seconds=self.idle_seconds,
+            startup_seconds=self.startup_seconds,
+            after_result_seconds=self.after_result_seconds,
+            folder=self.directory,
+        )
 
 
 class Event(Record):
     """Something happened: `said` (a message of the agent), `did` (an action, in a few words), `output` (of a program
-    it ran, or its stderr), `usage` (what this answer used so far, as the JSON of a Usage), or `tick` (nothing new; a chance
-    to draw)."""
+    it ran, or its stderr), `usage` (what its vendor has counted so far, a Usage as JSON), `raw` (a vendor's event as it
+    came), or `tick` (nothing new; a chance to draw)."""
 
     kind: str
     text: str = ""
 
 
 class Finished(Record):
-    """The agent ended by itself. `reply` is its last message, `usage` what its vendor counted (None: unknown)."""
+    """The agent ended by itself. `reply` is its last message, `usage` what its vendor counted (None: unknown). `late`: it
+    had to be ended after its result; `remark`: what to know beside it, such as what it was not allowed to do."""
 
     reply: str
     usage: Usage | None = None
+    late: bool = False
+    remark: str = ""
 
 
 class Failed(Record):
-    """The agent did not end well: `outcome` is one of runs.OUTCOMES, `reason` one sentence. `until`: when its vendor lets
-    somebody in again, in unix seconds; 0 where it does not say."""
+    """The agent did not end well: `outcome` is one of runs.OUTCOMES, `reason` one sentence. `until`: unix seconds when its
+    vendor lets somebody in again, 0 where it did not say."""
 
     outcome: str
     reason: str

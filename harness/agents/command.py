@@ -1,58 +1,54 @@
-"""Any program: the prompt on its stdin, its reply on stdout, what it tells meanwhile on stderr."""
+"""Any program: the prompt on its stdin; its reply on stdout, or the events of a vendor's shape (`format`)."""
 
 from __future__ import annotations
 
-import os
-
-from harness import process
-from harness.agents.base import Desk, Event, Failed, Finished, Settings, installed
+from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.clis import CLIS
+from harness.agents.driven import Answer, Cli, Driven
 from harness.agents.playbook import how
-from harness.errors import BrokenFile, Unavailable
+from harness.errors import BrokenFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
+
+    from harness.process import Ended
 
 
-class Command:
-    """`[agents.NAME] command = ["program", "argument"]`, with `env` added to its environment."""
+def _no_words(settings: Settings, desk: Desk) -> list[str]:
+    return []
 
-    def __init__(self, settings: Settings) -> None:
-        self.argv: list[str] = [*settings.table["command"], *settings.table.get("args", [])]
-        self.environment: dict[str, str] = {key: str(value) for key, value in settings.table.get("env", {}).items()}
-        if settings.table.get("format", "text") != "text":
-            raise BrokenFile(settings.config_path, "'format' must be \"text\"", remedy="Leave it out.")
-        if not self.argv:
+
+def _no_events(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+    return iter(())
+
+
+def _at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
+    """A clean exit finishes, and so does what was said before its output was closed; any other exit is its own fault."""
+    if ended.exit == 0 or ended.cause != "exit":
+        return Finished(reply=answer.said, late=ended.cause != "exit")
+    return answer.failed("agent_error", f"it {how(ended)}: {answer.last_words}".removesuffix(": "))
+
+
+TEXT = Cli("", _no_words, _no_events, at_exit=_at_exit, text=True)
+FORMATS = {"text": TEXT, **CLIS}
+
+
+class Command(Driven):
+    """`[agents.NAME] command = ["program", "argument"]`; the command line is the user's own, whole."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        shape = settings.table.get("format", "text")
+        if shape not in FORMATS:
+            known = ", ".join(FORMATS)
+            raise BrokenFile(settings.config_path, f"'format' must be one of {known}", remedy="Leave it out for text.")
+        if not settings.table["command"]:
             raise BrokenFile(settings.config_path, "'command' is empty", remedy="Name a program and its arguments.")
-        program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
-        if not installed(program):
-            raise Unavailable(
-                f"The agent's program '{self.argv[0]}' is not installed. Install it, or mend {settings.config_path}."
-            )
+        super().__init__(name, FORMATS[shape], settings, argv=list(settings.table["command"]))
 
     def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
-        """Run the program once; a clean exit finishes, any other is the agent's fault."""
-        env = {**desk.environment, **self.environment}
-        said = bytearray()
-        with process.Child(
-            self.argv,
-            cwd=desk.directory,
-            env=env,
-            stdin=desk.prompt_path,
-            wall_seconds=desk.seconds,
-            keep=desk.keep,
-        ) as child:
-            for stream, chunk in child.output():
-                if stream == "stdout":
-                    said += chunk
-                kind = {"stdout": "tick", "stderr": "output"}.get(stream, "tick")
-                yield Event(kind=kind, text=chunk.decode("utf-8", "replace") if kind == "output" else "")
-            ended = child.ended
-        reply = said.decode("utf-8", "replace")
-        yield Event(kind="said", text=reply)
-        if ended is None or ended.cause == "wall":
-            yield Failed(outcome="wall", reason=f"{self.argv[0]} did not end in time")
-        elif ended.exit != 0:
-            yield Failed(outcome="agent_error", reason=f"{self.argv[0]} ended with {how(ended)}")
-        else:
-            yield Finished(reply=reply)
+        """Run the program once; one that tells no events is not expected to begin with one."""
+        if self.cli.text:
+            desk = desk.replace(startup_seconds=0.0)
+        return super().think(prompt, desk)

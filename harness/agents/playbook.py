@@ -66,11 +66,8 @@ class Playbook:
             yield Event(kind="did", text=f"{name}:{line} {command.strip().split(chr(10))[0][:60]}")
             ended = yield from shell(command, desk, left)
             left -= ended.seconds
-            if ended.cause == "wall":
-                yield Failed(outcome="wall", reason=f"{name}:{line} did not end in time")
-                return
             if ended.exit != 0:
-                yield Failed(outcome="agent_error", reason=f"{name}:{line} ended with {how(ended)}")
+                yield Failed(outcome=cut_by(ended), reason=f"{name}:{line} {how(ended)}")
                 return
         yield Event(kind="said", text=reply)
         yield Finished(reply=reply)
@@ -78,7 +75,17 @@ class Playbook:
 
 def how(ended: process.Ended) -> str:
     """How a child ended, in words."""
-    return f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
+    if ended.cause in LIMITS:
+        return LIMITS[ended.cause]
+    return f"ended with exit {ended.exit}" if ended.exit is not None else f"ended with signal {ended.signal}"
+
+
+LIMITS = {"wall": "did not end in time", "idle": "fell silent: no output, no change in the folder, no computing"}
+
+
+def cut_by(ended: process.Ended) -> str:
+    """The outcome of a block that did not end well: the limit that ended it, else its own fault."""
+    return ended.cause if ended.cause in LIMITS else "agent_error"
 
 
 def shell(command: str, desk: Desk, seconds: float) -> Generator[Event, None, process.Ended]:
@@ -91,6 +98,7 @@ def shell(command: str, desk: Desk, seconds: float) -> Generator[Event, None, pr
         wall_seconds=max(seconds, 0.1),
         keep=desk.keep,
         merge=True,
+        patience=desk.replace(startup_seconds=0.0).patience(),
     ) as child:
         for stream, chunk in child.output():
             yield Event(kind="output", text=chunk.decode("utf-8", "replace")) if stream else Event(kind="tick")

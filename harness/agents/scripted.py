@@ -11,9 +11,10 @@ import json
 import os
 import time
 
-from harness import files, usage
+from harness import files
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.playbook import find, how, shell
+from harness.agents.playbook import cut_by, find, how, shell
+from harness.usage import Usage, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,24 +32,23 @@ class Scripted:
     def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
         """What the script says, with the last text said as the reply."""
         said = ""
-        used: usage.Usage | None = None
+        usage: Usage | None = None
         for line in (files.read_text(self.path) or "").split("\n"):
             step: dict[str, Any] = json.loads(line or "{}")
             if "fail" in step:
-                reason, until = step.get("reason", "scripted"), step.get("until", 0)
-                yield Failed(outcome=step["fail"], reason=reason, usage=used, until=until)
+                reason = step.get("reason", "scripted")
+                yield Failed(outcome=step["fail"], reason=reason, usage=usage, until=step.get("until", 0))
                 return
             if "run" in step:
                 ended = yield from shell(step["run"], desk, desk.seconds)
-                if ended.cause == "wall" or ended.exit != 0:
-                    outcome = "wall" if ended.cause == "wall" else "agent_error"
-                    yield Failed(outcome=outcome, reason=f"the scripted command ended with {how(ended)}", usage=used)
+                if ended.exit != 0:
+                    yield Failed(outcome=cut_by(ended), reason=f"the scripted command {how(ended)}", usage=usage)
                     return
             said = step.get("say", said)
             if "usage" in step:
-                used = usage.told(**{"agent": "scripted", **step["usage"]})
-                yield Event(kind="usage", text=files.dump_json(used.asdict()).decode().rstrip("\n"))
+                usage = told(**{"agent": "scripted", **step["usage"]})
+                yield Event(kind="usage", text=files.dump_json(usage.asdict()).decode().rstrip("\n"))
             time.sleep(step.get("sleep", 0))
             if "say" in step:
                 yield Event(kind="said", text=said)
-        yield Finished(reply=said, usage=used)
+        yield Finished(reply=said, usage=usage)

@@ -212,7 +212,7 @@ def log(where: Layout, run_id: str, follow: bool) -> None:
 
 
 def _event(row: dict[str, Any]) -> None:
-    if row["kind"] in ("agent", "usage"):
+    if row["kind"] in ("agent", "raw", "usage"):  # for machines; what they mean stands beside them
         return
     mark = {"said": "says", "did": "does", "output": "   |"}.get(row["kind"], row["kind"])
     for line in row["text"].rstrip("\n").split("\n"):

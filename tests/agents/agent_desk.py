@@ -56,7 +56,7 @@ def listen(agent: Agent, at: Desk, prompt: str = "") -> Heard:
     found = list(agent.think(prompt, at))
     *events, end = found
     assert isinstance(end, Finished | Failed)
-    texts: dict[str, list[str]] = {"said": [], "did": [], "output": [], "tick": [], "usage": []}
+    texts: dict[str, list[str]] = {"said": [], "did": [], "output": [], "tick": [], "raw": [], "usage": []}
     for event in events:
         assert isinstance(event, Event)
         texts[event.kind].append(event.text)

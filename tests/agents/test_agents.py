@@ -136,7 +136,10 @@ def test_no_program_is_started_to_find_out(tmp_path: Path, monkeypatch: pytest.M
         ("scripted", {"path": "x"}, ""),
         ("mine", {"command": ["cat"]}, "uncounted"),
         ("playbook", {"command": ["cat"]}, "uncounted"),
-        ("other", {}, "uncounted"),
+        ("claude", {}, "reported"),
+        ("codex", {}, "uncounted"),
+        ("mine", {"command": ["cat"], "format": "claude"}, "reported"),
+        ("codex", {"command": ["cat"]}, "uncounted"),
     ],
 )
 def test_what_is_not_ours_may_cost_money(name: str, table: dict[str, list[str]], kind: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from agent_desk import desk, listen, project, settings
 
-from harness.agents import AGENTS, Agent, Desk, Settings, make
+from harness.agents import EMBEDDED, Agent, Desk, Settings, make
 from harness.agents.base import Event, Failed, Finished
 
 
@@ -36,7 +36,7 @@ BUILDERS: dict[str, Callable[[Path], Agent]] = {"playbook": playbook, "scripted"
 
 def test_every_agent_is_held_to_the_promises_below() -> None:
     """A new agent joins the table here."""
-    assert BUILDERS.keys() == AGENTS.keys()
+    assert BUILDERS.keys() == {*EMBEDDED, "command"}
 
 
 @pytest.mark.parametrize("name", BUILDERS)
@@ -58,7 +58,9 @@ def test_an_agent_can_think_twice(tmp_path: Path, name: str) -> None:
 
 def test_settings_and_desk_are_closed_sets() -> None:
     """What an agent is told is written down here, once."""
-    assert Settings.fields == ("project", "config_path", "role", "feature", "attempt", "table")
-    assert Desk.fields == ("directory", "prompt_path", "seconds", "environment", "writable", "keep")
+    assert Settings.fields[:6] == ("project", "config_path", "role", "feature", "attempt", "table")
+    assert Settings.fields[6:] == ("trust", "model", "mcp")
+    assert Desk.fields[:6] == ("directory", "prompt_path", "seconds", "environment", "writable", "keep")
+    assert Desk.fields[6:] == ("idle_seconds", "startup_seconds", "after_result_seconds", "stable_bytes")
     assert Event(kind="tick").text == ""
     assert Failed(outcome="limit", reason="full").usage is None

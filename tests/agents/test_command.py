@@ -16,7 +16,9 @@ LARGE = "a line of the prompt, ünï¢ode too\n" * 20_000
 
 def think(folder: Path, script: str, prompt: str = "", seconds: float = 20.0) -> Heard:
     """A program that is a bash script."""
-    return listen(Command(settings(folder, command=["bash", "-c", script])), desk(folder, prompt, seconds), prompt)
+    return listen(
+        Command("mine", settings(folder, command=["bash", "-c", script])), desk(folder, prompt, seconds), prompt
+    )
 
 
 def test_the_prompt_comes_on_standard_input_and_ends(tmp_path: Path) -> None:
@@ -35,26 +37,28 @@ def test_the_reply_is_standard_output_alone(tmp_path: Path) -> None:
 def test_another_exit_code_is_the_agents_fault(tmp_path: Path) -> None:
     """The code is named, and what it had said is kept."""
     heard = think(project(tmp_path), "echo half; exit 7")
-    assert heard.failure == ("agent_error", "bash ended with exit 7")
+    assert heard.failure == ("agent_error", "it ended with exit 7")
     assert heard.said == ["half\n"]
 
 
 def test_a_crash_is_the_agents_fault(tmp_path: Path) -> None:
     """The signal is named."""
-    assert think(project(tmp_path), "kill -SEGV $$").failure == ("agent_error", "bash ended with signal 11")
+    assert think(project(tmp_path), "kill -SEGV $$").failure == ("agent_error", "it ended with signal 11")
 
 
 def test_its_time_is_bounded_and_nothing_of_it_stays(tmp_path: Path) -> None:
     """What runs over the time ends as `wall`, with everything that it started."""
     heard = think(project(tmp_path), "sleep 60 & echo $! >&2; wait", seconds=0.3)
-    assert heard.failure == ("wall", "bash did not end in time")
+    assert heard.failure == ("wall", "its time ran out, after 0 s")
     assert not kin.stat(int(heard.output))
 
 
 def test_it_works_in_the_working_folder_with_its_own_variables(tmp_path: Path) -> None:
     """`env` of its table stands over the desk's environment, numbers as text; `args` are appended."""
     folder = project(tmp_path)
-    agent = Command(settings(folder, command=["bash", "-c"], args=['echo "$PWD $MINE $LC_ALL"'], env={"MINE": 5}))
+    agent = Command(
+        "mine", settings(folder, command=["bash", "-c"], args=['echo "$PWD $MINE $LC_ALL"'], env={"MINE": 5})
+    )
     assert listen(agent, desk(folder, LC_ALL="C")).reply == f"{folder} 5 C\n"
 
 
@@ -65,14 +69,14 @@ def test_a_program_of_the_project_is_found_from_its_folder(tmp_path: Path) -> No
     tool = folder / "tools" / "agent"
     tool.write_text("#!/bin/sh\necho tool\n")
     tool.chmod(0o755)
-    assert listen(Command(settings(folder, command=["tools/agent"])), desk(folder)).reply == "tool\n"
+    assert listen(Command("mine", settings(folder, command=["tools/agent"])), desk(folder)).reply == "tool\n"
 
 
 def test_a_program_that_is_not_there_is_named_before_the_run(tmp_path: Path) -> None:
     """With what to do, and where it is configured."""
     for program in ("no-such-agent-here", "tools/missing"):
         with pytest.raises(Unavailable) as fault:
-            Command(settings(tmp_path, command=[program]))
+            Command("mine", settings(tmp_path, command=[program]))
         assert f"'{program}' is not installed" in str(fault.value)
         assert ".harness/config.toml" in str(fault.value)
 
@@ -80,14 +84,14 @@ def test_a_program_that_is_not_there_is_named_before_the_run(tmp_path: Path) -> 
 def test_an_empty_command_is_a_broken_configuration(tmp_path: Path) -> None:
     """The message names the file and the remedy."""
     with pytest.raises(BrokenFile, match=r"config\.toml: 'command' is empty.*program"):
-        Command(settings(tmp_path, command=[]))
+        Command("mine", settings(tmp_path, command=[]))
 
 
-def test_only_text_is_understood_so_far(tmp_path: Path) -> None:
+def test_a_format_that_nobody_reads_is_refused(tmp_path: Path) -> None:
     """A format that nobody reads is refused, not guessed."""
-    with pytest.raises(BrokenFile, match="'format' must be \"text\""):
-        Command(settings(tmp_path, command=["bash"], format="claude"))
-    assert Command(settings(tmp_path, command=["bash"], format="text")).argv == ["bash"]
+    with pytest.raises(BrokenFile, match="'format' must be one of text, claude"):
+        Command("mine", settings(tmp_path, command=["bash"], format="prose"))
+    assert Command("mine", settings(tmp_path, command=["bash"], format="text")).argv == ["bash"]
 
 
 def test_bytes_that_are_no_text_do_not_break_the_run(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_a_followed_log_goes_on_until_the_run_is_over(house: House) -> None:
     go = house.folder / "go"
     house.script("worker", {"say": "first"}, {"run": f"while ! test -e '{go}'; do sleep 0.05; done"}, {"say": "last"})
     role = house.begin_role("worker", "F-001")
-    until(lambda: any(path.stat().st_size for path in Path(house.layout.runs).glob("*/stream.jsonl")))
+    until(lambda: any("first" in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
     log = subprocess.Popen(
         [sys.executable, "-P", str(PROGRAM), "log", "-f"],
         cwd=house.project,
@@ -230,7 +230,7 @@ def test_a_followed_log_of_a_run_that_died_ends_too(house: House) -> None:
     """Nobody will write any more."""
     house.script("worker", {"say": "first"}, {"sleep": 60})
     role = house.begin_role("worker", "F-001")
-    until(lambda: any(path.stat().st_size for path in Path(house.layout.runs).glob("*/stream.jsonl")))
+    until(lambda: any("first" in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()

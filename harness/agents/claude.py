@@ -1,0 +1,71 @@
+"""Claude Code: `claude -p` with stream-json. Its input tokens are without what its cache gave or took; its cost is an
+estimate at list prices, also under a subscription. `subtype` says success in every failure: `is_error` counts."""
+
+from __future__ import annotations
+
+from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.driven import STABLE, Answer, Cli, outcome_of, sums
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+SANDBOX = '{"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":["*"]}}}'
+WORKSPACE = ["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--settings", SANDBOX]
+NEEDS = ("bwrap", "socat")
+OF_MESSAGE = {"input": "input_tokens", "output": "output_tokens"}
+OF_MESSAGE |= {"cache_read": "cache_read_input_tokens", "cache_write": "cache_creation_input_tokens"}
+OF_MODEL = {"input": "inputTokens", "output": "outputTokens"}
+OF_MODEL |= {"cache_read": "cacheReadInputTokens", "cache_write": "cacheCreationInputTokens"}
+
+
+def argv(settings: Settings, desk: Desk) -> list[str]:
+    """Nobody to ask; the stable part of the prompt as a block of its own, which is what its cache keeps."""
+    words = ["-p", "--output-format", "stream-json", "--verbose"]
+    words += ["--dangerously-skip-permissions"] if settings.trust == "full" else WORKSPACE
+    words += [] if settings.mcp else ["--strict-mcp-config"]
+    return [*words, *(["--append-system-prompt-file", desk.prompt_path + STABLE] if desk.stable_bytes else [])]
+
+
+def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+    """What one event means."""
+    kind, info = row.get("type"), row.get("rate_limit_info") or {}
+    if kind == "system" and row.get("subtype") == "init":
+        answer.knows(model=row.get("model"), session=row.get("session_id"))
+    elif kind == "system" and row.get("subtype") == "api_retry":
+        answer.waits(f"{row.get('error')} ({row.get('error_status')})")
+        if row.get("error") == "authentication_failed":  # it would try ten times more, for three minutes
+            yield answer.failed("auth", "not logged in, or its key is refused; log in by hand: claude")
+    elif kind == "assistant":
+        yield from _message(row.get("message") or {}, answer)
+    elif kind == "rate_limit_event" and info.get("status") == "rejected":
+        answer.until = int(info.get("resetsAt") or 0)
+        yield answer.failed("limit", f"{info.get('rateLimitType', 'usage')} limit")
+    elif kind == "result":
+        yield from _result(row, answer)
+
+
+def _message(message: dict[str, Any], answer: Answer) -> Iterator[Event]:
+    """Texts and tools of one message; its usage comes again with each of its blocks, so each id counts once."""
+    for block in message.get("content") or []:
+        if block.get("type") == "text":
+            yield answer.says(str(block["text"]))
+        elif block.get("type") == "tool_use":
+            yield answer.does(str(block.get("name")), block.get("input"))
+    answer.memory[str(message.get("id"))] = message.get("usage") or {}
+    yield answer.used({"messages": answer.memory}, **sums(answer.memory.values(), OF_MESSAGE))
+
+
+def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+    if models := row.get("modelUsage"):  # the whole bill; `usage` leaves out what is asked beside the answer
+        yield answer.used(models, **sums(models.values(), OF_MODEL), cost_usd=row.get("total_cost_usd"))
+    answer.denied = [one["tool_name"] for one in row.get("permission_denials") or []]
+    said = str(row.get("result") or "; ".join(row.get("errors") or []))
+    if row.get("is_error"):
+        yield answer.failed(outcome_of(row.get("api_error_status") or 0), said or str(row.get("subtype")))
+    else:
+        yield answer.finished(said or None)
+
+
+CLI = Cli("claude", argv, read, model_flag="--model", splits=True, costs=True, sandbox_needs=NEEDS, refuses_root=True)

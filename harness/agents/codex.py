@@ -1,0 +1,70 @@
+"""Codex: `codex exec --json`. Its input tokens hold what the cache gave, its output tokens the reasoning; it tells no cost,
+and no usage of a turn that failed. An `error` event may be a reconnect; only turn.completed and turn.failed end a turn."""
+
+from __future__ import annotations
+
+import re
+
+from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.driven import Answer, Cli, config_names, outcome_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+STATUS = re.compile(r"\bstatus:? (\d{3})\b")
+SENTENCES = {  # an error event has no code, only one of the program's own sentences, which begins so
+    "Quota exceeded": "auth",
+    "Missing environment variable": "auth",
+    "You've hit your usage limit": "limit",
+    "We\u2019re currently experiencing high demand": "limit",
+    "stream disconnected": "limit",
+}
+CONFIGS = ["$CODEX_HOME/config.toml", "$HOME/.codex/config.toml", ".codex/config.toml"]
+
+
+def argv(settings: Settings, desk: Desk) -> list[str]:
+    """New session, nobody to ask, the prompt on standard input."""
+    words = ["exec", "--json", "--skip-git-repo-check"]
+    if settings.trust == "full":
+        words += ["--dangerously-bypass-approvals-and-sandbox"]
+    else:
+        words += ["-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true"]
+    if not settings.mcp:
+        names = config_names(settings, desk, CONFIGS, "mcp_servers")  # they can only be switched off by name
+        words += [word for name in names for word in ("-c", f"mcp_servers.{name}.enabled=false")]
+    return words
+
+
+def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+    """What one event means."""
+    kind, item = row.get("type"), row.get("item") or {}
+    if kind == "thread.started":
+        answer.knows(session=row.get("thread_id"))
+    elif kind == "error":
+        answer.waits(str(row.get("message", "")))
+    elif kind == "item.started" and item.get("type") == "command_execution":
+        yield answer.does("run", item.get("command"))
+    elif kind == "item.completed" and item.get("type") == "file_change":
+        yield answer.does("edit", [one.get("path") for one in item.get("changes") or []])
+    elif kind == "item.completed" and item.get("type") == "agent_message":
+        yield answer.says(str(item.get("text", "")))
+    elif kind == "turn.completed":
+        yield _used(row.get("usage") or {}, answer)
+        yield answer.finished()
+    elif kind == "turn.failed":
+        said = str((row.get("error") or {}).get("message", ""))
+        status = STATUS.search(said)
+        known = [outcome for sentence, outcome in SENTENCES.items() if said.startswith(sentence)]
+        yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], said)
+
+
+def _used(block: dict[str, Any], answer: Answer) -> Event:
+    whole, cached, written = (block.get(f"{key}input_tokens") for key in ("", "cached_", "cache_write_"))
+    uncached = None if whole is None else whole - (cached or 0) - (written or 0)
+    told = {"output": block.get("output_tokens"), "reasoning": block.get("reasoning_output_tokens")}
+    return answer.used(block, input=uncached, cache_read=cached, cache_write=written, **told)
+
+
+CLI = Cli("codex", argv, read)

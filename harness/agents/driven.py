@@ -1,0 +1,358 @@
+"""A program that thinks, whichever vendor's it is: started, listened to line by line, and ended with all it left.
+
+An adapter is a `Cli`: how the program is started (`argv`) and what its events mean (`read`). All the rest is here, once.
+What became of an answer is taken from events alone: words in the output decide nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+
+from harness import files
+from harness.agents.base import Desk, Event, Failed, Finished, Settings, installed
+from harness.errors import Unavailable
+from harness.patience import IDLE, STARTUP, WALL
+from harness.process import Child, Ended
+from harness.usage import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+LONGEST_LINE = 8 * 1024 * 1024  # of a vendor's events; a longer one is passed over
+LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its end counts
+LAST_WORDS_CHARS = DID_CHARS = 200
+REASON_CHARS = 400
+PARTIAL = ("stream_event", "message_update", "content_block_delta", "item.updated")
+STABLE, REST = ".stable", ".rest"
+
+
+class Answer:
+    """What has come of one answer so far; the vendor's `read` fills it in. `text`: the output of a program
+    that tells no events; `memory` is the reader's own."""
+
+    def __init__(self, agent: str) -> None:
+        self.said = ""
+        self.usage = Usage(agent=agent)
+        self.error = ""
+        self.began = self.waiting = False
+        self.until = 0
+        self.denied: list[str] = []
+        self.last_words = ""
+        self.text = bytearray()
+        self.memory: dict[str, Any] = {}
+
+    def says(self, text: str) -> Event:
+        """A whole message of the agent; the last one is the reply."""
+        self.said = text
+        return Event(kind="said", text=text)
+
+    def knows(self, **told: object) -> None:
+        """The model or the session, where the vendor tells it."""
+        self.usage = self.usage.replace(**{key: str(value) for key, value in told.items() if value})
+
+    def does(self, what: str, given: object) -> Event:
+        """A tool that the agent uses, in a few words: the tool, and the first thing it was given."""
+        values = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else [given]
+        return Event(kind="did", text=f"{what} {' '.join(map(str, values[:1]))}"[:DID_CHARS])
+
+    def waits(self, why: str) -> None:
+        """The vendor cannot be reached and is asked again: no end yet, and no sign of life."""
+        self.error, self.waiting = why[:REASON_CHARS], True
+
+    def used(self, block: dict[str, Any], **counts: Any) -> Event:
+        """What the vendor counted so far, as a whole: its own block, and the counts in our words."""
+        known = {key: value for key, value in counts.items() if value is not None}
+        self.usage = self.usage.replace(**known, raw=[{"agent": self.usage.agent, "block": block}])
+        if known.get("cost_usd") is not None:
+            self.usage = self.usage.replace(cost_source="reported")
+        return Event(kind="usage", text=files.dump_json(self.usage.asdict()).decode().rstrip("\n"))
+
+    def finished(self, reply: str | None = None) -> Finished:
+        """The good end."""
+        denied = f"it was not allowed: {', '.join(self.denied[:5])}" if self.denied else ""
+        return Finished(reply=self.said if reply is None else reply, usage=self.spent(), remark=denied)
+
+    def failed(self, outcome: str, reason: str) -> Failed:
+        """The other end."""
+        return Failed(outcome=outcome, reason=reason[:REASON_CHARS], usage=self.spent(), until=self.until)
+
+    def without_result(self, ended: Ended) -> Failed:
+        """A program that exits without having told what became of it; one that never began cannot work as it is set up."""
+        how = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
+        more = self.error or self.last_words
+        outcome = "agent_error" if self.began or not ended.exit else "config"
+        return self.failed(outcome, f"it ended with {how} and without a result{': ' + more if more else ''}")
+
+    def by_exit(self, ended: Ended) -> Finished | Failed:
+        """Where no event tells the end: a clean exit after a message is one; without a word an answer was given up."""
+        return self.finished() if ended.exit == 0 and self.said else self.without_result(ended)
+
+    def spent(self) -> Usage | None:
+        """The usage, None where nothing was told."""
+        return self.usage if self.usage.raw else None
+
+
+def outcome_of(status: int) -> str:
+    """The outcome of an error with this HTTP status (RFC 9110 and vendors' own): who can do something about it."""
+    if status in (401, 402, 403):
+        return "auth"
+    if status in (408, 409, 425, 429) or status >= 500:
+        return "limit"
+    return "config" if status in (400, 404, 422) else "agent_error"
+
+
+def sums(blocks: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> dict[str, int]:
+    """{our name: the sum over all blocks of what the vendor calls `names`}; a block that lacks one adds nothing."""
+    return {ours: sum(block.get(theirs) or 0 for block in blocks) for ours, theirs in names.items()}
+
+
+def config_names(settings: Settings, desk: Desk, paths: Sequence[str], table: str) -> list[str]:
+    """The keys of a table in a CLI's own configuration files: TOML, or JSON with comments; what does not parse has none.
+
+    `$NAME` in a path is a variable of the agent's environment; a path without one lies in the working folder.
+    """
+    env, found = {**desk.environment, **settings.table.get("env", {})}, list[str]()
+    for path in paths:
+        name = re.match(r"\$(\w+)", path)
+        place = env.get(name[1], "") + path[name.end() :] if name else os.path.join(desk.directory, path)
+        value = _parsed(files.read_text(place) or "", place) if not name or env.get(name[1]) else {}
+        found += [key for key in value.get(table, {}) if key not in found]
+    return found
+
+
+def _parsed(text: str, path: str) -> dict[str, Any]:
+    """A configuration as an object; empty where its own program could not read it either."""
+    import tomllib  # 10 ms, for those agents only that need it
+
+    try:
+        if path.endswith(".toml"):
+            return tomllib.loads(text)
+        plain = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', r"\1", text, flags=re.DOTALL)
+        value = json.loads(re.sub(r",(\s*[}\]])", r"\1", plain) or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _nothing(settings: Settings, desk: Desk) -> dict[str, str]:
+    return {}
+
+
+class Cli:
+    """A vendor's program. `argv`: its arguments for a desk; `read`: what an event means, ending in Finished or Failed;
+    `at_exit`: what an exit without either means; `environment`: more variables. `text`: no events, its standard output is the
+    reply; `splits`: the stable part of the prompt lies in a file of its own; `costs`: it tells USD; `cannot`: what to know of
+    it under a trust; `sandbox_needs`: programs without which it has none; `refuses_root`: under full trust."""
+
+    def __init__(
+        self,
+        program: str,
+        argv: Callable[[Settings, Desk], list[str]],
+        read: Callable[[dict[str, Any], Answer], Iterator[Event | Finished | Failed]],
+        *,
+        at_exit: Callable[[Answer, Ended], Finished | Failed] = Answer.without_result,
+        environment: Callable[[Settings, Desk], dict[str, str]] = _nothing,
+        model_flag: str = "-m",
+        cannot: Mapping[str, str] = {},
+        sandbox_needs: Sequence[str] = (),
+        refuses_root: bool = False,
+        text: bool = False,
+        splits: bool = False,
+        costs: bool = False,
+    ) -> None:
+        self.program, self.argv, self.read, self.at_exit, self.environment = program, argv, read, at_exit, environment
+        self.model_flag, self.cannot, self.sandbox_needs, self.refuses_root = (
+            model_flag,
+            cannot,
+            sandbox_needs,
+            refuses_root,
+        )
+        self.text, self.splits, self.costs = text, splits, costs
+
+    def caveats(self, trust: str) -> list[str]:
+        """What to know of it on this machine under a trust."""
+        found = [self.cannot[trust]] if trust in self.cannot else []
+        missing = [program for program in self.sandbox_needs if trust == "workspace" and not installed(program)]
+        if missing:
+            found.append(f"no sandbox without {' and '.join(missing)}: its commands may write anywhere")
+        if self.refuses_root and trust == "full" and os.geteuid() == 0:
+            found.append("it refuses full trust to root")
+        return found
+
+
+class Driven:
+    """An agent that is a program: `table` gives path, args, env over what its adapter says."""
+
+    def __init__(self, name: str, cli: Cli, settings: Settings, argv: list[str] | None = None) -> None:
+        self.name, self.cli, self.settings = name, cli, settings
+        table = settings.table
+        self.argv = argv or [str(table.get("path", cli.program))]
+        self.own = argv is not None
+        self.environment: Mapping[str, str] = {key: str(value) for key, value in table.get("env", {}).items()}
+        program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
+        if not installed(program):
+            raise Unavailable(
+                f"The agent's program '{self.argv[0]}' is not installed. Install it, or mend {settings.config_path}."
+            )
+
+    def words(self, desk: Desk) -> list[str]:
+        """The whole command line: never the prompt."""
+        given = [] if self.own else self.cli.argv(self.settings, desk)
+        given += [self.cli.model_flag, self.settings.model] if self.settings.model and not self.own else []
+        return [*self.argv, *given, *self.settings.table.get("args", [])]
+
+    def surroundings(self, desk: Desk) -> dict[str, str]:
+        """Its environment: the desk's, with the folder as $PWD (some believe it more than the folder), then its table's."""
+        own = {} if self.own else self.cli.environment(self.settings, desk)
+        return {**desk.environment, "PWD": desk.directory, **own, **self.environment}
+
+    def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
+        """Run the program once."""
+        answer, source = Answer(self.name), desk.prompt_path
+        split = self.cli.splits and not self.own and desk.stable_bytes
+        if split:
+            source = split_prompt(prompt, desk)
+        try:
+            with Child(
+                self.words(desk),
+                cwd=desk.directory,
+                env=self.surroundings(desk),
+                stdin=source,
+                wall_seconds=desk.seconds,
+                keep=desk.keep,
+                patience=desk.patience(),
+            ) as child:
+                end = yield from _listen(child, self.cli, answer)
+            assert child.ended is not None, "leaving the child waits for its end"
+            if self.cli.text:
+                yield answer.says(answer.text.decode("utf-8", "replace"))
+            yield _verdict(self.cli, answer, end, child.ended)
+        finally:
+            if split:
+                files.remove(desk.prompt_path + STABLE)
+                files.remove(desk.prompt_path + REST)
+
+
+def split_prompt(prompt: str, desk: Desk) -> str:
+    """Lay the stable part and the rest beside the prompt, for a CLI that caches the first by itself; the rest's path."""
+    data = prompt.encode()
+    files.replace_quickly(desk.prompt_path + STABLE, data[: desk.stable_bytes])
+    files.replace_quickly(desk.prompt_path + REST, data[desk.stable_bytes :])
+    return desk.prompt_path + REST
+
+
+def _listen(child: Child, cli: Cli, answer: Answer) -> Generator[Event, None, Finished | Failed | None]:
+    """Hear the program to its end; gives the Finished or Failed that it told first, if it did."""
+    end: Finished | Failed | None = None
+    lines = Lines()
+    for stream, chunk in child.output() if cli.text else _with_end(child.output()):
+        for event in _heard(stream, chunk, cli, lines, answer):
+            if not isinstance(event, Event):
+                end = end or event
+                continue
+            if event.kind == "raw":
+                child.watch.event()
+                answer.began = True
+            yield event
+        if answer.waiting:
+            child.watch.take_back()
+        if end or child.silent:
+            child.watch.result(time.monotonic())
+    return end
+
+
+def _with_end(output: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """The output, and an end for a last line that has none."""
+    yield from output
+    yield "stdout", b"\n"
+
+
+def _heard(stream: str, chunk: bytes, cli: Cli, lines: Lines, answer: Answer) -> Iterator[Event | Finished | Failed]:
+    """What one chunk of output means."""
+    if not stream:
+        yield Event(kind="tick")
+    elif stream == "stderr":
+        yield _overheard(chunk.decode("utf-8", "replace"), answer)
+    elif cli.text:
+        answer.text += chunk
+        if len(answer.text) > 2 * LONGEST_REPLY:
+            del answer.text[:-LONGEST_REPLY]
+        yield Event(kind="tick")
+    else:
+        for line in lines.feed(chunk):
+            yield from _read(line, cli, answer)
+
+
+def _read(line: bytes, cli: Cli, answer: Answer) -> Iterator[Event | Finished | Failed]:
+    """What one line means; what is no event of the vendor's is only output, whatever words it has."""
+    text = line.decode("utf-8", "replace")
+    try:
+        row = json.loads(text) if text.lstrip()[:1] == "{" else None
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        yield _overheard(text + "\n", answer)
+        return
+    partial = row.get("type") in PARTIAL or row.get("delta") is True
+    yield Event(kind="tick") if partial else Event(kind="raw", text=text)
+    answer.waiting = False
+    yield from cli.read(row, answer)
+
+
+def _overheard(text: str, answer: Answer) -> Event:
+    """Something that a person may want to read; its last words may say why it ended."""
+    answer.last_words = text.strip().rpartition("\n")[2][-LAST_WORDS_CHARS:] or answer.last_words
+    return Event(kind="output", text=text)
+
+
+LIMITS = {
+    WALL: "its time ran out",
+    IDLE: "no output, no change in the folder and no computing for too long",
+    STARTUP: "no first event",
+}
+
+
+def _verdict(cli: Cli, answer: Answer, end: Finished | Failed | None, ended: Ended) -> Finished | Failed:
+    """How the answer ended: as its events told, else by the limit that ended it, else as its exit says."""
+    if isinstance(end, Finished):
+        return end.replace(late=ended.cause != "exit")
+    if end:
+        return end
+    if ended.cause in LIMITS and answer.waiting:
+        return answer.failed("limit", f"its vendor could not be reached: {answer.error}")
+    if ended.cause in LIMITS:
+        return answer.failed(ended.cause, f"{LIMITS[ended.cause]}, after {ended.seconds:.0f} s")
+    return cli.at_exit(answer, ended)
+
+
+class Lines:
+    """Whole lines out of chunks; one longer than LONGEST_LINE is passed over, so that no output fills the memory."""
+
+    def __init__(self) -> None:
+        self.begun = bytearray()
+        self.lost = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that this chunk completes, without their ends; empty ones are left out."""
+        *whole, rest = chunk.split(b"\n")
+        for part in whole:
+            self._add(part)
+            line, lost = bytes(self.begun), self.lost
+            self.begun, self.lost = bytearray(), 0
+            if lost:
+                yield b"[a line of %d bytes was passed over]" % lost
+            elif line.strip():
+                yield line
+        self._add(rest)
+
+    def _add(self, part: bytes) -> None:
+        if self.lost or len(self.begun) + len(part) > LONGEST_LINE:
+            self.lost += len(self.begun) + len(part)
+            self.begun.clear()
+        else:
+            self.begun += part

@@ -1,0 +1,73 @@
+"""Gemini CLI: `gemini -o stream-json`. Its messages come in pieces (`delta`), its prompt comes back as a user's message; an
+exit with 0 and without a result is no success."""
+
+from __future__ import annotations
+
+import re
+
+from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.driven import Answer, Cli, outcome_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from harness.process import Ended
+
+EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # as its documentation lists them
+CODE = re.compile(r'"code":\s*(\d{3})')  # an error's status stands in JSON inside its message
+
+
+def argv(settings: Settings, desk: Desk) -> list[str]:
+    """Nobody to ask; the prompt on standard input. Only `yolo` lets it run commands when nobody sits there."""
+    words = ["-o", "stream-json", "--approval-mode", "yolo", "--skip-trust"]
+    return [*words, *([] if settings.mcp else ["--allowed-mcp-server-names", "none"])]
+
+
+def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+    """What one event means."""
+    kind = row.get("type")
+    if kind == "message":
+        piece = str(row.get("content", "")) if row.get("role") == "assistant" else ""
+        answer.memory["said"] = answer.memory.get("said", "") + piece
+        return
+    if answer.memory.get("said"):
+        yield answer.says(answer.memory.pop("said"))
+    if kind == "init":
+        answer.knows(model=row.get("model"), session=row.get("session_id"))
+    elif kind == "tool_use":
+        yield answer.does(str(row.get("tool_name")), row.get("parameters"))
+    elif kind == "result":
+        yield from _result(row, answer)
+
+
+def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+    if stats := row.get("stats"):
+        thought = (
+            (stats.get("total_tokens") or 0) - (stats.get("input_tokens") or 0) - (stats.get("output_tokens") or 0)
+        )
+        output = None if stats.get("output_tokens") is None else stats["output_tokens"] + thought
+        counts = {
+            "input": stats.get("input"),
+            "cache_read": stats.get("cached"),
+            "output": output,
+            "reasoning": thought,
+        }
+        yield answer.used(stats, **counts)
+    if row.get("status") == "success":
+        yield answer.finished()
+    else:
+        said = str((row.get("error") or {}).get("message", "an error without a message"))
+        status = CODE.search(said)
+        yield answer.failed(outcome_of(int(status[1]) if status else 0), said)
+
+
+def at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
+    """An exit without a result: some of its codes say why."""
+    if ended.exit in EXITS:
+        return answer.failed(EXITS[ended.exit], f"exit {ended.exit}: {answer.last_words}")
+    return answer.without_result(ended)
+
+
+CLI = Cli("gemini", argv, read, at_exit=at_exit, cannot={"workspace": "no sandbox: its commands may write anywhere"})

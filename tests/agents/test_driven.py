@@ -1,0 +1,142 @@
+"""Programs that misbehave: for each what becomes of the run, when it is noticed, and that nothing of it lives on."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import sys
+import time
+from pathlib import Path
+
+import badcli
+import pytest
+from agent_desk import Heard, desk, listen, project, settings
+from badcli import CASES, Bad
+
+from harness import kin
+from harness.agents.base import Desk, Failed, Finished
+from harness.agents.command import Command
+from harness.agents.driven import LONGEST_LINE, Lines, outcome_of
+from harness.runs import OUTCOMES
+
+BADCLI = str(Path(badcli.__file__))
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "agents.md"
+LATEST = 20.0  # no case may take longer here, with limits of a second
+SHORT = {"BAD_MB": "64", "BAD_SECONDS": "2.5"}
+TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
+
+
+def short_desk(folder: Path, tag: str, **environment: str) -> Desk:
+    """A desk whose limits are a second, and whose processes can be found."""
+    made = desk(folder, "prompt", 120.0, **{kin.TAG: tag, **environment})
+    return made.replace(idle_seconds=1.2, startup_seconds=4.0, after_result_seconds=0.8)
+
+
+def run(folder: Path, case: Bad, tag: str, **environment: str) -> Heard:
+    """One misbehaving program, to the end that the harness makes of it."""
+    command = [sys.executable, BADCLI, badcli.name(case)]
+    agent = Command("bad", settings(folder, command=command, format="claude"))
+    return listen(agent, short_desk(folder, tag, **environment))
+
+
+def outcome(end: Finished | Failed) -> str:
+    """The outcome of the run, as run.py takes it from the end."""
+    if isinstance(end, Failed):
+        return end.outcome
+    return "timeout_after_result" if end.late else "ok"
+
+
+@pytest.mark.parametrize("case", CASES, ids=badcli.name)
+def test_a_program_that_misbehaves_is_noticed_and_leaves_nothing(tmp_path: Path, case: Bad) -> None:
+    """The outcome of the table, in time, and no descendant of it lives afterwards."""
+    folder, tag = project(tmp_path), f"bad-{os.getpid()}-{case.__name__}"
+    started = time.monotonic()
+    heard = run(folder, case, tag, **({} if TORTURE else SHORT))
+    assert outcome(heard.end) == CASES[case][0], heard.end
+    assert kin.sweep(tag) == []
+    assert TORTURE or time.monotonic() - started < LATEST
+
+
+def test_no_output_fills_the_memory(tmp_path: Path) -> None:
+    """Neither one endless line nor endless lines; what is held is bounded."""
+    folder = project(tmp_path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    command = [sys.executable, BADCLI, badcli.name(badcli.one_long_line)]
+    agent = Command("bad", settings(folder, command=command, format="claude"))
+    *_, end = agent.think("", short_desk(folder, f"bad-{os.getpid()}"))
+    assert isinstance(end, Finished)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60 * 1024
+
+
+def test_a_limit_tells_until_when(tmp_path: Path) -> None:
+    """What the vendor stated, and nothing where only a warning came."""
+    end = run(project(tmp_path), badcli.limit, f"bad-{os.getpid()}").end
+    assert isinstance(end, Failed)
+    assert 3000 < end.until - time.time() < 3700
+    assert "five_hour" in end.reason
+
+
+def test_what_was_used_counts_although_the_answer_failed(tmp_path: Path) -> None:
+    """From the messages that came before the crash; the cost that nobody told stays unknown."""
+    end = run(project(tmp_path), badcli.crashes, f"bad-{os.getpid()}").end
+    assert isinstance(end, Failed)
+    assert end.usage is not None
+    assert (end.usage.input, end.usage.output, end.usage.cost_usd, end.usage.cost_source) == (10, 5, None, "unknown")
+
+
+def test_what_was_denied_is_told(tmp_path: Path) -> None:
+    """An answer that claims to be done after a refusal says so beside it."""
+    end = run(project(tmp_path), badcli.is_denied, f"bad-{os.getpid()}").end
+    assert isinstance(end, Finished)
+    assert "Bash" in end.remark
+
+
+def test_the_page_shows_every_case_with_its_outcome() -> None:
+    """docs/agents.md is the table that these tests hold."""
+    rows = re.findall(r"^\| `([\w-]+)` \| (.*?) \| `(\w+)` \| (.*?) \|$", DOCS.read_text(), re.M)
+    told = {badcli.name(case): (case.__doc__, *ended) for case, ended in CASES.items()}
+    assert {row[0]: row[1:] for row in rows if row[0] in told} == told
+
+
+# the parts
+
+
+def test_lines_are_whole_whatever_the_chunks_are() -> None:
+    """Split anywhere; empty lines are left out."""
+    data = "one\n\ntwo ü\n  \nthree".encode()
+    for size in (1, 2, 5, 100):
+        lines = Lines()
+        chunks = [data[at : at + size] for at in range(0, len(data), size)]
+        assert [line for chunk in [*chunks, b"\n"] for line in lines.feed(chunk)] == [
+            b"one",
+            "two ü".encode(),
+            b"three",
+        ]
+
+
+def test_a_line_over_the_bound_is_passed_over_and_told() -> None:
+    """The next one is read as if it had not been there."""
+    lines = Lines()
+    block = b"x" * (LONGEST_LINE // 4)
+    found = [line for chunk in [block] * 6 + [b"\n", b"next\n"] for line in lines.feed(chunk)]
+    assert found == [b"[a line of %d bytes was passed over]" % (6 * len(block)), b"next"]
+
+
+STATUSES = {
+    401: "auth",
+    402: "auth",
+    403: "auth",
+    404: "config",
+    429: "limit",
+    500: "limit",
+    529: "limit",
+    0: "agent_error",
+}
+
+
+@pytest.mark.parametrize(("status", "wanted"), STATUSES.items())
+def test_a_status_says_who_can_do_something_about_it(status: int, wanted: str) -> None:
+    """Logins and money are a person's, limits and faults of the service are time's."""
+    assert outcome_of(status) == wanted
+    assert wanted in OUTCOMES
