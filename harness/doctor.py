@@ -24,21 +24,15 @@ from harness import (
     recover,
     roles,
     runs,
+    trying,
 )
 from harness.errors import BrokenFile, HarnessError, Unavailable
 from harness.layout import Layout
-from harness.record import Record
+from harness.trying import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-class Finding(Record):
-    """One thing looked at: `state` is ok, note (for information) or bad."""
-
-    state: str
-    what: str
 
 
 def examine(layout: Layout) -> list[Finding]:
@@ -50,6 +44,20 @@ def examine(layout: Layout) -> list[Finding]:
         except HarnessError as fault:
             found.append(Finding(state="bad", what=f"{what}: {fault}"))
     return found
+
+
+def agents_here(layout: Layout) -> list[Finding]:
+    """The agents that we know or that are configured, a line each; nothing is spent."""
+    return trying.known(layout)
+
+
+def try_agents(layout: Layout) -> Iterator[Finding]:
+    """One small real call of each agent that is configured, a line for each thing it did."""
+    inside.refuse(layout, "doctor agents --try")
+    settings = config.load(layout)
+    own = [name for table in settings.roles.values() for name in config.names(table.get("agent"))]
+    for name in dict.fromkeys([*agents.choose(settings.agent, layout.project, layout.relative(layout.config)), *own]):
+        yield from trying.attempt(layout, name)
 
 
 def fix(layout: Layout) -> list[str]:
@@ -128,7 +136,13 @@ def _agents(layout: Layout) -> Iterator[Finding]:
     for name in agents.choose(settings.agent, layout.project, path):
         table = settings.agents.get(name, {})
         asked = agents.Settings(
-            project=layout.project, config_path=path, role="worker", feature="", attempt=1, table=table
+            project=layout.project,
+            config_path=path,
+            role="worker",
+            feature="",
+            attempt=1,
+            table=table,
+            trust=settings.trust,
         )
         try:
             agents.make(name, asked)

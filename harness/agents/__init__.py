@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["EMBEDDED", "KNOWN_CLIS", "Agent", "Desk", "Settings", "available", "choose", "costs", "embedded", "make"]
+__all__ = [
+    "EMBEDDED",
+    "KNOWN_CLIS",
+    "Agent",
+    "Desk",
+    "Settings",
+    "available",
+    "choose",
+    "costs",
+    "embedded",
+    "installed",
+    "make",
+]
 
 EMBEDDED: dict[str, Callable[[Settings], Agent]] = {"playbook": Playbook, "scripted": Scripted}
 KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py has what is known of them; loaded when one thinks

@@ -3,10 +3,44 @@
 from __future__ import annotations
 
 from harness.agents import claude, codex, gemini, opencode
+from harness.record import Record
 
 CLIS = {
     "claude": claude.CLI,
     "codex": codex.CLI,
     "gemini": gemini.CLI,
     "opencode": opencode.CLI,
+}
+
+
+class About(Record):
+    """What can be told of a program without spending: the version it was `tried` with, and variables or files of which one
+    is there when it is logged in (`$NAME` and `~` are filled in)."""
+
+    tried: str
+    keys: list[str]
+    logins: list[str]
+
+
+ABOUT = {
+    "claude": About(
+        tried="2.1.197",
+        keys=["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK"],
+        logins=["$CLAUDE_CONFIG_DIR/.credentials.json", "~/.claude/.credentials.json"],
+    ),
+    "codex": About(
+        tried="0.169.0",
+        keys=["CODEX_API_KEY", "OPENAI_API_KEY"],
+        logins=["$CODEX_HOME/auth.json", "~/.codex/auth.json"],
+    ),
+    "gemini": About(
+        tried="0.61.0",
+        keys=["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
+        logins=["~/.gemini/oauth_creds.json"],
+    ),
+    "opencode": About(
+        tried="1.18.33",
+        keys=["OPENCODE_CONFIG_CONTENT"],
+        logins=["$XDG_DATA_HOME/opencode/auth.json", "~/.local/share/opencode/auth.json"],
+    ),
 }

@@ -18,12 +18,12 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option(
-    "--quietly", is_flag=True, help="Where there is a mission already, say only what a person should know about money."
-)
-def init(quietly: bool) -> int:
-    """Start a mission in this folder: it needs SPEC.md and a git repository."""
-    from harness import inside, mission, starting
+@click.option("--agent", default="", metavar="NAME", help="Who thinks; goes into config.toml.")
+@click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
+@click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, speak of money alone.")
+def init(agent: str, trust: str, quietly: bool) -> int:
+    """Start a mission in this folder (SPEC.md, a git repository), and say who thinks in it."""
+    from harness import hiring, inside, mission, starting
 
     layout = here()
     inside.refuse(layout, "init")
@@ -31,9 +31,15 @@ def init(quietly: bool) -> int:
     made = starting.start(layout)
     if not (there and quietly):
         click.echo(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
+    if not quietly:
+        click.echo("\n".join(hiring.hire(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
     for line in starting.announcement(layout):
         click.echo(line)
     return errors.DONE
+
+
+def _ask(question: str, answers: list[str]) -> str:
+    return str(click.prompt(question, type=click.Choice(answers), default=answers[0]))
 
 
 @cli.command(name="next")
@@ -295,12 +301,18 @@ def usage(as_json: bool) -> int:
 
 
 @cli.command()
+@click.argument("part", required=False, type=click.Choice(["agents"]))
 @click.option("--fix", is_flag=True, help="Settle what died, as the next run would.")
-def doctor(fix: bool) -> int:
-    """Look the whole folder over."""
+@click.option("--try", "trial", is_flag=True, help="With agents: one small real call of each that is configured.")
+def doctor(part: str | None, fix: bool, trial: bool) -> int:
+    """Look the whole folder over, or the agents of this machine."""
     from harness import doctor as doctors
     from harness.cli import show
 
+    if trial and part != "agents":
+        raise errors.UsageFault("Say: harness doctor agents --try")
+    if part == "agents":
+        return show.findings(doctors.try_agents(here()) if trial else doctors.agents_here(here()))
     for line in doctors.fix(here()) if fix else []:
         click.echo(f"fixed  {line}")
     return show.findings(doctors.examine(here()))

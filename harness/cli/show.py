@@ -16,7 +16,6 @@ from harness import (
     clock,
     contract,
     decide,
-    doctor,
     errors,
     features,
     files,
@@ -33,7 +32,10 @@ from harness.usage import COUNTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
+
+    from harness.trying import Finding
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
 STATES = {"ok": "green", "note": "yellow", "bad": "red"}
@@ -228,9 +230,10 @@ def newest(where: Layout) -> str:
     return alive[-1] if alive else last
 
 
-def findings(found: list[doctor.Finding]) -> int:
-    """What doctor saw, a line each; exit code 10 where something is bad."""
-    out = _console()
+def findings(found: Iterable[Finding]) -> int:
+    """What doctor saw, a line each as it comes; exit code 10 where something is bad."""
+    out, bad = _console(), False
     for one in found:
         out.print(Text.assemble((f"{one.state:<6}", STATES[one.state]), one.what), soft_wrap=True)
-    return errors.NEGATIVE if any(one.state == "bad" for one in found) else errors.DONE
+        bad = bad or one.state == "bad"
+    return errors.NEGATIVE if bad else errors.DONE

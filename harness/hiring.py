@@ -1,0 +1,72 @@
+"""Who thinks in this mission, and what it may do: asked once, written into config.toml, and announced when a loop starts."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from harness import agents, config, files, journal
+from harness.errors import UsageFault
+from harness.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TRUSTS = {
+    "workspace": "write in this folder, run commands, use the network: the agent's own sandbox, as far as it has one",
+    "full": "anything that you may do",
+}
+STEPS = (
+    ("run.sh doctor agents --try", "one small real call: does it answer, write, run a command and note?"),
+    ("run.sh planner", "the plan, and nothing else"),
+    ("run.sh status", "read it; .harness/validation-contract.md has the checks"),
+    ("run.sh", "until DONE, or until you are needed"),
+)
+
+
+def hire(layout: Layout, agent: str, trust: str, ask: Callable[[str, list[str]], str] | None) -> list[str]:
+    """Write `agent` and `trust` into config.toml where they are given or, with `ask(question, answers)`, are missing.
+
+    Gives lines on what was written and what to do next. Raises UsageFault for an unknown trust.
+    """
+    settings = config.load(layout)
+    if trust and trust not in TRUSTS:
+        raise UsageFault(f"'{trust}' is no trust. Say one of: {', '.join(TRUSTS)}")
+    found = [name for name in agents.KNOWN_CLIS if agents.installed(name)]
+    playbooks = os.path.isdir(os.path.join(layout.project, "playbooks"))
+    if ask and not agent and not settings.agent and not playbooks and found:
+        agent = ask("Which agent thinks here?", found)
+    named = [agent] if agent else settings.agent
+    if ask and not trust and not settings.trust and set(named) & set(agents.KNOWN_CLIS):
+        trust = ask("How far may it go?", list(TRUSTS))
+    lines = _write(layout, {"agent": agent, "trust": trust})
+    return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
+
+
+def _write(layout: Layout, values: dict[str, str]) -> list[str]:
+    """Put these keys at the head of config.toml, over what it said; the rest of it stays as a person wrote it."""
+    given = {key: value for key, value in values.items() if value}
+    if not given:
+        return []
+    old = (files.read_text(layout.config) or "").split("\n")
+    head = next((number for number, line in enumerate(old) if line.lstrip().startswith("[")), len(old))
+    kept = [line for line in old[:head] if line.split("=")[0].strip() not in given]
+    rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
+    text = "\n".join([*rows, *kept, *old[head:]]).rstrip("\n") + "\n"
+    config.parse(text, layout.config)
+    changes = journal.Journal(layout)
+    changes.replace(layout.config, text.encode())
+    changes.commit()
+    return [f"{layout.relative(layout.config)}: {', '.join(rows)}"]
+
+
+def _next(layout: Layout, named: list[str], found: list[str]) -> list[str]:
+    """The path from here to DONE, or how to name an agent first."""
+    if not named:
+        here = (
+            f"found here: {', '.join(found)}" if found else "none of those we know is on the PATH; any program will do"
+        )
+        return [f"Who thinks? harness init --agent NAME --trust workspace ({here}; docs/agents.md)"]
+    steps = STEPS if not agents.embedded(named) else STEPS[1:]
+    return ["Next:", *(f"  {command:<28} {what}" for command, what in steps)]
