@@ -53,7 +53,10 @@ def _message(message: dict[str, Any], answer: Answer) -> Iterator[Event]:
             yield answer.says(str(block["text"]))
         elif block.get("type") == "tool_use":
             yield answer.does(str(block.get("name")), block.get("input"))
-    answer.memory[str(message.get("id"))] = message.get("usage") or {}
+    usage = message.get("usage") or {}
+    if "total_tokens" in usage:  # a dialect of these events, in which the input holds what the cache gave
+        usage = {**usage, "input_tokens": usage["input_tokens"] - (usage.get("cache_read_input_tokens") or 0)}
+    answer.memory[str(message.get("id"))] = usage
     yield answer.used({"messages": answer.memory}, **sums(answer.memory.values(), OF_MESSAGE))
 
 

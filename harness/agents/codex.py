@@ -4,6 +4,7 @@ and no usage of a turn that failed. An `error` event may be a reconnect; only tu
 from __future__ import annotations
 
 import re
+import time
 
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
 from harness.agents.driven import Answer, Cli, config_names, outcome_of
@@ -17,10 +18,11 @@ STATUS = re.compile(r"\bstatus:? (\d{3})\b")
 SENTENCES = {  # an error event has no code, only one of the program's own sentences, which begins so
     "Quota exceeded": "auth",
     "Missing environment variable": "auth",
-    "You've hit your usage limit": "limit",
+    "You\u2019ve hit your usage limit": "limit",
     "We\u2019re currently experiencing high demand": "limit",
     "stream disconnected": "limit",
 }
+AGAIN = re.compile(r"try again at (?:(\w{3}) (\d+)\w\w, (\d{4}) )?(\d+:\d\d [AP]M)")  # local time
 CONFIGS = ["$CODEX_HOME/config.toml", "$HOME/.codex/config.toml", ".codex/config.toml"]
 
 
@@ -55,9 +57,17 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         yield answer.finished()
     elif kind == "turn.failed":
         said = str((row.get("error") or {}).get("message", ""))
-        status = STATUS.search(said)
+        status, answer.until = STATUS.search(said), _until(said)
         known = [outcome for sentence, outcome in SENTENCES.items() if said.startswith(sentence)]
         yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], said)
+
+
+def _until(said: str) -> int:
+    """When it says that it may be tried again, in unix seconds; 0 where it does not."""
+    if not (found := AGAIN.search(said)):
+        return 0
+    day = f"{found[1]} {found[2]} {found[3]}" if found[1] else time.strftime("%b %d %Y")
+    return int(time.mktime(time.strptime(f"{day} {found[4]}", "%b %d %Y %I:%M %p")))
 
 
 def _used(block: dict[str, Any], answer: Answer) -> Event:

@@ -1,0 +1,73 @@
+"""run.sh is signalled, or killed, at any moment: nothing that it started lives on, and the next start goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+from missions import CHECKOUT, House, tagged, until
+
+from harness import doctor, files
+
+RUN_SH = str(CHECKOUT / "run.sh")
+TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
+MOMENTS = 25 if TORTURE else 1
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+STUBBORN = "setsid sleep 300 & echo more >> 1.txt; sleep 0.2" + (" & (trap '' TERM; sleep 300) &" if TORTURE else "")
+GONE_SECONDS = 10.0
+
+
+def begin(house: House) -> subprocess.Popen[bytes]:
+    """The loop."""
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([RUN_SH], cwd=house.project, env=house.env, stdin=quiet, stdout=quiet, stderr=quiet)
+
+
+def endless(house: House) -> None:
+    """A mission that would go on for long: workers that leave stubborn processes and prove nothing."""
+    house.script("worker", {"run": STUBBORN}, {"say": '```json harness\n{"status": "implemented"}\n```'})
+    for role in ("planner", "validator", "curator"):
+        house.script(role, {"sleep": 0.05})
+
+
+def alive(house: House) -> list[int]:
+    """What the mission's runs have started and lives."""
+    path = house.state / "mission.json"
+    return tagged(json.loads(path.read_text())["id"]) if path.exists() else []
+
+
+@pytest.mark.parametrize("moment", range(MOMENTS))
+@pytest.mark.parametrize("signum", SIGNALS, ids=lambda number: signal.Signals(number).name)
+def test_whatever_ends_the_loop_nothing_lives_on_and_the_next_start_goes_on(
+    house: House, signum: int, moment: int
+) -> None:
+    """Ten seconds later no descendant lives, even where run.sh was killed: its run goes no further without it."""
+    endless(house)
+    loop = begin(house)
+    time.sleep(random.Random(f"{signum} {moment}").uniform(0.1, 2.0))
+    loop.send_signal(signum)
+    loop.wait(timeout=GONE_SECONDS + 5)
+    until(lambda: not alive(house) and files.is_free(house.layout.mission_lock), GONE_SECONDS)
+    assert [line for line in house.ran() if line["outcome"] not in ("ok", "no_op", "killed", "agent_error")] == []
+    again = house.run([RUN_SH, "--once"])
+    assert again.code in (0, 3), again
+    assert alive(house) == []
+    assert [one.what for one in doctor.examine(house.layout) if one.state == "bad"] == []
+
+
+def test_a_killed_loop_takes_its_run_with_it(house: House) -> None:
+    """Its work is kept, nobody holds the mission, and the next start needs no mending."""
+    house.script("worker", {"run": "echo half > half.txt; touch begun; sleep 60 & sleep 60"})
+    loop = begin(house)
+    until(lambda: (house.project / "begun").exists())
+    loop.kill()
+    loop.wait()
+    until(lambda: bool(house.ran()), GONE_SECONDS)
+    assert house.result()["outcome"] == "killed"
+    assert house.git("show", "--stat", "--format=%s").startswith("wip(F-001): killed")
+    assert alive(house) == []
