@@ -11,7 +11,7 @@
 # 65 broken state, 69 agent not available, 75 busy, 130 and 143 interrupted. See docs/contract.md.
 set -u
 
-commands=' accept check claim doctor ending escalation feature hold init issue log memory next note reply runs status verify why '
+commands=' accept check claim doctor ending escalation feature hold init issue log memory next note reply runs status usage verify why '
 here=${BASH_SOURCE[0]}
 while [ -L "$here" ]; do
   link=$(readlink "$here")
@@ -85,20 +85,20 @@ loop() { # decide, carry out, again; with $1 once
   harness init --quietly || exit $?
   { exec 9>>"$HARNESS_STATE/locks/loop"; } 2>/dev/null || { echo "harness: $HARNESS_STATE cannot be written" >&2; exit 11; }
   harness hold 9 || exit $?
-  nap=1
+  nap=1 decision=''
   while :; do
-    code=0
+    told=$decision code=0
     decision=$(harness next 9>&-) || code=$?
     obey
     read -r word what feature <<<"$decision"
-    case $word in NEXT | WAIT) [ "$nap" -gt 2 ] || echo "> $decision" ;; *) leave "$decision" "$code" ;; esac
+    case $word in NEXT | WAIT) [ "$decision" = "$told" ] || echo "> $decision" ;; *) leave "$decision" "$code" ;; esac
     if [ "$word" = NEXT ]; then
       start "$what" "$feature" || code=$?
     elif [ -n "$1" ]; then
       code=75
     fi
     [ -z "$1" ] || exit "$code"
-    case $word$code in NEXT0) nap=1 && continue ;; NEXT75 | WAIT*) ;; *) exit "$code" ;; esac
+    case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) exit "$code" ;; esac
     nap=$((nap < 60 ? nap * 2 : 60)) # whoever holds the mission, or the vendor, is asked less and less often
     sleep "$nap" 9>&- & # through `await`, so that a signal ends it
     child=$!; await

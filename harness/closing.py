@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import os
+from itertools import islice, takewhile
 
-from harness import clock, contract, decide, features, files, git, journal, objects, reconcile, runs, views
+from harness import (
+    agents,
+    clock,
+    contract,
+    decide,
+    features,
+    files,
+    git,
+    journal,
+    objects,
+    reconcile,
+    runs,
+    usage,
+    views,
+)
 from harness.layout import Layout
 from harness.raw import CURATOR
 from harness.runs import Result, Totals
@@ -12,9 +27,15 @@ from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from harness.current import Run
+    from harness.usage import Usage
 
 PLANNER = "planner"
+FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
+JITTER, MOST_JITTER = 0.1, 60
+REASON_CHARS = 200
 
 
 def close(run: Run) -> Result:
@@ -22,6 +43,7 @@ def close(run: Run) -> Result:
     files.make_folder(run.paths.folder)
     reconcile.drop_copies(run)
     head, seconds = run.commit or run.context.head, run.seconds()
+    used = usage.total(usage.priced(one, run.settings.prices) for one in run.usages if one.raw)
     result = Result(
         run=run.id,
         role=run.role.name,
@@ -38,12 +60,14 @@ def close(run: Run) -> Result:
         newly_green=run.newly_green,
         accepted=run.accepted,
         sweep=run.sweep,
-        usage=_usage(run),
+        usage=used.asdict() if used else None,
         kept_out=run.kept_out,
         refused=run.refused,
         mark=views.mark_of(run.layout, run.journal.contents, head),
         seal=runs.seal(run.paths),
-        totals=_totals(run, seconds).asdict(),
+        totals=_totals(run, seconds, used).asdict(),
+        until=let_in(run) if run.outcome == "limit" else 0,
+        agents=[one.agent for one in run.usages],
     )
     line = files.dump_json(result.asdict())
     run.journal.replace(run.paths.result, line)
@@ -61,37 +85,58 @@ def keep_parsed(run: Run) -> None:
         contract.remember(run.layout, text.decode(), run.contract)
 
 
-def _totals(run: Run, seconds: float) -> Totals:
+def crossed(run: Run, result: Result) -> list[str]:
+    """The caps that this run brought near their end, each in words."""
+    limits = views.limits_of(run.settings)
+    after = decide.near(limits, result.total())
+    if not after:
+        return []
+    earlier = next((one for one in runs.books(run.layout) if one.run != result.run), None)
+    known = {cap.name for cap in decide.near(limits, earlier.total() if earlier else Totals())}
+    return [cap.words for cap in after if cap.name not in known]
+
+
+def let_in(run: Run) -> int:
+    """When to ask the vendor again, in unix seconds: when it said, else after a back-off that doubles with each limit in a
+    row; a little later than that, so that not everybody comes at once."""
+    now = clock.now()
+    wait = min(run.until - now, LONGEST_STATED)
+    if wait <= 0:
+        newest = (result for result in runs.books(run.layout) if result.role != runs.PERSON)
+        row = takewhile(lambda result: result.outcome == "limit", newest)
+        wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
+    chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import
+    return now + wait + round(chance * min(wait * JITTER, MOST_JITTER))
+
+
+def _totals(run: Run, seconds: float, used: Usage | None) -> Totals:
     """The running totals with this run in them."""
     before = runs.totals(run.layout)
     judging = run.role.name != CURATOR and run.outcome not in runs.FREE_OF_BLAME
-    usage = next((one for one in reversed(run.usages) if one.raw), Usage())
-    tokens = _added(before.tokens, usage.tokens)
     rejected = 0 if run.accepted else before.rejected + _brought_no_plan(run)
     return Totals(
         runs=before.runs + 1,
         seconds=round(before.seconds + seconds, 3),
-        cost_usd=_added(before.cost_usd, usage.cost_usd),
-        tokens=None if tokens is None else int(tokens),
+        cost_usd=usage.plus(before.cost_usd, used.cost_usd if used else None),
+        tokens=usage.plus(before.tokens, used.tokens if used else None),
         since_green=0 if run.newly_green else before.since_green + judging,
         rejected=rejected,
+        uncounted=before.uncounted + _uncounted(run, used),
     )
 
 
-def _usage(run: Run) -> dict[str, object] | None:
-    told = [usage for usage in run.usages if usage.raw]
-    return told[-1].asdict() if told else None
+def _uncounted(run: Run, used: Usage | None) -> bool:
+    """Whether the run cost something that its usage does not tell whole: it used tokens without a cost, or an agent that is
+    not free answered and told nothing."""
+    if used and (used.tokens or used.cost_usd is not None):
+        return used.cost_source == usage.UNKNOWN
+    answered = run.agent if run.outcome not in ("limit", "auth", "config") else ""
+    return bool(answered and agents.costs(answered, run.settings.agents.get(answered, {})))
 
 
 def _brought_no_plan(run: Run) -> bool:
     """Whether a planner ended without an accepted plan, and is to blame: limits, logins and kills do not count."""
     return run.accepted is False or (run.role.name == PLANNER and run.outcome not in (*runs.GOOD, *runs.FREE_OF_BLAME))
-
-
-def _added(known: float | None, more: float | None) -> float | None:
-    if known is None or more is None:
-        return known if more is None else more
-    return known + more
 
 
 def snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
@@ -127,12 +172,23 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
     for feature in view.features:
         if feature.status != "passed":
             lines.append(f"- {feature.id} {feature.status} after {feature.attempts} tries: {_last_word(feature)}")
-    for result in view.newest:
-        lines.append(f"- run {result.run}: {result.outcome} {result.reason}".rstrip())
+    lines += [_run_line(result) for result in _told_of(layout, view)]
     lines += ["", 'Answer with: harness escalation answer "what to do"', ""]
     changes = journal.Journal(layout)
     changes.replace(layout.escalation, "\n".join(lines).encode())
     changes.commit()
+
+
+def _told_of(layout: Layout, view: decide.View) -> Iterator[Result]:
+    """The runs that a person should look at, newest first: those since the last newly proven claim, at least the last."""
+    counted = (result for result in runs.books(layout) if result.role not in (CURATOR, runs.PERSON))
+    blamed = (result for result in counted if result.outcome not in runs.FREE_OF_BLAME)
+    return islice(blamed, max(view.totals.since_green, len(view.newest)))
+
+
+def _run_line(result: Result) -> str:
+    what = " ".join(part for part in (result.role, result.feature, result.said) if part)
+    return f"- run {result.run}: {what}  {result.reason.split(chr(10))[0][:REASON_CHARS]}".rstrip()
 
 
 WHY = {

@@ -21,7 +21,7 @@ TOP = {
     "sweep_seconds": "int",
     "curate_after": "int",
 }
-TABLES = {"limits": "dict", "roles": "dict", "agents": "dict"}
+TABLES = {"limits": "dict", "roles": "dict", "agents": "dict", "prices": "dict"}
 LIMITS = {
     "max_runs": "int",
     "max_hours": "number",
@@ -31,11 +31,15 @@ LIMITS = {
 }
 ROLE = {"agent": "any", "model": "str", "minutes": "number", "idle_minutes": "number"}
 AGENT = {"path": "str", "args": "strs", "env": "texts", "model": "str", "command": "strs", "format": "str"}
+PRICE = {"input": "number", "output": "number"}
+CACHE_PRICE = {"cache_read": "number", "cache_write": "number"}
+ENDLESS = float("inf")
 TRUSTS = ("workspace", "full")
 
 
 class Config(Record):
-    """What config.toml says, with its defaults. Times in seconds where the name says so; None means no limit."""
+    """What config.toml says, with its defaults. Times in seconds where the name says so; None means no limit.
+    `prices`: USD per million tokens, by model."""
 
     agent: list[str] = []
     trust: str = ""
@@ -50,6 +54,7 @@ class Config(Record):
     max_tokens: int | None = None
     roles: dict[str, dict[str, Any]] = {}
     agents: dict[str, dict[str, Any]] = {}
+    prices: dict[str, dict[str, float]] = {}
 
 
 def load(layout: Layout) -> Config:
@@ -90,6 +95,7 @@ def _faults(value: dict[str, Any]) -> list[str]:
         tables |= {f"[{kind}.{name}]": (table, keys) for name, table in value.get(kind, {}).items()}
     for where, (table, keys) in tables.items():
         found += shape.faults(table, where, {}, keys)
+    found += _price_faults(value.get("prices", {}))
     if found:
         return found
     if value.get("trust", "full") not in TRUSTS:
@@ -102,11 +108,21 @@ def _faults(value: dict[str, Any]) -> list[str]:
     return found
 
 
+def _price_faults(prices: dict[str, Any]) -> list[str]:
+    found: list[str] = []
+    for model, table in prices.items():
+        where = f"[prices.{model}]"
+        wrong = shape.faults(table, where, PRICE, CACHE_PRICE)
+        odd = [key for key, price in ({} if wrong else table).items() if not 0 <= price < ENDLESS]
+        found += wrong + [f"{where}: '{key}' must be a price, 0 or above" for key in odd]
+    return found
+
+
 def _line_of(text: str, fault: str) -> int | None:
     """The line of the key that a fault names, in its table; where it stands elsewhere (`a.b = 1`), its first line."""
     where, named = re.match(r"\[(.+?)\]", fault), re.search(r"'([^']+)'", fault)
     table = where[1] if where else ""
-    word = named[1] if named else table.rpartition(".")[2]
+    word = named[1] if named and " lacks " not in fault else table.partition(".")[2] or table
     inside, first = "", None
     for number, line in enumerate(text.split("\n"), start=1):
         if header := re.match(r"\s*\[+([^\]]+)\]", line):
@@ -121,7 +137,7 @@ def _line_of(text: str, fault: str) -> int | None:
 def _config(value: dict[str, Any]) -> Config:
     flat = {key: value[key] for key in TOP if key in value} | value.get("limits", {})
     flat["agent"] = names(value.get("agent"))
-    return Config(**flat, roles=value.get("roles", {}), agents=value.get("agents", {}))
+    return Config(**flat, **{name: value.get(name, {}) for name in ("roles", "agents", "prices")})
 
 
 def names(agent: object) -> list[str]:

@@ -31,7 +31,8 @@ class Run:
     """One run. Role scripts read `feature`, `features`, `contract`, `receipts` and change them; what they change is
     written by `save`, in the one journal with which the run closes. `claims` are the feature's as they were at open.
     `held` and `parsed` are what reconcile knows of the state from before the agent, contents by path and stamps of the
-    cache; no agent can write them.
+    cache; no agent can write them. `usages`: what each agent that was asked told that it used, in turn; `until`: when a
+    vendor that lets nobody in said to come back, in unix seconds, 0 where it did not say.
     """
 
     def __init__(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EQUAL_DECISIONS = 3
+WARN_AT = 80  # percent of a cap
 REJECTED_PLANS = 3
 CODES = {
     "DONE": errors.DONE,
@@ -36,6 +37,33 @@ class Limits(Record):
     stall_after: int
     max_cost_usd: float | None
     max_tokens: int | None
+
+
+class Cap(Record):
+    """How much of a cap is spent. `uncounted`: runs whose cost is not in it."""
+
+    name: str
+    spent: float
+    most: float
+    uncounted: int = 0
+
+    @property
+    def percent(self) -> int:
+        """The whole percents of it that are spent."""
+        return int(round(100 * self.spent / self.most, 6))
+
+    @property
+    def words(self) -> str:
+        """As people read it, such as `cost 20.31 of 25.00 USD (81 %)`."""
+        digits, unit = {"cost": (2, " USD"), "hours": (1, "")}.get(self.name, (0, ""))
+        least, more = ("at least ", f", {counted(self.uncounted)}") if self.uncounted else ("", "")
+        spent = f"{self.spent:.{digits}f} of {self.most:.{digits}f}{unit}"
+        return f"{self.name} {least}{spent} ({self.percent} %){more}"
+
+
+def counted(uncounted: int) -> str:
+    """How many runs' cost is not known, in words."""
+    return f"{uncounted} run{'' if uncounted == 1 else 's'} not counted"
 
 
 class View(Record):
@@ -116,16 +144,27 @@ def halted(view: View, now: int) -> Decision | None:
 
 def budget(view: View) -> str:
     """The first cap that is used up: runs, hours, cost or tokens; "" while there is room."""
-    used = (
-        ("runs", view.totals.runs, view.limits.max_runs),
-        ("hours", view.totals.seconds / 3600, view.limits.max_hours),
-        ("cost", view.totals.cost_usd, view.limits.max_cost_usd),
-        ("tokens", view.totals.tokens, view.limits.max_tokens),
+    return next((cap.name for cap in caps(view.limits, view.totals) if cap.spent >= cap.most), "")
+
+
+def caps(limits: Limits, totals: Totals) -> list[Cap]:
+    """Where each cap stands, in the order in which they stop a mission; not those without a number on either side."""
+    known = (
+        ("runs", totals.runs, limits.max_runs),
+        ("hours", totals.seconds / 3600, limits.max_hours),
+        ("cost", totals.cost_usd, limits.max_cost_usd),
+        ("tokens", totals.tokens, limits.max_tokens),
     )
-    for name, spent, cap in used:
-        if spent is not None and cap is not None and spent >= cap:
-            return name
-    return ""
+    return [
+        Cap(name=name, spent=spent, most=most, uncounted=totals.uncounted if name == "cost" else 0)
+        for name, spent, most in known
+        if spent is not None and most is not None
+    ]
+
+
+def near(limits: Limits, totals: Totals) -> list[Cap]:
+    """The caps of which at least WARN_AT percent is used up."""
+    return [cap for cap in caps(limits, totals) if cap.percent >= WARN_AT]
 
 
 def _due(view: View) -> Iterator[Decision]:

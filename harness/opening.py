@@ -103,7 +103,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     feature = _feature(want, queue)
     standing = git.state(layout.project)
     _require_order(made.branch, standing, role, layout.project)
-    configured = _configured(settings, role)
+    configured = roles.agents_of(settings, role)
     claims = _sound(layout, feature, queue if role.name == "validator" and not feature else [])
     thinkers = _thinkers(want, configured, settings, feature)
     starting.shim(layout)
@@ -170,12 +170,6 @@ def _require_order(branch: str, state: git.State, role: Role, project: str) -> N
             f"Tracked files differ from the last commit, so nothing is started:\n{shown}{more}\n"
             f"Keep them: git commit -am 'your words'   or put them aside: git stash"
         )
-
-
-def _configured(settings: Config, role: Role) -> list[str]:
-    """Agent names for the role: its table in config.toml, then its front matter, then the mission's."""
-    table = settings.roles.get(role.name, {})
-    return config.names(table.get("agent")) or config.names(role.agent) or settings.agent
 
 
 def _thinkers(

@@ -186,7 +186,7 @@ def _restart(layout: Layout, text: str) -> bytes:
     blank: dict[str, Any] = dict.fromkeys(runs.Result.fields, "")
     blank.update(run="-", role=runs.PERSON, outcome="ok", reason=raw.one_line(text)[: raw.LONGEST], seconds=0.0)
     blank.update(at=clock.stamp(clock.now()), newly_green=0, accepted=None, sweep=None, usage=None)
-    blank.update(kept_out=[], refused=[], totals=totals.asdict())
+    blank.update(kept_out=[], refused=[], until=0, agents=[], totals=totals.asdict())
     return files.dump_json(runs.Result(**blank).asdict())
 
 

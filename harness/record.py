@@ -44,6 +44,12 @@ class Record:
             raise TypeError(f"{type(self).__name__} takes {', '.join(self.fields)}; got {', '.join(values)}")
 
     @classmethod
+    def takes(cls, values: dict[str, Any]) -> bool:
+        """Whether a record can be made from these: no unknown field, and every one that has no default."""
+        names = values.keys()
+        return names <= cls._names and cls._names - cls._fixed.keys() - cls._copied.keys() <= names
+
+    @classmethod
     def whole(cls, values: dict[str, Any]) -> Self:
         """A record that takes over a dict with exactly its fields; nothing is copied. For thousands, from a parsed file."""
         if values.keys() != cls._names:

@@ -4,9 +4,24 @@ mission lock."""
 from __future__ import annotations
 
 import os
+import time
 from itertools import islice
 
-from harness import closing, config, features, files, git, journal, mission, process, reconcile, roles, runs, work
+from harness import (
+    closing,
+    config,
+    features,
+    files,
+    git,
+    journal,
+    mission,
+    process,
+    reconcile,
+    roles,
+    runs,
+    usage,
+    work,
+)
 from harness.current import Run
 from harness.errors import UsageFault
 from harness.layout import Layout
@@ -61,6 +76,7 @@ def _bury(layout: Layout, run_id: str) -> str:
     if any(result.run == run_id for result in islice(runs.books(layout), NEWEST)):
         return f"{run_id} had closed"
     run = _again(layout, run_id)
+    _hear(run)
     killed = process.sweep(run.tag)
     from harness import prove  # costly to load, and only where a run has died
 
@@ -74,6 +90,15 @@ def _again(layout: Layout, run_id: str) -> Run:
     context = runs.context(layout, run_id)
     made = mission.load(layout)
     return Run(layout, made, config.load(layout), _role(layout, context.role), context)
+
+
+def _hear(run: Run) -> None:
+    """What the run spent before it died counts: what its transcript tells of agents, usage and time."""
+    heard = usage.heard(run.paths.stream)
+    run.usages = heard.usages
+    run.agent = heard.usages[-1].agent if heard.usages else ""
+    since = time.time() - os.stat(run.paths.context).st_mtime
+    run.started -= max(0.0, min(heard.seconds, since))  # the transcript is the agent's to write
 
 
 def _role(layout: Layout, name: str) -> roles.Role:

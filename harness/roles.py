@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness import documents, files, shape
+from harness import config, documents, files, shape
 from harness.errors import BrokenFile, UsageFault
 from harness.layout import Layout, home
 from harness.record import Record
@@ -12,6 +12,8 @@ from harness.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from harness.config import Config
 
 REQUIRED = {"name": "str", "summary": "str", "reads": "names"}
 OPTIONAL = {"agent": "any", "minutes": "number", "idle_minutes": "number"}
@@ -55,6 +57,12 @@ def load(layout: Layout, name: str) -> Role:
         if text is not None:
             return _role(layout, name, path, text)
     raise UsageFault(f"There is no role '{name}'. The roles here are: {', '.join(known(layout))}.")
+
+
+def agents_of(settings: Config, role: Role) -> list[str]:
+    """Agent names for the role: its table in config.toml, then its front matter, then the mission's."""
+    table = settings.roles.get(role.name, {})
+    return config.names(table.get("agent")) or config.names(role.agent) or settings.agent
 
 
 def _role(layout: Layout, name: str, path: str, text: str) -> Role:

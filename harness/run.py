@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from harness.agents.base import Agent
 
-RETRYABLE = ("limit", "auth", "config")
+NEEDS_HELP = ("auth", "config")
+RETRYABLE = ("limit", *NEEDS_HELP)
 LOOP = "HARNESS_LOOP"
 REASON_CHARS = 90
 STARTUP_SECONDS = 120.0
@@ -74,7 +75,7 @@ def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], boo
         for lock in reversed(opened.locks):
             lock.release()
     closing.escalate(opened.run.layout, opened.run.features, clock.now())
-    console.say(line_of(result))
+    console.say("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(opened.run, result))]))
     return errors.signal_code(signum) if signum else exit_code(result)
 
 
@@ -240,18 +241,19 @@ def _shared_parts(run: Run) -> None:
 
 
 def line_of(result: Result) -> str:
-    """What run.sh prints of a run: one line."""
+    """What run.sh prints of a run: one line; more where a person must mend the agent, for the reason is told whole."""
     what = " ".join(part for part in (result.role, result.feature) if part)
-    said = "not accepted" if result.accepted is False else result.verdict or result.outcome
-    words = [word for word in (said, result.commit[:10]) if word]
+    words = [word for word in (result.said, result.commit[:10]) if word]
     first = result.reason.split("\n")[0]
-    reason = f"  {first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}" if first else ""
+    cut = f"{first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}"
+    whole = result.reason.replace("\n", "\n    ")  # who must do something now reads all of it
+    reason = "  " + (whole if result.outcome in NEEDS_HELP else cut) if first else ""
     return f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}"
 
 
 def exit_code(result: Result) -> int:
     """0 where the run settled; by hand a negative verdict is 10; 69 and 75 where no agent could answer."""
-    if result.outcome in ("auth", "config"):
+    if result.outcome in NEEDS_HELP:
         return errors.UNAVAILABLE
     if os.environ.get(LOOP):
         return errors.DONE

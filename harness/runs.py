@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from itertools import islice
 
 from harness import files, receipts
 from harness.errors import BrokenFile, UsageFault
@@ -63,7 +64,8 @@ class Context(Record):
 
 class Totals(Record):
     """Running totals over all finished runs; None for what no agent has told. `since_green`: runs since a claim was newly
-    proven; `rejected`: planner runs in a row without an accepted plan."""
+    proven; `rejected`: planner runs in a row without an accepted plan; `uncounted`: runs that cost something which is not,
+    or not whole, in `cost_usd`."""
 
     runs: int = 0
     seconds: float = 0.0
@@ -71,12 +73,14 @@ class Totals(Record):
     tokens: int | None = None
     since_green: int = 0
     rejected: int = 0
+    uncounted: int = 0
 
 
 class Result(Record):
     """What became of a run: result.json, and (but for `files`) its line in runs.jsonl. `verdict`: green, red or "" where the
     run judged nothing. `sweep`: {tree, contract, spec} that a final sweep judged. `mark`: digest of what decisions
-    depend on, afterwards. `seal`: digest over the run's files."""
+    depend on, afterwards. `seal`: digest over the run's files. `agents`: who was asked, in turn; `agent` answered. `until`:
+    unix seconds before which its vendor lets nobody in, 0 where nobody has to wait."""
 
     run: str
     role: str
@@ -99,10 +103,17 @@ class Result(Record):
     mark: str
     seal: str
     totals: dict[str, Any]
+    until: int = 0
+    agents: list[str] = []
 
     def total(self) -> Totals:
         """The running totals as of this line."""
         return Totals(**self.totals)
+
+    @property
+    def said(self) -> str:
+        """How it ended, in a word or two."""
+        return "not accepted" if self.accepted is False else self.verdict or self.outcome
 
     @property
     def negative(self) -> bool:
@@ -130,20 +141,21 @@ def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
 
 def context(layout: Layout, run_id: str) -> Context:
     """context.json of a run; UsageFault where there is no such run, BrokenFile where it is malformed."""
-    return Context(**_object(layout.run(run_id).context, Context.fields, run_id))
+    return Context(**_object(layout.run(run_id).context, run_id, Context))
 
 
 def result(layout: Layout, run_id: str) -> Result | None:
     """result.json of a run, None while it has none."""
     path = layout.run(run_id).result
-    return Result(**_object(path, Result.fields, run_id)) if os.path.exists(path) else None
+    return Result(**_object(path, run_id, Result)) if os.path.exists(path) else None
 
 
-def _object(path: str, fields: tuple[str, ...], run_id: str) -> dict[str, Any]:
+def _object(path: str, run_id: str, kind: type[Record]) -> dict[str, Any]:
+    """The fields of a record of this kind; older versions of us knew not all of those that have a default."""
     value = files.read_json(path)
     if value is None:
         raise UsageFault(f"There is no run '{run_id}'. See: harness runs list")
-    if not isinstance(value, dict) or set(value) != set(fields):
+    if not isinstance(value, dict) or not kind.takes(value):
         raise BrokenFile(path, "not what a run writes there", line=1, remedy="See: harness doctor")
     return value
 
@@ -161,12 +173,17 @@ def is_dead(layout: Layout, run_id: str) -> bool:
 def books(layout: Layout) -> Iterator[Result]:
     """Finished runs, last first, reading only as far as the caller asks."""
     for line in files.lines_backwards(layout.books):
-        try:
-            yield Result(**json.loads(line))
-        except (ValueError, TypeError):
-            number = (files.read(layout.books) or b"").split(b"\n").index(line) + 1
-            fault, remedy = f"the line is no finished run: {line[:60]!r}", "See: harness doctor"
-            raise BrokenFile(layout.books, fault, line=number, remedy=remedy) from None
+        yield _finished(layout, line)
+
+
+def _finished(layout: Layout, line: bytes) -> Result:
+    """The finished run of a line in the books; raises BrokenFile."""
+    try:
+        return Result(**json.loads(line))
+    except (ValueError, TypeError):
+        number = (files.read(layout.books) or b"").split(b"\n").index(line) + 1
+        fault, remedy = f"the line is no finished run: {line[:60]!r}", "See: harness doctor"
+        raise BrokenFile(layout.books, fault, line=number, remedy=remedy) from None
 
 
 def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Result | None:
@@ -201,10 +218,9 @@ def seal(run: RunLayout) -> str:
 def broken_seals(layout: Layout, most: int) -> list[str]:
     """Ids of finished runs, looking at the newest `most`, whose files are not what they were when the run closed."""
     found = []
-    for number, line in enumerate(books(layout)):
-        if number >= most:
-            break
-        run = layout.run(line.run)
-        if line.role != PERSON and (line.seal != seal(run) or files.read(run.result) != files.dump_json(line.asdict())):
-            found.append(line.run)
+    for line in islice(files.lines_backwards(layout.books), most):
+        one = _finished(layout, line)
+        run = layout.run(one.run)
+        if one.role != PERSON and (one.seal != seal(run) or files.read(run.result) != line + b"\n"):
+            found.append(one.run)
     return found

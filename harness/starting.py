@@ -51,6 +51,23 @@ def start(layout: Layout) -> Mission:
     return made
 
 
+def announcement(layout: Layout) -> list[str]:
+    """What a person should know about money before it is spent: agents that cost and have no cap, or that nobody counts."""
+    from harness import agents, config, roles  # none of it is needed where a run opens
+
+    settings = config.load(layout)
+    named = {name for role in roles.known(layout) for name in roles.agents_of(settings, roles.load(layout, role))}
+    kinds = {name: agents.costs(name, settings.agents.get(name, {})) for name in sorted(named)}
+    costly = [name for name, kind in kinds.items() if kind]
+    hidden = [name for name in costly if kinds[name] == "uncounted"] if not settings.prices else []
+    said = []
+    if costly and settings.max_cost_usd is None:
+        said.append(f"{', '.join(costly)} may cost money, and no cap is set: max_cost_usd in [limits] of config.toml")
+    if hidden:
+        said.append(f"{', '.join(hidden)} tells no cost, so no cap on it can hold: give prices in [prices.MODEL]")
+    return [f"note: {line}" for line in said]
+
+
 def require_spec(layout: Layout) -> None:
     """Raises UsageFault where SPEC.md is absent or says nothing."""
     text = files.read_text(layout.asked_spec)

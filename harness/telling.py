@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from harness import contract, decide, files, git, issues, memory, mission, proofs, raw, runs, views
+from harness import clock, config, contract, decide, files, git, issues, memory, mission, proofs, raw, runs, views
 from harness.features import TRIES, TRIES_REPLANNED, Feature
 from harness.layout import Layout
 from harness.proofs import Standing
@@ -37,6 +37,7 @@ def status(layout: Layout) -> dict[str, Any]:
         "proof": dict(proof_lines(layout, known)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
         "uncurated": raw.uncurated(layout, folds.first_seq, folds.folded, MANY),
+        "warnings": [cap.words for cap in decide.near(view.limits, view.totals)],
         "totals": view.totals.asdict(),
         "limits": view.limits.asdict(),
     }
@@ -81,13 +82,14 @@ REASONS = {
     "PAUSED": "somebody said pause; remove .harness/PAUSE to go on",
     "CHECKPOINT": "a person must look at the checkpoint",
     "BUDGET": "the cap in config.toml [limits] is reached",
-    "WAIT": "until then the agent's vendor lets nobody in",
     "DONE": "every feature has passed, and so has a fresh worktree",
 }
 
 
 def why(view: decide.View, decision: decide.Decision) -> str:
     """Why that is due, in a sentence."""
+    if decision.word == "WAIT":
+        return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
     if decision.word != "NEXT":
         return REASONS.get(decision.word, "a person is needed: read .harness/escalation.md")
     if decision.what == "planner":
@@ -142,9 +144,11 @@ def ending(layout: Layout, word: str) -> list[str]:
     standing = git.standing(layout.project)
     commits = len(git.log_lines(layout.project, made.base_commit, standing.head)) if standing.head else 0
     proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
+    near = decide.near(views.limits_of(config.load(layout)), totals)
     books = [
+        *(f"warning   {cap.words}" for cap in near),
         f"issues    {_open_issues(layout)}",
-        f"runs      {totals.runs} in {totals.seconds:.0f} s, cost {_cost(totals)}",
+        f"runs      {totals.runs} in {totals.seconds:.0f} s, cost {cost(totals.cost_usd, totals.uncounted)}",
         f"commits   {commits} on {made.branch}, now at {standing.head[:10]}",
     ]
     last = _merge(layout, made.branch) if word == "DONE" else _remedy(layout, word)
@@ -157,8 +161,11 @@ def _open_issues(layout: Layout) -> str:
     return ", ".join(f"{issue.id} {issue.severity}" for issue in found[:8]) or "none"
 
 
-def _cost(totals: runs.Totals) -> str:
-    return "unknown or nothing" if totals.cost_usd is None else f"{totals.cost_usd:.2f} USD"
+def cost(known: float | None, uncounted: int) -> str:
+    """What was spent, in words: what is known, and of how many runs it is not."""
+    if not uncounted:
+        return "none" if known is None else f"{known:.2f} USD"
+    return f"{'unknown' if known is None else f'at least {known:.2f} USD'}, {decide.counted(uncounted)}"
 
 
 def _merge(layout: Layout, branch: str) -> list[str]:

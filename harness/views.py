@@ -8,7 +8,7 @@ from itertools import islice
 from harness import config, decide, features, files, issues, memory, mission, raw, runs
 from harness.config import Config
 from harness.decide import View
-from harness.errors import BrokenFile
+from harness.errors import BrokenFile, UsageFault
 from harness.features import Feature
 from harness.layout import Layout
 from harness.runs import Context, Result
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness import git
 
 SWEEPS_BACK = 50
+WHY_CHARS = 80
 
 
 def gather(layout: Layout, known: list[Feature] | None = None) -> View:
@@ -31,14 +32,17 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     settings = config.load(layout)
     found = queue(layout) if known is None else known
     newest = list(islice(runs.books(layout), decide.EQUAL_DECISIONS))
+    wait_until, wait_why = _wait(layout, settings, newest)
     folds = memory.parse_curated(files.read(layout.curated), layout.curated)
     return View(
         stop=os.path.exists(layout.stop),
         pause=os.path.exists(layout.pause),
         checkpoint=_checkpoint(layout),
         escalation=escalation_kind(layout),
-        limits=_limits(settings),
+        limits=limits_of(settings),
         totals=newest[0].total() if newest else runs.Totals(),
+        wait_until=wait_until,
+        wait_why=wait_why,
         features=found,
         spec_changed=spec_changed(layout),
         uncurated=raw.uncurated(layout, folds.first_seq, folds.folded, settings.curate_after),
@@ -50,7 +54,31 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     )
 
 
-def _limits(settings: Config) -> decide.Limits:
+def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, str]:
+    """(until when, why) nobody needs to ask the vendors again: the newest run ended at a limit; (0, "") where none is known,
+    or where a person has since given its role an agent that this run did not have."""
+    last = next((result for result in newest if result.role != runs.PERSON), None)
+    if last is None or last.outcome != "limit" or not last.until:
+        return 0, ""
+    if _other_agents(layout, settings, last):
+        return 0, ""
+    why = "".join(char if char.isprintable() else " " for char in last.reason.split("\n")[0]).strip()
+    return last.until, why if len(why) <= WHY_CHARS else why[: WHY_CHARS - 1] + "…"
+
+
+def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:
+    """Whether the run's role has an agent now that it did not have then; its files may be gone."""
+    from harness import roles  # only where somebody has to wait
+
+    try:
+        known = runs.context(layout, last.run).agent
+        return not set(roles.agents_of(settings, roles.load(layout, last.role))).issubset(known)
+    except UsageFault:
+        return False
+
+
+def limits_of(settings: Config) -> decide.Limits:
+    """The caps of a configuration."""
     return decide.Limits(**{name: getattr(settings, name) for name in decide.Limits.fields})
 
 

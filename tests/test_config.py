@@ -39,8 +39,21 @@ env = { A = "b" }
 model = "m"
 command = ["c"]
 format = "claude"
+
+[prices."gpt-5.1-codex"]
+input = 1.25
+output = 10
+cache_read = 0.125
+cache_write = 0
 """
-TABLES = {"": {**config.TOP}, "limits": config.LIMITS, "roles.worker": config.ROLE, "agents.codex": config.AGENT}
+PRICES = 'prices."gpt-5.1-codex"'
+TABLES = {
+    "": {**config.TOP},
+    "limits": config.LIMITS,
+    "roles.worker": config.ROLE,
+    "agents.codex": config.AGENT,
+    PRICES: {**config.PRICE, **config.CACHE_PRICE},
+}
 
 
 def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
@@ -60,6 +73,7 @@ def test_every_key_is_read() -> None:
     assert [read[key] for key in config.LIMITS] == [4, 5.5, 6, 7, 50_000_000]
     assert told.roles["worker"].keys() == config.ROLE.keys()
     assert told.agents["codex"].keys() == config.AGENT.keys()
+    assert told.prices == {"gpt-5.1-codex": {"input": 1.25, "output": 10, "cache_read": 0.125, "cache_write": 0}}
     for keys in TABLES.values():
         assert [key for key in keys if f"\n{key} = " not in WHOLE] == []
 
@@ -150,6 +164,11 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_line(table: str, key: str) 
         ("limits = 5\n", "'limits' must be an object", 1),
         ("[roles]\nworker = 5\n", r"\[roles.worker\] must be an object", 2),
         ("[agents.a]\nenv = { A = 2026-04-24 }\n", "'env' must be an object of texts", 2),
+        ("[prices.m]\ninput = 1\n\n[prices.n]\noutput = 1\n", r"\[prices.m\] lacks 'output'", 1),
+        ("[prices.m]\ninput = 1\noutput = -1\n", "'output' must be a price, 0 or above", 3),
+        ("[prices.m]\ninput = nan\noutput = 1\n", "'input' must be a price", 2),
+        ("[prices.m]\ninput = 1\noutput = inf\n", "'output' must be a price", 3),
+        ("[prices]\nm = 5\n", r"\[prices.m\] must be an object", 2),
         ("[[roles]]\n", "'roles' must be an object", 1),
     ],
 )

@@ -421,3 +421,20 @@ def test_a_persons_line_in_the_books_is_no_turn() -> None:
     """An answered escalation stands in the books between runs, and starts the count anew."""
     turns = [result(runs.PERSON, "A")] * 3
     assert line(view(feature("A", "todo"), newest=turns, mark="same")) == "NEXT worker A"
+
+
+@pytest.mark.parametrize(
+    ("totals", "words"),
+    [
+        (Totals(runs=159, cost_usd=19.99, tokens=799, seconds=38.3 * 3600), []),
+        (Totals(runs=160), ["runs 160 of 200 (80 %)"]),
+        (Totals(seconds=38.4 * 3600), ["hours 38.4 of 48.0 (80 %)"]),
+        (Totals(cost_usd=20.31), ["cost 20.31 of 25.00 USD (81 %)"]),
+        (Totals(cost_usd=26.0, uncounted=4), ["cost at least 26.00 of 25.00 USD (104 %), 4 runs not counted"]),
+        (Totals(cost_usd=20.0, tokens=900), ["cost 20.00 of 25.00 USD (80 %)", "tokens 900 of 1000 (90 %)"]),
+        (Totals(uncounted=4), []),
+    ],
+)
+def test_a_cap_is_near_from_four_fifths_on(totals: Totals, words: list[str]) -> None:
+    """In words that name what is spent, of what, and what nobody counted."""
+    assert [cap.words for cap in decide.near(LIMITS, totals)] == words

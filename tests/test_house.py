@@ -25,7 +25,7 @@ FLOORS = (
     "features contract receipts replies issues raw memory identity roles runs config mission alike usage",
     "spawn kin guardian patience process gitfolder keepout git inside environment agents",
     "views decide prompt prove services sweep gaming proofs verify why plan work judge fold curate material reconcile"
-    " recover orders current starting opening closing run asking telling hiring trying doctor",
+    " spending recover orders current starting opening closing run asking telling hiring trying doctor",
     "cli __main__",
 )
 FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
@@ -277,6 +277,7 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     assert first_column(text, "Exit codes") == {str(code) for code in errors.EXIT_CODES}
     keys = {*config.TOP, *(f"limits.{key}" for key in config.LIMITS)}
     keys |= {f"roles.NAME.{key}" for key in config.ROLE} | {f"agents.NAME.{key}" for key in config.AGENT}
+    keys |= {f"prices.MODEL.{key}" for key in (*config.PRICE, *config.CACHE_PRICE)}
     assert first_column(text, "config.toml") == keys
     assert first_column(text, "Decisions") == {*decide.CODES, "BUDGET"}
     assert first_column(text, "Feature status") == set(STATUSES)

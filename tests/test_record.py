@@ -81,3 +81,18 @@ def test_a_whole_record_takes_over_exactly_its_fields() -> None:
     for values in ({"one": 1}, {"one": 1, "two": 2, "three": 3}):
         with pytest.raises(TypeError, match="takes one, two"):
             Pair.whole(values)
+
+
+def test_what_a_record_takes_has_every_field_that_has_no_default_and_no_unknown_one() -> None:
+    """So that a file of an older version, without the newer fields, is understood."""
+
+    class Point(Record):
+        """Two fields."""
+
+        x: int
+        tags: list[str] = []
+
+    assert Point.takes({"x": 1})
+    assert Point.takes({"x": 1, "tags": []})
+    assert not Point.takes({"tags": []})
+    assert not Point.takes({"x": 1, "z": 1})

@@ -327,3 +327,46 @@ def test_temporary_folders_of_a_run_that_died_are_removed(house: House) -> None:
     recovered(house)
     assert (os.path.exists(left), os.path.exists(other)) == (False, True)
     prove.clear(other)
+
+
+SPENDS = ({"usage": {"input": 5, "cost_usd": 0.1}}, {"usage": {"input": 700, "cost_usd": 0.25}}, {"run": "touch begun"})
+
+
+def test_what_a_killed_run_had_spent_is_in_the_books(house: House) -> None:
+    """kill -9 in the middle of an answer: the next start counts what the vendor had told until then, and the time."""
+    house.script("worker", *SPENDS, {"sleep": 60})
+    role = house.begin_role("worker", "F-001")
+    until(lambda: (house.project / "begun").exists())
+    run_id = runs.open_runs(house.layout)[0]
+    time.sleep(0.3)
+    with open(house.layout.run(run_id).stream, "ab") as stream:
+        stream.write(b'{"at":0.2,"kind":"did","text":"x"}\n{"at":99,"kind":"usage","te')
+    role.kill()
+    role.wait()
+    until(lambda: runs.is_dead(house.layout, run_id))
+    recovered(house)
+    result = house.result(run_id)
+    assert (result["outcome"], result["agent"], result["agents"]) == ("killed", "scripted", ["scripted"])
+    assert (result["usage"]["input"], result["usage"]["cost_usd"]) == (700, 0.25)
+    assert (result["totals"]["cost_usd"], result["totals"]["tokens"], result["totals"]["uncounted"]) == (0.25, 700, 0)
+    assert 0.2 <= result["seconds"] < 20
+    assert house.harness("next").out == "NEXT worker F-001\n"
+
+
+def test_a_transcript_cannot_make_a_dead_run_longer_than_it_was(house: House) -> None:
+    """Its agent may write there: the clock on the wall is the bound."""
+    run_id = killed(house)
+    with open(house.layout.run(run_id).stream, "ab") as stream:
+        stream.write(b'{"at":1e300,"kind":"did","text":"x"}\n')
+    recovered(house)
+    assert house.result(run_id)["seconds"] < 60
+
+
+def test_a_signal_keeps_what_was_told_until_then(house: House) -> None:
+    """The run closes by itself, with its usage."""
+    house.script("worker", *SPENDS, {"run": "sleep 60"})
+    role = house.begin_role("worker", "F-001")
+    until(lambda: (house.project / "begun").exists())
+    role.send_signal(signal.SIGTERM)
+    assert role.wait() == 143
+    assert (house.result()["outcome"], house.result()["usage"]["cost_usd"]) == ("killed", 0.25)

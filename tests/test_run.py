@@ -280,3 +280,26 @@ def test_a_users_own_role_runs_without_a_change_to_the_package(house: House) -> 
     done = house.run([str(Path(__file__).parent.parent / "run.sh"), "helper"])
     assert (done.code, house.result()["role"], house.result()["outcome"]) == (0, "helper", "ok")
     assert "Help.\n" in house.prompt()
+
+
+def test_what_stops_a_mission_at_once_is_told_whole(house: House) -> None:
+    """A login or a setting that a person must mend: every word of it, on as many lines as it has."""
+    why = f"Log in first: run 'agent login'. {'It says why at length. ' * 9}\nThen start again."
+    for outcome in ("auth", "config"):
+        house.script("worker", {"fail": outcome, "reason": why})
+        out = house.role("worker", "F-001").out
+        assert "".join(line.strip() for line in out.split("  ", 3)[-1].split("\n")).endswith("Then start again.")
+        assert "It says why at length. " * 9 in out
+        house.script("worker", {"fail": "agent_error", "reason": why})
+        assert "…" in house.role("worker", "F-001").out
+
+
+def test_the_stream_says_who_answers_and_what_it_used(house: House) -> None:
+    """A row with the agent's name before its answer; a row with the usage whenever something new is told."""
+    house.config('agent = ["scripted", "mine"]', "[agents.mine]", 'command = ["true"]')
+    result = house.work({"usage": {"input": 1}}, {"usage": {"input": 2}}, {"fail": "limit"})
+    text = Path(house.layout.run(result["run"]).stream).read_text()
+    rows = [json.loads(line) for line in text.split("\n") if line]
+    assert [row["kind"] for row in rows][:4] == ["agent", "usage", "usage", "agent"]
+    assert [row["text"] for row in rows if row["kind"] == "agent"] == ["scripted", "mine"] == result["agents"]
+    assert [json.loads(row["text"])["input"] for row in rows[1:3]] == [1, 2]

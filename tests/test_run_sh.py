@@ -197,6 +197,83 @@ def test_stop_and_pause_end_it_with_nine(house: House) -> None:
         assert done.out.startswith(word)
 
 
+@pytest.mark.parametrize(
+    ("cap", "word", "code"),
+    [
+        ("max_cost_usd = 1.0", "BUDGET cost", 6),
+        ("max_tokens = 100", "BUDGET tokens", 6),
+        ("max_runs = 1", "BUDGET runs", 5),
+        ("max_hours = 0.00001", "BUDGET hours", 5),
+    ],
+)
+def test_a_cap_ends_it_after_the_curator(house: House, cap: str, word: str, code: int) -> None:
+    """What was noted is folded by code alone although the cap is reached; a new start spends nothing more."""
+    house.config('agent = "scripted"', "[limits]", cap)
+    house.script("worker", {"run": "harness note hello"}, {"usage": {"cost_usd": 2.0, "input": 500}})
+    done = house.run([str(RUN_SH)])
+    assert done.code == code, done
+    assert [(line["role"], line["trigger"], line["agent"]) for line in house.ran()] == [
+        ("worker", "", "scripted"),
+        ("curator", "leaving", ""),
+    ]
+    assert json.loads(house.read("memory/curated.json"))["folded"] == 1
+    assert f"\n{word}  " in done.out
+    assert "the cap in config.toml [limits] is reached" in done.out
+    again = house.run([str(RUN_SH)])
+    assert (again.code, len(house.ran())) == (code, 2)
+
+
+def test_after_a_limit_it_waits_and_goes_on_by_itself(house: House) -> None:
+    """One line says until when and why; another agent in config.toml ends the wait."""
+    house.script("worker", {"fail": "limit", "until": 5_000_000_000, "reason": "full until 14:05"})
+    clock = begin(house)
+    assert clock.stdout is not None
+    told = [clock.stdout.readline() for _ in range(3)]
+    wait = f"WAIT {house.result()['until']} full until 14:05"
+    assert house.harness("next").out == wait + "\n"
+    assert "the agent's vendor lets nobody in" in " ".join(house.harness("status").out.split())
+    command = 'command = ["sh", "-c", "touch 1.txt .harness/STOP"]'
+    house.config('agent = "mine"', "[agents.mine]", command)
+    out, _ = clock.communicate(timeout=30)
+    assert clock.returncode == 9, out
+    lines = "".join([*told, out]).split("\n")
+    assert [line for line in lines if line.startswith("> ")] == [
+        "> NEXT worker F-001",
+        f"> {wait}",
+        "> NEXT worker F-001",
+    ]
+    assert house.ran()[-1]["agent"] == "mine"
+
+
+def test_one_decision_after_a_limit_is_to_come_again(house: House) -> None:
+    """Exit 75, with the line; nothing is started."""
+    house.work({"fail": "limit", "until": 5_000_000_000})
+    done = house.run([str(RUN_SH), "--once"])
+    assert (done.code, done.out) == (75, f"> WAIT {house.result()['until']} scripted\n")
+    assert len(house.ran()) == 1
+
+
+@pytest.mark.parametrize("outcome", ["auth", "config"])
+def test_an_agent_that_a_person_must_mend_ends_it_at_once(house: House, outcome: str) -> None:
+    """Exit 69 after one run, with every word of what to do, and no try used."""
+    why = f"The login has run out. {'It says so at length. ' * 9}Run: agent login"
+    house.script("worker", {"fail": outcome, "reason": why})
+    done = house.run([str(RUN_SH)])
+    assert done.code == 69
+    assert why in done.out
+    assert (len(house.ran()), house.feature().attempts) == (1, 0)
+
+
+def test_money_is_spoken_of_before_it_is_spent(house: House) -> None:
+    """A real agent without a cap, or without a cost that can be counted, is announced at every start."""
+    house.config('agent = "mine"', "[agents.mine]", 'command = ["true"]')
+    (house.state / "STOP").touch()
+    lines = house.run([str(RUN_SH)]).out.split("\n")
+    assert lines[0].startswith("note: mine may cost money, and no cap is set")
+    assert lines[1].startswith("note: mine tells no cost")
+    assert lines[2].startswith("STOPPED")
+
+
 def test_three_plans_that_do_not_land_end_with_seven(unbegun: House) -> None:
     """And an escalation that a person can answer."""
     (unbegun.project / "playbooks").mkdir()

@@ -222,3 +222,42 @@ def test_every_outcome_has_its_place() -> None:
     """Nothing is good and cut, and every word is known."""
     assert {*runs.GOOD, *runs.CUT, *runs.FREE_OF_BLAME} <= set(runs.OUTCOMES)
     assert not set(runs.GOOD) & {*runs.CUT, *runs.FREE_OF_BLAME}
+
+
+NEWER = ("until", "agents")
+
+
+def test_what_an_older_version_wrote_is_read(layout: Layout) -> None:
+    """Without the fields that came later; its seal holds, its totals count no run as uncounted."""
+    made = result(totals={"runs": 3, "seconds": 1.0, "cost_usd": None, "tokens": None, "since_green": 0, "rejected": 0})
+    where = layout.run(made.run)
+    old = context(made.run).asdict()
+    del old["dirty"]
+    put(where.context, files.dump_json(old))
+    sealed = made.replace(seal=runs.seal(where))
+    line = files.dump_json({name: value for name, value in sealed.asdict().items() if name not in NEWER})
+    put(where.result, line)
+    put(layout.books, line)
+    assert runs.result(layout, made.run) == sealed.replace(until=0, agents=[])
+    assert next(runs.books(layout)) == sealed.replace(until=0, agents=[])
+    assert runs.context(layout, made.run) == context(made.run).replace(dirty={})
+    assert runs.totals(layout) == Totals(runs=3, seconds=1.0)
+    assert runs.broken_seals(layout, 9) == []
+
+
+@pytest.mark.parametrize("lost", ["run", "totals", "usage"])
+def test_a_result_without_what_every_version_wrote_is_refused(layout: Layout, lost: str) -> None:
+    """Absent is not the same as empty."""
+    value = {name: known for name, known in result("1-worker").asdict().items() if name != lost}
+    put(layout.run("1-worker").result, files.dump_json(value))
+    with pytest.raises(BrokenFile, match="not what a run writes there"):
+        runs.result(layout, "1-worker")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [({}, "ok"), ({"verdict": "red"}, "red"), ({"accepted": False}, "not accepted"), ({"outcome": "limit"}, "limit")],
+)
+def test_a_run_says_in_a_word_how_it_ended(values: dict[str, Any], said: str) -> None:
+    """The plan that did not land, the verdict, else the outcome."""
+    assert result(**values).said == said

@@ -216,3 +216,43 @@ def test_a_worktree_of_a_repository_can_hold_a_mission(unbegun: House) -> None:
     starting.start(Layout(str(there)))
     status = subprocess.run(["git", "status", "--porcelain"], cwd=there, capture_output=True, text=True, check=True)
     assert status.stdout == ""
+
+
+# money
+
+
+NO_CAP = "note: mine may cost money, and no cap is set: max_cost_usd in [limits] of config.toml"
+NO_COUNT = "note: mine tells no cost, so no cap on it can hold: give prices in [prices.MODEL]"
+MINE = ("[agents.mine]", 'command = ["true"]')
+CAP = ("[limits]", "max_cost_usd = 5.0")
+PRICE = ("[prices.m]", "input = 1", "output = 1")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], []),
+        (['agent = "scripted"'], []),
+        (['agent = ["scripted", "mine"]', *MINE], [NO_CAP, NO_COUNT]),
+        (["[roles.worker]", 'agent = "mine"', *MINE], [NO_CAP, NO_COUNT]),
+        (['agent = "mine"', *MINE, *CAP], [NO_COUNT]),
+        (['agent = "mine"', *MINE, *PRICE], [NO_CAP]),
+        (['agent = "mine"', *MINE, *PRICE, *CAP], []),
+    ],
+)
+def test_an_agent_that_costs_without_a_cap_or_a_count_is_announced(
+    house: House, lines: list[str], said: list[str]
+) -> None:
+    """One line each at every start, also in a mission that is there already; ours are free."""
+    house.config(*lines)
+    assert starting.announcement(house.layout) == said
+    assert house.harness("init", "--quietly").out == "".join(line + "\n" for line in said)
+
+
+def test_an_agent_in_a_roles_front_matter_is_announced_too(house: House) -> None:
+    """A role of the user's own may have its own."""
+    house.role_files("helper")
+    path = Path(house.layout.roles) / "helper.md"
+    path.write_text(path.read_text().replace("reads:", "agent: mine\nreads:"))
+    house.config('agent = "scripted"', *MINE, *CAP)
+    assert starting.announcement(house.layout) == [NO_COUNT]

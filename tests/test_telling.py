@@ -17,8 +17,8 @@ from harness.features import Feature
 from harness.issues import Issue
 
 KEYS = [
-    *("mission", "branch", "due", "why", "under_way", "features", "claims", "proof", "issues", "uncurated", "totals"),
-    "limits",
+    *("mission", "branch", "due", "why", "under_way", "features", "claims", "proof", "issues", "uncurated"),
+    *("warnings", "totals", "limits"),
 ]
 
 
@@ -126,6 +126,10 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
         (Decision(word="STOPPED"), "remove .harness/STOP"),
         (Decision(word="PAUSED"), "remove .harness/PAUSE"),
         (Decision(word="BUDGET", what="runs"), "cap in config.toml"),
+        (
+            Decision(word="WAIT", what="60", feature="full"),
+            "until 1970-01-01T00:01:00Z the agent's vendor lets nobody in",
+        ),
         (Decision(word="ESCALATE", what="stuck"), "read .harness/escalation.md"),
         (Decision(word="DONE"), "every feature has passed"),
         (Decision(word="NEXT", what="validator", feature="F-001"), "its worker is done"),
@@ -221,3 +225,36 @@ def test_however_much_is_open_ten_lines_are_enough(house: House) -> None:
     assert len(lines) <= 10
     assert "and 16 more" in lines[3]
     assert max(len(line) for line in lines) < 200
+
+
+# what was spent
+
+
+def test_a_cap_that_is_near_is_told_while_it_holds(house: House) -> None:
+    """In the status, and at the end; raised, it is told no more."""
+    house.config('agent = "scripted"', "[limits]", "max_cost_usd = 1.0")
+    house.work({"usage": {"cost_usd": 0.9}})
+    words = "cost 0.90 of 1.00 USD (90 %)"
+    assert telling.status(house.layout)["warnings"] == [words]
+    assert f"warning   {words}" in telling.ending(house.layout, "STOPPED")
+    house.config('agent = "scripted"', "[limits]", "max_cost_usd = 2.0")
+    assert telling.status(house.layout)["warnings"] == []
+
+
+def test_the_ending_says_what_is_not_counted(house: House) -> None:
+    """At least so much; unknown is not nothing."""
+    assert "cost none" in "\n".join(telling.ending(house.layout, "STOPPED"))
+    house.work({"usage": {"input": 5}})
+    assert "cost unknown, 1 run not counted" in "\n".join(telling.ending(house.layout, "STOPPED"))
+    put(house, status="todo")
+    house.work({"usage": {"input": 5, "cost_usd": 3.2}})
+    assert "cost at least 3.20 USD, 1 run not counted" in "\n".join(telling.ending(house.layout, "STOPPED"))
+
+
+@pytest.mark.parametrize(
+    ("known", "uncounted", "words"),
+    [(None, 0, "none"), (0.0, 0, "0.00 USD"), (3.2, 4, "at least 3.20 USD, 4 runs not counted")],
+)
+def test_a_cost_in_words(known: float | None, uncounted: int, words: str) -> None:
+    """None was told, nothing was spent, or not all is known."""
+    assert telling.cost(known, uncounted) == words

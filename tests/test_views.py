@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +82,7 @@ def test_what_runs_left_is_seen(house: House) -> None:
     changes.append(house.layout.issues, issues.new_lines([], given, "person"))
     changes.commit()
     for number in range(4):
-        worked(house, {"run": f"echo {number} > made"}, {"usage": {"tokens": 10}}, {"fail": "limit"})
+        worked(house, {"run": f"echo {number} > made"}, {"usage": {"input": 10}}, {"fail": "limit"})
     view = views.gather(house.layout)
     assert (view.uncurated, view.serious) == (2, ["I-001", "I-002"])
     assert [one.role for one in view.newest] == ["worker"] * 3
@@ -273,3 +275,73 @@ def test_the_mark_knows_what_is_about_to_be_written(house: House) -> None:
     assert expected != views.mark(house.layout)
     Path(house.layout.spec).write_text("# Other\n")
     assert views.mark(house.layout) == expected
+
+
+# waiting
+
+
+def limited(house: House, until: int = 5_000_000_000, reason: str = "mine: five_hour limit until 14:05") -> None:
+    """A worker's run whose agent was let in by nobody."""
+    worked(house, {"fail": "limit", "until": until, "reason": reason})
+
+
+def test_after_a_limit_nobody_starts_until_the_vendor_lets_in(house: House) -> None:
+    """Until when, and why; then the worker goes on."""
+    limited(house, reason="mine: five_hour\tlimit until 14:05\nand more")
+    view = views.gather(house.layout)
+    assert view.wait_until == house.result()["until"]
+    assert view.wait_why == "mine: five_hour limit until 14:05"
+    assert decide.decide(view, 0).line == f"WAIT {view.wait_until} mine: five_hour limit until 14:05"
+    assert decide.decide(view, view.wait_until).line == "NEXT worker F-001"
+
+
+def test_why_it_waits_is_one_short_line(house: House) -> None:
+    """At most 80 characters, nothing that a terminal would obey."""
+    limited(house, reason="\x1b[31m" + "x" * 200)
+    why = views.gather(house.layout).wait_why
+    assert (len(why), why[:5], why[-1]) == (80, "[31mx", "…")
+
+
+def test_what_a_person_says_does_not_end_the_wait_and_a_newer_run_does(house: House) -> None:
+    """The newest run counts."""
+    limited(house)
+    line = json.loads(house.read("runs.jsonl"))
+    with open(house.layout.books, "ab") as books:
+        books.write(files.dump_json({**line, "run": "-", "role": "person", "outcome": "ok", "until": 0}))
+    assert views.gather(house.layout).wait_until == line["until"]
+    worked(house, {"run": "echo 1 > made"})
+    assert views.gather(house.layout).wait_until == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "waits"),
+    [
+        (['agent = "scripted"', "check_seconds = 5"], True),
+        (['agent = "mine"'], False),
+        (['agent = ["scripted", "mine"]'], False),
+        (['agent = "scripted"', "[roles.worker]", 'agent = "mine"'], False),
+        (['agent = "scripted"', "[roles.planner]", 'agent = "mine"'], True),
+        (['agent = "mine"', "[roles.worker]", 'agent = "scripted"'], True),
+    ],
+)
+def test_another_agent_need_not_wait(house: House, lines: list[str], waits: bool) -> None:
+    """A person gave the role of that run an agent that it did not have."""
+    limited(house)
+    house.config(*lines)
+    assert bool(views.gather(house.layout).wait_until) == waits
+
+
+def test_an_agent_that_was_there_but_not_asked_is_no_other_one(house: House) -> None:
+    """Else a list with an agent that is not installed would start run after run."""
+    lines = ['agent = ["scripted", "gone"]', "[agents.gone]", 'command = ["no-such-program-here"]']
+    house.config(*lines)
+    limited(house)
+    assert house.result()["agents"] == ["scripted"]
+    assert views.gather(house.layout).wait_until > 0
+
+
+def test_a_run_whose_folder_is_gone_is_waited_for_all_the_same(house: House) -> None:
+    """Old runs may be removed."""
+    limited(house)
+    shutil.rmtree(house.layout.run(house.ran()[-1]["run"]).folder)
+    assert views.gather(house.layout).wait_until > 0

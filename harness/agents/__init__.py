@@ -12,6 +12,7 @@ from harness.errors import BrokenFile, Unavailable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 __all__ = [
     "EMBEDDED",
@@ -21,6 +22,7 @@ __all__ = [
     "Settings",
     "available",
     "choose",
+    "costs",
     "embedded",
     "installed",
     "make",
@@ -74,6 +76,16 @@ def available(
         except Unavailable as missing:
             fault = fault or missing
     return found, fault
+
+
+def costs(name: str, table: dict[str, Any]) -> str:
+    """Whether the agent costs money: "" (ours, free), `reported` (its vendor tells how much) or `uncounted` (nobody does)."""
+    if name in EMBEDDED and "command" not in table:
+        return ""
+    from harness.agents.clis import CLIS
+
+    known = CLIS.get(table.get("format", "text") if "command" in table else name)
+    return "reported" if known and known.costs else "uncounted"
 
 
 def embedded(names: list[str]) -> bool:

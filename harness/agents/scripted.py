@@ -1,7 +1,8 @@
 """An agent that says and does what a JSONL file tells it: for tests, in place of mocks.
 
 `[agents.scripted] path = "scripts"`: the folder is searched as playbooks are, for names ending in .jsonl. A line is one
-of {"say": text}, {"run": shell}, {"sleep": seconds}, {"usage": {…}}, {"fail": outcome, "reason": text}.
+of {"say": text}, {"run": shell}, {"sleep": seconds}, {"usage": {…}} (keys of a Usage, cumulative), {"fail": outcome,
+"reason": text, "until": unix seconds}.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from harness import files
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
 from harness.agents.playbook import cut_by, find, how, shell
-from harness.usage import Usage
+from harness.usage import Usage, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ class Scripted:
                     return
             said = step.get("say", said)
             if "usage" in step:
-                usage = Usage(
-                    **{"agent": "scripted", "raw": [{"agent": "scripted", "block": step["usage"]}], **step["usage"]}
-                )
+                usage = told(**{"agent": "scripted", **step["usage"]})
                 yield Event(kind="usage", text=files.dump_json(usage.asdict()).decode().rstrip("\n"))
             time.sleep(step.get("sleep", 0))
             if "say" in step:

@@ -24,6 +24,7 @@ COMMANDS = (
     "reply",
     "runs",
     "status",
+    "usage",
     "verify",
     "why",
 )  # fmt: skip - a list of words; run.sh has the same

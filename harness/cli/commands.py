@@ -20,7 +20,7 @@ def cli() -> None:
 @cli.command()
 @click.option("--agent", default="", metavar="NAME", help="Who thinks; goes into config.toml.")
 @click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
-@click.option("--quietly", is_flag=True, help="Ask nothing, and say nothing where there is a mission already.")
+@click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, speak of money alone.")
 def init(agent: str, trust: str, quietly: bool) -> int:
     """Start a mission in this folder (SPEC.md, a git repository), and say who thinks in it."""
     from harness import hiring, inside, mission, starting
@@ -33,6 +33,8 @@ def init(agent: str, trust: str, quietly: bool) -> int:
         click.echo(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
     if not quietly:
         click.echo("\n".join(hiring.hire(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
+    for line in starting.announcement(layout):
+        click.echo(line)
     return errors.DONE
 
 
@@ -280,6 +282,21 @@ def log(run_id: str | None, follow: bool) -> int:
     from harness.cli import show
 
     show.log(here(), run_id or "", follow)
+    return errors.DONE
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+def usage(as_json: bool) -> int:
+    """What was spent: by role, feature, day and model, and in all."""
+    from harness import spending
+    from harness.cli import show
+
+    value = spending.spending(here())
+    if as_json:
+        click.echo(json.dumps(value, ensure_ascii=False, indent=1))
+    else:
+        show.usage(value)
     return errors.DONE
 
 

@@ -12,8 +12,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness import contract, errors, features, files, layout, mission, prompt, receipts, runs, views
+from harness import (
+    clock,
+    contract,
+    decide,
+    errors,
+    features,
+    files,
+    layout,
+    mission,
+    prompt,
+    receipts,
+    runs,
+    telling,
+    views,
+)
 from harness.layout import Layout
+from harness.usage import COUNTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,13 +65,16 @@ def status(value: dict[str, Any]) -> None:
 
 def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
     totals = value["totals"]
+    spent = (totals["cost_usd"], totals["uncounted"])
     rows = [
         ("due", f"{value['due']}: {value['why']}"),
         ("under way", ", ".join(value["under_way"])),
         *value["proof"].items(),
         ("issues", ", ".join(f"{row['id']} {row['severity']}: {row['title']}" for row in value["issues"])),
         ("notes", f"{value['uncurated']} wait for the curator" if value["uncurated"] else ""),
+        *(("warning", line) for line in value["warnings"]),
         ("runs", f"{totals['runs']} in {totals['seconds']:.0f} s, at most {value['limits']['max_runs']}"),
+        ("cost", telling.cost(*spent) if spent != (None, 0) else ""),
     ]
     return [row for row in rows if row[1]]
 
@@ -113,8 +131,7 @@ def run_list(where: Layout, most: int) -> None:
         if one.role == runs.PERSON:
             click.echo(f"{one.at}  a person answered: {one.reason}")
             continue
-        said = one.verdict or one.outcome
-        click.echo(f"{one.at}  {one.run:<34} {said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
+        click.echo(f"{one.at}  {one.run:<34} {one.said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
 
 
 def run(where: Layout, run_id: str) -> None:
@@ -127,7 +144,7 @@ def run(where: Layout, run_id: str) -> None:
         click.echo("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
     else:
         shown = {
-            key: value for key, value in result.asdict().items() if value not in ("", None, []) and key not in HIDDEN
+            key: value for key, value in _readable(result).items() if value not in ("", None, []) and key not in HIDDEN
         }
         click.echo("\n".join(f"{key:<12} {value}" for key, value in shown.items()))
     for one in receipts.load(where.run(run_id).receipts):
@@ -135,7 +152,48 @@ def run(where: Layout, run_id: str) -> None:
     click.echo(f"files        {where.relative(where.run(run_id).folder)}")
 
 
+def _readable(result: runs.Result) -> dict[str, Any]:
+    """The result as people read it: of what was used, what somebody told; a wait where there is one."""
+    used = {key: value for key, value in (result.usage or {}).items() if value not in ("", None) and key != "raw"}
+    waits = clock.stamp(result.until) if result.until else ""
+    return {**result.asdict(), "usage": used or None, "until": waits}
+
+
 HIDDEN = ("totals", "mark", "seal", "run", "role", "feature")
+
+
+def usage(value: dict[str, Any]) -> None:
+    """What was spent, a table a kind; `?` is what nobody told, `-` where there was nothing to tell."""
+    if not value["total"]["runs"]:
+        click.echo("Nothing has run yet.")
+        return
+    out = _console()
+    for title in ("role", "feature", "day", "model", "total"):
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column(title if title != "total" else "", overflow="fold")
+        for name in ("runs", "cost USD", "input", "read", "written", "output", "reasoning", "cached"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for name, row in ({"total": value["total"]} if title == "total" else value[title]).items():
+            table.add_row(Text(name or "-"), *_spent(row))
+        out.print(table)
+    if uncounted := value["total"]["uncounted"]:
+        click.echo(f"\n>= is at least: {decide.counted(uncounted)}, for nobody told what they cost, or not all of it.")
+
+
+def _spent(row: dict[str, Any]) -> list[str]:
+    """The cells of a row, shortened."""
+    cost = "" if row["cost_usd"] is None else f"{'>= ' if row['uncounted'] else ''}{row['cost_usd']:.2f}"
+    ratio = "" if row["cache_ratio"] is None else f"{100 * row['cache_ratio']:.0f} %"
+    counts = ["" if row[name] is None else _short(row[name]) for name in COUNTS]
+    absent = "?" if row["told"] or row["uncounted"] else "-"
+    return [str(row["runs"]), *(cell or absent for cell in (cost, *counts, ratio))]
+
+
+def _short(count: int) -> str:
+    """A count of tokens in at most six characters or so."""
+    if count < 10_000:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.2f}M"
 
 
 def log(where: Layout, run_id: str, follow: bool) -> None:

@@ -17,6 +17,7 @@ class Heard(Record):
     said: list[str]
     did: list[str]
     output: str
+    usages: list[str] = []
     end: Finished | Failed
 
     @property
@@ -59,7 +60,8 @@ def listen(agent: Agent, at: Desk, prompt: str = "") -> Heard:
     for event in events:
         assert isinstance(event, Event)
         texts[event.kind].append(event.text)
-    return Heard(said=texts["said"], did=texts["did"], output="".join(texts["output"]), end=end)
+    output = "".join(texts["output"])
+    return Heard(said=texts["said"], did=texts["did"], output=output, usages=texts["usage"], end=end)
 
 
 def project(folder: Path) -> Path:

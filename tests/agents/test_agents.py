@@ -127,3 +127,21 @@ def test_no_program_is_started_to_find_out(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(Unavailable, match="claude"):
         agents.choose([], str(tmp_path), CONFIG)
     assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "kind"),
+    [
+        ("playbook", {}, ""),
+        ("scripted", {"path": "x"}, ""),
+        ("mine", {"command": ["cat"]}, "uncounted"),
+        ("playbook", {"command": ["cat"]}, "uncounted"),
+        ("claude", {}, "reported"),
+        ("codex", {}, "uncounted"),
+        ("mine", {"command": ["cat"], "format": "claude"}, "reported"),
+        ("codex", {"command": ["cat"]}, "uncounted"),
+    ],
+)
+def test_what_is_not_ours_may_cost_money(name: str, table: dict[str, list[str]], kind: str) -> None:
+    """Embedded agents are free; of any other program nobody knows better."""
+    assert agents.costs(name, table) == kind

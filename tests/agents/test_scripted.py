@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from agent_desk import Heard, desk, listen, project, settings
 
-from harness.agents.base import Finished
+from harness.agents.base import Failed, Finished
 from harness.agents.scripted import Scripted
 from harness.errors import Unavailable
-from harness.usage import Usage
+from harness.usage import parse, told
 
 
 def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Heard:
@@ -42,8 +42,7 @@ def test_a_command_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
     """Nothing after it is carried out; what was used so far is told."""
     heard = act(project(tmp_path), {"usage": {"input": 5}}, {"run": "exit 4"}, {"say": "never"})
     assert heard.failure == ("agent_error", "the scripted command ended with exit 4")
-    assert heard.end.usage is not None
-    assert heard.end.usage.input == 5
+    assert heard.end.usage == told("scripted", input=5)
     assert heard.said == []
 
 
@@ -58,11 +57,19 @@ def test_a_script_can_end_in_any_way(tmp_path: Path, outcome: str) -> None:
     assert act(project(tmp_path), {"fail": outcome, "reason": "as told"}).failure == (outcome, "as told")
 
 
+def test_a_script_can_say_when_to_come_back(tmp_path: Path) -> None:
+    """As a vendor does that lets nobody in."""
+    end = act(project(tmp_path), {"fail": "limit", "until": 1777076234}).end
+    assert isinstance(end, Failed)
+    assert end.until == 1777076234
+
+
 def test_usage_is_passed_on(tmp_path: Path) -> None:
     """What an agent says that it used reaches the books."""
-    used = {"input": 1200, "cost_usd": 0.25, "cost_source": "reported"}
-    end = act(project(tmp_path), {"say": "a"}, {"usage": used}).end
-    assert end.usage == Usage(agent="scripted", raw=[{"agent": "scripted", "block": used}], **used)
+    used = {"input": 1200, "cost_usd": 0.25}
+    heard = act(project(tmp_path), {"say": "a"}, {"usage": used})
+    assert heard.end == Finished(reply="a", usage=told("scripted", input=1200, cost_usd=0.25))
+    assert [parse(text) for text in heard.usages] == [heard.end.usage]
 
 
 def test_an_empty_script_finishes_without_a_word(tmp_path: Path) -> None:

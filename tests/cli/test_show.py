@@ -129,6 +129,15 @@ def test_a_run_is_shown_with_its_receipts_and_where_its_files_are(house: House) 
     assert house.harness("runs", "show", "nothing").code == 64
 
 
+def test_a_run_shows_what_it_used_and_until_when_it_waits(house: House) -> None:
+    """What nobody told is not shown, and the vendor's own block is in the file."""
+    house.work({"usage": {"input": 5, "cost_usd": 0.5}}, {"fail": "limit", "until": 1_000})
+    out = house.harness("runs", "show", house.result()["run"]).out
+    assert "usage        {'agent': 'scripted', 'input': 5, 'cost_usd': 0.5, 'cost_source': 'reported'}\n" in out
+    assert re.search(r"^until        \d{4}-\d\d-\d\dT", out, re.M)
+    assert "until" not in house.harness("runs", "show", house.work(WORK)["run"]).out
+
+
 def test_memory_is_shown_layer_by_layer(house: House) -> None:
     """As it is on disk; what is not there says so."""
     house.harness("note", "hello")
@@ -142,6 +151,40 @@ def test_memory_is_shown_layer_by_layer(house: House) -> None:
     assert [line[3:].rpartition("/")[2] for line in everything.split("\n") if line.startswith("== ")] == [
         *("summary.md", "MEMORY.md", "raw.md", "worker.md"),
     ]
+
+
+# what was spent
+
+
+def cells(out: str) -> dict[str, list[str]]:
+    """The rows of all tables by their first cell."""
+    rows = [re.split(r" {2,}", line.rstrip()) for line in out.split("\n") if line.strip()]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_what_was_spent_is_shown_in_tables(house: House) -> None:
+    """By role, feature, day and model, then in all; `?` is unknown, and never 0."""
+    assert house.harness("usage").out == "Nothing has run yet.\n"
+    used = {"model": "m-5", "input": 12_345, "cache_read": 80, "output": 1_999_999, "cost_usd": 0.5}
+    house.work({"usage": used})
+    rows = cells(house.harness("usage").out)
+    row = ["1", "0.50", "12.3k", "80", "?", "2.00M", "?", "1 %"]
+    assert [rows[name] for name in ("worker", "F-001", "scripted m-5", "total")] == [row] * 4
+    assert rows["role"] == ["runs", "cost USD", "input", "read", "written", "output", "reasoning", "cached"]
+    assert max(len(line) for line in house.harness("usage").out.split("\n")) <= 80
+
+
+def test_a_sum_that_is_not_whole_says_at_least(house: House) -> None:
+    """And what told nothing because it is free has a dash."""
+    house.work({"usage": {"input": 1, "cost_usd": 0.5}})
+    house.work({"usage": {"input": 1}}, feature="F-002")
+    house.script("planner", {"say": "no plan"})
+    house.role("planner")
+    out = house.harness("usage").out
+    rows = cells(out)
+    assert (rows["total"][:3], rows["F-002"][:2]) == (["3", ">= 0.50", "2"], ["1", "?"])
+    assert rows["planner"] == ["1", *"-------"]
+    assert out.endswith("\n>= is at least: 1 run not counted, for nobody told what they cost, or not all of it.\n")
 
 
 # the log
