@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness.agents import Agent, Desk, Settings
+from harness.agents import Agent, Desk, Settings, make
 from harness.agents.base import Event, Failed, Finished
 from harness.record import Record
 
@@ -69,3 +69,53 @@ def project(folder: Path) -> Path:
     made = folder / "my project"
     made.mkdir()
     return made
+
+
+TRANSCRIPTS = Path(__file__).resolve().parent / "transcripts"
+REPEATER = """#!/bin/bash
+# Says what a real program said, whatever it is asked, and keeps what it was started with.
+printf '%s\\n' "$@" > '{told}/argv'
+cat > '{told}/stdin'
+env -0 > '{told}/environment'
+cat "$(sed -n '/system-prompt-file/{{n;p}}' '{told}/argv')" > '{told}/stable' 2>/dev/null
+cat '{transcript}'
+exit {code}
+"""
+
+
+class Repeated(Record):
+    """What became of an adapter whose program repeats a recorded transcript, and how that program was started."""
+
+    heard: Heard
+    argv: list[str]
+    stdin: str
+    stable: str
+    environment: dict[str, str]
+
+
+def repeat(folder: Path, name: str, recorded: str, code: int = 0, prompt: str = "Do it.", **given: Any) -> Repeated:
+    """Let the adapter `name` think with a program that repeats `<program>-<version>/<case>`; `given` goes into Settings."""
+    program, told = folder / f"{name}-program", folder / "told"
+    told.mkdir()
+    program.write_text(REPEATER.format(told=told, transcript=TRANSCRIPTS / recorded, code=code))
+    program.chmod(0o755)
+    made = project(folder)
+    table = {"path": str(program), **given.pop("table", {})}
+    asked = settings(made, **table).replace(**{"trust": "workspace", **given})
+    at = desk(made, prompt, HOME=str(folder)).replace(stable_bytes=prompt.find("|") + 1)
+    heard = listen(make(name, asked), at, prompt)
+    pairs = (row.partition("=") for row in (told / "environment").read_text().split("\0") if row)
+    return Repeated(
+        heard=heard,
+        argv=(told / "argv").read_text().split("\n")[:-1],
+        stdin=(told / "stdin").read_text(),
+        stable=(told / "stable").read_text(),
+        environment={key: value for key, _, value in pairs},
+    )
+
+
+def counted(heard: Heard) -> tuple[int | None, ...]:
+    """(input, cache_read, cache_write, output, reasoning) of what was used."""
+    used = heard.end.usage
+    assert used is not None
+    return used.input, used.cache_read, used.cache_write, used.output, used.reasoning

@@ -1,0 +1,112 @@
+"""Claude Code, as recorded: how it is started, what its events mean, and what it used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from agent_desk import TRANSCRIPTS, counted, project, repeat, settings
+
+from harness.agents.base import Failed, Finished
+from harness.agents.claude import read
+from harness.agents.driven import Answer
+
+RECORDED = "claude-2.1.197"
+
+
+def test_a_worker_s_answer_is_read_from_its_events(tmp_path: Path) -> None:
+    """Messages, tools, the last word as the reply, the model and the session."""
+    heard = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl").heard
+    assert heard.reply == "Done as worker."
+    assert heard.said == ["Step 1 as worker.", "Step 2 as worker.", "Done as worker."]
+    assert [line.split()[0] for line in heard.did] == ["Bash", "Bash"]
+    assert heard.end.usage is not None
+    assert heard.end.usage.model.startswith("claude-opus")
+    assert heard.end.usage.session
+
+
+def test_the_whole_bill_is_counted_and_nothing_twice(tmp_path: Path) -> None:
+    """Also what it asks beside the answer; its input is without the cache; the cost is its own estimate."""
+    heard = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl").heard
+    assert counted(heard) == (2000, 1600, 400, 200, None)
+    assert heard.end.usage is not None
+    assert heard.end.usage.cost_usd == pytest.approx(0.0183)
+    assert heard.end.usage.cost_source == "reported"
+    assert "claude-opus-4-8[1m]" in heard.end.usage.raw[0]["block"]
+
+
+def test_an_answer_that_is_cut_off_counts_what_came(tmp_path: Path) -> None:
+    """Each message once, although its usage comes again with each of its blocks."""
+    answer = Answer("claude")
+    for line in (TRANSCRIPTS / RECORDED / "mission-worker.jsonl").read_text().split("\n"):
+        row = json.loads(line or "{}")
+        if row.get("type") == "result":
+            break
+        list(read(row, answer))
+    assert (answer.usage.input, answer.usage.cache_read, answer.usage.cache_write) == (1500, 1200, 300)
+    assert answer.usage.cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("case", "outcome"), [("auth", "auth"), ("limit", "limit"), ("error", "limit"), ("quota", "limit")]
+)
+def test_a_failure_is_known_by_its_status_although_it_says_success(tmp_path: Path, case: str, outcome: str) -> None:
+    """A refused key is a person's, a limit and a fault of the service are time's."""
+    assert repeat(tmp_path, "claude", f"{RECORDED}/{case}.jsonl", 1).heard.failure[0] == outcome
+
+
+def test_a_refused_key_is_noticed_at_the_first_retry() -> None:
+    """Not after ten of them and three minutes."""
+    row = {"type": "system", "subtype": "api_retry", "error_status": 401, "error": "authentication_failed"}
+    (found,) = read(row, Answer("claude"))
+    assert isinstance(found, Failed)
+    assert found.outcome == "auth"
+
+
+def test_the_stable_part_of_the_prompt_is_a_block_of_its_own(tmp_path: Path) -> None:
+    """That is what its cache keeps; together the two are the prompt, and none of it stands on the command line."""
+    done = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl", prompt="the same for ever|and this once")
+    assert (done.stable, done.stdin) == ("the same for ever|", "and this once")
+    assert not any("for ever" in word or "once" in word for word in done.argv)
+    assert list(tmp_path.glob("prompt.md.*")) == []
+
+
+@pytest.mark.parametrize(
+    ("trust", "has", "lacks"),
+    [
+        ("workspace", ["acceptEdits", "--allowedTools", "--settings"], ["--dangerously-skip-permissions"]),
+        ("full", ["--dangerously-skip-permissions"], ["--permission-mode", "--settings"]),
+    ],
+)
+def test_trust_says_what_it_may_do(tmp_path: Path, trust: str, has: list[str], lacks: list[str]) -> None:
+    """Its own sandbox for the workspace, nothing in the way under full trust."""
+    argv = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl", trust=trust).argv
+    assert set(has) <= set(argv)
+    assert not set(lacks) & set(argv)
+
+
+def test_servers_of_the_user_are_off_unless_they_are_wanted(tmp_path: Path) -> None:
+    """MCP servers of his own configuration, that is."""
+    (tmp_path / "other").mkdir()
+    recorded = f"{RECORDED}/mission-worker.jsonl"
+    assert "--strict-mcp-config" in repeat(tmp_path, "claude", recorded).argv
+    assert "--strict-mcp-config" not in repeat(tmp_path / "other", "claude", recorded, mcp=True).argv
+
+
+def test_the_model_is_named_where_one_is_configured(tmp_path: Path) -> None:
+    """And what the table appends stands last."""
+    argv = repeat(
+        tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl", model="sonnet", table={"args": ["--effort", "low"]}
+    ).argv
+    assert argv[-4:] == ["--model", "sonnet", "--effort", "low"]
+
+
+def test_a_dialect_that_counts_the_cache_into_the_input_is_known_by_its_total(tmp_path: Path) -> None:
+    """As a program with these events does that was recorded, too."""
+    answer, ends = Answer("qwen"), []
+    for line in (TRANSCRIPTS / "qwen-0.15.10" / "mission-worker.jsonl").read_text().split("\n"):
+        ends += [event for event in read(json.loads(line or "{}"), answer) if isinstance(event, Finished | Failed)]
+    assert isinstance(ends[0], Finished)
+    assert (answer.usage.input, answer.usage.cache_read, answer.usage.output) == (1800, 1200, 150)
+    assert settings(project(tmp_path)).trust == ""

@@ -1,0 +1,45 @@
+"""The known programs: one table, short adapters, and what each cannot do said before it is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from agent_desk import settings
+
+from harness import agents
+from harness.agents.clis import ABOUT, CLIS
+from harness.agents.command import FORMATS
+from harness.errors import Unavailable
+
+FOLDER = Path(agents.__file__).parent
+
+
+def test_one_table_has_them_all() -> None:
+    """Names, what is known of them, and the formats for programs with the same events."""
+    assert set(agents.KNOWN_CLIS) == CLIS.keys() == ABOUT.keys()
+    assert FORMATS.keys() == {"text", *CLIS}
+
+
+@pytest.mark.parametrize("name", CLIS)
+def test_an_adapter_is_short(name: str) -> None:
+    """How it is started and what its events mean; all the rest is shared."""
+    assert len((FOLDER / f"{name}.py").read_text().split("\n")) - 1 <= 80
+
+
+@pytest.mark.parametrize("name", CLIS)
+def test_a_program_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
+    """Before anything is begun."""
+    with pytest.raises(Unavailable, match="is not installed"):
+        agents.make(name, settings(tmp_path, path=str(tmp_path / "missing")).replace(trust="full"))
+
+
+def test_what_a_program_cannot_do_is_said_for_each_trust(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A sandbox that is not there, or that needs what is not installed, and who refuses root."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert CLIS["claude"].caveats("workspace") == [
+        "no sandbox without bwrap and socat: its commands may write anywhere"
+    ]
+    assert CLIS["gemini"].caveats("workspace") == ["no sandbox: its commands may write anywhere"]
+    assert CLIS["codex"].caveats("workspace") == []
+    assert CLIS["gemini"].caveats("full") == []

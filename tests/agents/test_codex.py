@@ -1,0 +1,103 @@
+"""Codex, as recorded: how it is started, what its events mean, and what it used."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from agent_desk import counted, repeat
+
+from harness.agents.base import Event, Failed
+from harness.agents.codex import read
+from harness.agents.driven import Answer
+
+RECORDED = "codex-0.169.0"
+WORKER = f"{RECORDED}/mission-worker.jsonl"
+
+
+def failed(message: str) -> Failed:
+    """What a turn that failed with this message means."""
+    (found,) = read({"type": "turn.failed", "error": {"message": message}}, Answer("codex"))
+    assert isinstance(found, Failed)
+    return found
+
+
+def test_a_worker_s_answer_is_read_from_its_events(tmp_path: Path) -> None:
+    """Messages, commands, and the last word as the reply; a complaint about the model's data is no failure."""
+    heard = repeat(tmp_path, "codex", WORKER).heard
+    assert heard.reply == "Done as worker."
+    assert len(heard.did) == 2
+    assert all(line.startswith("run ") for line in heard.did)
+
+
+def test_its_input_is_taken_apart_and_its_cost_is_unknown(tmp_path: Path) -> None:
+    """It counts the cache into the input, and the reasoning into the output."""
+    heard = repeat(tmp_path, "codex", WORKER).heard
+    assert counted(heard) == (1800, 1200, 0, 150, 60)
+    assert heard.end.usage is not None
+    assert (heard.end.usage.cost_usd, heard.end.usage.cost_source) == (None, "unknown")
+    assert heard.end.usage.raw[0]["block"]["input_tokens"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("case", "outcome"), [("auth", "auth"), ("limit", "limit"), ("error", "limit"), ("quota", "auth")]
+)
+def test_a_failed_turn_is_told_by_its_one_sentence(tmp_path: Path, case: str, outcome: str) -> None:
+    """There is no code beside it; a status in it counts, else how it begins."""
+    assert repeat(tmp_path, "codex", f"{RECORDED}/{case}.jsonl", 1).heard.failure[0] == outcome
+
+
+def test_a_limit_of_a_plan_tells_until_when() -> None:
+    """As its sentence says, in local time; today's is told without a date."""
+    far = failed("You\u2019ve hit your usage limit. Visit x or try again at Jan 1st, 2100 12:00 AM.")
+    assert (far.outcome, time.localtime(far.until)[:5]) == ("limit", (2100, 1, 1, 0, 0))
+    near = failed("You\u2019ve hit your usage limit. Try this, or try again at 3:05 PM.")
+    assert time.localtime(near.until)[:5] == (*time.localtime()[:3], 15, 5)
+    assert failed("You\u2019ve hit your usage limit.").until == 0
+
+
+def test_the_words_of_its_sentences_decide_nothing_elsewhere() -> None:
+    """In a message of the agent they are words."""
+    item = {"type": "agent_message", "text": "Quota exceeded, unexpected status 401 Unauthorized"}
+    answer = Answer("codex")
+    found = list(read({"type": "item.completed", "item": item}, answer))
+    assert [event.kind for event in found if isinstance(event, Event)] == ["said"]
+    assert failed("the model went away").outcome == "agent_error"
+
+
+@pytest.mark.parametrize(
+    ("trust", "word"), [("workspace", "workspace-write"), ("full", "--dangerously-bypass-approvals-and-sandbox")]
+)
+def test_trust_is_its_own_sandbox(tmp_path: Path, trust: str, word: str) -> None:
+    """With the network on."""
+    argv = repeat(tmp_path, "codex", WORKER, trust=trust).argv
+    assert word in argv
+    assert ("sandbox_workspace_write.network_access=true" in argv) == (trust == "workspace")
+
+
+def test_the_prompt_comes_on_standard_input(tmp_path: Path) -> None:
+    """Whole, and on the command line not a word of it."""
+    done = repeat(tmp_path, "codex", WORKER, prompt="stable|and the rest")
+    assert done.stdin == "stable|and the rest"
+    assert not any("rest" in word for word in done.argv)
+
+
+def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) -> None:
+    """It merges an empty table with the user's, so each has to be named."""
+    (tmp_path / ".codex").mkdir()
+    config = '[mcp_servers.one]\ncommand = "x"\n[mcp_servers.two]\nenv = { A = "b" }\n[mcp_servers.two.tools]\nx = 1\n'
+    (tmp_path / ".codex" / "config.toml").write_text(config)
+    argv = repeat(tmp_path, "codex", WORKER).argv
+    assert [word for word in argv if word.startswith("mcp")] == [
+        "mcp_servers.one.enabled=false",
+        "mcp_servers.two.enabled=false",
+    ]
+
+
+def test_asking_again_is_no_end_and_no_sign_of_life() -> None:
+    """It reconnects for ever where there is no network."""
+    answer = Answer("codex")
+    assert list(read(json.loads('{"type":"error","message":"Reconnecting... 1/5"}'), answer)) == []
+    assert answer.waiting

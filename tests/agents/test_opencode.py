@@ -1,0 +1,69 @@
+"""OpenCode, as recorded: how it is started, what its events mean, and what it used."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from agent_desk import counted, repeat
+
+from harness.agents.base import Failed
+
+RECORDED = "opencode-1.18.33"
+WORKER = f"{RECORDED}/mission-worker.jsonl"
+
+
+def test_the_steps_are_summed_and_a_cost_of_nothing_is_unknown(tmp_path: Path) -> None:
+    """Its output is without the reasoning; a model without a price costs 0, which nobody believes."""
+    heard = repeat(tmp_path, "opencode", WORKER).heard
+    assert heard.reply == "Done as worker."
+    assert counted(heard) == (1800, 1200, 0, 150, 60)
+    assert heard.end.usage is not None
+    assert (heard.end.usage.cost_usd, heard.end.usage.turns) == (None, 3)
+
+
+@pytest.mark.parametrize(
+    ("case", "outcome"), [("auth", "auth"), ("limit", "limit"), ("error", "limit"), ("quota", "auth")]
+)
+def test_a_failure_is_known_by_its_status_and_code(tmp_path: Path, case: str, outcome: str) -> None:
+    """No money is no limit that passes."""
+    end = repeat(tmp_path, "opencode", f"{RECORDED}/{case}.jsonl", 1).heard.end
+    assert isinstance(end, Failed)
+    assert end.outcome == outcome
+    if case == "limit":
+        assert 0 < end.until - time.time() <= 8
+
+
+def test_a_clean_exit_without_a_word_is_no_success(tmp_path: Path) -> None:
+    """That is what a refused permission looks like."""
+    (tmp_path / "steps").write_text('{"type":"step_finish","sessionID":"s","part":{"tokens":{"input":1},"cost":0.5}}\n')
+    end = repeat(tmp_path, "opencode", str(tmp_path / "steps")).heard.end
+    assert isinstance(end, Failed)
+    assert end.outcome == "agent_error"
+    assert end.usage is not None
+    assert (end.usage.cost_usd, end.usage.cost_source) == (0.5, "reported")
+
+
+@pytest.mark.parametrize(("trust", "auto"), [("workspace", False), ("full", True)])
+def test_trust_is_a_rule_for_paths_outside(tmp_path: Path, trust: str, auto: bool) -> None:
+    """It has no sandbox; under full trust nothing is in the way."""
+    done = repeat(tmp_path, "opencode", WORKER, trust=trust)
+    assert ("--auto" in done.argv) == auto
+    assert ("OPENCODE_PERMISSION" in done.environment) != auto
+
+
+def test_it_works_in_the_folder_of_the_mission(tmp_path: Path) -> None:
+    """It believes $PWD more than the folder that it is started in."""
+    assert repeat(tmp_path, "opencode", WORKER).environment["PWD"] == str(tmp_path / "my project")
+
+
+def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) -> None:
+    """From configurations with comments and trailing commas, too."""
+    folder = tmp_path / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    text = '{\n // "mcp": none\n "mcp": {"one": {"url": "http://x//y"}, /* not */ "two": {},},\n}\n'
+    (folder / "opencode.jsonc").write_text(text)
+    given = json.loads(repeat(tmp_path, "opencode", WORKER).environment["OPENCODE_CONFIG_CONTENT"])
+    assert given == {"mcp": {"one": {"enabled": False}, "two": {"enabled": False}}}
