@@ -6,7 +6,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 
-.PHONY: help setup demo test check fix bench torture clean
+.PHONY: help setup demo test test-agents check fix bench torture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,9 @@ fix: setup ## mend what ruff can mend
 bench: setup ## measure against a baseline run beside it
 	$(PY) bench/launch.py
 	$(PY) bench/proof.py
+
+test-agents: setup ## install real agent CLIs in a throw-away place, and take a mission to DONE with each (npm, PyPI)
+	@place=$$(mktemp -d); trap 'rm -rf "$$place"' EXIT; HARNESS_REAL_AGENTS="$$place" $(PY) -m pytest -v tests/agents/test_real.py
 
 torture: setup ## the slow crash tests
 	@HARNESS_TORTURE=1 $(PY) -m pytest tests -k "torture or crash or kill"

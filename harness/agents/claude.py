@@ -65,7 +65,10 @@ def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | 
         yield answer.used(models, **sums(models.values(), OF_MODEL), cost_usd=row.get("total_cost_usd"))
     answer.denied = [one["tool_name"] for one in row.get("permission_denials") or []]
     said = str(row.get("result") or "; ".join(row.get("errors") or []))
-    if row.get("is_error"):
+    counted = row.get("usage") or {"output_tokens": 1}
+    if not counted.get("input_tokens") and not counted.get("output_tokens") and not row.get("is_error"):
+        yield answer.failed("config", f"it calls this a success and reached no model: {said}")  # as a dialect does
+    elif row.get("is_error"):
         yield answer.failed(outcome_of(row.get("api_error_status") or 0), said or str(row.get("subtype")))
     else:
         yield answer.finished(said or None)

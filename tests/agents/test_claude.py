@@ -110,3 +110,13 @@ def test_a_dialect_that_counts_the_cache_into_the_input_is_known_by_its_total(tm
     assert isinstance(ends[0], Finished)
     assert (answer.usage.input, answer.usage.cache_read, answer.usage.output) == (1800, 1200, 150)
     assert settings(project(tmp_path)).trust == ""
+
+
+def test_a_success_that_reached_no_model_is_none() -> None:
+    """A program with these events calls a refused key a success; not one token was counted."""
+    answer = Answer("qwen")
+    *_, last = (TRANSCRIPTS / "qwen-0.15.10" / "auth.jsonl").read_text().rstrip("\n").split("\n")
+    end = list(read(json.loads(last), answer))[-1]
+    assert isinstance(end, Failed)
+    assert end.outcome == "config"
+    assert "401" in end.reason
