@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -113,6 +114,11 @@ class Server(ThreadingHTTPServer):
         with self.guard:
             self.failures = [kind] * times
             self.always = "" if times else kind
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away is no news; anything else is a fault of ours."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # typed narrower than it is called
 
     def failure(self) -> str:
         """How the next request fails, "" for not at all."""

@@ -241,7 +241,21 @@ PI = Cli(
     env={"PI_CODING_AGENT_DIR": "{home}/.pi/agent", "PI_OFFLINE": "1"},
     files={".pi/agent/models.json": json.dumps(PI_MODELS)},
 )
-CLIS = {cli.name: cli for cli in (CODEX, CLAUDE, OPENCODE, GEMINI, QWEN, AIDER, LLM, MINI_SWE_AGENT, PI)}
+COPILOT = Cli(
+    name="copilot",
+    manager="npm",
+    packages=("@github/copilot@1.0.102", NODE),
+    program="copilot",
+    argv=("{program}", "-s", "--no-ask-user", "--allow-all-tools", "--disable-builtin-mcps", "--no-auto-update"),
+    env={
+        "COPILOT_PROVIDER_BASE_URL": "{url}/v1",
+        "COPILOT_PROVIDER_API_KEY": "key",
+        "COPILOT_MODEL": "fake-model",
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_HOME": "{home}/.copilot",
+    },
+)
+CLIS = {cli.name: cli for cli in (CODEX, CLAUDE, OPENCODE, GEMINI, QWEN, AIDER, LLM, MINI_SWE_AGENT, PI, COPILOT)}
 
 
 def folder(cli: Cli, prefix: Path) -> Path:

@@ -21,7 +21,7 @@ from modelserver import Reply, Server, serving
 from wires import Exchange
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
-CASES = {"limit": "rate_limit", "auth": "auth", "quota": "quota", "error": "server"}
+CASES = {"limit": "rate_limit", "auth": "auth", "quota": "quota", "plan-limit": "plan_limit", "error": "server"}
 KEEPER = """#!/bin/bash
 {variables}
 {command} | tee {kept}/$HARNESS_INSIDE.jsonl
