@@ -23,18 +23,38 @@ LONGEST_PASSED_OVER = 64
 
 def mask(text: str) -> str:
     """`text` with every secret replaced by the name of its rule; masking again changes nothing."""
+    plain = _plain(text)
+    masked = plain
     for _ in range(ROUNDS):  # what stood beside a secret may show as one only now
-        found_spans = _spans(text)
-        if not found_spans:
+        spans = _spans(masked)
+        if not spans:
             break
-        text = _replaced(text, found_spans)
-    return text
+        masked = _replaced(masked, spans)
+    return text if masked is plain else _text(masked)
 
 
 def found(text: str) -> list[str]:
     """Names of the rules that hit, in the order of RULES."""
-    names = {name for _, _, name in _spans(text)}
+    names = {name for _, _, name in _spans(_plain(text))}
     return [name for name in RULES if name in names]
+
+
+def open_key(text: str) -> int:
+    """Where a private key begins whose end may still come; the text's length where none does."""
+    at = text.rfind("-----BEGIN ")
+    if at < 0:
+        return len(text)
+    return at if re.compile(OPEN_KEY, re.ASCII).match(text, at) else len(text)
+
+
+def _plain(text: str) -> str:
+    """The text's UTF-8, one character a byte: searched as fast in any language, and positions stay when case is folded."""
+    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def _text(plain: str) -> str:
+    """The text again."""
+    return plain if plain.isascii() else plain.encode("latin-1").decode("utf-8", "surrogatepass")
 
 
 def _replaced(text: str, spans: list[Span]) -> str:
@@ -45,15 +65,13 @@ def _replaced(text: str, spans: list[Span]) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _spans(text: str) -> list[Span]:
+def _spans(plain: str) -> list[Span]:
     """Where the secrets are, from left to right; what overlaps is one, named by the earlier rule."""
+    folded = plain.encode("latin-1").lower().decode("latin-1")
     rows: list[Found] = []
-    hints = _hints_in(text)
-    folded = _folded(text) if hints else ""
-    for hint, any_case in hints:
-        searched = folded if any_case else text
+    for hint, any_case in _hints_in(plain, folded):
         for order, name, rule in RULES_OF[hint, any_case]:
-            rows += [(start, end, order, name) for start, end in rule.spans(text, searched, hint)]
+            rows += [(start, end, order, name) for start, end in rule.spans(plain, folded if any_case else plain, hint)]
     merged: list[Found] = []
     for row in sorted(rows):
         if merged and row[0] < merged[-1][1]:
@@ -69,19 +87,10 @@ def _joined(one: Found, two: Found) -> Found:
     return one[0], end, first[2], first[3]
 
 
-def _hints_in(text: str) -> list[tuple[str, bool]]:
-    """The hints that stand in the text. One byte a character is searched, which is fast in any language."""
-    plain = text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("latin-1")
-    folded = plain.encode("latin-1").lower().decode("latin-1")
+def _hints_in(plain: str, folded: str) -> list[tuple[str, bool]]:
+    """The hints that stand in the text, or in the text in lower case."""
     able = [group for gate, group in HINTS.items() if gate in plain]
     return [key for group in able for key in group if key[0] in (folded if key[1] else plain)]
-
-
-def _folded(text: str) -> str:
-    """`text` in lower case as far as it is ASCII: as long as it was, and fast where it is not ASCII."""
-    if text.isascii():
-        return text.lower()
-    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 class Rule:
@@ -107,7 +116,7 @@ class Rule:
         """The compiled pattern; it is made at the first use, because all of them together cost 20 ms."""
         if self._pattern is None:
             left = rf"(?:(?<![{self.inside}])|(?<=\\[nrtbf])|(?<=[0-9\[]m))" if self.inside else ""
-            self._pattern = re.compile(left + f"(?:{self.source})")
+            self._pattern = re.compile(f"{left}(?:{self.source})", re.ASCII)
         return self._pattern
 
     def spans(self, text: str, searched: str, hint: str) -> Iterator[tuple[int, int]]:
@@ -118,7 +127,7 @@ class Rule:
             if hit:
                 group = hit.lastgroup or 0
                 start, end = hit.span(group)
-                if self.check is None or self.check(hit[group]):
+                if self.check is None or self.check(_text(hit[group])):
                     yield start, end
                     goes_on = max(goes_on, end)
                 elif end - start > LONGEST_PASSED_OVER:  # read once: no text makes this quadratic
@@ -184,6 +193,7 @@ GAP = r"[ \t]{0,8}"
 QUOTE = r"(?:\\{0,8}[\"'`])?"
 BREAK = r"(?:\s|\\+[nrt])"
 KEY_TEXT = r"(?:[A-Za-z0-9+/=\s:,.()]|\\+[nrt/]|-(?!----))"
+OPEN_KEY = rf"-----BEGIN [A-Z0-9 ]{{0,30}}PRIVATE KEY(?: BLOCK)?-----{KEY_TEXT}*+\Z"
 AFTER = (
     r"(?:[_.-]?(?:access|key|value|val|str|string|prod|production|dev|test|staging|stage|live|main|primary|secondary"
     r"|old|new|b64|base64|\d{1,3})){0,3}"
@@ -195,7 +205,7 @@ SETS = (
 )
 VALUE = (
     r"(?:(?<!\\)\"(?![,:\]}])(?P<double>(?:[^\"\\\n]|\\[^\n]){8,512}+)\"|(?<!\\)'(?P<single>[^'\"\\\n]{8,512}+)'"
-    rf"|{QUOTE}(?P<bare>[^\s\"'`\\,;&<>(){{}}\[\]|]{{8,512}}+)(?![(\[{{]))"
+    rf"|{QUOTE}(?P<bare>[^\s\"'`\\,;&<>(){{}}\[\]|]{{8,512}}+)(?![(\[{{\x80-\xbf]))"
 )
 KINDS = ("api", "access", "private", "auth", "signing", "encryption", "master", "account", "service", "storage")
 KEYS = (
