@@ -20,6 +20,7 @@ from harness import (
     reconcile,
     replies,
     runs,
+    transcript,
     work,
 )
 from harness.agents import Desk
@@ -30,6 +31,7 @@ from harness.guarded import guarded, listen
 from harness.opening import Opened
 from harness.raw import CURATOR
 from harness.runs import Result
+from harness.transcript import Transcript
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +111,9 @@ def think(opened: Opened, text: str) -> None:
     """Let the first agent that can answer; the next one is tried on limit, auth and what is not available."""
     run = opened.run
     gc.enable()  # an agent may think for hours
-    stream, stderr = files.Transcript(run.paths.stream), files.Transcript(run.paths.stderr)
+    quarter = run.settings.max_log_mb * transcript.MIB // 4
+    stream = transcript.Transcript(run.paths.stream, 3 * quarter)
+    stderr = transcript.Transcript(run.paths.stderr, quarter)
     spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
     try:
         for name, agent in opened.thinkers:
@@ -126,19 +130,21 @@ def think(opened: Opened, text: str) -> None:
 class Pens:
     """Where the events of a run are written down: stream.jsonl, stderr.log and the spinner."""
 
-    def __init__(self, run: Run, stream: files.Transcript, stderr: files.Transcript, spinner: console.Spinner) -> None:
+    def __init__(self, run: Run, stream: Transcript, stderr: Transcript, spinner: console.Spinner) -> None:
         self.run, self.stream, self.stderr, self.spinner, self.action = run, stream, stderr, spinner, ""
+        self.said = transcript.Recent(run.messages)
 
     def note(self, event: Event) -> None:
         """Write one event down where it belongs."""
         if event.kind == "output":
-            self.stderr.write(event.text.encode())
+            self.stream.piece(self.run.seconds(), "output", event.text)
+            self.stderr.log(event.text)
         if event.kind == "did":
             self.action = event.text
         if event.kind == "said":
-            self.run.messages.append(event.text)
-        if event.kind != "tick":
-            self.stream.write(files.dump_json({"at": self.run.seconds(), "kind": event.kind, "text": event.text}))
+            self.said.add(event.text)
+        if event.kind not in ("tick", "output"):
+            self.stream.row(self.run.seconds(), event.kind, event.text)
         self.spinner.draw(self.action)
 
 

@@ -24,6 +24,7 @@ max_hours = 5.5
 stall_after = 6
 max_cost_usd = 7
 max_tokens = 50_000_000
+max_log_mb = 9
 
 [roles.worker]
 agent = "codex"
@@ -56,7 +57,7 @@ def test_every_key_is_read() -> None:
     told = config.parse(WHOLE, "c")
     read = told.asdict()
     assert [read[key] for key in config.TOP] == [["codex", "claude"], "full", 1, 2, 3]
-    assert [read[key] for key in config.LIMITS] == [4, 5.5, 6, 7, 50_000_000]
+    assert [read[key] for key in config.LIMITS] == [4, 5.5, 6, 7, 50_000_000, 9]
     assert told.roles["worker"].keys() == config.ROLE.keys()
     assert told.agents["codex"].keys() == config.AGENT.keys()
     for keys in TABLES.values():
