@@ -28,6 +28,7 @@ LIMITS = {
     "stall_after": "int",
     "max_cost_usd": "number",
     "max_tokens": "int",
+    "max_log_mb": "int",
 }
 ROLE = {"agent": "any", "model": "str", "minutes": "number", "idle_minutes": "number"}
 AGENT = {"path": "str", "args": "strs", "env": "texts", "model": "str", "command": "strs", "format": "str"}
@@ -52,6 +53,7 @@ class Config(Record):
     stall_after: int = 8
     max_cost_usd: float | None = None
     max_tokens: int | None = None
+    max_log_mb: int = 64
     roles: dict[str, dict[str, Any]] = {}
     agents: dict[str, dict[str, Any]] = {}
     prices: dict[str, dict[str, float]] = {}

@@ -45,6 +45,7 @@ class Layout:
         self.hooks = under + "hooks"
         self.roles = under + "roles"
         self.git = under + ".git"
+        self.ignore = under + ".ignore"
 
     @property
     def asked_spec(self) -> str:

@@ -107,6 +107,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     claims = _sound(layout, feature, queue if role.name == "validator" and not feature else [])
     thinkers = _thinkers(want, configured, settings, feature)
     starting.shim(layout)
+    starting.ignore(layout)
     name, paths = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
     own = files.Lock(paths.lock)
     own.take(wait=True)

@@ -23,7 +23,7 @@ PEOPLES = ("STOP", "PAUSE", "STEER.md")
 SPEC = "SPEC.md"
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
-    *("replays", "hooks", "roles", ".git", "ledger.json"),
+    *("replays", "hooks", "roles", ".git", "ledger.json", ".ignore"),
 )
 SEALS_LOOKED_AT = 10
 PATCH = "working-folder.patch"

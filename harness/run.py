@@ -32,6 +32,7 @@ from harness.guarded import guarded, listen
 from harness.opening import Opened
 from harness.raw import CURATOR
 from harness.runs import Result
+from harness.transcript import MIB, Recent, Transcript
 from harness.usage import Usage
 
 TYPE_CHECKING = False
@@ -140,7 +141,9 @@ class Pens:
 
     def __init__(self, run: Run) -> None:
         self.run, self.action = run, ""
-        self.stream, self.stderr = files.Transcript(run.paths.stream), files.Transcript(run.paths.stderr)
+        quarter = run.settings.max_log_mb * MIB // 4
+        self.stream, self.stderr = Transcript(run.paths.stream, 3 * quarter), Transcript(run.paths.stderr, quarter)
+        self.said = Recent(run.messages)
         self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
 
     def begin(self, agent: str) -> None:
@@ -152,19 +155,20 @@ class Pens:
     def note(self, event: Event) -> None:
         """Write one event down where it belongs."""
         if event.kind == "output":
-            self.stderr.write(event.text.encode())
+            self.stream.piece(self.run.seconds(), "output", event.text)
+            self.stderr.log(event.text)
         if event.kind == "did":
             self.action = event.text
         if event.kind == "said":
-            self.run.messages.append(event.text)
+            self.said.add(event.text)
         if event.kind == "usage":
             self.run.usages[-1] = Usage(**json.loads(event.text))
-        if event.kind != "tick":
+        if event.kind not in ("tick", "output"):
             self._row(event.kind, event.text)
         self.spinner.draw(self.action)
 
     def _row(self, kind: str, text: str) -> None:
-        self.stream.write(files.dump_json({"at": self.run.seconds(), "kind": kind, "text": text}))
+        self.stream.row(self.run.seconds(), kind, text)
 
     def close(self) -> None:
         """Make what was written durable."""

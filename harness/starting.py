@@ -11,6 +11,10 @@ from harness.layout import Layout, home
 from harness.mission import Mission
 
 IGNORE_LINE = ".harness/"
+UNSEARCHED = ("runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
+IGNORED = "# Searches pass by what an agent never needs; memory and the state can be found.\n" + "".join(
+    f"/{name}/\n" for name in UNSEARCHED
+)
 SHIM = """#!/bin/sh
 # The harness command of this mission, as agents find it on their PATH.
 export HARNESS_HOME={home} HARNESS_PROJECT={project}
@@ -88,6 +92,7 @@ def _lay_out(layout: Layout) -> None:
         files.make_folder(os.path.join(layout.git, name))
     files.replace(os.path.join(layout.git, "HEAD"), b"ref: refs/heads/none\n")
     shim(layout)
+    ignore(layout)
 
 
 def _first_commit(layout: Layout, branch: str) -> str:
@@ -111,6 +116,13 @@ def shim(layout: Layout) -> None:
     data = SHIM.format(python=python, program=program, project=where, home=checkout).encode()
     if files.read(layout.shim) != data:
         files.replace(layout.shim, data, 0o755)
+
+
+def ignore(layout: Layout) -> None:
+    """The file that keeps an agent's own searches out of transcripts and copies; mended when it is not as it should be."""
+    data = IGNORED.encode()
+    if files.read(layout.ignore) != data:
+        files.replace(layout.ignore, data)
 
 
 def _quoted(text: str) -> str:

@@ -25,6 +25,7 @@ max_hours = 5.5
 stall_after = 6
 max_cost_usd = 7
 max_tokens = 50_000_000
+max_log_mb = 9
 
 [roles.worker]
 agent = "codex"
@@ -70,7 +71,7 @@ def test_every_key_is_read() -> None:
     told = config.parse(WHOLE, "c")
     read = told.asdict()
     assert [read[key] for key in config.TOP] == [["codex", "claude"], "full", True, 1, 2, 3]
-    assert [read[key] for key in config.LIMITS] == [4, 5.5, 6, 7, 50_000_000]
+    assert [read[key] for key in config.LIMITS] == [4, 5.5, 6, 7, 50_000_000, 9]
     assert told.roles["worker"].keys() == config.ROLE.keys()
     assert told.agents["codex"].keys() == config.AGENT.keys()
     assert told.prices == {"gpt-5.1-codex": {"input": 1.25, "output": 10, "cache_read": 0.125, "cache_write": 0}}

@@ -303,3 +303,17 @@ def test_the_stream_says_who_answers_and_what_it_used(house: House) -> None:
     assert [row["kind"] for row in rows][:4] == ["agent", "usage", "usage", "agent"]
     assert [row["text"] for row in rows if row["kind"] == "agent"] == ["scripted", "mine"] == result["agents"]
     assert [json.loads(row["text"])["input"] for row in rows[1:3]] == [1, 2]
+
+
+def test_transcripts_hold_no_secret_and_stay_within_max_log_mb(house: House) -> None:
+    """stream.jsonl and stderr.log together; the reply stays exact."""
+    house.config('agent = "scripted"', "[limits]", "max_log_mb = 1")
+    token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
+    result = house.work({"run": f"echo {token}; seq 400000"}, {"say": f"it is {token}"})
+    paths = house.layout.run(result["run"])
+    stream, stderr = (Path(path).read_bytes() for path in (paths.stream, paths.stderr))
+    assert len(stream) + len(stderr) <= 1024 * 1024
+    assert b"[masked: github-token]" in stream + stderr
+    assert token.encode() not in stream + stderr
+    assert token in Path(paths.reply).read_text()
+    assert json.loads(stream.split(b"\n")[-2])["kind"] == "cut"

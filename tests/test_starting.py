@@ -256,3 +256,38 @@ def test_an_agent_in_a_roles_front_matter_is_announced_too(house: House) -> None
     path.write_text(path.read_text().replace("reads:", "agent: mine\nreads:"))
     house.config('agent = "scripted"', *MINE, *CAP)
     assert starting.announcement(house.layout) == [NO_COUNT]
+
+
+# the ignore file
+
+RIPGREP = shutil.which("rg", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+STATE = ("memory/raw.md", "features.json", "validation-contract.md", "issues.jsonl")
+
+
+@pytest.mark.skipif(RIPGREP is None, reason="needs ripgrep: pip install ripgrep==14.1.0")
+@pytest.mark.parametrize("where", [".harness", ".harness/", "--no-ignore-vcs"])
+def test_searches_find_memory_and_the_state_but_no_transcripts(unbegun: House, where: str) -> None:
+    """Real ripgrep with --hidden, in the folder and above it."""
+    starting.start(unbegun.layout)
+    for name in (*(f"{folder}/x/y.jsonl" for folder in starting.UNSEARCHED), *STATE):
+        path = unbegun.state / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("needle\n")
+    done = unbegun.run([str(RIPGREP), "--hidden", "--files-with-matches", "--sort=path", "needle", where])
+    assert sorted(done.out.split()) == sorted(".harness/" + name for name in STATE)
+
+
+def test_the_ignore_file_is_mended_and_otherwise_left_alone(house: House) -> None:
+    """Every run looks; what is right is not written again."""
+    path = Path(house.layout.ignore)
+    path.write_text("memory/\n")
+    house.work({"run": "harness note hello"})
+    assert path.read_text() == starting.IGNORED
+    before = path.stat()
+    starting.ignore(house.layout)
+    assert path.stat() == before
+
+
+def test_every_folder_that_searches_pass_by_is_a_path_of_the_page(house: House) -> None:
+    """So that a new name in layout.py is not forgotten here."""
+    assert {os.path.join(house.layout.state, name) for name in starting.UNSEARCHED} <= set(vars(house.layout).values())

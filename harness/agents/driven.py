@@ -28,6 +28,7 @@ LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its 
 LAST_WORDS_CHARS = DID_CHARS = 200
 REASON_CHARS = 400
 PARTIAL = ("stream_event", "message_update", "content_block_delta", "item.updated")
+SO_FAR = {"so_far": True}  # in place of the vendor's block, which grows with each message; the raw events have it
 STABLE, REST = ".stable", ".rest"
 
 
@@ -70,7 +71,8 @@ class Answer:
         self.usage = self.usage.replace(**known, raw=[{"agent": self.usage.agent, "block": block}])
         if known.get("cost_usd") is not None:
             self.usage = self.usage.replace(cost_source="reported")
-        return Event(kind="usage", text=files.dump_json(self.usage.asdict()).decode().rstrip("\n"))
+        so_far = self.usage.replace(raw=[{"agent": self.usage.agent, "block": SO_FAR}])
+        return Event(kind="usage", text=files.dump_json(so_far.asdict()).decode().rstrip("\n"))
 
     def finished(self, reply: str | None = None) -> Finished:
         """The good end."""

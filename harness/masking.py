@@ -1,0 +1,299 @@
+"""Secrets are masked by named rules before words go to a transcript or to memory: `[masked: <rule>]` stands for them.
+
+A rule's pattern is tried only where one of its hints (literals) stands, so a text without secrets costs a few searches a
+rule, and no pattern is compiled before it is needed. A pattern matches from the hint on; its named group, else the
+whole match, is what goes. Secrets end before quotes and backslashes, so that JSON stays JSON, escaped twice or not at all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Span = tuple[int, int, str]
+Found = tuple[int, int, int, str]  # start, end, order of the rule, its name
+
+ROUNDS = 4
+LONGEST_PASSED_OVER = 64
+
+
+def mask(text: str) -> str:
+    """`text` with every secret replaced by the name of its rule; masking again changes nothing."""
+    plain = _plain(text)
+    masked = plain
+    for _ in range(ROUNDS):  # what stood beside a secret may show as one only now
+        spans = _spans(masked)
+        if not spans:
+            break
+        masked = _replaced(masked, spans)
+    return text if masked is plain else _text(masked)
+
+
+def found(text: str) -> list[str]:
+    """Names of the rules that hit, in the order of RULES."""
+    names = {name for _, _, name in _spans(_plain(text))}
+    return [name for name in RULES if name in names]
+
+
+def open_key(text: str) -> int:
+    """Where a private key begins whose end may still come; the text's length where none does."""
+    at = text.rfind("-----BEGIN ")
+    if at < 0:
+        return len(text)
+    return at if re.compile(OPEN_KEY, re.ASCII).match(text, at) else len(text)
+
+
+def _plain(text: str) -> str:
+    """The text's UTF-8, one character a byte: searched as fast in any language, and positions stay when case is folded."""
+    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def _text(plain: str) -> str:
+    """The text again."""
+    return plain if plain.isascii() else plain.encode("latin-1").decode("utf-8", "surrogatepass")
+
+
+def _replaced(text: str, spans: list[Span]) -> str:
+    parts, done = [], 0
+    for start, end, name in spans:
+        parts += [text[done:start], f"[masked: {name}]"]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _spans(plain: str) -> list[Span]:
+    """Where the secrets are, from left to right; what overlaps is one, named by the earlier rule."""
+    folded = plain.encode("latin-1").lower().decode("latin-1")
+    rows: list[Found] = []
+    for hint, any_case in _hints_in(plain, folded):
+        for order, name, rule in RULES_OF[hint, any_case]:
+            rows += [(start, end, order, name) for start, end in rule.spans(plain, folded if any_case else plain, hint)]
+    merged: list[Found] = []
+    for row in sorted(rows):
+        if merged and row[0] < merged[-1][1]:
+            row = _joined(merged.pop(), row)
+        merged.append(row)
+    return [(start, end, name) for start, end, _, name in merged]
+
+
+def _joined(one: Found, two: Found) -> Found:
+    """Two that overlap as one. Where both begin, the earlier rule, which knows more, also says where it ends."""
+    first = min(one, two, key=lambda row: row[2])
+    end = first[1] if one[0] == two[0] else max(one[1], two[1])
+    return one[0], end, first[2], first[3]
+
+
+def _hints_in(plain: str, folded: str) -> list[tuple[str, bool]]:
+    """The hints that stand in the text, or in the text in lower case."""
+    able = [group for gate, group in HINTS.items() if gate in plain]
+    return [key for group in able for key in group if key[0] in (folded if key[1] else plain)]
+
+
+class Rule:
+    """One kind of secret. `hints` are searched as they are, `any_case` (lower case) in any; `source` is matched where one
+    stands, or `back` characters before, and not after one of the characters `inside`, unless that ends an escape; `check`
+    judges the secret."""
+
+    def __init__(
+        self,
+        source: str,
+        *hints: str,
+        any_case: tuple[str, ...] = (),
+        inside: str = "",
+        back: int = 0,
+        check: Callable[[str], bool] | None = None,
+    ) -> None:
+        self.source, self.hints, self.any_case = source, hints, any_case
+        self.inside, self.back, self.check = inside, back, check
+        self._pattern: re.Pattern[str] | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The compiled pattern; it is made at the first use, because all of them together cost 20 ms."""
+        if self._pattern is None:
+            left = rf"(?:(?<![{self.inside}])|(?<=\\[nrtbf])|(?<=[0-9\[]m))" if self.inside else ""
+            self._pattern = re.compile(f"{left}(?:{self.source})", re.ASCII)
+        return self._pattern
+
+    def spans(self, text: str, searched: str, hint: str) -> Iterator[tuple[int, int]]:
+        """Where this rule's secrets are, for one hint; `searched` is the text in the hint's case."""
+        match, at = self.pattern.match, searched.find(hint)
+        while at >= 0:
+            hit, goes_on = match(text, max(0, at - self.back)), at + len(hint)
+            if hit:
+                group = hit.lastgroup or 0
+                start, end = hit.span(group)
+                if self.check is None or self.check(_text(hit[group])):
+                    yield start, end
+                    goes_on = max(goes_on, end)
+                elif end - start > LONGEST_PASSED_OVER:  # read once: no text makes this quadratic
+                    goes_on = max(goes_on, end)
+            at = searched.find(hint, goes_on)
+
+
+# what is no secret although it stands where one would
+
+FEWEST_CHARACTERS = 8
+FEWEST_LETTERS = 16
+STAND_INS = (
+    r"(?i)change.?me|example|placeholder|your|insert|dummy|redacted|masked|replace|xxxx|\*\*\*|\.\.\.|…|todo|sample"
+    r"|^[$%{<@&#(\[]|\$\{|\{\{|\$\(|%\(|\}$|env[.(\[]|environ|getenv|secrets\.|^(?:null|none|true|false|undefined)$"
+    r"|^(?:https?|file|ftp|arn|urn|vault|op|ssm|gs|s3):|^(?:password|passwd|pass|pw|pwd|secret|token|string|hidden)\d{0,3}$"
+    r"|^(?:~|\.{1,2})?/[a-z_.-]+/"
+)
+WORDY = r"\d+|(?:[A-Z]{2,}s?|[A-Za-z]?[a-z]+(?:[A-Z][a-z]+)*)?[A-Z]?\d{0,4}[a-z]?"
+CUTS = r"[-_./:@#+=,~^]+"
+
+
+def _said(value: str) -> bool:
+    """Whether it is more than a stand-in such as `xxxx`, `<your key>` or `${NAME}`."""
+    return len(set(value)) >= FEWEST_CHARACTERS and not re.search(STAND_INS, value)
+
+
+def _random(value: str) -> bool:
+    """Whether a value looks made by chance: letters and digits mixed as no word, name, version or path mixes them."""
+    if not _said(value) or any(char.isspace() for char in value) or not any(char.isalpha() for char in value):
+        return False
+    return not all(_is_word(word) for word in re.split(CUTS, value) if word)
+
+
+def _is_word(word: str) -> bool:
+    """A word, a name in camel case, a number, or a word with a number behind it."""
+    if not word.isalpha():
+        return re.fullmatch(WORDY, word) is not None
+    turns = sum(one.islower() != two.islower() for one, two in itertools.pairwise(word))
+    return len(word) < FEWEST_LETTERS or turns * 3 < len(word)
+
+
+def _credentials(value: str) -> bool:
+    """Whether it is base64 of `user:password`."""
+    import binascii  # only where a text says Basic
+
+    try:
+        plain = binascii.a2b_base64(value + "=" * (-len(value) % 4))
+    except ValueError:
+        return False
+    return plain.isascii() and plain.decode().isprintable() and plain.find(b":") > 0
+
+
+def _password(value: str) -> bool:
+    """A password in a URL: anything but what stands for one."""
+    return len(set(value)) > 1 and not re.search(STAND_INS, value)
+
+
+# the rules
+
+WORD = "A-Za-z0-9"
+TOKEN = "A-Za-z0-9_-"
+GAP = r"[ \t]{0,8}"
+QUOTE = r"(?:\\{0,8}[\"'`])?"
+BREAK = r"(?:\s|\\+[nrt])"
+KEY_TEXT = r"(?:[A-Za-z0-9+/=\s:,.()]|\\+[nrt/]|-(?!----))"
+OPEN_KEY = rf"-----BEGIN [A-Z0-9 ]{{0,30}}PRIVATE KEY(?: BLOCK)?-----{KEY_TEXT}*+\Z"
+AFTER = (
+    r"(?:[_.-]?(?:access|key|value|val|str|string|prod|production|dev|test|staging|stage|live|main|primary|secondary"
+    r"|old|new|b64|base64|\d{1,3})){0,3}"
+)
+TYPED = r":[ \t]{0,3}[A-Za-z]{1,20}(?:[ \t]?\|[ \t]?[A-Za-z]{1,20})?[ \t]{0,3}="
+SETS = (
+    rf"(?i:{AFTER}{QUOTE}\]?{GAP}(?:{TYPED}|:=|=>|={{1,3}}|:|>|,(?={GAP}[\"'\\])"
+    r"|(?<=password )(?=['\"])|(?<=identified by )(?='))[ \t]{0,8})"
+)
+VALUE = (
+    r"(?:(?<!\\)\"(?![,:\]}])(?P<double>(?:[^\"\\\n]|\\[^\n]){8,512}+)\"|(?<!\\)'(?P<single>[^'\"\\\n]{8,512}+)'"
+    rf"|{QUOTE}(?P<bare>[^\s\"'`\\,;&<>(){{}}\[\]|]{{8,512}}+)(?![(\[{{\x80-\xbf]))"
+)
+KINDS = ("api", "access", "private", "auth", "signing", "encryption", "master", "account", "service", "storage")
+KEYS = (
+    "(?:(?<=[_-])(?:"
+    + "|".join(f"(?<={kind}_)|(?<={kind}-)" for kind in KINDS)
+    + ")|(?<=[ish])(?:(?<=api)|(?<=access)|(?<=auth)))key"
+)
+NAMES = (
+    r"(?i:passw(?:or)?d|passphrase|(?<=[_.])pwd|secret|(?<!page)(?<!page_)(?<!continuation)token|credentials?"
+    rf"|identified by[ ](?=')|{KEYS})"
+)
+NAMED = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key")
+DATABASES = "postgres postgresql mysql mariadb mongodb mongodb+srv redis rediss amqp amqps clickhouse mssql sqlserver"
+IN_DATABASES = "|".join(f"(?<={re.escape(name)})" for name in DATABASES.split(" "))
+IN_URL = r":\\*/\\*/[^\s/?#@:\"'\\<>`]{0,128}+:(?P<secret>[^\s/@\"'\\<>`]{1,256}+)@"
+URLS = ("://", ":\\/\\/")
+
+RULES = {
+    "private-key": Rule(
+        rf"-----BEGIN [A-Z0-9 ]{{0,30}}PRIVATE KEY(?: BLOCK)?-----(?:(?P<whole>{KEY_TEXT}{{16,16384}}+)(?=-----END)"
+        rf"|{BREAK}*(?:(?:Proc-Type|DEK-Info|Version|Comment): ?[\w ,.-]{{1,80}}{BREAK}+)*+"
+        rf"(?P<cut>[A-Za-z0-9+/=]{{16,}}+(?:{BREAK}++[A-Za-z0-9+/=]{{16,}}+)*+(?:{BREAK}*+[A-Za-z0-9+/=]{{1,15}}+(?=\s*\Z))?))",
+        "-----BEGIN ",
+    ),
+    "anthropic-key": Rule(rf"sk-ant-[{TOKEN}]{{20,}}+", "sk-ant-", inside=TOKEN, check=_said),
+    "openai-key": Rule(rf"sk-[{TOKEN}]{{20,}}+", "sk-", inside=TOKEN, check=_random),
+    "google-key": Rule(rf"AIza[{TOKEN}]{{35}}(?![{TOKEN}])", "AIza", inside=WORD, check=_said),
+    "google-oauth": Rule(rf"(?:ya29\.|GOCSPX-)[{TOKEN}]{{20,}}+", "ya29.", "GOCSPX-", inside=WORD, check=_said),
+    "github-token": Rule(
+        r"gh[pousr]_[A-Za-z0-9]{36,}+|github_pat_\w{50,}+", "gh", "github_pat_", inside=WORD, check=_said
+    ),
+    "gitlab-token": Rule(rf"gl(?:pat|rt)-[.{TOKEN}]{{20,}}+", "glpat-", "glrt-", inside=WORD, check=_random),
+    "slack-token": Rule(r"x(?:ox[abceoprs]|app)-[A-Za-z0-9-]{10,}+", "xox", "xapp-", inside=WORD, check=_random),
+    "slack-webhook": Rule(
+        r"hooks\.slack\.com\\*/[a-z]{1,16}\\*/(?P<secret>(?:[\w-]|\\*+/){20,}+)", "hooks.slack.com", check=_said
+    ),
+    "aws-key-id": Rule(r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])", "IA", back=2, inside=WORD, check=_said),
+    "aws-secret": Rule(
+        rf"(?i:secret[_-]?access[_-]?key){SETS}{QUOTE}(?P<secret>[A-Za-z0-9+/]{{40}})(?![A-Za-z0-9+/=])",
+        any_case=("secret",),
+        check=_said,
+    ),
+    "stripe-key": Rule(r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+", "_live_", "_test_", back=2, inside=WORD, check=_said),
+    "webhook-secret": Rule(r"whsec_[A-Za-z0-9+/]{24,}+={0,2}", "whsec_", inside=WORD, check=_said),
+    "npm-token": Rule(rf"npm_[A-Za-z0-9]{{36}}(?![{TOKEN}])", "npm_", inside=WORD, check=_said),
+    "pypi-token": Rule(rf"pypi-AgE[{TOKEN}]{{30,}}+", "pypi-AgE", inside=WORD, check=_said),
+    "huggingface-token": Rule(r"hf_[A-Za-z0-9]{30,}+", "hf_", inside=WORD + "_", check=_random),
+    "sendgrid-key": Rule(rf"SG\.[{TOKEN}]{{16,32}}\.[{TOKEN}]{{32,64}}", "SG.", inside=WORD, check=_said),
+    "twilio-key": Rule(r"SK[0-9a-f]{32}(?![A-Za-z0-9])", "SK", inside=WORD, check=_said),
+    "digitalocean-token": Rule(r"do[opr]_v1_[0-9a-f]{64}", "_v1_", back=3, inside=WORD, check=_said),
+    "telegram-token": Rule(rf"(?<=\d{{8}}):(?P<secret>AA[{TOKEN}]{{33}})(?![{TOKEN}])", ":AA", check=_said),
+    "azure-key": Rule(
+        r"(?i:(?:(?<=account)|(?<=sharedaccess))key)=(?P<key>[A-Za-z0-9+/]{40,}+={0,2})", any_case=("key",), check=_said
+    ),
+    "azure-signature": Rule(r"(?<=[?&;])sig=(?P<secret>[A-Za-z0-9%+/]{40,}+={0,2})", "sig=", check=_said),
+    "jwt": Rule(rf"eyJ[{TOKEN}]{{10,}}+(?:\.[{TOKEN}]{{4,}}+){{2,4}}+", "eyJ", inside="." + TOKEN, check=_said),
+    "database-url": Rule(f"(?:{IN_DATABASES}){IN_URL}", *URLS, check=_password),
+    "url-password": Rule(IN_URL, *URLS, check=_password),
+    "bearer": Rule(
+        r"(?i:bearer)[ \t]{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{16,}+)", any_case=("bearer ",), inside=WORD, check=_random
+    ),
+    "basic": Rule(
+        r"(?i:basic)[ \t]{1,4}(?P<secret>[A-Za-z0-9+/]{8,}+={0,2})(?![A-Za-z0-9_-])",
+        any_case=("basic ",),
+        inside=WORD,
+        check=_credentials,
+    ),
+    "authorization": Rule(
+        rf"(?i:authorization{QUOTE}\]?{GAP}[:=,]{GAP}{QUOTE}(?:(?:token|apikey|api-key|key|bot)[ ])?)"
+        r"(?P<secret>[^\s\"'`\\,;&<>(){}\[\]|]{16,512}+)",
+        any_case=("authorization",),
+        check=_random,
+    ),
+    "option": Rule(
+        rf"--(?:[a-z]{{2,16}}-){{0,3}}(?:{NAMES}|key){AFTER}[ =]{QUOTE}{VALUE}", "--", inside="-", check=_random
+    ),
+    "assignment": Rule(NAMES + SETS + VALUE, any_case=(*NAMED, "identified by '"), check=_random),
+}
+
+
+# where the search begins
+
+GATES = ("@", "_", "=", ":", "-", ".", " ")  # one character is found twenty times as fast as two
+RULES_OF: dict[tuple[str, bool], list[tuple[int, str, Rule]]] = {}
+HINTS: dict[str, list[tuple[str, bool]]] = {}
+for _order, (_name, _rule) in enumerate(RULES.items()):
+    for _key in [*((hint, False) for hint in _rule.hints), *((hint, True) for hint in _rule.any_case)]:
+        RULES_OF.setdefault(_key, []).append((_order, _name, _rule))
+for _key in RULES_OF:
+    _gate = "@" if "/" in _key[0] else next((gate for gate in GATES if gate in _key[0]), "")
+    HINTS.setdefault(_gate, []).append(_key)
