@@ -52,10 +52,11 @@ class Asked(Record):
 
 
 class Opened(Record):
-    """An open run: who may think for it, in turn (none: code alone), and the locks it holds."""
+    """An open run: who may think for it, in turn (none: code alone), who of those asked for is not there, and its locks."""
 
     run: Run
     thinkers: list[tuple[str, agents.Agent]]
+    missing: list[str]
     locks: list[files.Lock]
 
 
@@ -105,7 +106,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     _require_order(made.branch, standing, role, layout.project)
     configured = roles.agents_of(settings, role)
     claims = _sound(layout, feature, queue if role.name == "validator" and not feature else [])
-    thinkers = _thinkers(want, configured, settings, feature)
+    thinkers, missing = _thinkers(want, configured, settings, feature)
     starting.shim(layout)
     starting.ignore(layout)
     name, paths = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
@@ -125,7 +126,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
         run.journal.commit()
         run.journal = journal.Journal(layout)
     reconcile.keep_copies(run)
-    return Opened(run=run, thinkers=thinkers, locks=locks)
+    return Opened(run=run, thinkers=thinkers, missing=missing, locks=locks)
 
 
 def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:
@@ -175,16 +176,17 @@ def _require_order(branch: str, state: git.State, role: Role, project: str) -> N
 
 def _thinkers(
     want: Asked, configured: list[str], settings: Config, feature: Feature | None
-) -> list[tuple[str, agents.Agent]]:
-    """The agents that can think, made ready; raises Unavailable where none can, unless the role can do without."""
+) -> tuple[list[tuple[str, agents.Agent]], list[str]]:
+    """The agents that can think, made ready, and those that are not there; raises Unavailable where none can, unless the
+    role can do without."""
     if want.trigger == "leaving":
-        return []
+        return [], []
     layout = want.layout
     names = agents.choose(configured, layout.project, layout.relative(layout.config))
-    found, fault = agents.available(names, lambda name: _settings(want, name, name == names[0], settings, feature))
-    if not found and fault and not (want.agent_optional and agents.embedded(names)):
-        raise fault
-    return found
+    found, missing = agents.available(names, lambda name: _settings(want, name, name == names[0], settings, feature))
+    if not found and not (want.agent_optional and agents.embedded(names)):
+        raise next(iter(missing.values()))
+    return found, list(missing)
 
 
 def _settings(want: Asked, name: str, first: bool, settings: Config, feature: Feature | None) -> agents.Settings:

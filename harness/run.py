@@ -14,6 +14,7 @@ from harness import (
     environment,
     errors,
     files,
+    masking,
     material,
     objects,
     opening,
@@ -120,20 +121,33 @@ def compose(run: Run) -> str:
 
 def think(opened: Opened, text: str) -> None:
     """Let the first agent that can answer; the next one is tried on limit, auth and what is not available."""
-    run, passed_over = opened.run, []
+    run, refused = opened.run, [(name, "not available", "", 0) for name in opened.missing if opened.thinkers]
     gc.enable()  # an agent may think for hours
     pens = Pens(run)
     try:
         for name, agent in opened.thinkers:
             pens.begin(name)
             _listen(run, agent, text, pens)
+            run.reason = masking.mask(run.reason)
             if run.outcome not in RETRYABLE:
                 break
-            passed_over.append(f"{name}: {run.outcome}, {run.reason}")
+            refused.append((name, run.outcome, run.reason, run.until))
     finally:
         pens.close()
-    if passed_over and run.outcome not in RETRYABLE:
-        run.reason = "; ".join([*passed_over, f"{run.agent} answered", *([run.reason] if run.reason else [])])
+    if len(refused) > (run.outcome in RETRYABLE):
+        _who_answered(run, refused)
+
+
+def _who_answered(run: Run, refused: list[tuple[str, str, str, int]]) -> None:
+    """Say which agents could not answer, and who did. Where none did and one met a limit, that one is waited for."""
+    words = [f"{name}: {', '.join(filter(None, (outcome, reason)))}" for name, outcome, reason, _ in refused]
+    limits = [until for _, outcome, _, until in refused if outcome == "limit"]
+    if run.outcome not in RETRYABLE:
+        words.append(f"{run.agent} answered")
+        words += [run.reason] if run.reason else []
+    elif limits:
+        run.outcome, run.until = "limit", min(filter(None, limits), default=0)
+    run.reason = "; ".join(words)
 
 
 class Pens:

@@ -226,6 +226,46 @@ def test_the_next_agent_is_tried_on_a_limit(house: House) -> None:
     assert (result["outcome"], result["agent"], house.feature().status) == ("ok", "mine", "validating")
 
 
+def test_the_run_says_who_answered_and_why_not_the_others(house: House) -> None:
+    """One that is not installed, one that met a limit, one that answered: in one line, in the result, and in its own words."""
+    answer = 'command = ["sh", "-c", "cat > /dev/null; echo 1 > 1.txt; echo done"]'
+    house.config(
+        'agent = ["gone", "scripted", "mine"]', "[agents.gone]", 'command = ["no-such"]', "[agents.mine]", answer
+    )
+    house.script("worker", {"fail": "limit", "reason": "five_hour limit"})
+    out = house.role("worker", "F-001").out
+    assert "gone: not available; scripted: limit, five_hour limit; mine answered" in out
+    assert house.result()["agents"] == ["scripted", "mine"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("limit", "auth"), ("auth", "limit"), ("config", "limit")])
+def test_where_nobody_can_answer_the_limit_is_waited_for(house: House, first: str, second: str) -> None:
+    """Time mends it, so the mission does not stop; what a person could mend stands beside it."""
+    house.scripts.mkdir()
+    ends = {"auth": 1, "config": 1, "limit": 0}
+    row = '{"type":"result","is_error":true,"api_error_status":%d,"result":"no"}'
+    status = {"auth": 401, "config": 404, "limit": 429}
+    tables = []
+    for name, outcome in (("one", first), ("two", second)):
+        path = house.folder / name
+        path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{row % status[outcome]}'\nexit {ends[outcome]}\n")
+        path.chmod(0o755)
+        tables += [f"[agents.{name}]", f'command = ["{path}"]', 'format = "claude"']
+    house.config('agent = ["one", "two"]', *tables)
+    house.role("worker", "F-001")
+    result = house.result()
+    assert result["outcome"] == "limit"
+    assert result["reason"] == f"one: {first}, no; two: {second}, no"
+    assert result["until"] > 0
+
+
+def test_what_a_program_says_in_the_end_is_masked_before_it_is_kept(house: House) -> None:
+    """A reason goes into the result, the books and the next prompt."""
+    token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
+    house.config('agent = "mine"', "[agents.mine]", f'command = ["sh", "-c", "echo {token} >&2; exit 3"]')
+    assert "[masked: github-token]" in house.work()["reason"]
+
+
 def test_an_agents_own_fault_is_not_passed_on(house: House) -> None:
     """Only limit, auth and what is not available are tried elsewhere."""
     house.config('agent = ["scripted", "mine"]', "[agents.mine]", 'command = ["sh", "-c", "touch second"]')

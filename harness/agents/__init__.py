@@ -64,18 +64,18 @@ def make(name: str, settings: Settings) -> Agent:
 
 def available(
     names: list[str], settings: Callable[[str], Settings]
-) -> tuple[list[tuple[str, Agent]], Unavailable | None]:
-    """The agents of `names` that are there, made ready, in order; and what the first missing one said. Raises NoTrust."""
+) -> tuple[list[tuple[str, Agent]], dict[str, Unavailable]]:
+    """The agents of `names` that are there, made ready, in order; and what was said for those that are not. Raises NoTrust."""
     found: list[tuple[str, Agent]] = []
-    fault: Unavailable | None = None
-    for name in names:
+    missing: dict[str, Unavailable] = {}
+    for name in dict.fromkeys(names):
         try:
             found.append((name, make(name, settings(name))))
         except NoTrust:
             raise
-        except Unavailable as missing:
-            fault = fault or missing
-    return found, fault
+        except Unavailable as fault:
+            missing[name] = fault
+    return found, missing
 
 
 def costs(name: str, table: dict[str, Any]) -> str:

@@ -100,14 +100,14 @@ def test_those_that_are_there_are_tried_and_the_first_that_is_missing_is_told(tm
     def of(name: str) -> agents.Settings:
         return settings(folder, command=tables[name]) if name in tables else settings(folder)
 
-    found, fault = agents.available(["gone", "mine", "playbook"], of)
+    found, missing = agents.available(["gone", "mine", "playbook"], of)
     assert [name for name, _ in found] == ["mine"]
-    assert "no-such-agent-here" in str(fault)
+    assert "no-such-agent-here" in str(next(iter(missing.values())))
     (folder / "playbooks" / "worker.md").write_text("")
-    found, fault = agents.available(["playbook", "mine"], of)
+    found, missing = agents.available(["playbook", "mine"], of)
     assert [type(agent) for _, agent in found] == [Playbook, Command]
-    assert fault is None
-    found, fault = agents.available(["lost", "gone"], of)
+    assert missing == {}
+    found, missing = agents.available(["lost", "gone"], of)
     assert found == []
     assert "nor-this-one" in str(fault)
 
