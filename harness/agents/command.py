@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.clis import CLIS
 from harness.agents.driven import Answer, Cli, Driven
 from harness.agents.playbook import how
 from harness.errors import BrokenFile
@@ -32,20 +31,28 @@ def _at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
 
 
 TEXT = Cli("", _no_words, _no_events, at_exit=_at_exit, text=True)
-FORMATS = {"text": TEXT, **CLIS}
+
+
+def _format(name: str, path: str) -> Cli:
+    """Whose events it tells; the vendors' shapes are loaded only where one is asked for."""
+    if name == "text":
+        return TEXT
+    from harness.agents.clis import CLIS
+
+    if name not in CLIS:
+        known = ", ".join(("text", *CLIS))
+        raise BrokenFile(path, f"'format' must be one of {known}", remedy="Leave it out for text.")
+    return CLIS[name]
 
 
 class Command(Driven):
     """`[agents.NAME] command = ["program", "argument"]`; the command line is the user's own, whole."""
 
     def __init__(self, name: str, settings: Settings) -> None:
-        shape = settings.table.get("format", "text")
-        if shape not in FORMATS:
-            known = ", ".join(FORMATS)
-            raise BrokenFile(settings.config_path, f"'format' must be one of {known}", remedy="Leave it out for text.")
+        shape = _format(settings.table.get("format", "text"), settings.config_path)
         if not settings.table["command"]:
             raise BrokenFile(settings.config_path, "'command' is empty", remedy="Name a program and its arguments.")
-        super().__init__(name, FORMATS[shape], settings, argv=list(settings.table["command"]))
+        super().__init__(name, shape, settings, argv=list(settings.table["command"]))
 
     def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
         """Run the program once; one that tells no events is not expected to begin with one."""

@@ -218,7 +218,8 @@ MINI_SWE_AGENT = Cli(
     argv=(
         "bash",
         "-c",
-        '"$1" -c "$2" > "$TMPDIR/task.yaml" && exec "$0" -c mini.yaml -c "$TMPDIR/task.yaml" "${@:3}" </dev/null 1>&2',
+        '"$1" -c "$2" > "${TMPDIR:-/tmp}/task.yaml" && exec "$0" -c mini.yaml'
+        ' -c "${TMPDIR:-/tmp}/task.yaml" "${@:3}" </dev/null 1>&2',
         *("{program}", "{python}", MINI, "-y", "--exit-immediately", "-m", "openai/fake-model", "-l", "0"),
         *("-o", "{home}/trajectory.json"),
     ),

@@ -109,7 +109,7 @@ def test_those_that_are_there_are_tried_and_the_first_that_is_missing_is_told(tm
     assert missing == {}
     found, missing = agents.available(["lost", "gone"], of)
     assert found == []
-    assert "nor-this-one" in str(fault)
+    assert "nor-this-one" in str(missing["lost"])
 
 
 def test_only_our_own_agents_may_have_nothing_to_say() -> None:

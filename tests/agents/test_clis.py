@@ -9,16 +9,20 @@ from agent_desk import settings
 
 from harness import agents
 from harness.agents.clis import ABOUT, CLIS
-from harness.agents.command import FORMATS
 from harness.errors import Unavailable
 
 FOLDER = Path(agents.__file__).parent
 
 
 def test_one_table_has_them_all() -> None:
-    """Names, what is known of them, and the formats for programs with the same events."""
+    """Their names, how they are started, and what is known of them."""
     assert set(agents.KNOWN_CLIS) == CLIS.keys() == ABOUT.keys()
-    assert FORMATS.keys() == {"text", *CLIS}
+
+
+@pytest.mark.parametrize("name", ["text", *CLIS])
+def test_each_shape_of_events_serves_any_program(name: str, tmp_path: Path) -> None:
+    """By `format`."""
+    agents.make("mine", settings(tmp_path, command=["true"], format=name))
 
 
 @pytest.mark.parametrize("name", CLIS)

@@ -14,8 +14,11 @@ import small_mission
 from missions import CHECKOUT, House, surroundings
 from modelserver import serving
 
+from harness import config
+
 PREFIX = os.environ.get("HARNESS_REAL_AGENTS", "")
 LONGEST_SECONDS = 300
+DOCS = CHECKOUT / "docs" / "agents.md"
 installs = pytest.mark.skipif(
     not PREFIX, reason="installs CLIs from npm and PyPI: only where HARNESS_REAL_AGENTS says so"
 )
@@ -68,3 +71,31 @@ def test_every_cli_has_a_recorded_transcript(name: str) -> None:
         assert path.stat().st_size < 60_000
         if ending == "jsonl":
             assert all(json.loads(line) for line in path.read_text().split("\n") if line)
+
+
+RECIPES = [cli for cli in real.CLIS.values() if not cli.built_in]
+YOURS = {"openai/fake-model": "MODEL", "fake-model": "MODEL", "fake": "MODEL", "{python}": "python3"}
+
+
+@pytest.mark.parametrize("cli", RECIPES, ids=lambda cli: cli.name)
+def test_the_recipe_on_the_page_is_the_one_that_was_run(cli: real.Cli) -> None:
+    """Word for word, but for your model, your paths, and the key that only our server wants."""
+    section = DOCS.read_text().split(f"### {cli.name}\n", 1)[1].split("\n#", 1)[0]
+    assert cli.version in section
+    block = section.split("```toml\n", 1)[1].split("```", 1)[0]
+    settings = config.parse(block, "docs/agents.md")
+    table = settings.agents[settings.agent[0]]
+    assert table.get("format", "text") == cli.format
+    argv = [YOURS.get(word, word.replace("{program}", cli.program)) for word in cli.argv]
+    if "--key" in argv:
+        del argv[argv.index("--key") : argv.index("--key") + 2]
+    if "--provider" in argv:
+        argv[argv.index("--provider") + 1] = "PROVIDER"
+    assert [os.path.basename(word) if word[:1] in "/{" else word for word in table["command"]] == [
+        os.path.basename(word) if word[:1] in "/{" else word for word in argv
+    ]
+
+
+def test_what_a_recipe_needs_beside_it_is_what_was_run() -> None:
+    """llm's one tool."""
+    assert f"```python\n{real.SHELL_TOOL}```" in DOCS.read_text()
