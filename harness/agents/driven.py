@@ -28,6 +28,7 @@ LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its 
 LAST_WORDS_CHARS = DID_CHARS = 200
 REASON_CHARS = 400
 PARTIAL = ("stream_event", "message_update", "content_block_delta", "item.updated")
+REFUSED = "it gave up at a tool that it was not allowed to use; see trust in config.toml"
 SO_FAR = {"so_far": True}  # in place of the vendor's block, which grows with each message; the raw events have it
 STABLE, REST = ".stable", ".rest"
 
@@ -40,7 +41,7 @@ class Answer:
         self.said = ""
         self.usage = Usage(agent=agent)
         self.error = ""
-        self.began = self.waiting = False
+        self.began = self.waiting = self.given_up = False
         self.until = 0
         self.denied: list[str] = []
         self.last_words = ""
@@ -92,6 +93,8 @@ class Answer:
 
     def by_exit(self, ended: Ended) -> Finished | Failed:
         """Where no event tells the end: a clean exit after a message is one; without a word an answer was given up."""
+        if ended.exit == 0 and self.given_up:
+            return self.failed("config", f"{REFUSED}{': ' + self.last_words if self.last_words else ''}")
         return self.finished() if ended.exit == 0 and self.said else self.without_result(ended)
 
     def spent(self) -> Usage | None:

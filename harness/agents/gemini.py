@@ -59,15 +59,17 @@ def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | 
         yield answer.finished()
     else:
         said = str((row.get("error") or {}).get("message", "an error without a message"))
-        status = CODE.search(said)
-        yield answer.failed(outcome_of(int(status[1]) if status else 0), said)
+        answer.error, status = said, CODE.search(said)
+        if status:
+            yield answer.failed(outcome_of(int(status[1])), said)
 
 
 def at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
-    """An exit without a result: some of its codes say why."""
-    if ended.exit in EXITS:
-        return answer.failed(EXITS[ended.exit], f"exit {ended.exit}: {answer.last_words}")
-    return answer.without_result(ended)
+    """An exit without a result or with an error that has no code: its exit code is one of its own, or a status less 256."""
+    code = ended.exit or 0
+    outcome = EXITS.get(code) or (outcome_of(code + 256) if 400 <= code + 256 < 512 else "")
+    said = answer.error or answer.last_words
+    return answer.failed(outcome, f"exit {code}: {said}") if outcome else answer.without_result(ended)
 
 
 CLI = Cli("gemini", argv, read, at_exit=at_exit, cannot={"workspace": "no sandbox: its commands may write anywhere"})

@@ -14,8 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
-
-WORKSPACE = '{"*":"allow","external_directory":"deny","question":"deny"}'
+RULES = '{"*":"allow","external_directory":"deny","question":"deny"}'
 FOLDERS = ("$XDG_CONFIG_HOME/opencode/", "$HOME/.config/opencode/", "")
 CONFIGS = [f"{folder}opencode.{ending}" for folder in FOLDERS for ending in ("json", "jsonc")]
 NO_SANDBOX = "no sandbox: it refuses paths outside that it can see in a command, no more"
@@ -28,9 +27,7 @@ def argv(settings: Settings, desk: Desk) -> list[str]:
 
 def environment(settings: Settings, desk: Desk) -> dict[str, str]:
     """What it may do, and the MCP servers of its configuration switched off, which goes by name only."""
-    own = {"OPENCODE_DISABLE_AUTOUPDATE": "1"} | (
-        {} if settings.trust == "full" else {"OPENCODE_PERMISSION": WORKSPACE}
-    )
+    own = {"OPENCODE_DISABLE_AUTOUPDATE": "1"} | ({} if settings.trust == "full" else {"OPENCODE_PERMISSION": RULES})
     off = {name: {"enabled": False} for name in config_names(settings, desk, CONFIGS, "mcp")}
     return own if settings.mcp or not off else own | {"OPENCODE_CONFIG_CONTENT": json.dumps({"mcp": off})}
 
@@ -44,6 +41,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
     elif kind == "tool_use":
         yield answer.does(str(part.get("tool")), (part.get("state") or {}).get("input"))
     elif kind == "step_finish":
+        answer.given_up = part.get("reason") == "tool-calls"  # until the next step: no tool is left without an answer
         answer.memory.setdefault("steps", []).append(part)
         yield _used(part, answer)
     elif kind == "error":

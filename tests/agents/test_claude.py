@@ -120,3 +120,18 @@ def test_a_success_that_reached_no_model_is_none() -> None:
     assert isinstance(end, Failed)
     assert end.outcome == "config"
     assert "401" in end.reason
+
+
+def test_what_it_was_denied_stands_beside_the_answer(tmp_path: Path) -> None:
+    """It says success all the same."""
+    end = repeat(tmp_path, "claude", f"{RECORDED}/denied.jsonl").heard.end
+    assert isinstance(end, Finished)
+    assert end.remark.startswith("it was not allowed: Bash")
+
+
+def test_turns_that_ran_out_are_the_answer_s_own_fault(tmp_path: Path) -> None:
+    """And counted."""
+    end = repeat(tmp_path, "claude", f"{RECORDED}/max-turns.jsonl", 1).heard.end
+    assert isinstance(end, Failed)
+    assert (end.outcome, end.usage is not None) == ("agent_error", True)
+    assert "maximum number of turns" in end.reason

@@ -42,7 +42,8 @@ def test_its_input_is_taken_apart_and_its_cost_is_unknown(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("case", "outcome"), [("auth", "auth"), ("limit", "limit"), ("error", "limit"), ("quota", "auth")]
+    ("case", "outcome"),
+    [("auth", "auth"), ("limit", "limit"), ("error", "limit"), ("quota", "auth"), ("plan-limit", "limit")],
 )
 def test_a_failed_turn_is_told_by_its_one_sentence(tmp_path: Path, case: str, outcome: str) -> None:
     """There is no code beside it; a status in it counts, else how it begins."""

@@ -24,9 +24,11 @@ def test_what_it_thought_is_a_part_of_the_output(tmp_path: Path) -> None:
     assert counted(repeat(tmp_path, "gemini", WORKER).heard) == (2400, 1600, None, 200, 80)
 
 
-@pytest.mark.parametrize(("case", "code", "outcome"), [("auth", 145, "auth"), ("error", 244, "limit")])
+@pytest.mark.parametrize(
+    ("case", "code", "outcome"), [("auth", 145, "auth"), ("error", 244, "limit"), ("limit", 173, "limit")]
+)
 def test_a_failure_is_known_by_the_code_in_its_error(tmp_path: Path, case: str, code: int, outcome: str) -> None:
-    """Which stands as JSON in the message of its result."""
+    """Which stands as JSON in the message of its result, or as a status less 256 in its exit code."""
     assert repeat(tmp_path, "gemini", f"{RECORDED}/{case}.jsonl", code).heard.failure[0] == outcome
 
 

@@ -67,3 +67,11 @@ def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) ->
     (folder / "opencode.jsonc").write_text(text)
     given = json.loads(repeat(tmp_path, "opencode", WORKER).environment["OPENCODE_CONFIG_CONTENT"])
     assert given == {"mcp": {"one": {"enabled": False}, "two": {"enabled": False}}}
+
+
+def test_an_answer_given_up_at_a_refused_tool_is_no_success(tmp_path: Path) -> None:
+    """It exits with 0 after some messages; only its last step tells that it wanted to go on."""
+    end = repeat(tmp_path, "opencode", f"{RECORDED}/denied.jsonl").heard.end
+    assert isinstance(end, Failed)
+    assert end.outcome == "config"
+    assert "trust in config.toml" in end.reason
