@@ -23,7 +23,17 @@ UNATTENDED = {
     "DEBIAN_FRONTEND": "noninteractive",
 }
 OURS = ("FEATURE_ID", "TRIGGER", "REASON", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
-NESTED_MARKERS = ("CLAUDECODE", "CLAUDE_CODE_", "CODEX_SANDBOX", "GEMINI_CLI", "OPENCODE")
+NESTED_MARKERS = (  # what an agent sets for its children; logins and settings of the same family stay the user's
+    *(
+        "CLAUDECODE",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_EXECPATH",
+    ),
+    *("CLAUDE_CODE_SSE_PORT", "CLAUDE_EFFORT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID"),
+    *("GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE", "OPENCODE", "OPENCODE_PID", "AGENT"),
+)
 GIT_MARKERS = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
 
 
@@ -32,7 +42,7 @@ def plain(base: Mapping[str, str], tag: str) -> dict[str, str]:
     kept = {
         key: value
         for key, value in base.items()
-        if not key.startswith(("HARNESS_", *NESTED_MARKERS)) and key not in (*OURS, *GIT_MARKERS)
+        if not key.startswith("HARNESS_") and key not in (*OURS, *GIT_MARKERS, *NESTED_MARKERS)
     }
     own = os.path.join(sys.prefix, "bin") if sys.prefix != sys.base_prefix else ""
     path = [folder for folder in kept.get("PATH", os.defpath).split(os.pathsep) if folder != own]

@@ -46,6 +46,17 @@ def test_what_would_lead_a_child_astray_is_gone(gone: dict[str, str]) -> None:
     assert environment.plain({**BASE, **gone}, "m/1") == environment.plain(BASE, "m/1")
 
 
+def test_logins_and_settings_of_an_agent_stay() -> None:
+    """Of the same family as the markers, and the user's own."""
+    own = {
+        "CLAUDE_CODE_OAUTH_TOKEN": "t",
+        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "OPENCODE_CONFIG": "c",
+        "GEMINI_CLI_HOME": "h",
+    }
+    assert environment.plain({**BASE, **own}, "m/1").items() >= own.items()
+
+
 def test_programs_are_told_that_nobody_watches() -> None:
     """No pager, no colour, no question; whatever the user's own terminal says."""
     seen = environment.plain({**BASE, "PAGER": "less"}, "m/1")
