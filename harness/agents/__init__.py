@@ -82,10 +82,12 @@ def costs(name: str, table: dict[str, Any]) -> str:
     """Whether the agent costs money: "" (ours, free), `reported` (its vendor tells how much) or `uncounted` (nobody does)."""
     if name in EMBEDDED and "command" not in table:
         return ""
+    shape = table.get("format", "text") if "command" in table else name
+    if shape not in KNOWN_CLIS:
+        return "uncounted"
     from harness.agents.clis import CLIS
 
-    known = CLIS.get(table.get("format", "text") if "command" in table else name)
-    return "reported" if known and known.costs else "uncounted"
+    return "reported" if CLIS[shape].costs else "uncounted"
 
 
 def embedded(names: list[str]) -> bool:
