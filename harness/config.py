@@ -35,6 +35,7 @@ AGENT = {"path": "str", "args": "strs", "env": "texts", "model": "str", "command
 PRICE = {"input": "number", "output": "number"}
 CACHE_PRICE = {"cache_read": "number", "cache_write": "number"}
 ENDLESS = float("inf")
+MOST = 1e15
 TRUSTS = ("workspace", "full")
 
 
@@ -105,8 +106,8 @@ def _faults(value: dict[str, Any]) -> list[str]:
     for where, table in {"config.toml": value, **{where: table for where, (table, _) in tables.items()}}.items():
         if not shape.fits([table.get("agent", "")], "strs") and not shape.fits(table["agent"], "strs"):
             found.append(f"{where}: 'agent' must be a name or a list of names")
-        below = [key for key, number in table.items() if shape.fits(number, "number") and number <= 0]
-        found += [f"{where}: '{key}' must be above 0" for key in below]
+        below = [key for key, number in table.items() if shape.fits(number, "number") and not 0 < number < MOST]
+        found += [f"{where}: '{key}' must be above 0, and a number with an end" for key in below]
     return found
 
 

@@ -96,7 +96,11 @@ def _hear(run: Run) -> None:
     """What the run spent before it died counts: what its transcript tells of agents, usage and time."""
     heard = usage.heard(run.paths.stream)
     run.usages = heard.usages
-    run.agent = heard.usages[-1].agent if heard.usages else ""
+    if (
+        not heard.usages and run.context.agent
+    ):  # the transcript is gone, and somebody was asked: not counted is not free
+        run.usages = [usage.Usage(agent=run.context.agent[0])]
+    run.agent = run.usages[-1].agent if run.usages else ""
     since = time.time() - os.stat(run.paths.context).st_mtime
     run.started -= max(0.0, min(heard.seconds, since))  # the transcript is the agent's to write
 

@@ -87,7 +87,7 @@ def _parse(text: str, path: str, name: str) -> dict[str, Any]:
             if item not in READS
         ]
         found += [f"'name' must be '{name}', as the file is called"] if meta["name"] != name else []
-        found += [f"'{key}' must be above 0" for key in ("minutes", "idle_minutes") if meta.get(key, 1) <= 0]
+        found += [f"'{key}' must be above 0" for key in ("minutes", "idle_minutes") if not 0 < meta.get(key, 1) < 1e15]
         agent = meta.get("agent", "")
         found += (
             [] if shape.fits([agent], "strs") or shape.fits(agent, "strs") else ["'agent' must be a name or a list"]

@@ -12,7 +12,7 @@ from harness import agents, config, contract, features, files, git, kin, layout,
 from harness.agents.clis import ABOUT, CLIS
 from harness.config import Config
 from harness.contract import Check, Claim, Contract
-from harness.errors import HarnessError
+from harness.errors import HarnessError, Unavailable
 from harness.features import Feature
 from harness.layout import Layout
 from harness.record import Record
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION_SECONDS = 30.0
+VERSION_BYTES = 4096
 TRY_SECONDS = 600.0
 NOTED = "harness try"
 TASK = """Do exactly this, and nothing else:
@@ -55,7 +56,10 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
     if not agents.installed(program):
         return Finding(state="bad" if wanted else "note", what=f"{name}: not found ({program} is not on the PATH)")
     env = {**os.environ, **{key: str(value) for key, value in table.get("env", {}).items()}}
-    version = _version(program, env)
+    try:
+        version = _version(program, env)
+    except Unavailable as fault:
+        return Finding(state="bad" if wanted else "note", what=f"{name}: {fault}")
     trust = settings.trust
     caveats = CLIS[name].caveats(trust) if trust else ["config.toml says no trust yet, so it is not started"]
     cost = [] if CLIS[name].costs else ["tells no cost"]
@@ -66,12 +70,14 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
 
 
 def _version(program: str, env: dict[str, str]) -> str:
-    """What the program says of its version; "" where it says none."""
-    said: list[bytes] = []
-    process.run(
-        [program, "--version"], cwd="/", env=env, wall_seconds=VERSION_SECONDS, sink=lambda _, chunk: said.append(chunk)
-    )
-    found = re.search(rb"\d+\.\d+(\.\d+)?", b"".join(said))
+    """What the program says of its version, in its first words; "" where it says none."""
+    said = bytearray()
+
+    def hear(_: str, chunk: bytes) -> None:
+        said.extend(chunk[: VERSION_BYTES - len(said)])
+
+    process.run([program, "--version"], cwd="/", env=env, wall_seconds=VERSION_SECONDS, sink=hear)
+    found = re.search(rb"(?<!\d)\d{1,9}\.\d{1,9}(\.\d{1,9})?", bytes(said))
     return found[0].decode() if found else ""
 
 

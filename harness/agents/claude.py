@@ -3,8 +3,9 @@ estimate at list prices, also under a subscription. `subtype` says success in ev
 
 from __future__ import annotations
 
+from harness.agents.answer import Answer, outcome_of, plain, sums, when
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.driven import STABLE, Answer, Cli, outcome_of, sums
+from harness.agents.driven import STABLE, Cli
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
     elif kind == "assistant":
         yield from _message(row.get("message") or {}, answer)
     elif kind == "rate_limit_event" and info.get("status") == "rejected":
-        answer.until = int(info.get("resetsAt") or 0)
+        answer.until = when(info.get("resetsAt"))
         yield answer.failed("limit", f"{info.get('rateLimitType', 'usage')} limit")
     elif kind == "result":
         yield from _result(row, answer)
@@ -53,23 +54,24 @@ def _message(message: dict[str, Any], answer: Answer) -> Iterator[Event]:
             yield answer.says(str(block["text"]))
         elif block.get("type") == "tool_use":
             yield answer.does(str(block.get("name")), block.get("input"))
-    usage = message.get("usage") or {}
-    if "total_tokens" in usage:  # a dialect of these events, in which the input holds what the cache gave
-        usage = {**usage, "input_tokens": usage["input_tokens"] - (usage.get("cache_read_input_tokens") or 0)}
-    answer.memory[str(message.get("id"))] = usage
-    yield answer.used({"messages": answer.memory}, **sums(answer.memory.values(), OF_MESSAGE))
+    summed = answer.summed(str(message.get("id")), plain(message.get("usage") or {}), OF_MESSAGE)
+    yield answer.used({"messages": len(answer.counted), "sum": summed}, **summed)
 
 
 def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
-    if models := row.get("modelUsage"):  # the whole bill; `usage` leaves out what is asked beside the answer
-        yield answer.used(models, **sums(models.values(), OF_MODEL), cost_usd=row.get("total_cost_usd"))
-    answer.denied = [one["tool_name"] for one in row.get("permission_denials") or []]
-    said = str(row.get("result") or "; ".join(row.get("errors") or []))
-    counted = row.get("usage") or {"output_tokens": 1}
-    if not counted.get("input_tokens") and not counted.get("output_tokens") and not row.get("is_error"):
-        yield answer.failed("config", f"it calls this a success and reached no model: {said}")  # as a dialect does
-    elif row.get("is_error"):
-        yield answer.failed(outcome_of(row.get("api_error_status") or 0), said or str(row.get("subtype")))
+    usage, models, said = row.get("usage") or {}, row.get("modelUsage") or {}, str(row.get("result") or "")
+    counted = bool(usage.get("input_tokens") or usage.get("output_tokens"))
+    told = sums([plain(usage)], OF_MESSAGE) if counted else {}
+    told = sums(models.values(), OF_MODEL) if models else told  # these count what is asked beside the answer, too
+    if told or row.get("total_cost_usd"):
+        yield answer.used({"usage": usage, "modelUsage": models}, **told, cost_usd=row.get("total_cost_usd"))
+    answer.denied = [str(one.get("tool_name")) for one in row.get("permission_denials") or []]
+    if row.get("is_error"):
+        yield answer.failed(
+            outcome_of(row.get("api_error_status")), said or str(row.get("errors") or row.get("subtype"))
+        )
+    elif usage and not counted:  # as a dialect calls a refused key
+        yield answer.failed("config", f"it calls this a success and reached no model: {said}")
     else:
         yield answer.finished(said or None)
 

@@ -4,10 +4,11 @@ and no usage of a turn that failed. An `error` event may be a reconnect; only tu
 from __future__ import annotations
 
 import re
-import time
 
+from harness.agents.answer import Answer, local_time, outcome_of
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.driven import Answer, Cli, config_names, outcome_of
+from harness.agents.configs import config_names
+from harness.agents.driven import Cli
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,17 +58,10 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         yield answer.finished()
     elif kind == "turn.failed":
         said = str((row.get("error") or {}).get("message", ""))
-        status, answer.until = STATUS.search(said), _until(said)
+        status, again = STATUS.search(said), AGAIN.search(said)
+        answer.until = local_time(*again.groups()) if again else 0
         known = [outcome for sentence, outcome in SENTENCES.items() if said.startswith(sentence)]
         yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], said)
-
-
-def _until(said: str) -> int:
-    """When it says that it may be tried again, in unix seconds; 0 where it does not."""
-    if not (found := AGAIN.search(said)):
-        return 0
-    day = f"{found[1]} {found[2]} {found[3]}" if found[1] else time.strftime("%b %d %Y")
-    return int(time.mktime(time.strptime(f"{day} {found[4]}", "%b %d %Y %I:%M %p")))
 
 
 def _used(block: dict[str, Any], answer: Answer) -> Event:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from harness.agents.answer import Answer
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.driven import Answer, Cli, Driven
+from harness.agents.driven import Cli, Driven
 from harness.agents.playbook import how
 from harness.errors import BrokenFile
 

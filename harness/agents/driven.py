@@ -8,140 +8,25 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 
 from harness import files
+from harness.agents.answer import LONGEST_REPLY, Answer
 from harness.agents.base import Desk, Event, Failed, Finished, Settings, installed
 from harness.errors import Unavailable
 from harness.patience import IDLE, STARTUP, WALL
 from harness.process import Child, Ended
-from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from typing import Any
 
+LAST_WORDS_CHARS = 200
 LONGEST_LINE = 8 * 1024 * 1024  # of a vendor's events; a longer one is passed over
-LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its end counts
-LAST_WORDS_CHARS = DID_CHARS = 200
-REASON_CHARS = 400
 PARTIAL = ("stream_event", "message_update", "content_block_delta", "item.updated")
-REFUSED = "it gave up at a tool that it was not allowed to use; see trust in config.toml"
-SO_FAR = {"so_far": True}  # in place of the vendor's block, which grows with each message; the raw events have it
+MISSHAPEN = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 STABLE, REST = ".stable", ".rest"
-
-
-class Answer:
-    """What has come of one answer so far; the vendor's `read` fills it in. `text`: the output of a program
-    that tells no events; `memory` is the reader's own."""
-
-    def __init__(self, agent: str) -> None:
-        self.said = ""
-        self.usage = Usage(agent=agent)
-        self.error = ""
-        self.began = self.waiting = self.given_up = False
-        self.until = 0
-        self.denied: list[str] = []
-        self.last_words = ""
-        self.text = bytearray()
-        self.memory: dict[str, Any] = {}
-
-    def says(self, text: str) -> Event:
-        """A whole message of the agent; the last one is the reply."""
-        self.said = text
-        return Event(kind="said", text=text)
-
-    def knows(self, **told: object) -> None:
-        """The model or the session, where the vendor tells it."""
-        self.usage = self.usage.replace(**{key: str(value) for key, value in told.items() if value})
-
-    def does(self, what: str, given: object) -> Event:
-        """A tool that the agent uses, in a few words: the tool, and the first thing it was given."""
-        values = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else [given]
-        return Event(kind="did", text=f"{what} {' '.join(map(str, values[:1]))}"[:DID_CHARS])
-
-    def waits(self, why: str) -> None:
-        """The vendor cannot be reached and is asked again: no end yet, and no sign of life."""
-        self.error, self.waiting = why[:REASON_CHARS], True
-
-    def used(self, block: dict[str, Any], **counts: Any) -> Event:
-        """What the vendor counted so far, as a whole: its own block, and the counts in our words."""
-        known = {key: value for key, value in counts.items() if value is not None}
-        self.usage = self.usage.replace(**known, raw=[{"agent": self.usage.agent, "block": block}])
-        if known.get("cost_usd") is not None:
-            self.usage = self.usage.replace(cost_source="reported")
-        so_far = self.usage.replace(raw=[{"agent": self.usage.agent, "block": SO_FAR}])
-        return Event(kind="usage", text=files.dump_json(so_far.asdict()).decode().rstrip("\n"))
-
-    def finished(self, reply: str | None = None) -> Finished:
-        """The good end."""
-        denied = f"it was not allowed: {', '.join(self.denied[:5])}" if self.denied else ""
-        return Finished(reply=self.said if reply is None else reply, usage=self.spent(), remark=denied)
-
-    def failed(self, outcome: str, reason: str) -> Failed:
-        """The other end."""
-        return Failed(outcome=outcome, reason=reason[:REASON_CHARS], usage=self.spent(), until=self.until)
-
-    def without_result(self, ended: Ended) -> Failed:
-        """A program that exits without having told what became of it; one that never began cannot work as it is set up."""
-        how = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
-        more = self.error or self.last_words
-        outcome = "agent_error" if self.began or not ended.exit else "config"
-        return self.failed(outcome, f"it ended with {how} and without a result{': ' + more if more else ''}")
-
-    def by_exit(self, ended: Ended) -> Finished | Failed:
-        """Where no event tells the end: a clean exit after a message is one; without a word an answer was given up."""
-        if ended.exit == 0 and self.given_up:
-            return self.failed("config", f"{REFUSED}{': ' + self.last_words if self.last_words else ''}")
-        return self.finished() if ended.exit == 0 and self.said else self.without_result(ended)
-
-    def spent(self) -> Usage | None:
-        """The usage, None where nothing was told."""
-        return self.usage if self.usage.raw else None
-
-
-def outcome_of(status: int) -> str:
-    """The outcome of an error with this HTTP status (RFC 9110 and vendors' own): who can do something about it."""
-    if status in (401, 402, 403):
-        return "auth"
-    if status in (408, 409, 425, 429) or status >= 500:
-        return "limit"
-    return "config" if status in (400, 404, 422) else "agent_error"
-
-
-def sums(blocks: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> dict[str, int]:
-    """{our name: the sum over all blocks of what the vendor calls `names`}; a block that lacks one adds nothing."""
-    return {ours: sum(block.get(theirs) or 0 for block in blocks) for ours, theirs in names.items()}
-
-
-def config_names(settings: Settings, desk: Desk, paths: Sequence[str], table: str) -> list[str]:
-    """The keys of a table in a CLI's own configuration files: TOML, or JSON with comments; what does not parse has none.
-
-    `$NAME` in a path is a variable of the agent's environment; a path without one lies in the working folder.
-    """
-    env, found = {**desk.environment, **settings.table.get("env", {})}, list[str]()
-    for path in paths:
-        name = re.match(r"\$(\w+)", path)
-        place = env.get(name[1], "") + path[name.end() :] if name else os.path.join(desk.directory, path)
-        value = _parsed(files.read_text(place) or "", place) if not name or env.get(name[1]) else {}
-        found += [key for key in value.get(table, {}) if key not in found]
-    return found
-
-
-def _parsed(text: str, path: str) -> dict[str, Any]:
-    """A configuration as an object; empty where its own program could not read it either."""
-    import tomllib  # 10 ms, for those agents only that need it
-
-    try:
-        if path.endswith(".toml"):
-            return tomllib.loads(text)
-        plain = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', r"\1", text, flags=re.DOTALL)
-        value = json.loads(re.sub(r",(\s*[}\]])", r"\1", plain) or "{}")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _nothing(settings: Settings, desk: Desk) -> dict[str, str]:
@@ -223,24 +108,29 @@ class Driven:
         if split:
             source = split_prompt(prompt, desk)
         try:
-            with Child(
-                self.words(desk),
-                cwd=desk.directory,
-                env=self.surroundings(desk),
-                stdin=source,
-                wall_seconds=desk.seconds,
-                keep=desk.keep,
-                patience=desk.patience(),
-            ) as child:
-                end = yield from _listen(child, self.cli, answer)
-            assert child.ended is not None, "leaving the child waits for its end"
-            if self.cli.text:
-                yield answer.says(answer.text.decode("utf-8", "replace"))
-            yield _verdict(self.cli, answer, end, child.ended)
+            yield from self._answered(answer, desk, source)
+        except Unavailable as fault:  # it is there and cannot be started: a broken interpreter, a bad variable
+            yield answer.failed("config", str(fault))
         finally:
             if split:
                 files.remove(desk.prompt_path + STABLE)
                 files.remove(desk.prompt_path + REST)
+
+    def _answered(self, answer: Answer, desk: Desk, source: str) -> Iterator[Event | Finished | Failed]:
+        with Child(
+            self.words(desk),
+            cwd=desk.directory,
+            env=self.surroundings(desk),
+            stdin=source,
+            wall_seconds=desk.seconds,
+            keep=desk.keep,
+            patience=desk.patience(),
+        ) as child:
+            end = yield from _listen(child, self.cli, answer)
+        assert child.ended is not None, "leaving the child waits for its end"
+        if self.cli.text:
+            yield answer.says(answer.text.decode("utf-8", "replace"))
+        yield _verdict(self.cli, answer, end, child.ended)
 
 
 def split_prompt(prompt: str, desk: Desk) -> str:
@@ -252,13 +142,13 @@ def split_prompt(prompt: str, desk: Desk) -> str:
 
 
 def _listen(child: Child, cli: Cli, answer: Answer) -> Generator[Event, None, Finished | Failed | None]:
-    """Hear the program to its end; gives the Finished or Failed that it told first, if it did."""
+    """Hear the program to its end; gives the first Finished, else the last Failed that it told, if it did."""
     end: Finished | Failed | None = None
     lines = Lines()
     for stream, chunk in child.output() if cli.text else _with_end(child.output()):
         for event in _heard(stream, chunk, cli, lines, answer):
             if not isinstance(event, Event):
-                end = end or event
+                end = end if isinstance(end, Finished) else event  # a later turn may succeed where one failed
                 continue
             if event.kind == "raw":
                 child.watch.event()
@@ -295,7 +185,7 @@ def _heard(stream: str, chunk: bytes, cli: Cli, lines: Lines, answer: Answer) ->
 
 def _read(line: bytes, cli: Cli, answer: Answer) -> Iterator[Event | Finished | Failed]:
     """What one line means; what is no event of the vendor's is only output, whatever words it has."""
-    text = line.decode("utf-8", "replace")
+    text = line.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
         row = json.loads(text) if text.lstrip()[:1] == "{" else None
     except (ValueError, RecursionError):
@@ -306,7 +196,10 @@ def _read(line: bytes, cli: Cli, answer: Answer) -> Iterator[Event | Finished | 
     partial = row.get("type") in PARTIAL or row.get("delta") is True
     yield Event(kind="tick") if partial else Event(kind="raw", text=text)
     answer.waiting = False
-    yield from cli.read(row, answer)
+    try:
+        yield from cli.read(row, answer)
+    except MISSHAPEN as fault:
+        yield _overheard(f"[an event that is not as expected: {fault!r}]\n", answer)
 
 
 def _overheard(text: str, answer: Answer) -> Event:
@@ -325,9 +218,9 @@ LIMITS = {
 def _verdict(cli: Cli, answer: Answer, end: Finished | Failed | None, ended: Ended) -> Finished | Failed:
     """How the answer ended: as its events told, else by the limit that ended it, else as its exit says."""
     if isinstance(end, Finished):
-        return end.replace(late=ended.cause != "exit")
+        return end.replace(late=ended.cause != "exit", usage=answer.spent())
     if end:
-        return end
+        return end.replace(usage=answer.spent())
     if ended.cause in LIMITS and answer.waiting:
         return answer.failed("limit", f"its vendor could not be reached: {answer.error}")
     if ended.cause in LIMITS:

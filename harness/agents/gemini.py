@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 
+from harness.agents.answer import Answer, outcome_of
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.driven import Answer, Cli, outcome_of
+from harness.agents.driven import Cli
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +30,9 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
     """What one event means."""
     kind = row.get("type")
     if kind == "message":
-        piece = str(row.get("content", "")) if row.get("role") == "assistant" else ""
-        answer.memory["said"] = answer.memory.get("said", "") + piece
+        answer.adds(str(row.get("content", "")) if row.get("role") == "assistant" else "")
         return
-    if answer.memory.get("said"):
-        yield answer.says(answer.memory.pop("said"))
+    yield from answer.said_whole()
     if kind == "init":
         answer.knows(model=row.get("model"), session=row.get("session_id"))
     elif kind == "tool_use":

@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import time
 
+from harness.agents.answer import Answer, outcome_of, when
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.driven import Answer, Cli, config_names, outcome_of
+from harness.agents.configs import config_names
+from harness.agents.driven import Cli
 from harness.usage import plus
 
 TYPE_CHECKING = False
@@ -42,7 +44,6 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         yield answer.does(str(part.get("tool")), (part.get("state") or {}).get("input"))
     elif kind == "step_finish":
         answer.given_up = part.get("reason") == "tool-calls"  # until the next step: no tool is left without an answer
-        answer.memory.setdefault("steps", []).append(part)
         yield _used(part, answer)
     elif kind == "error":
         yield _error(row.get("error") or {}, answer)
@@ -50,10 +51,10 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
 
 def _error(fault: dict[str, Any], answer: Answer) -> Failed:
     data = fault.get("data") or {}
-    if (wait := str((data.get("responseHeaders") or {}).get("retry-after"))).isdigit():
-        answer.until = int(time.time()) + int(wait)
+    if wait := when((data.get("responseHeaders") or {}).get("retry-after")):
+        answer.until = int(time.time()) + wait
     broke = fault.get("name") == "ProviderAuthError" or '"insufficient_quota"' in str(data.get("responseBody"))
-    outcome = "auth" if broke else outcome_of(data.get("statusCode") or 0)
+    outcome = "auth" if broke else outcome_of(data.get("statusCode"))
     return answer.failed(outcome, f"{fault.get('name', 'error')}: {data.get('message', '')}")
 
 
@@ -64,7 +65,7 @@ def _used(part: dict[str, Any], answer: Answer) -> Event:
     told |= {f"cache_{key}": plus(getattr(before, f"cache_{key}"), cache.get(key)) for key in ("read", "write")}
     told["output"] = plus(before.output, plus(tokens.get("output"), tokens.get("reasoning")))
     cost = plus(before.cost_usd, part.get("cost") or None)
-    return answer.used({"steps": answer.memory["steps"]}, **told, cost_usd=cost, turns=plus(before.turns, 1))
+    return answer.used({"last step": part, "sum": told}, **told, cost_usd=cost, turns=plus(before.turns, 1))
 
 
 CLI = Cli(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from agent_desk import TRANSCRIPTS, counted, project, repeat, settings
 
+from harness.agents.answer import Answer
 from harness.agents.base import Failed, Finished
 from harness.agents.claude import read
-from harness.agents.driven import Answer
 
 RECORDED = "claude-2.1.197"
 
@@ -33,7 +33,7 @@ def test_the_whole_bill_is_counted_and_nothing_twice(tmp_path: Path) -> None:
     assert heard.end.usage is not None
     assert heard.end.usage.cost_usd == pytest.approx(0.0183)
     assert heard.end.usage.cost_source == "reported"
-    assert "claude-opus-4-8[1m]" in heard.end.usage.raw[0]["block"]
+    assert "claude-opus-4-8[1m]" in heard.end.usage.raw[0]["block"]["modelUsage"]
 
 
 def test_an_answer_that_is_cut_off_counts_what_came(tmp_path: Path) -> None:

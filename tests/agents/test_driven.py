@@ -15,9 +15,10 @@ from agent_desk import Heard, desk, listen, project, settings
 from badcli import CASES, Bad
 
 from harness import kin
+from harness.agents.answer import outcome_of
 from harness.agents.base import Desk, Failed, Finished
 from harness.agents.command import Command
-from harness.agents.driven import LONGEST_LINE, Lines, outcome_of
+from harness.agents.driven import LONGEST_LINE, Lines
 from harness.runs import OUTCOMES
 
 BADCLI = str(Path(badcli.__file__))
@@ -140,3 +141,40 @@ def test_a_status_says_who_can_do_something_about_it(status: int, wanted: str) -
     """Logins and money are a person's, limits and faults of the service are time's."""
     assert outcome_of(status) == wanted
     assert wanted in OUTCOMES
+
+
+def test_a_program_that_is_there_and_cannot_start_is_no_end_of_the_list(tmp_path: Path) -> None:
+    """A broken interpreter: the next agent may answer, so it is `config`, and nothing is raised."""
+    folder = project(tmp_path)
+    for name, text in (("garbage", "\x00\x01"), ("gone", "#!/no/such/interpreter\n")):
+        program = folder / name
+        program.write_text(text)
+        program.chmod(0o755)
+        heard = listen(Command("mine", settings(folder, command=[str(program)])), desk(folder))
+        assert heard.failure[0] == "config"
+        assert "cannot be started" in heard.failure[1]
+
+
+def say(*rows: str) -> list[str]:
+    """A program that tells these events."""
+    return ["printf", "%s\\n", *rows]
+
+
+GOOD = '{"type":"result","is_error":false,"result":"good","total_cost_usd":%s,"usage":{"output_tokens":1}}'
+BAD = '{"type":"result","is_error":true,"api_error_status":500,"result":"bad"}'
+
+
+def test_the_first_good_result_stands_and_all_that_was_used_counts(tmp_path: Path) -> None:
+    """Whatever failed before it or comes behind it."""
+    folder = project(tmp_path)
+    for rows in ((BAD, GOOD % 1), (GOOD % 1, BAD), (GOOD % 0.01, GOOD % 1)):
+        agent = Command("mine", settings(folder, command=say(*rows), format="claude"))
+        end = listen(agent, desk(folder)).end
+        assert isinstance(end, Finished)
+        assert (end.reply, end.usage and end.usage.cost_usd) == ("good", 1)
+
+
+def test_a_mark_at_the_beginning_does_not_hide_the_first_event(tmp_path: Path) -> None:
+    """Some programs write one before their text."""
+    agent = Command("mine", settings(project(tmp_path), command=say("\ufeff" + GOOD % 1), format="claude"))
+    assert listen(agent, desk(tmp_path / "my project")).reply == "good"

@@ -1,0 +1,185 @@
+"""What has come of one answer so far, with everything made clean that comes from outside: texts, counts, times, statuses."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from harness import files, masking
+from harness.agents.base import Event, Failed, Finished
+from harness.usage import Usage, plus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from harness.process import Ended
+
+LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its end counts
+LONGEST_BLOCK = 64 * 1024  # characters of a vendor's own count that are kept
+MOST_PIECES = 4096
+MILLISECONDS = 10**11  # what is later than the year 5000 in seconds is meant in milliseconds
+MOST = 10**15  # tokens or USD; more is no count
+DID_CHARS = NAME_CHARS = 200
+REASON_CHARS = 400
+REFUSED = "it gave up at a tool that it was not allowed to use; see trust in config.toml"
+SO_FAR = {"so_far": True}  # in place of the vendor's block, which grows with each message; the raw events have it
+
+
+class Answer:
+    """What has come of one answer so far; the vendor's `read` fills it in. `text`: the output of a program that tells no
+    events; `memory` is the reader's own. What comes from outside is made clean here: texts, counts, names."""
+
+    def __init__(self, agent: str) -> None:
+        self.said = ""
+        self.usage = Usage(agent=agent)
+        self.error = ""
+        self.began = self.waiting = self.given_up = False
+        self.until = 0
+        self.denied: list[str] = []
+        self.last_words = ""
+        self.text = bytearray()
+        self.memory: dict[str, Any] = {}
+        self.pieces: list[str] = []
+        self.block: dict[str, Any] | None = None
+        self.counted: dict[str, dict[str, int | None]] = {}
+        self.sum: dict[str, int] = {}
+
+    def says(self, text: str) -> Event:
+        """A whole message of the agent; the last one is the reply."""
+        self.said = clean(text)
+        return Event(kind="said", text=self.said)
+
+    def adds(self, piece: str) -> None:
+        """A piece of a message that comes in pieces."""
+        self.pieces.append(piece)
+        if len(self.pieces) > MOST_PIECES:
+            self.pieces[:] = ["".join(self.pieces)[-LONGEST_REPLY:]]
+
+    def said_whole(self) -> Iterator[Event]:
+        """The message that its pieces made, where there were any."""
+        if whole := "".join(self.pieces)[-LONGEST_REPLY:]:
+            self.pieces.clear()
+            yield self.says(whole)
+
+    def knows(self, **told: object) -> None:
+        """The model or the session, where the vendor tells it."""
+        known = {key: masking.mask(clean(str(value)))[:NAME_CHARS] for key, value in told.items() if value}
+        self.usage = self.usage.replace(**known)
+
+    def does(self, what: str, given: object) -> Event:
+        """A tool that the agent uses, in a few words: the tool, and the first thing it was given."""
+        values = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else [given]
+        return Event(kind="did", text=clean(f"{what} {' '.join(str(value) for value in values[:1])}"[:DID_CHARS]))
+
+    def waits(self, why: str) -> None:
+        """The vendor cannot be reached and is asked again: no end yet, and no sign of life."""
+        self.error, self.waiting = clean(why[:REASON_CHARS]), True
+
+    def used(self, block: dict[str, Any], **counts: Any) -> Event:
+        """What the vendor counted so far, as a whole: its own block, and the counts in our words. What is no count (a text,
+        below 0, without end) is unknown."""
+        known = {key: value for key, given in counts.items() if (value := count(given, key)) is not None}
+        self.block = block
+        self.usage = self.usage.replace(**known)
+        if "cost_usd" in known:
+            self.usage = self.usage.replace(cost_source="reported")
+        so_far = self.usage.replace(raw=[{"agent": self.usage.agent, "block": SO_FAR}])
+        return Event(kind="usage", text=files.dump_json(so_far.asdict()).decode().rstrip("\n"))
+
+    def summed(self, message: str, block: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
+        """{our name: the sum over all messages so far}. A message, known by its id, may tell again what it used; then the
+        last word counts."""
+        before, self.counted[message] = self.counted.get(message, {}), sums([block], names)
+        for name, number in self.counted[message].items():
+            if number is not None:
+                self.sum[name] = self.sum.get(name, 0) + number - (before.get(name) or 0)
+        return self.sum
+
+    def finished(self, reply: str | None = None) -> Finished:
+        """The good end."""
+        denied = f"it was not allowed: {', '.join(self.denied[:5])}" if self.denied else ""
+        return Finished(reply=self.said if reply is None else clean(reply), usage=self.spent(), remark=denied)
+
+    def failed(self, outcome: str, reason: str) -> Failed:
+        """The other end."""
+        return Failed(outcome=outcome, reason=clean(reason[:REASON_CHARS]), usage=self.spent(), until=self.until)
+
+    def without_result(self, ended: Ended) -> Failed:
+        """A program that exits without having told what became of it; one that never began cannot work as it is set up."""
+        how = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
+        more = self.error or self.last_words
+        outcome = "agent_error" if self.began or not ended.exit else "config"
+        return self.failed(outcome, f"it ended with {how} and without a result{': ' + more if more else ''}")
+
+    def by_exit(self, ended: Ended) -> Finished | Failed:
+        """Where no event tells the end: a clean exit after a message is one; without a word an answer was given up."""
+        if ended.exit == 0 and self.given_up:
+            return self.failed("config", f"{REFUSED}{': ' + self.last_words if self.last_words else ''}")
+        return self.finished() if ended.exit == 0 and self.said else self.without_result(ended)
+
+    def spent(self) -> Usage | None:
+        """The usage with the vendor's own block, masked, and left out where it is large; None where nothing was told."""
+        if self.block is None:
+            return None
+        text = masking.mask(files.dump_json(self.block).decode())
+        block = json.loads(text) if len(text) <= LONGEST_BLOCK else {"left_out_bytes": len(text)}
+        return self.usage.replace(raw=[{"agent": self.usage.agent, "block": block}])
+
+
+def clean(text: str) -> str:
+    """The text without halves of characters, which JSON may bring and no file takes."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def count(value: object, name: str = "") -> Any:
+    """A number that counts something, or None: whole but for a cost, not below 0, and with an end."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
+        return None
+    return value if name == "cost_usd" else int(value)
+
+
+def plain(usage: dict[str, Any]) -> dict[str, Any]:
+    """Input tokens without what the cache gave: a dialect of these counts holds it, and is known by telling a total."""
+    cached = usage.get("cache_read_input_tokens") if "total_tokens" in usage else 0
+    return {**usage, "input_tokens": usage["input_tokens"] - cached} if cached else usage
+
+
+def when(told: object) -> int:
+    """A time that a vendor states, in unix seconds: it may be given as a text, or in milliseconds; 0 where it is none."""
+    try:
+        at = float(told) if isinstance(told, str | int | float) else 0.0
+    except ValueError:
+        return 0
+    at = at / 1000 if at > MILLISECONDS else at
+    return int(at) if 0 < at < MILLISECONDS else 0
+
+
+def local_time(*words: str | None) -> int:
+    """A time in words (`Jan`, `1`, `2100`, `3:05 PM`; of today without the first three) in unix seconds; 0 where it is none."""
+    said = " ".join(word for word in words if word)
+    said = said if words[0] else f"{time.strftime('%b %d %Y')} {said}"
+    try:
+        return int(time.mktime(time.strptime(said, "%b %d %Y %I:%M %p")))
+    except (ValueError, OverflowError):
+        return 0
+
+
+def outcome_of(told: object) -> str:
+    """The outcome of an error with this HTTP status (RFC 9110 and vendors' own): who can do something about it."""
+    status = int(told) if isinstance(told, int) or (isinstance(told, str) and told.isdecimal() and len(told) < 4) else 0
+    if status in (401, 402, 403):
+        return "auth"
+    if status in (408, 409, 425, 429) or status >= 500:
+        return "limit"
+    return "config" if status in (400, 404, 422) else "agent_error"
+
+
+def sums(blocks: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> dict[str, int | None]:
+    """{our name: the sum over all blocks of what the vendor calls `names`}; None where no block tells one."""
+    found: dict[str, int | None] = dict.fromkeys(names)
+    for block in blocks:
+        for ours, theirs in names.items():
+            found[ours] = plus(found[ours], count(block.get(theirs)))
+    return found

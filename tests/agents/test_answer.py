@@ -1,0 +1,155 @@
+"""What comes from outside is made clean once: counts that are counts, times that are times, texts that a file takes."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_desk import TRANSCRIPTS
+
+from harness import files
+from harness.agents.answer import Answer, clean, count, local_time, plain, sums, when
+from harness.agents.base import Event
+from harness.agents.clis import CLIS
+from harness.agents.driven import _read
+
+WRONG: list[Any] = [None, "x", "\ud800", -1, 1.5, float("nan"), float("inf"), 10**400, True, [], ["x"], {}, {"x": 1}]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a JSON value, by the keys that lead to it."""
+    if path:
+        yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    for key, inner in items:
+        if len(path) < 5:
+            yield from places(inner, (*path, key))
+
+
+def changed(row: dict[str, Any], path: tuple[Any, ...], wrong: Any) -> dict[str, Any]:
+    """The row with one value in the wrong place."""
+    made = copy.deepcopy(row)
+    inner = made
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = wrong
+    return made
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """One event of each kind that a program was recorded with."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(TRANSCRIPTS.glob(f"{name}-*/*.jsonl")):
+        for row in map(json.loads, filter(None, path.read_text().split("\n"))):
+            inner = row.get("item") or row.get("message") or row.get("part") or {}
+            more = inner.get("type", "") if isinstance(inner, dict) else ""
+            found.setdefault(f"{row.get('type')} {row.get('subtype')} {more} {row.get('status')}", row)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("name", CLIS)
+def test_no_event_of_an_unexpected_shape_breaks_a_run(name: str) -> None:
+    """Every value of every kind of event, replaced by every kind of wrong one: what is understood stands, in clean counts."""
+    rows = rows_of(name)
+    assert len(rows) >= 4
+    for row in rows:
+        for path in places(row):
+            for wrong in WRONG:
+                answer = Answer(name)
+                line = json.dumps(changed(row, path, wrong)).encode()
+                for event in _read(line, CLIS[name], answer):
+                    files.dump_json(event.asdict() if isinstance(event, Event) else str(event))
+                    assert not isinstance(event, Event) or isinstance(event.text.encode(), bytes)
+                used = answer.spent()
+                for number in used.asdict().values() if used else ():
+                    assert not isinstance(number, int | float) or 0 <= number <= 10**15, (path, wrong)
+
+
+def test_a_cap_is_not_switched_off_by_what_is_no_cost() -> None:
+    """Neither given back by a negative one; unknown is what it stays."""
+    for wrong in (float("nan"), -5, "0.5", [1], float("inf"), True, None):
+        answer = Answer("a")
+        answer.used({}, cost_usd=wrong, input=wrong)
+        assert (answer.usage.cost_usd, answer.usage.input, answer.usage.cost_source) == (None, None, "unknown")
+    assert (count(3.9), count(3.9, "cost_usd"), count(0)) == (3, 3.9, 0)
+
+
+def test_what_nobody_tells_is_unknown_in_a_sum() -> None:
+    """And what one of them tells is counted."""
+    assert sums([{"a": 1}, {"a": 2, "b": "x"}], {"ours": "a", "theirs": "b"}) == {"ours": 3, "theirs": None}
+    assert sums([], {"ours": "a"}) == {"ours": None}
+
+
+def test_a_message_that_tells_again_what_it_used_counts_once() -> None:
+    """With its last word; thousands of them take no longer than they are many."""
+    answer = Answer("a")
+    started = time.monotonic()
+    for number in range(20_000):
+        for told in (1, 5):
+            found = answer.summed(str(number), {"out": told}, {"output": "out"})
+    assert found == {"output": 100_000}
+    assert time.monotonic() - started < 5
+
+
+def test_pieces_make_a_message_in_the_time_that_they_take(tmp_path: Path) -> None:
+    """A megabyte of them, too."""
+    answer = Answer("a")
+    for _ in range(100_000):
+        answer.adds("0123456789")
+    assert [len(event.text) for event in answer.said_whole()] == [1_000_000]
+    assert list(answer.said_whole()) == []
+
+
+def test_a_vendor_s_block_is_masked_and_bounded() -> None:
+    """It goes into the books."""
+    token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
+    answer = Answer("a")
+    answer.knows(model=f"{token} {'x' * 999}", session=token)
+    answer.used({"note": token}, input=1)
+    used = answer.spent()
+    assert used is not None
+    assert token not in json.dumps(used.asdict())
+    assert len(used.model) <= 200
+    answer.used({"k" * 70_000: 1}, input=1)
+    used = answer.spent()
+    assert used is not None
+    assert used.raw[0]["block"] == {"left_out_bytes": 70_007}
+
+
+TIMES: list[tuple[object, int]] = [
+    (1_800_000_000, 1_800_000_000),
+    (1_800_000_000_000, 1_800_000_000),
+    ("18", 18),
+    (1.5, 1),
+]
+NO_TIMES: list[object] = [None, -1, 0, "soon", float("nan"), float("inf"), [1], {}, "²"]
+
+
+@pytest.mark.parametrize(("told", "at"), [*TIMES, *((wrong, 0) for wrong in NO_TIMES)])
+def test_a_stated_time_is_one_or_none(told: object, at: int) -> None:
+    """In seconds or milliseconds, as a number or a text."""
+    assert when(told) == at
+
+
+def test_words_that_are_no_time_are_none() -> None:
+    """As a date that no calendar has."""
+    assert local_time("Foo", "99", "2020", "9:99 PM") == 0
+    assert local_time("Jan", "1", "0000", "9:09 PM") == 0
+    assert time.localtime(local_time("Jan", "2", "2030", "9:09 PM"))[:5] == (2030, 1, 2, 21, 9)
+
+
+def test_texts_are_such_that_a_file_takes_them() -> None:
+    """Half a character becomes a mark."""
+    assert clean("a\ud800b") == "a?b"
+    assert clean("ü€𝄞") == "ü€𝄞"
+
+
+def test_a_dialect_with_a_total_has_the_cache_in_its_input() -> None:
+    """Without a total it has not."""
+    assert plain({"input_tokens": 10, "cache_read_input_tokens": 4, "total_tokens": 12})["input_tokens"] == 6
+    assert plain({"input_tokens": 10, "cache_read_input_tokens": 4})["input_tokens"] == 10
