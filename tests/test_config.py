@@ -157,6 +157,8 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_line(table: str, key: str) 
         ('\ntrust = "all"\n', "'trust' must be one of workspace, full", 2),
         ("\ncheck_seconds = 0\n", "'check_seconds' must be above 0", 2),
         ("[limits]\nmax_cost_usd = -1.5\n", "'max_cost_usd' must be above 0", 2),
+        ("[limits]\nmax_cost_usd = nan\n", "'max_cost_usd' must be above 0, and a number with an end", 2),
+        ("[roles.worker]\nidle_minutes = inf\n", "'idle_minutes' must be above 0, and a number with an end", 2),
         ("[roles.worker]\nminutes = 0\n", "'minutes' must be above 0", 2),
         ("check_seconds = true\n", "'check_seconds' must be a whole number", 1),
         ("agent = [1]\n", "'agent' must be a name", 1),

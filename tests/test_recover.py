@@ -370,3 +370,17 @@ def test_a_signal_keeps_what_was_told_until_then(house: House) -> None:
     role.send_signal(signal.SIGTERM)
     assert role.wait() == 143
     assert (house.result()["outcome"], house.result()["usage"]["cost_usd"]) == ("killed", 0.25)
+
+
+def test_a_killed_run_whose_transcript_is_gone_is_not_free(house: House) -> None:
+    """Somebody was asked, and nobody can tell what it cost: it is counted as not counted."""
+    house.config('agent = "mine"', "[agents.mine]", 'command = ["sh", "-c", "cat > /dev/null; touch begun; sleep 60"]')
+    role = house.begin_role("worker", "F-001", session=True)
+    until(lambda: (house.project / "begun").exists())
+    run_id = runs.open_runs(house.layout)[0]
+    role.kill()
+    role.wait()
+    until(lambda: runs.is_dead(house.layout, run_id))
+    os.unlink(house.layout.run(run_id).stream)
+    recovered(house)
+    assert (house.result()["usage"], house.result()["totals"]["uncounted"]) == (None, 1)
