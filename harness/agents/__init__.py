@@ -56,10 +56,10 @@ def make(name: str, settings: Settings) -> Agent:
             'trust = "workspace" (write in this folder, run commands, use the network) or trust = "full" '
             "(anything this user may do). Or let it ask you: harness init"
         )
-    from harness.agents.clis import CLIS
+    from harness.agents.clis import ABOUT, CLIS
     from harness.agents.driven import Driven
 
-    return Driven(name, CLIS[name], settings)
+    return Driven(name, CLIS[name], settings, login=ABOUT[name].login)
 
 
 def available(

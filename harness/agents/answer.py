@@ -73,9 +73,15 @@ class Answer:
         values = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else [given]
         return Event(kind="did", text=clean(f"{what} {' '.join(str(value) for value in values[:1])}"[:DID_CHARS]))
 
-    def waits(self, why: str) -> None:
-        """The vendor cannot be reached and is asked again: no end yet, and no sign of life."""
-        self.error, self.waiting = clean(why[:REASON_CHARS]), True
+    def waits(self, why: str) -> Iterator[Event]:
+        """The vendor cannot be reached and is asked again: no end yet, and no sign of life; told where it is news."""
+        before, self.error, self.waiting = self.error, clean(why[:REASON_CHARS]), True
+        if self.error != before:
+            yield Event(kind="output", text=f"waits: {self.error}\n")
+
+    def lets_in_after(self, told: object) -> None:
+        """The vendor says how many seconds to wait."""
+        self.until = int(time.time()) + when(told) if when(told) else 0
 
     def used(self, block: dict[str, Any], **counts: Any) -> Event:
         """What the vendor counted so far, as a whole: its own block, and the counts in our words. What is no count (a text,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SANDBOX = '{"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":["*"]}}}'
 WORKSPACE = ["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--settings", SANDBOX]
+KINDS: dict[object, str] = {"authentication_failed": "auth", "billing_error": "auth", "server_error": "limit"}
 NEEDS = ("bwrap", "socat")
 OF_MESSAGE = {"input": "input_tokens", "output": "output_tokens"}
 OF_MESSAGE |= {"cache_read": "cache_read_input_tokens", "cache_write": "cache_creation_input_tokens"}
@@ -35,10 +36,11 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
     if kind == "system" and row.get("subtype") == "init":
         answer.knows(model=row.get("model"), session=row.get("session_id"))
     elif kind == "system" and row.get("subtype") == "api_retry":
-        answer.waits(f"{row.get('error')} ({row.get('error_status')})")
+        yield from answer.waits(f"{row.get('error')} ({row.get('error_status')})")
         if row.get("error") == "authentication_failed":  # it would try ten times more, for three minutes
-            yield answer.failed("auth", "not logged in, or its key is refused; log in by hand: claude")
+            yield answer.failed("auth", "its key or login is refused")
     elif kind == "assistant":
+        answer.memory["error"] = row.get("error")  # without a login or a network it is all there is
         yield from _message(row.get("message") or {}, answer)
     elif kind == "rate_limit_event" and info.get("status") == "rejected":
         answer.until = when(info.get("resetsAt"))
@@ -61,15 +63,13 @@ def _message(message: dict[str, Any], answer: Answer) -> Iterator[Event]:
 def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
     usage, models, said = row.get("usage") or {}, row.get("modelUsage") or {}, str(row.get("result") or "")
     counted = bool(usage.get("input_tokens") or usage.get("output_tokens"))
-    told = sums([plain(usage)], OF_MESSAGE) if counted else {}
-    told = sums(models.values(), OF_MODEL) if models else told  # these count what is asked beside the answer, too
+    told = sums(models.values(), OF_MODEL) if models else sums([plain(usage)], OF_MESSAGE) if counted else {}
     if told or row.get("total_cost_usd"):
         yield answer.used({"usage": usage, "modelUsage": models}, **told, cost_usd=row.get("total_cost_usd"))
     answer.denied = [str(one.get("tool_name")) for one in row.get("permission_denials") or []]
     if row.get("is_error"):
-        yield answer.failed(
-            outcome_of(row.get("api_error_status")), said or str(row.get("errors") or row.get("subtype"))
-        )
+        outcome = KINDS.get(answer.memory.get("error")) or outcome_of(row.get("api_error_status"))
+        yield answer.failed(outcome, said or str(row.get("errors") or row.get("subtype")))
     elif usage and not counted:  # as a dialect calls a refused key
         yield answer.failed("config", f"it calls this a success and reached no model: {said}")
     else:

@@ -14,10 +14,11 @@ CLIS = {
 
 
 class About(Record):
-    """What can be told of a program without spending: the version it was `tried` with, and variables or files of which one
-    is there when it is logged in (`$NAME` and `~` are filled in)."""
+    """What can be told of a program without spending: the version it was `tried` with, how to `login`, and variables or
+    files of which one is there when it is logged in (`$NAME` and `~` are filled in)."""
 
     tried: str
+    login: str
     keys: list[str]
     logins: list[str]
 
@@ -25,21 +26,25 @@ class About(Record):
 ABOUT = {
     "claude": About(
         tried="2.1.197",
+        login="claude, then /login; or ANTHROPIC_API_KEY",
         keys=["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK"],
         logins=["$CLAUDE_CONFIG_DIR/.credentials.json", "~/.claude/.credentials.json"],
     ),
     "codex": About(
         tried="0.169.0",
+        login="codex login; or CODEX_API_KEY",
         keys=["CODEX_API_KEY", "OPENAI_API_KEY"],
         logins=["$CODEX_HOME/auth.json", "~/.codex/auth.json"],
     ),
     "gemini": About(
         tried="0.61.0",
+        login="gemini, once by hand; or GEMINI_API_KEY",
         keys=["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
         logins=["~/.gemini/oauth_creds.json"],
     ),
     "opencode": About(
         tried="1.18.33",
+        login="opencode auth login; or its provider's key",
         keys=["OPENCODE_CONFIG_CONTENT"],
         logins=["$XDG_DATA_HOME/opencode/auth.json", "~/.local/share/opencode/auth.json"],
     ),

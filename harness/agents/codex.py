@@ -3,6 +3,7 @@ and no usage of a turn that failed. An `error` event may be a reconnect; only tu
 
 from __future__ import annotations
 
+import json
 import re
 
 from harness.agents.answer import Answer, local_time, outcome_of
@@ -36,7 +37,8 @@ def argv(settings: Settings, desk: Desk) -> list[str]:
         words += ["-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true"]
     if not settings.mcp:
         names = config_names(settings, desk, CONFIGS, "mcp_servers")  # they can only be switched off by name
-        words += [word for name in names for word in ("-c", f"mcp_servers.{name}.enabled=false")]
+        off = ",".join(f"{json.dumps(name)}={{enabled=false}}" for name in names)
+        words += ["-c", f"mcp_servers={{{off}}}"] if off else []
     return words
 
 
@@ -46,7 +48,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
     if kind == "thread.started":
         answer.knows(session=row.get("thread_id"))
     elif kind == "error":
-        answer.waits(str(row.get("message", "")))
+        yield from answer.waits(str(row.get("message", "")))
     elif kind == "item.started" and item.get("type") == "command_execution":
         yield answer.does("run", item.get("command"))
     elif kind == "item.completed" and item.get("type") == "file_change":

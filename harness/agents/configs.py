@@ -15,27 +15,39 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def known(settings: Settings, desk: Desk) -> dict[str, str]:
+    """The environment that the agent will have."""
+    return {**desk.environment, **settings.table.get("env", {})}
+
+
 def config_names(settings: Settings, desk: Desk, paths: Sequence[str], table: str) -> list[str]:
     """The keys of a table in a CLI's own configuration files: TOML, or JSON with comments; what does not parse has none.
 
     `$NAME` in a path is a variable of the agent's environment; a path without one lies in the working folder.
     """
-    env, found = {**desk.environment, **settings.table.get("env", {})}, list[str]()
+    env, found = known(settings, desk), list[str]()
     for path in paths:
         name = re.match(r"\$(\w+)", path)
-        place = env.get(name[1], "") + path[name.end() :] if name else os.path.join(desk.directory, path)
-        value = _parsed(files.read_text(place) or "", place) if not name or env.get(name[1]) else {}
-        named = value.get(table)
+        if name and not env.get(name[1]):
+            continue
+        place = os.path.join(desk.directory, env[name[1]] + path[name.end() :] if name else path)
+        named = parsed(files.read_text(place) or "", place).get(table) if os.path.isfile(place) else None
         found += [key for key in named if key not in found] if isinstance(named, dict) else []
     return found
 
 
-def _parsed(text: str, path: str) -> dict[str, Any]:
-    """A configuration as an object; empty where its own program could not read it either."""
-    import tomllib  # 10 ms, for those agents only that need it
+def switched_off(content: dict[str, Any], table: str, names: Sequence[str]) -> dict[str, Any]:
+    """The configuration with `enabled = false` for these entries of a table and for those that it has there itself."""
+    mine = content.get(table) or {}
+    return {**content, table: {name: {**mine.get(name, {}), "enabled": False} for name in (*names, *mine)}}
 
+
+def parsed(text: str, path: str = "") -> dict[str, Any]:
+    """A configuration as an object; empty where its own program could not read it either."""
     try:
         if path.endswith(".toml"):
+            import tomllib  # 10 ms, for those agents only that need it
+
             return tomllib.loads(text)
         plain = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', r"\1", text, flags=re.DOTALL)
         value = json.loads(re.sub(r",(\s*[}\]])", r"\1", plain) or "{}")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from typing import Any
 
-LAST_WORDS_CHARS = 200
+LAST_WORDS_CHARS = 300
+LAST_LINES = 3
 LONGEST_LINE = 8 * 1024 * 1024  # of a vendor's events; a longer one is passed over
 PARTIAL = ("stream_event", "message_update", "content_block_delta", "item.updated")
 MISSHAPEN = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
@@ -78,8 +79,9 @@ class Cli:
 class Driven:
     """An agent that is a program: `table` gives path, args, env over what its adapter says."""
 
-    def __init__(self, name: str, cli: Cli, settings: Settings, argv: list[str] | None = None) -> None:
+    def __init__(self, name: str, cli: Cli, settings: Settings, argv: list[str] | None = None, login: str = "") -> None:
         self.name, self.cli, self.settings = name, cli, settings
+        self.login = login
         table = settings.table
         self.argv = argv or [str(table.get("path", cli.program))]
         self.own = argv is not None
@@ -87,7 +89,8 @@ class Driven:
         program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
         if not installed(program):
             raise Unavailable(
-                f"The agent's program '{self.argv[0]}' is not installed. Install it, or mend {settings.config_path}."
+                f"The agent's program '{self.argv[0]}' is not installed, or not on the PATH of this run (cron has a short one): "
+                f"install it, or give its whole path as `path` or `command` of [agents.{name}] in {settings.config_path}."
             )
 
     def words(self, desk: Desk) -> list[str]:
@@ -97,9 +100,10 @@ class Driven:
         return [*self.argv, *given, *self.settings.table.get("args", [])]
 
     def surroundings(self, desk: Desk) -> dict[str, str]:
-        """Its environment: the desk's, with the folder as $PWD (some believe it more than the folder), then its table's."""
+        """Its environment: the desk's, with the folder as $PWD (some believe it more than the folder), its table's, and what
+        its adapter makes of both."""
         own = {} if self.own else self.cli.environment(self.settings, desk)
-        return {**desk.environment, "PWD": desk.directory, **own, **self.environment}
+        return {**desk.environment, "PWD": desk.directory, **self.environment, **own}
 
     def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
         """Run the program once."""
@@ -130,7 +134,14 @@ class Driven:
         assert child.ended is not None, "leaving the child waits for its end"
         if self.cli.text:
             yield answer.says(answer.text.decode("utf-8", "replace"))
-        yield _verdict(self.cli, answer, end, child.ended)
+        yield self._with_remedy(_verdict(self.cli, answer, end, child.ended))
+
+    def _with_remedy(self, end: Finished | Failed) -> Finished | Failed:
+        """What to do, for what only a person can mend."""
+        if isinstance(end, Finished) or end.outcome not in REMEDIES:
+            return end
+        remedy = f"{REMEDIES[end.outcome].format(name=self.name)}{': ' + self.login if self.login else ''}"
+        return end.replace(reason=f"{end.reason}\n{remedy}; then: run.sh doctor agents --try")
 
 
 def split_prompt(prompt: str, desk: Desk) -> str:
@@ -156,7 +167,7 @@ def _listen(child: Child, cli: Cli, answer: Answer) -> Generator[Event, None, Fi
             yield event
         if answer.waiting:
             child.watch.take_back()
-        if end or child.silent:
+        if end or (child.silent and (answer.text or not cli.text)):  # text that has not begun may be worked for yet
             child.watch.result(time.monotonic())
     return end
 
@@ -204,10 +215,13 @@ def _read(line: bytes, cli: Cli, answer: Answer) -> Iterator[Event | Finished | 
 
 def _overheard(text: str, answer: Answer) -> Event:
     """Something that a person may want to read; its last words may say why it ended."""
-    answer.last_words = text.strip().rpartition("\n")[2][-LAST_WORDS_CHARS:] or answer.last_words
+    if text.strip():
+        answer.last_words = " / ".join((answer.last_words + "\n" + text).strip().split("\n")[-LAST_LINES:])
+        answer.last_words = answer.last_words[-LAST_WORDS_CHARS:]
     return Event(kind="output", text=text)
 
 
+REMEDIES = {"auth": "Log {name} in, or pay for it", "config": "Mend [agents.{name}] in config.toml, or {name} itself"}
 LIMITS = {
     WALL: "its time ran out",
     IDLE: "no output, no change in the folder and no computing for too long",

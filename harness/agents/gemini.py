@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from harness.process import Ended
 
+NOBODY = "no-server-has-this-name"
 EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # as its documentation lists them
 CODE = re.compile(r'"code":\s*(\d{3})')  # an error's status stands in JSON inside its message
 
@@ -23,7 +24,7 @@ CODE = re.compile(r'"code":\s*(\d{3})')  # an error's status stands in JSON insi
 def argv(settings: Settings, desk: Desk) -> list[str]:
     """Nobody to ask; the prompt on standard input. Only `yolo` lets it run commands when nobody sits there."""
     words = ["-o", "stream-json", "--approval-mode", "yolo", "--skip-trust"]
-    return [*words, *([] if settings.mcp else ["--allowed-mcp-server-names", "none"])]
+    return [*words, *([] if settings.mcp else ["--allowed-mcp-server-names", NOBODY])]
 
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:

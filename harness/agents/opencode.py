@@ -1,14 +1,12 @@
-"""OpenCode: `opencode run --format json`. Usage comes a step and is summed; a cost of 0 means that no price is known.
-No event tells the end, so the exit does; while it tries again it is silent."""
+"""OpenCode: `opencode run --format json`. Usage comes a step and is summed; no event tells the end, so the exit does."""
 
 from __future__ import annotations
 
 import json
-import time
 
-from harness.agents.answer import Answer, outcome_of, when
+from harness.agents.answer import Answer, outcome_of
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.configs import config_names
+from harness.agents.configs import config_names, known, parsed, switched_off
 from harness.agents.driven import Cli
 from harness.usage import plus
 
@@ -16,10 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
 RULES = '{"*":"allow","external_directory":"deny","question":"deny"}'
-FOLDERS = ("$XDG_CONFIG_HOME/opencode/", "$HOME/.config/opencode/", "")
-CONFIGS = [f"{folder}opencode.{ending}" for folder in FOLDERS for ending in ("json", "jsonc")]
-NO_SANDBOX = "no sandbox: it refuses paths outside that it can see in a command, no more"
+FOLDERS = ("$XDG_CONFIG_HOME/opencode/", "$HOME/.config/opencode/", "$HOME/.opencode/", "", ".opencode/")
+CONFIGS = [
+    "$OPENCODE_CONFIG",
+    *(at + name for at in FOLDERS for name in ("opencode.json", "opencode.jsonc", "config.json")),
+]
+CANNOT = {"workspace": "no sandbox: it refuses some paths outside that it sees in a command, no more"}
 
 
 def argv(settings: Settings, desk: Desk) -> list[str]:
@@ -28,10 +30,13 @@ def argv(settings: Settings, desk: Desk) -> list[str]:
 
 
 def environment(settings: Settings, desk: Desk) -> dict[str, str]:
-    """What it may do, and the MCP servers of its configuration switched off, which goes by name only."""
-    own = {"OPENCODE_DISABLE_AUTOUPDATE": "1"} | ({} if settings.trust == "full" else {"OPENCODE_PERMISSION": RULES})
-    off = {name: {"enabled": False} for name in config_names(settings, desk, CONFIGS, "mcp")}
-    return own if settings.mcp or not off else own | {"OPENCODE_CONFIG_CONTENT": json.dumps({"mcp": off})}
+    """What it may do, and the MCP servers of its configurations switched off, which goes by name only."""
+    env = known(settings, desk)
+    own = {} if settings.trust == "full" else {"OPENCODE_PERMISSION": env.get("OPENCODE_PERMISSION", RULES)}
+    content = parsed(env.get("OPENCODE_CONFIG_CONTENT", ""))
+    if not settings.mcp:
+        content = switched_off(content, "mcp", config_names(settings, desk, CONFIGS, "mcp"))
+    return own | {"OPENCODE_CONFIG_CONTENT": json.dumps({**content, "autoupdate": False})}
 
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
@@ -51,8 +56,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
 
 def _error(fault: dict[str, Any], answer: Answer) -> Failed:
     data = fault.get("data") or {}
-    if wait := when((data.get("responseHeaders") or {}).get("retry-after")):
-        answer.until = int(time.time()) + wait
+    answer.lets_in_after((data.get("responseHeaders") or {}).get("retry-after"))
     broke = fault.get("name") == "ProviderAuthError" or '"insufficient_quota"' in str(data.get("responseBody"))
     outcome = "auth" if broke else outcome_of(data.get("statusCode"))
     return answer.failed(outcome, f"{fault.get('name', 'error')}: {data.get('message', '')}")
@@ -68,12 +72,4 @@ def _used(part: dict[str, Any], answer: Answer) -> Event:
     return answer.used({"last step": part, "sum": told}, **told, cost_usd=cost, turns=plus(before.turns, 1))
 
 
-CLI = Cli(
-    "opencode",
-    argv,
-    read,
-    at_exit=Answer.by_exit,
-    environment=environment,
-    costs=True,
-    cannot={"workspace": NO_SANDBOX},
-)
+CLI = Cli("opencode", argv, read, at_exit=Answer.by_exit, environment=environment, costs=True, cannot=CANNOT)

@@ -146,7 +146,7 @@ GEMINI = Cli(
     format="gemini",
     argv=(
         *("{program}", "-o", "stream-json", "--skip-trust", "--approval-mode", "yolo"),
-        *("--allowed-mcp-server-names", "none"),
+        *("--allowed-mcp-server-names", "no-server-has-this-name"),
     ),
     env={"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "key", "GEMINI_CLI_HOME": "{home}"},
     files={".gemini/settings.json": '{"security":{"auth":{"selectedType":"gemini-api-key"}}}'},
@@ -159,7 +159,7 @@ QWEN = Cli(
     format="claude",
     argv=(
         *("{program}", "-o", "stream-json", "--approval-mode", "yolo"),
-        *("--allowed-mcp-server-names", "none"),
+        *("--allowed-mcp-server-names", "no-server-has-this-name"),
     ),
     env={
         "OPENAI_BASE_URL": "{url}/v1",
@@ -218,8 +218,8 @@ MINI_SWE_AGENT = Cli(
     argv=(
         "bash",
         "-c",
-        '"$1" -c "$2" > "${TMPDIR:-/tmp}/task.yaml" && exec "$0" -c mini.yaml'
-        ' -c "${TMPDIR:-/tmp}/task.yaml" "${@:3}" </dev/null 1>&2',
+        '"$1" -c "$2" > "$PWD/.harness/runs/$HARNESS_INSIDE/task.yaml" && "$0" -c mini.yaml'
+        ' -c "$PWD/.harness/runs/$HARNESS_INSIDE/task.yaml" "${@:3}" </dev/null 1>&2; exit $?',
         *("{program}", "{python}", MINI, "-y", "--exit-immediately", "-m", "openai/fake-model", "-l", "0"),
         *("-o", "{home}/trajectory.json"),
     ),

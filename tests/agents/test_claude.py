@@ -59,7 +59,7 @@ def test_a_failure_is_known_by_its_status_although_it_says_success(tmp_path: Pat
 def test_a_refused_key_is_noticed_at_the_first_retry() -> None:
     """Not after ten of them and three minutes."""
     row = {"type": "system", "subtype": "api_retry", "error_status": 401, "error": "authentication_failed"}
-    (found,) = read(row, Answer("claude"))
+    *_, found = read(row, Answer("claude"))
     assert isinstance(found, Failed)
     assert found.outcome == "auth"
 
@@ -135,3 +135,13 @@ def test_turns_that_ran_out_are_the_answer_s_own_fault(tmp_path: Path) -> None:
     assert isinstance(end, Failed)
     assert (end.outcome, end.usage is not None) == ("agent_error", True)
     assert "maximum number of turns" in end.reason
+
+
+@pytest.mark.parametrize(("kind", "outcome"), [("authentication_failed", "auth"), ("server_error", "limit")])
+def test_without_a_status_the_last_message_says_what_it_was(kind: str, outcome: str) -> None:
+    """Nobody is logged in, or there is no network: the result then has no status."""
+    answer = Answer("claude")
+    list(read({"type": "assistant", "error": kind, "message": {"content": []}}, answer))
+    end = list(read({"type": "result", "is_error": True, "api_error_status": None, "result": "Not now"}, answer))[-1]
+    assert isinstance(end, Failed)
+    assert (end.outcome, end.reason) == (outcome, "Not now")

@@ -88,17 +88,18 @@ def test_the_prompt_comes_on_standard_input(tmp_path: Path) -> None:
 def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) -> None:
     """It merges an empty table with the user's, so each has to be named."""
     (tmp_path / ".codex").mkdir()
-    config = '[mcp_servers.one]\ncommand = "x"\n[mcp_servers.two]\nenv = { A = "b" }\n[mcp_servers.two.tools]\nx = 1\n'
+    config = '[mcp_servers.one]\ncommand = "x"\n[mcp_servers."two.dot"]\nenv = { A = "b" }\n'
     (tmp_path / ".codex" / "config.toml").write_text(config)
     argv = repeat(tmp_path, "codex", WORKER).argv
     assert [word for word in argv if word.startswith("mcp")] == [
-        "mcp_servers.one.enabled=false",
-        "mcp_servers.two.enabled=false",
+        'mcp_servers={"one"={enabled=false},"two.dot"={enabled=false}}'
     ]
 
 
 def test_asking_again_is_no_end_and_no_sign_of_life() -> None:
     """It reconnects for ever where there is no network."""
     answer = Answer("codex")
-    assert list(read(json.loads('{"type":"error","message":"Reconnecting... 1/5"}'), answer)) == []
+    row = json.loads('{"type":"error","message":"Reconnecting... 1/5"}')
+    assert [event.text for event in read(row, answer) if isinstance(event, Event)] == ["waits: Reconnecting... 1/5\n"]
+    assert list(read(row, answer)) == [], "told where it is news"
     assert answer.waiting

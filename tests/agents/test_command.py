@@ -8,6 +8,7 @@ import pytest
 from agent_desk import Heard, desk, listen, project, settings
 
 from harness import kin
+from harness.agents.base import Finished
 from harness.agents.command import Command
 from harness.errors import BrokenFile, Unavailable
 
@@ -99,3 +100,13 @@ def test_bytes_that_are_no_text_do_not_break_the_run(tmp_path: Path) -> None:
     folder = project(tmp_path)
     assert think(folder, r"printf 'a\377b'").reply == "a\ufffdb"
     assert think(folder, r"printf '\303'; sleep 0.05; printf '\274'").reply == "ü"
+
+
+def test_a_program_that_closed_its_output_unsaid_is_waited_for(tmp_path: Path) -> None:
+    """It may work on without a word, as a script does that sends all it says elsewhere; with a word it is done."""
+    folder = project(tmp_path)
+    at = desk(folder).replace(after_result_seconds=0.3)
+    quiet = Command("mine", settings(folder, command=["bash", "-c", "exec 1>&2; sleep 1; echo over"]))
+    assert listen(quiet, at).end == Finished(reply="")
+    said = Command("mine", settings(folder, command=["bash", "-c", "echo done; exec 1>&2; sleep 60"]))
+    assert listen(said, at).end == Finished(reply="done\n", late=True)

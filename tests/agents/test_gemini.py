@@ -45,5 +45,5 @@ def test_it_is_started_so_that_nobody_is_asked(tmp_path: Path) -> None:
     """Servers of the user's configuration are off: one that hangs would hang it."""
     done = repeat(tmp_path, "gemini", WORKER, model="flash")
     assert done.argv[:5] == ["-o", "stream-json", "--approval-mode", "yolo", "--skip-trust"]
-    assert done.argv[5:] == ["--allowed-mcp-server-names", "none", "-m", "flash"]
+    assert done.argv[5:] == ["--allowed-mcp-server-names", "no-server-has-this-name", "-m", "flash"]
     assert done.stdin == "Do it."

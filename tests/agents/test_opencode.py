@@ -66,7 +66,7 @@ def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) ->
     text = '{\n // "mcp": none\n "mcp": {"one": {"url": "http://x//y"}, /* not */ "two": {},},\n}\n'
     (folder / "opencode.jsonc").write_text(text)
     given = json.loads(repeat(tmp_path, "opencode", WORKER).environment["OPENCODE_CONFIG_CONTENT"])
-    assert given == {"mcp": {"one": {"enabled": False}, "two": {"enabled": False}}}
+    assert given["mcp"] == {"one": {"enabled": False}, "two": {"enabled": False}}
 
 
 def test_an_answer_given_up_at_a_refused_tool_is_no_success(tmp_path: Path) -> None:
@@ -75,3 +75,13 @@ def test_an_answer_given_up_at_a_refused_tool_is_no_success(tmp_path: Path) -> N
     assert isinstance(end, Failed)
     assert end.outcome == "config"
     assert "trust in config.toml" in end.reason
+
+
+def test_a_configuration_given_in_the_environment_stays_but_for_its_servers(tmp_path: Path) -> None:
+    """A provider in it is how somebody is logged in."""
+    content = json.dumps({"provider": {"p": {}}, "mcp": {"three": {"url": "x"}}})
+    (tmp_path / "my config").write_text('{"mcp": {"four": {}}}')
+    env = {"OPENCODE_CONFIG_CONTENT": content, "OPENCODE_CONFIG": str(tmp_path / "my config")}
+    given = json.loads(repeat(tmp_path, "opencode", WORKER, table={"env": env}).environment["OPENCODE_CONFIG_CONTENT"])
+    assert given["provider"] == {"p": {}}
+    assert given["mcp"] == {"four": {"enabled": False}, "three": {"url": "x", "enabled": False}}
