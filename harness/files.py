@@ -300,7 +300,10 @@ def is_free(path: str) -> bool:
     if not os.path.exists(path):
         return True
     lock = Lock(path)
-    free = lock.take()
+    try:
+        free = lock.take()
+    except BrokenFile:
+        return True  # nobody holds what is no file
     lock.release()
     return free
 

@@ -274,9 +274,17 @@ def seal(run: RunLayout) -> str:
     """A digest over the files of a run that must never change once it is finished."""
     parts = []
     for name in SEALED:
-        data = files.read(os.path.join(run.folder, name))
+        data = _seen(os.path.join(run.folder, name))
         parts.append(f"{name} {files.digest(data) if data is not None else '-'}\n")
     return files.digest("".join(parts).encode())
+
+
+def _seen(path: str) -> bytes | None:
+    """The file; what is none in its place is told by what no file of a run holds."""
+    try:
+        return files.read(path)
+    except BrokenFile:
+        return b"\0 no file"
 
 
 def broken_seals(layout: Layout, most: int) -> list[str]:
@@ -285,6 +293,6 @@ def broken_seals(layout: Layout, most: int) -> list[str]:
     for line in islice(files.lines_backwards(layout.books), most):
         one = _finished(layout, line)
         run = layout.run(one.run)
-        if one.role != PERSON and (one.seal != seal(run) or files.read(run.result) != line + b"\n"):
+        if one.role != PERSON and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):
             found.append(one.run)
     return found
