@@ -33,7 +33,7 @@ def clear_way(layout: Layout, run: RunLayout) -> list[str]:
     for path in found(layout, run):
         if os.path.lexists(path):  # what held it may have gone before it
             aside[name_of(layout, path)] = _free(path + ".aside")
-            os.rename(path, aside[name_of(layout, path)])
+            files.move(path, aside[name_of(layout, path)])
     folders = {name_of(layout, path) for path in (*_folders(layout), *_run_folders(run))}
     for name, path in aside.items():  # what was refused of a folder is kept below its name, so that must lead nowhere
         move(run, name + ".moved" if name in folders else name, path)

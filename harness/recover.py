@@ -118,6 +118,7 @@ def _bury(layout: Layout, run_id: str, moved: list[str]) -> str:
     if any(result.run == run_id for result in islice(runs.books(layout), NEWEST)):
         return f"{run_id} had closed"
     run = _again(layout, run_id)
+    stands = _config_stands(run)
     run.refused += moved
     _hear(run)
     killed = process.sweep(run.tag)
@@ -126,7 +127,27 @@ def _bury(layout: Layout, run_id: str, moved: list[str]) -> str:
     prove.clear_scratch(run.tag)
     _settle(run)
     closing.close(run)
-    return f"{run_id} was {run.outcome}" + (f"; ended {len(killed)} processes it left" if killed else "")
+    ended = f"; ended {len(killed)} processes it left" if killed else ""
+    return f"{run_id} was {run.outcome}{ended}{stands}"
+
+
+def _config_stands(run: Run) -> str:
+    """Take config.toml into the ledger as it stands where it was changed after the run's last sign of life: who mends the
+    configuration of an agent that hung does that. Says so; "" where there was nothing to take."""
+    layout = run.layout
+    try:
+        ledger, data = journal.read_ledger(layout), files.read(layout.config)
+    except BrokenFile:  # reconcile has an answer to a ledger that does not parse
+        return ""
+    if data is None or ledger.get("config.toml", [""])[0] == files.digest(data):
+        return ""
+    signs = [os.stat(path) for path in (run.paths.stream, run.paths.stderr, run.paths.context) if os.path.exists(path)]
+    last, changed = max(max(sign.st_mtime, sign.st_ctime) for sign in signs), os.stat(layout.config)
+    if min(changed.st_mtime, changed.st_ctime) <= last:  # no clock can be set back in both: it was the agent's own
+        return ""
+    journal.note_in_ledger(layout, ledger, layout.config, data)
+    files.replace(layout.ledger, files.dump_json(ledger))
+    return "; config.toml was changed after it died, and stands"
 
 
 def _again(layout: Layout, run_id: str) -> Run:

@@ -74,7 +74,7 @@ def test_the_runs_own_files_are_no_way_to_stop_it(house: House, kind: str) -> No
     run = f"runs/{result['run']}"
     assert result["outcome"] == "refused"
     own = [name for name in OWN if kind != "folder" or name not in ("open", "refused")]  # those are folders
-    assert {f"{run}/{name}" for name in (*own, *MERE)} == set(result["refused"])  # type: ignore[call-overload]  # a list
+    assert {f"{run}/{name}" for name in (*own, *MERE)} == set(result["refused"])  # type: ignore[call-overload]  # a list of names
     assert house.read(f"{run}/prompt.md").startswith("# ")
     assert runs.broken_seals(house.layout, 5) == []
     assert house.work({"run": "echo 2 > 1.txt"})["outcome"] == "ok"
