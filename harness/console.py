@@ -7,6 +7,13 @@ import sys
 import time
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+
+
+def plain(text: str) -> str:
+    """`text` with what would steer a terminal (ESC, C0, C1 but tab and newline) shown as `\\x1b`, and what has no bytes as
+    `\\ud800`: for words that an agent chose."""
+    return text.translate(CONTROLS).encode("utf-8", "backslashreplace").decode()
 
 
 def say(text: str) -> None:

@@ -63,10 +63,11 @@ def try_agents(layout: Layout) -> Iterator[Finding]:
 def fix(layout: Layout) -> list[str]:
     """Recover what died and apply what waits, as the next run would; gives one line for each thing done."""
     inside.refuse(layout, "doctor --fix")
+    done = recover.recover_misplaced(layout)
     mission.check_format(layout)
     lock = files.take_or_busy(layout.mission_lock, "The mission")
     try:
-        done = _ledger_anew(layout)
+        done += _ledger_anew(layout)
         done += [line for path in layout.grown() for line in _heal(layout, path)]
         done += recover.recover(layout)
         done += [f"order {name}: {said}" for name, said in orders.apply_pending(layout).items()]

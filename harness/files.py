@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 PRIVATE = 0o600
 SHARED = 0o644
+UNHELD = os.O_NONBLOCK | os.O_NOCTTY  # a pipe that somebody put in a file's place must hold up nobody
+NO_FILES = {
+    errno.EISDIR: "it is a folder, where a file belongs",
+    errno.ENXIO: "it is a pipe, a socket or a device, where a file belongs",
+    errno.ELOOP: "it is a link that leads to no file, where a file belongs",
+}
 COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -32,16 +38,38 @@ def digest(data: bytes) -> str:
 
 
 def read(path: str) -> bytes | None:
-    """The whole file, or None where there is none."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except (FileNotFoundError, NotADirectoryError):
+    """The whole file, or None where there is none; BrokenFile where something else stands in its place."""
+    descriptor = _look(path)
+    if descriptor is None:
         return None
-    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise BrokenFile(path, "it is a folder, where a file belongs", remedy="Move it away.")
     with open(descriptor, "rb") as file:
         return file.read()
+
+
+def _look(path: str) -> int | None:
+    try:
+        return open_regular(path, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def open_regular(path: str, how: int, mode: int = SHARED) -> int:
+    """A descriptor of a regular file, without waiting for anybody; BrokenFile where something else stands in its place."""
+    try:
+        descriptor = os.open(path, how | UNHELD, mode)
+    except OSError as fault:
+        if fault.errno not in NO_FILES:
+            raise
+        raise _no_file(path, fault.errno) from None
+    kind = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(descriptor)
+        raise _no_file(path, errno.EISDIR if stat.S_ISDIR(kind) else errno.ENXIO)
+    return descriptor
+
+
+def _no_file(path: str, why: int) -> BrokenFile:
+    return BrokenFile(path, NO_FILES[why], remedy="Move it away.")
 
 
 def read_text(path: str) -> str | None:
@@ -60,10 +88,9 @@ def decode(data: bytes, path: str) -> str:
 
 
 def read_from(path: str, offset: int, size: int) -> bytes:
-    """Up to `size` bytes from `offset`; empty where the file ends before, or is absent."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
+    """Up to `size` bytes from `offset`; empty where the file ends before, or is absent. BrokenFile as `read`."""
+    descriptor = _look(path)
+    if descriptor is None:
         return b""
     try:
         return os.pread(descriptor, size, offset)
@@ -72,11 +99,18 @@ def read_from(path: str, offset: int, size: int) -> bytes:
 
 
 def length(path: str) -> int:
-    """Bytes in the file; 0 where there is none."""
+    """Bytes in the file; 0 where there is none. BrokenFile as `read`."""
     try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
         return 0
+    except OSError as fault:
+        if fault.errno != errno.ELOOP:
+            raise
+        raise _no_file(path, errno.ELOOP) from None
+    if not stat.S_ISREG(found.st_mode):
+        raise _no_file(path, errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.ENXIO)
+    return found.st_size
 
 
 def parse_json(data: bytes, path: str) -> Any:
@@ -140,12 +174,18 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def stage(path: str, data: bytes, mode: int = SHARED) -> None:
-    """A new file with this content, durable but for its name; an earlier left-over is overwritten."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+def stage(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) -> None:
+    """A new file with this content, durable but for its name; an earlier left-over is overwritten, `quickly` not durable."""
+    how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    try:
+        descriptor = open_regular(path, how, mode)
+    except BrokenFile:  # nobody but us makes a file of this name
+        os.rename(path, next(name for number in range(1, 1000) if not os.path.lexists(name := f"{path}.{number}")))
+        descriptor = open_regular(path, how, mode)
     try:
         write_all(descriptor, data)
-        os.fsync(descriptor)
+        if not quickly:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -168,8 +208,7 @@ def replace_quickly(path: str, data: bytes) -> None:
     """The file has this content, wholly or not at all; a power cut may lose it. For what can be made again."""
     make_folder(os.path.dirname(path))
     temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "wb") as file:
-        file.write(data)
+    stage(temporary, data, quickly=True)
     os.replace(temporary, path)
 
 
@@ -210,7 +249,7 @@ class Lock:
     def take(self, *, wait: bool = False) -> bool:
         """Take the lock; with `wait` until it is free. False where somebody else has it."""
         make_folder(os.path.dirname(self.path))
-        self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, SHARED)
+        self.descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self.descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except OSError as fault:
@@ -229,7 +268,7 @@ class Lock:
         """What the holder wrote; empty where nothing can be read."""
         try:
             return dict(json.loads(read(self.path) or b"{}"))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, BrokenFile):
             return {}
 
     def release(self) -> None:
@@ -261,7 +300,10 @@ def is_free(path: str) -> bool:
     if not os.path.exists(path):
         return True
     lock = Lock(path)
-    free = lock.take()
+    try:
+        free = lock.take()
+    except BrokenFile:
+        return True  # nobody holds what is no file
     lock.release()
     return free
 
@@ -310,7 +352,7 @@ def healed_length(descriptor: int) -> int:
 
 def add_line(path: str, data: bytes) -> None:
     """Whole lines at the end of a file that has one writer; durable on return, a torn last line is closed first."""
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, SHARED)
+    descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     try:
         add_lines(descriptor, data)
         os.fsync(descriptor)
@@ -322,7 +364,7 @@ class Transcript:
     """An append-only file of one run, written while it grows and made durable when it is closed."""
 
     def __init__(self, path: str) -> None:
-        self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
+        self.descriptor = open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
 
     def write(self, data: bytes) -> None:
         """Add bytes at the end."""

@@ -27,7 +27,7 @@ def append(layout: Layout, path: str, data: bytes) -> int:
         raise ValueError("append takes whole lines")
     with files.Lock(layout.state_lock):
         finish_journal(layout)
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, files.SHARED)
+        descriptor = files.open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
             if not os.fstat(descriptor).st_size:
                 files.sync_folder(os.path.dirname(path))  # before its first line: who finds one trusts the name
@@ -144,7 +144,7 @@ def _carry_out(layout: Layout, steps: list[list[Any]]) -> None:
 def _apply_tail(path: str, tail: bytes | None, offset: int) -> None:
     if tail is None:
         return
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, files.SHARED)
+    descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
         if os.pread(descriptor, len(tail), offset) != tail:
             os.ftruncate(descriptor, offset)

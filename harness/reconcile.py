@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-from harness import files, git, journal, objects, raw, runs
+from harness import files, git, journal, misplaced, objects, raw, runs
 from harness.errors import BrokenFile
 from harness.layout import Layout, identity_file, identity_folder
 
@@ -19,7 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.current import Run
 
-PEOPLES = ("STOP", "PAUSE", "STEER.md")
 SPEC = "SPEC.md"
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
@@ -75,23 +74,45 @@ def drop_copies(run: Run) -> None:
 
 def state(run: Run) -> None:
     """Put the mission's state and the identities back; what was refused is in run.refused, a live file makes `refused`."""
+    moved = misplaced.clear_way(run.layout, run.paths)
+    aside = [name for name in moved if not misplaced.is_mere(name)]
     files.make_folder(run.layout.locks)
     with files.Lock(run.layout.state_lock):
         ledger, broken = _ledger(run)
-        tampered = broken + _live(run, ledger) + _grown(run, ledger) + _raw(run) + _identities(run) + _held_besides(run)
+        tampered = (
+            aside
+            + broken
+            + _live(run, ledger)
+            + _grown(run, ledger)
+            + _raw(run)
+            + _identities(run)
+            + _held_besides(run)
+        )
+        tampered = list(dict.fromkeys(tampered))
         if tampered:
             journal.adopt(run.layout)
     _forget_parsed(run)
     sealed = _sealed(run)
     strays = _strays(run)
-    run.refused += tampered + sealed + strays
+    run.refused += tampered + sealed + strays + [name for name in moved if name not in aside]
     if tampered or sealed:
         run.outcome = "refused"
         run.reason = f"The agent changed state that only the harness writes: {', '.join(tampered + sealed)}."
 
 
 def _refuse(run: Run, name: str, data: bytes) -> None:
-    files.replace(os.path.join(run.paths.refused, name), data)
+    """Keep what was refused; of what is gone an empty file tells, where nothing was moved there."""
+    path = os.path.join(run.paths.refused, name)
+    if data or not os.path.lexists(path):
+        files.replace(path, data)
+
+
+def _put_away(run: Run, path: str, data: bytes | None) -> None:
+    """Keep what an agent made of a file; a link itself, for what it leads to may be anybody's."""
+    if os.path.islink(path):
+        misplaced.move(run.paths, _name(run, path), path)
+    else:
+        _refuse(run, _name(run, path), data or b"")
 
 
 def _name(run: Run, path: str) -> str:
@@ -109,7 +130,9 @@ def _ledger(run: Run) -> tuple[dict[str, list[object]], list[str]]:
         except (BrokenFile, ValueError, TypeError):
             _refuse(run, _name(run, path), files.read(path) or b"")
             files.remove(path)
-            return {}, [_name(run, path)]
+            return {} if run.held else journal.adopt(run.layout), [_name(run, path)]
+    if not (found or run.held):  # recovery without a ledger: what is on disk stands
+        found = journal.adopt(run.layout)
     return found if isinstance(found, dict) else {}, []
 
 
@@ -124,7 +147,7 @@ def _live(run: Run, ledger: dict[str, list[object]]) -> list[str]:
         if data == known:
             continue
         found.append(name)
-        _refuse(run, name, data or b"")
+        _put_away(run, path, data)
         if known is None:
             files.remove(path)
         else:
@@ -198,7 +221,7 @@ def _held_besides(run: Run) -> list[str]:
         if data == known:
             continue
         found.append(_name(run, path))
-        _refuse(run, _name(run, path), data or b"")
+        _put_away(run, path, data)
         if known is None:
             files.remove(path)
         else:
@@ -238,6 +261,8 @@ def _index_of(run: Run) -> str:
 def _sealed(run: Run) -> list[str]:
     """Finished runs that somebody changed, and that no run before was blamed for."""
     broken = [f"runs/{name}" for name in runs.broken_seals(run.layout, SEALS_LOOKED_AT)]
+    for name in broken:
+        misplaced.clear_way(run.layout, run.layout.run(os.path.basename(name)))
     if not broken:
         return []
     newest = islice(runs.books(run.layout), 2 * SEALS_LOOKED_AT)
@@ -310,7 +335,7 @@ def _strays(run: Run) -> list[str]:
     known = {
         os.path.relpath(path, run.layout.state) for path in (*run.layout.live(), *run.layout.grown(), run.layout.raw)
     }
-    found = [name for name in files.names(run.layout.state) if name not in (*known, *OWN, *PEOPLES)]
+    found = [name for name in files.names(run.layout.state) if name not in (*known, *OWN, *misplaced.PEOPLES)]
     found += [
         f"memory/{name}" for name in files.names(os.path.dirname(run.layout.raw)) if f"memory/{name}" not in known
     ]

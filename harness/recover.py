@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from itertools import islice
 
 from harness import (
@@ -14,7 +15,9 @@ from harness import (
     files,
     git,
     journal,
+    misplaced,
     mission,
+    objects,
     process,
     reconcile,
     roles,
@@ -23,23 +26,60 @@ from harness import (
     work,
 )
 from harness.current import Run
-from harness.errors import UsageFault
+from harness.errors import BrokenFile, UsageFault
 from harness.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NEWEST = 20  # a run that died is the newest, but for what a person asked for since
 
 
 def recover(layout: Layout) -> list[str]:
     """Settle everything that died; gives one line for each thing done."""
+    dead = [run_id for run_id in runs.open_runs(layout) if runs.is_dead(layout, run_id)]
+    moved = {run_id: misplaced.clear_way(layout, layout.run(run_id)) for run_id in dead}
     done = []
     with files.Lock(layout.state_lock):
         if journal.finish_journal(layout):
             done.append("finished a journal that a crash had left behind")
-    for run_id in runs.open_runs(layout):
-        if runs.is_dead(layout, run_id):
-            done.append(_bury(layout, run_id))
-            files.remove(layout.run(run_id).lock)
+        for run_id, names in moved.items():
+            _put_live(layout, run_id, names)
+    for run_id, names in moved.items():
+        said = _bury(layout, run_id, names)
+        done.append(said + (f"; moved away what stood in the place of {', '.join(names)}" if names else ""))
+        files.remove(layout.run(run_id).lock)
     return done + _unstick(layout) + _close_torn(layout)
+
+
+def recover_misplaced(layout: Layout) -> list[str]:
+    """As `recover`, where a run that died left something in a file's place over which whoever comes next would stumble;
+    takes the mission lock for it."""
+    dead = [run_id for run_id in runs.open_runs(layout) if runs.is_dead(layout, run_id)]
+    if not any(misplaced.found(layout, layout.run(run_id)) for run_id in dead):
+        return []
+    lock = files.take_or_busy(layout.mission_lock, "The mission")
+    try:
+        return recover(layout)
+    finally:
+        lock.release()
+
+
+def _put_live(layout: Layout, run_id: str, names: list[str]) -> None:
+    """Put live files whose place was taken back as the ledger knows them, else as the run found them: a run cannot be
+    settled without. What cannot be put back is told by whoever reads it."""
+    known: dict[str, list[Any]] = {}
+    if names:
+        with suppress(BrokenFile, UsageFault, TypeError):
+            known |= runs.context(layout, run_id).live
+        with suppress(BrokenFile):
+            known |= journal.read_ledger(layout)
+    for name in names:
+        path = os.path.join(layout.state, name)
+        digest = str(known[name][0]) if name in known and path in layout.live() else ""
+        if digest and os.path.exists(objects.path_of(layout, digest)):
+            files.replace(path, objects.get(layout, digest))
 
 
 def _unstick(layout: Layout) -> list[str]:
@@ -67,15 +107,19 @@ def _close_torn(layout: Layout) -> list[str]:
     return ["closed the torn last line of memory/raw.md"]
 
 
-def _bury(layout: Layout, run_id: str) -> str:
+def _bury(layout: Layout, run_id: str, moved: list[str]) -> str:
     paths = layout.run(run_id)
     if not os.path.exists(paths.context):
+        if moved:
+            process.sweep(f"{mission.load(layout).id}/{run_id}")
         if os.path.isdir(paths.folder) and not files.names(paths.folder):
             os.rmdir(paths.folder)
         return f"{run_id} died before it began"
     if any(result.run == run_id for result in islice(runs.books(layout), NEWEST)):
         return f"{run_id} had closed"
     run = _again(layout, run_id)
+    stands = _config_stands(run)
+    run.refused += moved
     _hear(run)
     killed = process.sweep(run.tag)
     from harness import prove  # costly to load, and only where a run has died
@@ -83,7 +127,27 @@ def _bury(layout: Layout, run_id: str) -> str:
     prove.clear_scratch(run.tag)
     _settle(run)
     closing.close(run)
-    return f"{run_id} was {run.outcome}" + (f"; ended {len(killed)} processes it left" if killed else "")
+    ended = f"; ended {len(killed)} processes it left" if killed else ""
+    return f"{run_id} was {run.outcome}{ended}{stands}"
+
+
+def _config_stands(run: Run) -> str:
+    """Take config.toml into the ledger as it stands where it was changed after the run's last sign of life: who mends the
+    configuration of an agent that hung does that. Says so; "" where there was nothing to take."""
+    layout = run.layout
+    try:
+        ledger, data = journal.read_ledger(layout), files.read(layout.config)
+    except BrokenFile:  # reconcile has an answer to a ledger that does not parse
+        return ""
+    if data is None or ledger.get("config.toml", [""])[0] == files.digest(data):
+        return ""
+    signs = [os.stat(path) for path in (run.paths.stream, run.paths.stderr, run.paths.context) if os.path.exists(path)]
+    last, changed = max(max(sign.st_mtime, sign.st_ctime) for sign in signs), os.stat(layout.config)
+    if min(changed.st_mtime, changed.st_ctime) <= last:  # no clock can be set back in both: it was the agent's own
+        return ""
+    journal.note_in_ledger(layout, ledger, layout.config, data)
+    files.replace(layout.ledger, files.dump_json(ledger))
+    return "; config.toml was changed after it died, and stands"
 
 
 def _again(layout: Layout, run_id: str) -> Run:

@@ -36,6 +36,25 @@ CUT = ("idle", "wall", "limit", "killed", "startup_hang")
 FREE_OF_BLAME = ("limit", "auth", "config", "killed")
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
 PERSON = "person"
+NoneType = type(None)
+MOST = 1.7976931348623157e308  # the largest float; a whole number above it cannot be shown or divided
+LAST_DAY = 253402300799
+TEXTS = [
+    "run",
+    "role",
+    "feature",
+    "trigger",
+    "outcome",
+    "reason",
+    "verdict",
+    "agent",
+    "at",
+    "commit",
+    "head",
+    "mark",
+    "seal",
+]
+SPENT = ("cost_usd", "tokens")
 
 
 class Context(Record):
@@ -147,7 +166,12 @@ def context(layout: Layout, run_id: str) -> Context:
 def result(layout: Layout, run_id: str) -> Result | None:
     """result.json of a run, None while it has none."""
     path = layout.run(run_id).result
-    return Result(**_object(path, run_id, Result)) if os.path.exists(path) else None
+    if not os.path.exists(path):
+        return None
+    found = Result(**_object(path, run_id, Result))
+    if odd := _odd(found):
+        raise BrokenFile(path, f"'{odd}' is not what a run writes there", line=1, remedy="See: harness doctor")
+    return found
 
 
 def _object(path: str, run_id: str, kind: type[Record]) -> dict[str, Any]:
@@ -179,11 +203,51 @@ def books(layout: Layout) -> Iterator[Result]:
 def _finished(layout: Layout, line: bytes) -> Result:
     """The finished run of a line in the books; raises BrokenFile."""
     try:
-        return Result(**json.loads(line))
-    except (ValueError, TypeError):
+        found = Result(**json.loads(line))
+        odd = _odd(found)
+        fault = f"'{odd}' is not what a run writes there" if odd else ""
+    except (ValueError, TypeError, RecursionError):
+        fault = f"the line is no finished run: {line[:60]!r}"
+    if fault:
         number = (files.read(layout.books) or b"").split(b"\n").index(line) + 1
-        fault, remedy = f"the line is no finished run: {line[:60]!r}", "See: harness doctor"
-        raise BrokenFile(layout.books, fault, line=number, remedy=remedy) from None
+        raise BrokenFile(layout.books, fault, line=number, remedy="See: harness doctor")
+    return found
+
+
+def _odd(one: Result) -> str:
+    """The first field whose value is of a wrong kind, "" where there is none; what `usage` holds its readers look at."""
+    for name in TEXTS:
+        if type(getattr(one, name)) is not str:
+            return name
+    for name in ("kept_out", "refused", "agents"):
+        value = getattr(one, name)
+        if type(value) is not list or not all(type(text) is str for text in value):
+            return name
+    for name in ("usage", "sweep"):
+        if type(getattr(one, name)) not in (dict, NoneType):
+            return name
+    for name in ("seconds", "newly_green", "until"):
+        if not counts(getattr(one, name)):
+            return name
+    if one.until > LAST_DAY:
+        return "until"
+    if type(one.accepted) not in (bool, NoneType):
+        return "accepted"
+    return _odd_total(one.totals)
+
+
+def _odd_total(totals: dict[str, Any]) -> str:
+    if type(totals) is not dict or not Totals.takes(totals):
+        return "totals"
+    for name, value in totals.items():
+        if not (counts(value) or (value is None and name in SPENT)):
+            return f"totals: {name}"
+    return ""
+
+
+def counts(value: object) -> bool:
+    """Whether it is a number that can be counted with: not below 0, and not without an end."""
+    return type(value) in (int, float) and 0 <= value <= MOST  # type: ignore[operator]  # both kinds compare
 
 
 def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Result | None:
@@ -210,9 +274,17 @@ def seal(run: RunLayout) -> str:
     """A digest over the files of a run that must never change once it is finished."""
     parts = []
     for name in SEALED:
-        data = files.read(os.path.join(run.folder, name))
+        data = _seen(os.path.join(run.folder, name))
         parts.append(f"{name} {files.digest(data) if data is not None else '-'}\n")
     return files.digest("".join(parts).encode())
+
+
+def _seen(path: str) -> bytes | None:
+    """The file; what is none in its place is told by what no file of a run holds."""
+    try:
+        return files.read(path)
+    except BrokenFile:
+        return b"\0 no file"
 
 
 def broken_seals(layout: Layout, most: int) -> list[str]:
@@ -221,6 +293,6 @@ def broken_seals(layout: Layout, most: int) -> list[str]:
     for line in islice(files.lines_backwards(layout.books), most):
         one = _finished(layout, line)
         run = layout.run(one.run)
-        if one.role != PERSON and (one.seal != seal(run) or files.read(run.result) != line + b"\n"):
+        if one.role != PERSON and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):
             found.append(one.run)
     return found

@@ -27,6 +27,10 @@ def start(layout: Layout) -> Mission:
 
     Raises UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with the disk as it was.
     """
+    if any(name.startswith("run-") for name in files.names(layout.locks)):
+        from harness import recover  # only where a run is under way, or died
+
+        recover.recover_misplaced(layout)
     if mission.exists(layout):
         return mission.load(layout)
     git.require_top(layout.project)

@@ -75,3 +75,10 @@ def test_where_nobody_watches_nothing_is_drawn() -> None:
     """Logs of cron stay readable."""
     done = subprocess.run([sys.executable, "-c", DRAW], capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"plain\n", b"")
+
+
+def test_words_of_an_agent_cannot_steer_the_terminal() -> None:
+    """What would clear the screen, set its title or hide a line is shown; other text stands as it is."""
+    assert console.plain("a\tb\nü \U0001f600") == "a\tb\nü \U0001f600"
+    assert console.plain("\x1b[2J\x1b]0;x\x07 \r\x9b\x7f\0") == r"\x1b[2J\x1b]0;x\x07 \x0d\x9b\x7f\x00"
+    assert console.plain("\ud800") == r"\ud800"

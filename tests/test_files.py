@@ -7,6 +7,7 @@ import fcntl
 import os
 import random
 import resource
+import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -271,3 +272,48 @@ def test_flock_on_the_same_path_is_the_same_lock(path: str) -> None:
         assert not files.take_descriptor(file.fileno())
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert caught.value.errno == errno.EAGAIN
+
+
+def stand_in(path: str, kind: str) -> None:
+    """Something that is no file at `path`, as an agent may leave it there."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        os.mkdir(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as found:
+            found.bind(path)
+    else:
+        os.symlink({"loop": path, "device": "/dev/zero"}[kind], path)
+
+
+LOOKS: dict[str, Callable[[str], object]] = {
+    "read": files.read,
+    "read_from": lambda path: files.read_from(path, 0, 10),
+    "length": files.length,
+    "lines_backwards": lambda path: next(files.lines_backwards(path)),
+    "add_line": lambda path: files.add_line(path, b"x\n"),
+    "Transcript": files.Transcript,
+    "Lock": lambda path: files.Lock(path).take(),
+}
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "socket", "loop", "device"])
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_is_no_file_holds_up_nobody_and_is_named(path: str, kind: str, look: str) -> None:
+    """A pipe in a file's place would be waited for for ever, and a device has no end."""
+    stand_in(path, kind)
+    with pytest.raises(BrokenFile, match=r"folder/file: it is a .*, where a file belongs\. Move it away\."):
+        LOOKS[look](path)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "socket", "loop", "device"])
+def test_a_name_that_only_we_use_is_made_free(path: str, kind: str) -> None:
+    """The temporary file beside a target can be guessed: what waits there is renamed, and never followed."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    stand_in(temporary, kind)
+    files.replace(path, b"data")
+    os.rename(temporary + ".1", temporary)
+    files.replace_quickly(path, b"more")
+    assert files.read(path) == b"more"

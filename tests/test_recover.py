@@ -18,6 +18,7 @@ from harness import doctor, files, kin, mission, prove, recover, runs
 
 TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
 MOMENTS = 14 if TORTURE else 4
+LINGERING = ({"say": "goes on"}, {"run": "sleep 0.1; echo 1 > 1.txt"}, {"sleep": 60})
 LINGER = {"run": "echo 1 > 1.txt; (setsid sleep 90 &); sleep 90 & sleep 90"}
 
 
@@ -384,3 +385,30 @@ def test_a_killed_run_whose_transcript_is_gone_is_not_free(house: House) -> None
     os.unlink(house.layout.run(run_id).stream)
     recovered(house)
     assert (house.result()["usage"], house.result()["totals"]["uncounted"]) == (None, 1)
+
+
+def test_a_configuration_that_a_person_mended_after_the_crash_stands(house: House) -> None:
+    """The agent hung, the role was killed, a person chose another agent: that is what the next run is made with."""
+    run_id = killed(house)
+    time.sleep(0.02)  # the clock of files goes in steps of some milliseconds
+    house.config('agent = "scripted"', "curate_after = 7")
+    mended = house.read("config.toml")
+    done = house.harness("doctor", "--fix")
+    assert f"fixed  {run_id} was killed; config.toml was changed after it died, and stands" in done.out
+    assert (house.read("config.toml"), house.result(run_id)["refused"]) == (mended, [])
+    assert house.work({"run": "echo 2 > 1.txt"})["refused"] == []
+
+
+def test_a_configuration_that_the_agent_changed_before_the_crash_is_put_back(house: House) -> None:
+    """Also where it gave the file a time that is still to come."""
+    before = house.read("config.toml")
+    spoil = "echo 'curate_after = 1' > .harness/config.toml; touch -d '2 days' .harness/config.toml; echo ready"
+    house.script("worker", {"run": spoil}, *LINGERING)
+    role = house.begin_role("worker", "F-001", session=True)
+    until(lambda: (house.project / "1.txt").exists())
+    run_id = runs.open_runs(house.layout)[0]
+    role.kill()
+    role.wait()
+    until(lambda: not alive(house) and runs.is_dead(house.layout, run_id))
+    assert recovered(house) == [f"{run_id} was killed"]
+    assert (house.read("config.toml"), house.result(run_id)["refused"]) == (before, ["config.toml"])

@@ -29,6 +29,7 @@ def result(run: str = "1-worker-F", **values: Any) -> Result:
     told: dict[str, Any] = dict.fromkeys(Result.fields, "")
     told |= {"run": run, "role": "worker", "outcome": "ok", "seconds": 1.5, "newly_green": 0, "accepted": None}
     told |= {"sweep": None, "usage": None, "kept_out": [], "refused": [], "totals": Totals(runs=1).asdict()}
+    told |= {"until": 0, "agents": []}
     return Result(**{**told, **values})
 
 
@@ -48,6 +49,43 @@ def finish(layout: Layout, one: Result) -> Result:
     put(where.result, files.dump_json(sealed.asdict()))
     files.add_line(layout.books, files.dump_json(sealed.asdict()))
     return sealed
+
+
+ODD: list[dict[str, Any]] = [
+    {"at": 5},
+    {"reason": None},
+    {"role": ["worker"]},
+    {"usage": []},
+    {"usage": "x"},
+    {"sweep": 1},
+    {"refused": [1]},
+    {"agents": "mine"},
+    {"accepted": 0},
+    {"seconds": "1"},
+    {"until": 1e300},
+    {"totals": []},
+    {"totals": "x"},
+    {"totals": {"runs": "1"}},
+    {"totals": {"runs": None}},
+    {"totals": {"cost_usd": "0.5"}},
+    {"totals": {"cost_usd": float("nan")}},
+    {"totals": {"cost_usd": float("inf")}},
+    {"totals": {"tokens": -1}},
+    {"totals": {"tokens": 10**400}},
+    {"totals": {"surprise": 1}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_a_field_of_a_wrong_kind_is_named_with_its_line(layout: Layout, odd: dict[str, Any]) -> None:
+    """Instead of a fault of ours somewhere behind; of the books and of result.json."""
+    one = finish(layout, result())
+    files.add_line(layout.books, files.dump_json({**one.asdict(), **odd}))
+    with pytest.raises(BrokenFile, match=rf"runs\.jsonl, line 2: '{next(iter(odd))}"):
+        next(runs.books(layout))
+    put(layout.run(one.run).result, files.dump_json({**one.asdict(), **odd}))
+    with pytest.raises(BrokenFile, match=r"result\.json, line 1"):
+        runs.result(layout, one.run)
 
 
 def test_an_id_says_when_who_and_what() -> None:

@@ -110,3 +110,35 @@ def test_the_json_is_what_the_module_gives(house: House, line: dict[str, Any]) -
     """One object for scripts."""
     books(house, used(line, model="m", input=10, cost_usd=0.5))
     assert json.loads(house.harness("usage", "--json").out) == spending.spending(house.layout)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"cost_usd": "0.5"},
+        {"cost_usd": float("nan")},
+        {"cost_usd": -1},
+        {"input": [1]},
+        {"output": 10**400},
+        {"cost_source": []},
+        {"model": 7},
+    ],
+    ids=str,
+)
+def test_a_usage_that_cannot_be_counted_is_named_with_its_line(
+    house: House, line: dict[str, Any], odd: dict[str, Any]
+) -> None:
+    """Exit code 65 from every door that reads it, and nothing is summed up around it."""
+    spoilt = used({**line, "run": "2-worker"}, cost_usd=0.5)
+    books(house, used(line, cost_usd=0.5), {**spoilt, "usage": {**spoilt["usage"], **odd}})
+    done = house.harness("usage")
+    assert (done.code, f"runs.jsonl, line 2: 'usage: {next(iter(odd))}' is not" in done.err) == (65, True)
+
+
+@pytest.mark.parametrize("odd", [{"usage": []}, {"usage": "x"}, {"totals": []}, {"at": 5}], ids=str)
+def test_a_line_of_wrong_kinds_is_no_fault_of_ours(house: House, line: dict[str, Any], odd: dict[str, Any]) -> None:
+    """`usage`, `next` and `status` name the file and the line."""
+    books(house, {**line, **odd})
+    for word in ("usage", "next", "status"):
+        done = house.harness(word)
+        assert (done.code, "runs.jsonl, line 1: " in done.err) == (65, True)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from harness import (
     clock,
+    console,
     contract,
     decide,
     errors,
@@ -38,11 +39,17 @@ if TYPE_CHECKING:
     from harness.trying import Finding
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
+MOST_SECONDS = 1e9
 STATES = {"ok": "green", "note": "yellow", "bad": "red"}
 
 
 def _console() -> Console:
     return Console(highlight=False, soft_wrap=False)
+
+
+def _echo(text: str) -> None:
+    """Text that may hold an agent's words; they cannot steer the terminal."""
+    click.echo(console.plain(text))
 
 
 def status(value: dict[str, Any]) -> None:
@@ -55,12 +62,14 @@ def status(value: dict[str, Any]) -> None:
         what = f"{row['title']}  (waits for {row['waits']})" if row["waits"] else row["title"]
         colour = COLOURS.get(row["status"], "")
         tries, proven = f"{row['attempts']}/{row['tries']}", f"{row['proven']}/{row['claims']}"
-        table.add_row(row["id"], Text(row["status"], style=colour), tries, proven, row["last"], Text(what))
+        table.add_row(
+            row["id"], Text(row["status"], style=colour), tries, proven, row["last"], Text(console.plain(what))
+        )
     out.print(Text(f"{value['mission']} on {value['branch']}", style="bold"))
     if value["features"]:
         out.print(table)
     for name, text in _below(value):
-        out.print(Text(f"{name:<9} {text}"))
+        out.print(Text(console.plain(f"{name:<9} {text}")))
 
 
 def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
@@ -84,11 +93,12 @@ def receipt(one: receipts.Receipt) -> None:
     out = _console()
     colour = "green" if one.green else "red"
     first = one.command.strip().split("\n")[0]
-    out.print(Text.assemble((f"{one.verdict:<16} ", colour), f"{one.claim}  {one.seconds:.2f} s  {first[:80]}"))
+    what = console.plain(f"{one.claim}  {one.seconds:.2f} s  {first[:80]}")
+    out.print(Text.assemble((f"{one.verdict:<16} ", colour), what))
     for note in one.notes:
-        click.echo(f"    note: {note}")
+        _echo(f"    note: {note}")
     if not one.green and one.output.strip():
-        click.echo("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
+        _echo("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
 
 
 def shown(one: receipts.Receipt) -> receipts.Receipt:
@@ -101,13 +111,13 @@ def feature(where: Layout, feature_id: str) -> None:
     """One feature, whole."""
     one = features.find(views.queue(where), feature_id)
     known = contract.load(where)
-    click.echo(f"{one.id} {one.title}\n{one.status} after {one.attempts} tries, priority {one.priority}")
-    click.echo(f"\n{one.description}\n" if one.description else "")
+    _echo(f"{one.id} {one.title}\n{one.status} after {one.attempts} tries, priority {one.priority}")
+    _echo(f"\n{one.description}\n" if one.description else "")
     for claim in known.of(one.claims):
-        click.echo(prompt.claim_text(claim))
+        _echo(prompt.claim_text(claim))
     for note in one.notes:
         if note["text"]:
-            click.echo(f"{note['at']} {note['kind']}: {note['text']}")
+            _echo(f"{note['at']} {note['kind']}: {note['text']}")
 
 
 def memory(where: Layout, layer: str) -> None:
@@ -121,7 +131,7 @@ def memory(where: Layout, layer: str) -> None:
     for name, found in paths.items():
         for path in found if layer in (name, "all") else []:
             click.echo(click.style(f"== {where.relative(path)}", bold=True))
-            click.echo(files.read_text(path) or "(nothing yet)\n")
+            _echo(files.read_text(path) or "(nothing yet)\n")
 
 
 def run_list(where: Layout, most: int) -> None:
@@ -129,27 +139,27 @@ def run_list(where: Layout, most: int) -> None:
     mission.check_format(where)
     for one in reversed(list(islice(runs.books(where), most))):
         if one.role == runs.PERSON:
-            click.echo(f"{one.at}  a person answered: {one.reason}")
+            _echo(f"{one.at}  a person answered: {one.reason}")
             continue
-        click.echo(f"{one.at}  {one.run:<34} {one.said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
+        _echo(f"{one.at}  {one.run:<34} {one.said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
 
 
 def run(where: Layout, run_id: str) -> None:
     """One run: what it was, what it brought, and where its files are."""
     context, result = runs.context(where, run_id), runs.result(where, run_id)
-    click.echo(
+    _echo(
         f"{context.run}: {context.role} {context.feature} at {context.head[:10]} on {context.branch}".replace("  ", " ")
     )
     if result is None:
-        click.echo("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
+        _echo("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
     else:
         shown = {
             key: value for key, value in _readable(result).items() if value not in ("", None, []) and key not in HIDDEN
         }
-        click.echo("\n".join(f"{key:<12} {value}" for key, value in shown.items()))
+        _echo("\n".join(f"{key:<12} {value}" for key, value in shown.items()))
     for one in receipts.load(where.run(run_id).receipts):
         receipt(one)
-    click.echo(f"files        {where.relative(where.run(run_id).folder)}")
+    _echo(f"files        {where.relative(where.run(run_id).folder)}")
 
 
 def _readable(result: runs.Result) -> dict[str, Any]:
@@ -207,18 +217,33 @@ def log(where: Layout, run_id: str, follow: bool) -> None:
             offset += len(block)
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
-                _event(json.loads(line))
+                _event(line)
         if over:
             return
         time.sleep(0.2)
 
 
-def _event(row: dict[str, Any]) -> None:
+def _event(line: bytes) -> None:
+    row = _row(line)
+    if row is None:  # torn by a crash, or written by somebody else
+        _echo(f"      ? not ours: {line.decode('utf-8', 'replace')}")
+        return
     if row["kind"] in ("agent", "raw", "usage"):  # for machines; what they mean stands beside them
         return
     mark = {"said": "says", "did": "does", "output": "   |"}.get(row["kind"], row["kind"])
-    for line in row["text"].rstrip("\n").split("\n"):
-        click.echo(f"{row['at']:7.1f} {mark} {line}")
+    for text in row["text"].rstrip("\n").split("\n"):
+        _echo(f"{row['at']:7.1f} {mark} {text}")
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """The row in a line of a transcript; None where it is none."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    kinds: dict[str, Any] = {"at": (int, float), "kind": str, "text": str}
+    fits = isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())
+    return row if fits and 0 <= row["at"] < MOST_SECONDS else None
 
 
 def newest(where: Layout) -> str:

@@ -247,3 +247,34 @@ def test_a_torn_line_of_a_stream_that_grows_waits_for_its_end(house: House) -> N
         file.write('{"at":1,"kind":"sa')
     done = house.harness("log", run_id)
     assert (done.code, done.out.split()[1:]) == (0, ["says", "first"])
+
+
+FOREIGN = (
+    "garbage",
+    '{"at":"x","kind":"said","text":5}',
+    "[" * 100000,
+    '{"at":1e400,"kind":"said","text":"x"}',
+    "7",
+    "",
+)
+
+
+def test_a_line_that_is_not_ours_is_shown_and_marked(house: House) -> None:
+    """Torn by a crash, or written by the agent: the log goes on behind it."""
+    run_id = house.work({"say": "first"})["run"]
+    with open(house.layout.run(run_id).stream, "a") as file:
+        file.write("\n".join(FOREIGN) + '\n{"at":1,"kind":"said","text":"last"}\n')
+    done = house.harness("log", run_id)
+    marked = [f"      ? not ours: {line}" for line in FOREIGN]
+    assert (done.code, done.out.split("\n")[1:-1]) == (0, [*marked, "    1.0 says last"])
+
+
+def test_what_an_agent_says_cannot_steer_the_terminal(house: House) -> None:
+    """Neither in the log nor in what is shown of a run: the screen is not cleared, no line is hidden."""
+    spoken = "\x1b[2J\x1b]0;x\x07 bad \r hidden"
+    run_id = house.work({"say": spoken}, {"fail": "agent_error", "reason": spoken})["run"]
+    for words in (["log"], ["runs", "show", run_id], ["feature", "show", "F-001"]):
+        done = house.harness(*words)
+        assert done.code == 0
+        assert r"\x1b[2J\x1b]0;x\x07 bad \x0d hidden" in done.out
+        assert not set(done.out) & set("\x1b\x07\r")
