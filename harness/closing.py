@@ -67,6 +67,7 @@ def close(run: Run) -> Result:
         seal=runs.seal(run.paths),
         totals=_totals(run, seconds, used).asdict(),
         until=let_in(run) if run.outcome == "limit" else 0,
+        waits=run.waits,
         agents=[one.agent for one in run.usages],
     )
     line = files.dump_json(result.asdict())

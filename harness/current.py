@@ -61,6 +61,7 @@ class Run:
         self.sweep: dict[str, str] | None = None
         self.usages: list[Usage] = []
         self.until = 0
+        self.waits: dict[str, int] = {}
         self.stable_bytes = 0
         self.kept_out: list[str] = []
         self.refused: list[str] = []

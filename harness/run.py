@@ -32,6 +32,7 @@ from harness.errors import Interrupted, Refused, UsageFault
 from harness.guarded import guarded, listen
 from harness.opening import Opened
 from harness.raw import CURATOR
+from harness.record import Record
 from harness.runs import Result
 from harness.transcript import MIB, Recent, Transcript
 from harness.usage import Usage
@@ -47,6 +48,7 @@ RETRYABLE = ("limit", *NEEDS_HELP)
 LOOP = "HARNESS_LOOP"
 REASON_CHARS = 90
 STARTUP_SECONDS = 120.0
+UNSTATED_SECONDS = 300  # an agent that met a limit without a time is passed over for so long, where another can answer
 
 
 def main(
@@ -121,33 +123,61 @@ def compose(run: Run) -> str:
 
 def think(opened: Opened, text: str) -> None:
     """Let the first agent that can answer; the next one is tried on limit, auth and what is not available."""
-    run, refused = opened.run, [(name, "not available", "", 0) for name in opened.missing if opened.thinkers]
+    run = opened.run
+    refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.thinkers]
+    waiting = _waiting(run, [name for name, _ in opened.thinkers])
     gc.enable()  # an agent may think for hours
     pens = Pens(run)
     try:
         for name, agent in opened.thinkers:
+            if name in waiting:
+                refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
+                continue
             pens.begin(name)
             _listen(run, agent, text, pens)
             run.reason = masking.mask(run.reason)
             if run.outcome not in RETRYABLE:
                 break
-            refused.append((name, run.outcome, run.reason, run.until))
+            refused.append(Refusal(agent=name, outcome=run.outcome, reason=run.reason, until=run.until))
     finally:
         pens.close()
     if len(refused) > (run.outcome in RETRYABLE):
         _who_answered(run, refused)
 
 
-def _who_answered(run: Run, refused: list[tuple[str, str, str, int]]) -> None:
-    """Say which agents could not answer, and who did. Where none did and one met a limit, that one is waited for."""
-    words = [f"{name}: {', '.join(filter(None, (outcome, reason)))}" for name, outcome, reason, _ in refused]
-    limits = [until for _, outcome, _, until in refused if outcome == "limit"]
-    if run.outcome not in RETRYABLE:
-        words.append(f"{run.agent} answered")
-        words += [run.reason] if run.reason else []
-    elif limits:
-        run.outcome, run.until = "limit", min(filter(None, limits), default=0)
-    run.reason = "; ".join(words)
+class Refusal(Record):
+    """An agent that could not answer: why, and until when, in unix seconds (0: it did not say)."""
+
+    agent: str
+    outcome: str
+    reason: str = ""
+    until: int = 0
+
+
+def _waiting(run: Run, names: list[str]) -> dict[str, int]:
+    """The agents of a list that met a limit in an earlier run and need not be asked before {agent: unix seconds}."""
+    if len(names) < 2:
+        return {}
+    last = next((result for result in runs.books(run.layout) if result.role != runs.PERSON), None)
+    now = clock.now()
+    known = {name: until for name, until in (last.waits if last else {}).items() if until > now and name in names}
+    return known if len(known) < len(names) else {}  # where all are waited for, asking is all that is left
+
+
+def _who_answered(run: Run, refused: list[Refusal]) -> None:
+    """Say who answered, and which agents could not. Where none did and one met a limit, that one is waited for."""
+    answered = run.outcome not in RETRYABLE
+    limits = {one.agent: one.until for one in refused if one.outcome == "limit"}
+    run.waits = {name: until or clock.now() + UNSTATED_SECONDS for name, until in limits.items()}
+    if limits and not answered:
+        run.outcome, run.until = "limit", min(filter(None, limits.values()), default=0)
+    words = [f"{run.agent} answered", *([run.reason] if run.reason else [])] if answered else []
+    remedies = []
+    for one in refused:
+        reason, _, remedy = one.reason.partition("\n")
+        words.append(f"{one.agent}: {', '.join(filter(None, (one.outcome, reason)))}")
+        remedies += [remedy] if remedy and run.outcome in NEEDS_HELP else []
+    run.reason = "\n".join(["; ".join(words), *remedies])
 
 
 class Pens:
@@ -266,7 +296,7 @@ def line_of(result: Result) -> str:
     cut = f"{first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}"
     whole = result.reason.replace("\n", "\n    ")  # who must do something now reads all of it
     reason = "  " + (whole if result.outcome in NEEDS_HELP else cut) if first else ""
-    return f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}"
+    return console.plain(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}")
 
 
 def exit_code(result: Result) -> int:

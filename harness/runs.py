@@ -123,6 +123,7 @@ class Result(Record):
     seal: str
     totals: dict[str, Any]
     until: int = 0
+    waits: dict[str, int] = {}
     agents: list[str] = []
 
     def total(self) -> Totals:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +235,7 @@ def test_the_run_says_who_answered_and_why_not_the_others(house: House) -> None:
     )
     house.script("worker", {"fail": "limit", "reason": "five_hour limit"})
     out = house.role("worker", "F-001").out
-    assert "gone: not available; scripted: limit, five_hour limit; mine answered" in out
+    assert "mine answered; gone: not available; scripted: limit, five_hour limit" in out
     assert house.result()["agents"] == ["scripted", "mine"]
 
 
@@ -256,7 +257,21 @@ def test_where_nobody_can_answer_the_limit_is_waited_for(house: House, first: st
     result = house.result()
     assert result["outcome"] == "limit"
     assert result["reason"] == f"one: {first}, no; two: {second}, no"
+    assert set(result["waits"]) == {"one" if first == "limit" else "two"}
     assert result["until"] > 0
+
+
+def test_an_agent_that_met_a_limit_is_not_asked_again_before_its_time(house: House) -> None:
+    """Where another one can answer: a vendor's own retries cost minutes in each run."""
+    answer = 'command = ["sh", "-c", "cat > /dev/null; date >> 1.txt; echo done"]'
+    house.config('agent = ["scripted", "mine"]', "[agents.mine]", answer)
+    soon = int(time.time()) + 1000
+    house.work({"fail": "limit", "reason": "full", "until": soon})
+    assert house.result()["waits"] == {"scripted": soon}
+    second = house.work({"run": "touch asked"}, feature="F-002")
+    assert (second["agents"], second["agent"], second["waits"]) == (["mine"], "mine", {"scripted": soon})
+    assert "scripted: limit, still waited for" in second["reason"]
+    assert not (house.project / "asked").exists()
 
 
 def test_what_a_program_says_in_the_end_is_masked_before_it_is_kept(house: House) -> None:
