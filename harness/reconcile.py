@@ -76,7 +76,7 @@ def state(run: Run) -> None:
     """Put the mission's state and the identities back; what was refused is in run.refused, a live file makes `refused`."""
     moved = misplaced.clear_way(run.layout, run.paths)
     aside = [name for name in moved if not misplaced.is_mere(name)]
-    if SPEC in (*moved, *run.refused):
+    if SPEC in (*moved, *run.refused) and not os.path.lexists(run.layout.asked_spec):
         _spec_back(run)
     files.make_folder(run.layout.locks)
     with files.Lock(run.layout.state_lock):
@@ -105,8 +105,6 @@ def state(run: Run) -> None:
 def _spec_back(run: Run) -> None:
     """SPEC.md as it was at open, where something that is no file stood in its place."""
     edited = run.context.dirty.get(SPEC)
-    if os.path.lexists(run.layout.asked_spec):
-        return
     if edited:
         files.replace(run.layout.asked_spec, objects.get(run.layout, edited))
     elif SPEC in git.tracked_names(run.layout.project):
