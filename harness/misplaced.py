@@ -55,7 +55,7 @@ def name_of(layout: Layout, path: str) -> str:
     folder = identity_folder()
     if path.startswith(folder + "/"):
         return "identity/" + path[len(folder) + 1 :]
-    return os.path.relpath(path, layout.state)
+    return "SPEC.md" if path == layout.asked_spec else os.path.relpath(path, layout.state)
 
 
 def _free(path: str) -> str:
@@ -131,7 +131,7 @@ def _inside(layout: Layout, run: RunLayout) -> list[str]:
 def _peoples(layout: Layout) -> list[str]:
     """Files that people may keep elsewhere."""
     texts = [path for path in _paths(identity_folder()) if path.endswith((".md", ".jsonl", ".json"))]
-    return [*layout.live(), *(os.path.join(layout.state, name) for name in PEOPLES), *texts]
+    return [layout.asked_spec, *layout.live(), *(os.path.join(layout.state, name) for name in PEOPLES), *texts]
 
 
 def _code(layout: Layout) -> list[str]:

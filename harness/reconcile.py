@@ -76,6 +76,8 @@ def state(run: Run) -> None:
     """Put the mission's state and the identities back; what was refused is in run.refused, a live file makes `refused`."""
     moved = misplaced.clear_way(run.layout, run.paths)
     aside = [name for name in moved if not misplaced.is_mere(name)]
+    if SPEC in (*moved, *run.refused) and not os.path.lexists(run.layout.asked_spec):
+        _spec_back(run)
     files.make_folder(run.layout.locks)
     with files.Lock(run.layout.state_lock):
         ledger, broken = _ledger(run)
@@ -98,6 +100,15 @@ def state(run: Run) -> None:
     if tampered or sealed:
         run.outcome = "refused"
         run.reason = f"The agent changed state that only the harness writes: {', '.join(tampered + sealed)}."
+
+
+def _spec_back(run: Run) -> None:
+    """SPEC.md as it was at open, where something that is no file stood in its place."""
+    edited = run.context.dirty.get(SPEC)
+    if edited:
+        files.replace(run.layout.asked_spec, objects.get(run.layout, edited))
+    elif SPEC in git.tracked_names(run.layout.project):
+        git.put_back(run.layout.project, run.context.head, [SPEC])
 
 
 def _refuse(run: Run, name: str, data: bytes) -> None:

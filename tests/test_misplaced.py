@@ -96,6 +96,13 @@ def test_a_runs_folder_that_was_exchanged_for_a_link_is_not_followed(house: Hous
     assert house.work({"run": "echo 1 > 1.txt"})["outcome"] == "ok"
 
 
+def test_what_people_asked_for_is_back(house: House) -> None:
+    """SPEC.md is theirs: as committed, or with the edits that were there before the run."""
+    committed = house.read("../SPEC.md")
+    assert put(house, "fifo", "../SPEC.md")["refused"] == ["SPEC.md"]
+    assert house.read("../SPEC.md") == committed
+
+
 def test_a_configuration_that_people_keep_elsewhere_stays_a_link(house: House) -> None:
     """While it says what it said; a link to something else is moved away and not read into refused/."""
     elsewhere, secret = house.folder / "elsewhere.toml", house.folder / "secret"
