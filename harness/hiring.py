@@ -25,26 +25,42 @@ STEPS = (
 )
 
 
-def hire(layout: Layout, agent: str, trust: str, ask: Callable[[str, list[str]], str] | None) -> list[str]:
-    """Write `agent` and `trust` into config.toml where they are given or, with `ask(question, answers)`, are missing.
+def hire(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str, str]], str] | None) -> list[str]:
+    """Write `agent` (one, or several with commas) and `trust` into config.toml where they are given or, with `ask(question,
+    {answer: what it means})`, are missing.
 
-    Gives lines on what was written and what to do next. Raises UsageFault for an unknown trust.
+    Gives lines on what was written and what to do next. Raises UsageFault for an unknown agent or trust.
     """
     settings = config.load(layout)
     if trust and trust not in TRUSTS:
         raise UsageFault(f"'{trust}' is no trust. Say one of: {', '.join(TRUSTS)}")
+    known = (*agents.KNOWN_CLIS, *agents.EMBEDDED, *settings.agents)
+    wanted = [name.strip() for name in agent.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            raise UsageFault(
+                f"There is no agent '{name}'. Known here: {', '.join(known)}; any program by [agents.{name}]."
+            )
     found = [name for name in agents.KNOWN_CLIS if agents.installed(name)]
     playbooks = os.path.isdir(os.path.join(layout.project, "playbooks"))
-    if ask and not agent and not settings.agent and not playbooks and found:
-        agent = ask("Which agent thinks here?", found)
-    named = [agent] if agent else settings.agent
-    if ask and not trust and not settings.trust and set(named) & set(agents.KNOWN_CLIS):
-        trust = ask("How far may it go?", list(TRUSTS))
-    lines = _write(layout, {"agent": agent, "trust": trust})
+    if ask and not wanted and not settings.agent and not playbooks and found:
+        wanted = [ask("Which agent thinks here?", dict.fromkeys(found, ""))]
+    named = wanted or settings.agent
+    costly = [name for name in named if name in agents.KNOWN_CLIS]
+    if ask and costly and not trust and not settings.trust:
+        trust = ask("How far may it go?", {word: _meant(word, costly) for word in TRUSTS})
+    lines = _write(layout, {"agent": wanted[0] if len(wanted) == 1 else wanted, "trust": trust})
+    if costly and not trust and not settings.trust:
+        return [*lines, "It is not started before you say how far it may go: run.sh init --trust workspace (or full)"]
     return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
 
 
-def _write(layout: Layout, values: dict[str, str]) -> list[str]:
+def _meant(trust: str, names: list[str]) -> str:
+    """What a trust means, and what these agents cannot do under it."""
+    return "; ".join([TRUSTS[trust], *(f"{name}: {text}" for name in names for text in agents.caveats(name, trust))])
+
+
+def _write(layout: Layout, values: dict[str, str | list[str]]) -> list[str]:
     """Put these keys at the head of config.toml, over what it said; the rest of it stays as a person wrote it."""
     given = {key: value for key, value in values.items() if value}
     if not given:
@@ -67,6 +83,6 @@ def _next(layout: Layout, named: list[str], found: list[str]) -> list[str]:
         here = (
             f"found here: {', '.join(found)}" if found else "none of those we know is on the PATH; any program will do"
         )
-        return [f"Who thinks? harness init --agent NAME --trust workspace ({here}; docs/agents.md)"]
+        return [f"Who thinks? run.sh init --agent NAME --trust workspace ({here}; docs/agents.md)"]
     steps = STEPS if not agents.embedded(named) else STEPS[1:]
     return ["Next:", *(f"  {command:<28} {what}" for command, what in steps)]

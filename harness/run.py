@@ -256,9 +256,10 @@ def take_reply(run: Run) -> None:
 
     A reply that does not parse is the agent's failure, and its reason goes into the next prompt.
     """
-    kept = files.read_text(run.paths.reply)
+    data = files.read(run.paths.reply)
+    kept = None if data is None else data.decode("utf-8", "replace")  # the agent could write there by itself
     if kept is None and run.messages:
-        files.replace(run.paths.reply, run.messages[-1].encode(), files.PRIVATE)
+        files.replace(run.paths.reply, run.messages[-1].encode("utf-8", "replace"), files.PRIVATE)
     if run.outcome not in runs.GOOD:
         return
     try:

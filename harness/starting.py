@@ -68,12 +68,10 @@ def announcement(layout: Layout) -> list[str]:
     kinds = {name: agents.costs(name, settings.agents.get(name, {})) for name in sorted(named)}
     costly = [name for name, kind in kinds.items() if kind]
     hidden = [name for name in costly if kinds[name] == "uncounted"] if not settings.prices else []
-    said = []
-    if costly and settings.max_cost_usd is None:
-        said.append(f"{', '.join(costly)} may cost money, and no cap is set: max_cost_usd in [limits] of config.toml")
-    if hidden:
-        said.append(f"{', '.join(hidden)} tells no cost, so no cap on it can hold: give prices in [prices.MODEL]")
-    return [f"note: {line}" for line in said]
+    cap = "max_cost_usd in [limits]" if costly and settings.max_cost_usd is None else ""
+    prices = f"prices in [prices.MODEL], for {', '.join(hidden)} tells no cost" if hidden else ""
+    wanted = " and ".join(filter(None, (cap, prices)))
+    return [f"note: {', '.join(costly)} may cost money: set {wanted} (config.toml)"] if wanted else []
 
 
 def require_spec(layout: Layout) -> None:

@@ -37,10 +37,18 @@ def status(layout: Layout) -> dict[str, Any]:
         "proof": dict(proof_lines(layout, known)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
         "uncurated": raw.uncurated(layout, folds.first_seq, folds.folded, MANY),
-        "warnings": [cap.words for cap in decide.near(view.limits, view.totals)],
+        "warnings": [*(cap.words for cap in decide.near(view.limits, view.totals)), *_trouble(view.newest)],
         "totals": view.totals.asdict(),
         "limits": view.limits.asdict(),
     }
+
+
+def _trouble(newest: list[runs.Result]) -> list[str]:
+    """What stopped the last run and waits for a person."""
+    last = next((result for result in newest if result.role != runs.PERSON), None)
+    if last is None or last.outcome not in ("auth", "config"):
+        return []
+    return [f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
 
 
 def _row(feature: Feature, found: dict[str, Standing], last: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 COUNTS = ("input", "cache_read", "cache_write", "output", "reasoning")
 REPORTED, TABLE, UNKNOWN = "reported", "table", "unknown"
 MILLION = 1_000_000
-ENDLESS = float("inf")
+MOST = 10**15  # of tokens or USD; more is no count
 LONGEST_ROW = 1 << 20
 LONGEST_STREAM = 256 << 20
 
@@ -67,8 +67,11 @@ def total(usages: Iterable[Usage]) -> Usage | None:
     if not parts:
         return None
     made = Usage(raw=[block for part in parts for block in part.raw])
+    spent = [
+        part for part in parts if part.tokens or part.cost_usd
+    ] or parts  # one that met a limit has no say in the names
     for name in ("agent", "model", "session"):
-        said = (getattr(part, name) for part in parts)
+        said = (getattr(part, name) for part in spent)
         setattr(made, name, ", ".join(dict.fromkeys(one for one in said if one)))
     for name in ("turns", *COUNTS, "cost_usd"):
         for part in parts:
@@ -148,7 +151,7 @@ def _counts(value: object, kinds: Any) -> bool:
     """Whether it is None or a number that can be counted with."""
     if value is None:
         return True
-    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < ENDLESS
+    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value <= MOST
 
 
 class Heard(Record):
@@ -182,7 +185,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
         return None
     kinds: dict[str, Any] = {"at": (int, float), "kind": str, "text": str}
     fits = isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())
-    return row if fits and 0 <= row["at"] < ENDLESS else None
+    return row if fits and 0 <= row["at"] <= MOST else None
 
 
 def _rows(path: str, block: int = 1 << 20) -> Iterator[bytes]:

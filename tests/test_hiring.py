@@ -35,7 +35,7 @@ def test_without_a_terminal_init_asks_nothing_and_says_what_to_write(unbegun: Ho
     program(unbegun, "codex")
     done = unbegun.program("init", PATH=path_of(unbegun))
     assert done.code == 0
-    assert "harness init --agent NAME --trust workspace (found here: codex" in done.out
+    assert "run.sh init --agent NAME --trust workspace (found here: codex" in done.out
     assert not Path(unbegun.layout.config).exists()
 
 
@@ -55,8 +55,8 @@ def test_it_is_asked_once(unbegun: House) -> None:
     unbegun.program("init")
     said, asked = answers("codex", "full"), []
 
-    def ask(question: str, choices: list[str]) -> str:
-        asked.append((question, choices))
+    def ask(question: str, choices: dict[str, str]) -> str:
+        asked.append((question, list(choices)))
         return said.pop(0)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -109,3 +109,37 @@ def test_a_mission_with_playbooks_needs_no_trust(unbegun: House) -> None:
     """The embedded agent is the project's own text."""
     unbegun.write("playbooks/worker.md")
     assert "run.sh planner" in unbegun.program("init").out
+
+
+def test_several_agents_are_a_list_and_a_slip_is_told(unbegun: House) -> None:
+    """Nothing is written for a name that nobody knows."""
+    done = unbegun.program("init", "--agent", "claude, codex", "--trust", "full")
+    assert done.code == 0
+    assert config.load(unbegun.layout).agent == ["claude", "codex"]
+    wrong = unbegun.program("init", "--agent", "codexx")
+    assert (wrong.code, config.load(unbegun.layout).agent) == (64, ["claude", "codex"])
+    assert "There is no agent 'codexx'" in wrong.err
+
+
+def test_without_trust_the_next_step_is_to_say_it(unbegun: House) -> None:
+    """Not a command that would end with 69."""
+    out = unbegun.program("init", "--agent", "codex").out
+    assert "run.sh init --trust workspace" in out
+    assert "doctor agents --try" not in out
+
+
+def test_each_trust_is_explained_where_it_is_asked_for(unbegun: House) -> None:
+    """With what the agent cannot do under it, here."""
+    program(unbegun, "gemini")
+    unbegun.program("init")
+    seen: dict[str, str] = {}
+
+    def ask(_: str, choices: dict[str, str]) -> str:
+        seen.update(choices)
+        return next(iter(choices))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path_of(unbegun))
+        hiring.hire(unbegun.layout, "", "", ask)
+    assert "no sandbox: its commands may write anywhere" in seen["workspace"]
+    assert "anything" in seen["full"]

@@ -221,8 +221,12 @@ def test_a_worktree_of_a_repository_can_hold_a_mission(unbegun: House) -> None:
 # money
 
 
-NO_CAP = "note: mine may cost money, and no cap is set: max_cost_usd in [limits] of config.toml"
-NO_COUNT = "note: mine tells no cost, so no cap on it can hold: give prices in [prices.MODEL]"
+NO_CAP = "note: mine may cost money: set max_cost_usd in [limits] (config.toml)"
+NO_COUNT = "note: mine may cost money: set prices in [prices.MODEL], for mine tells no cost (config.toml)"
+NEITHER = (
+    "note: mine may cost money: set max_cost_usd in [limits] and prices in [prices.MODEL], for mine tells no cost"
+    " (config.toml)"
+)
 MINE = ("[agents.mine]", 'command = ["true"]')
 CAP = ("[limits]", "max_cost_usd = 5.0")
 PRICE = ("[prices.m]", "input = 1", "output = 1")
@@ -233,8 +237,8 @@ PRICE = ("[prices.m]", "input = 1", "output = 1")
     [
         ([], []),
         (['agent = "scripted"'], []),
-        (['agent = ["scripted", "mine"]', *MINE], [NO_CAP, NO_COUNT]),
-        (["[roles.worker]", 'agent = "mine"', *MINE], [NO_CAP, NO_COUNT]),
+        (['agent = ["scripted", "mine"]', *MINE], [NEITHER]),
+        (["[roles.worker]", 'agent = "mine"', *MINE], [NEITHER]),
         (['agent = "mine"', *MINE, *CAP], [NO_COUNT]),
         (['agent = "mine"', *MINE, *PRICE], [NO_CAP]),
         (['agent = "mine"', *MINE, *PRICE, *CAP], []),

@@ -258,3 +258,11 @@ def test_the_ending_says_what_is_not_counted(house: House) -> None:
 def test_a_cost_in_words(known: float | None, uncounted: int, words: str) -> None:
     """None was told, nothing was spent, or not all is known."""
     assert telling.cost(known, uncounted) == words
+
+
+def test_what_stopped_the_last_run_is_shown_until_a_run_goes_on(house: House) -> None:
+    """With what to do, which nobody has to look for."""
+    house.work({"fail": "auth", "reason": "no key\nLog in"})
+    assert telling.status(house.layout)["warnings"] == ["scripted could not answer: auth, no key / Log in"]
+    house.work({"run": "echo 1 > 1.txt"})
+    assert telling.status(house.layout)["warnings"] == []

@@ -54,7 +54,7 @@ def make(name: str, settings: Settings) -> Agent:
         raise NoTrust(
             f"{name} is not started before somebody has said what it may do. Write into {settings.config_path}: "
             'trust = "workspace" (write in this folder, run commands, use the network) or trust = "full" '
-            "(anything this user may do). Or let it ask you: harness init"
+            "(anything this user may do). Or let it ask you: run.sh init"
         )
     from harness.agents.clis import ABOUT, CLIS
     from harness.agents.driven import Driven
@@ -90,6 +90,13 @@ def costs(name: str, table: dict[str, Any]) -> str:
     return "reported" if CLIS[shape].costs else "uncounted"
 
 
+def caveats(name: str, trust: str) -> list[str]:
+    """What to know on this machine of a known CLI under a trust."""
+    from harness.agents.clis import CLIS
+
+    return CLIS[name].caveats(trust)
+
+
 def embedded(names: list[str]) -> bool:
     """Whether all these agents are ours, so that a missing playbook means: nothing is to be said here."""
     return all(name in EMBEDDED for name in names)
@@ -105,7 +112,7 @@ def choose(configured: list[str], project: str, config_path: str) -> list[str]:
     here = f"Found on this machine: {', '.join(found)}." if found else "None of the known agent CLIs is on the PATH."
     example = found[0] if found else KNOWN_CLIS[0]
     raise Unavailable(
-        f"No agent is configured and there is no playbooks/ folder. {here} Let harness init ask you, or write into "
+        f"No agent is configured and there is no playbooks/ folder. {here} Let run.sh init ask you, or write into "
         f'{config_path}: agent = "{example}" and trust = "workspace". For any other program that reads a prompt on '
         'stdin: agent = "mine" and [agents.mine] command = ["program", "argument"]'
     )

@@ -7,7 +7,7 @@ import time
 
 from harness import files, masking
 from harness.agents.base import Event, Failed, Finished
-from harness.usage import Usage, plus
+from harness.usage import MOST, Usage, plus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its 
 LONGEST_BLOCK = 64 * 1024  # characters of a vendor's own count that are kept
 MOST_PIECES = 4096
 MILLISECONDS = 10**11  # what is later than the year 5000 in seconds is meant in milliseconds
-MOST = 10**15  # tokens or USD; more is no count
 DID_CHARS = NAME_CHARS = 200
 REASON_CHARS = 400
 REFUSED = "it gave up at a tool that it was not allowed to use; see trust in config.toml"

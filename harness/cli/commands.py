@@ -38,8 +38,14 @@ def init(agent: str, trust: str, quietly: bool) -> int:
     return errors.DONE
 
 
-def _ask(question: str, answers: list[str]) -> str:
-    return str(click.prompt(question, type=click.Choice(answers), default=answers[0]))
+def _ask(question: str, answers: dict[str, str]) -> str:
+    for name, meaning in answers.items():
+        click.echo(f"  {name:<10} {meaning}".rstrip())
+    try:
+        return str(click.prompt(question, type=click.Choice(list(answers)), default=next(iter(answers))))
+    except click.Abort:
+        click.echo("\nThe mission is started, and nothing else was written. run.sh init asks again.")
+        raise
 
 
 @cli.command(name="next")
