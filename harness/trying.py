@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 VERSION_SECONDS = 30.0
 VERSION_BYTES = 4096
+LAST_LINES = 4
 TRY_SECONDS = 600.0
 NOTED = "harness try"
 TASK = """Do exactly this, and nothing else:
@@ -228,6 +229,9 @@ def _judged(there: Layout, name: str, said: str) -> Iterator[Finding]:
     )
     raw = files.read_text(there.raw) or ""
     yield _line(NOTED in raw, name, "calls harness note", "nothing was noted")
+    said = (files.read(there.run(newest.run).stderr) or b"").decode("utf-8", "replace").strip()
+    if said and not (good and written == b"written" and ran):
+        yield Finding(state="note", what=f"{name} said last: {' / '.join(said.split(chr(10))[-LAST_LINES:])}")
     usage = newest.usage or {}
     cost = usage.get("cost_usd")
     counted = [f"{count:,} {key}" for key in ("input", "cache_read", "output") if (count := usage.get(key)) is not None]

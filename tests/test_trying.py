@@ -24,6 +24,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":1200,"cached_input_tokens
 """
 UNABLE = r"""#!/bin/bash
 cat >/dev/null
+echo "the sandbox has no shell" >&2
 echo '{"type":"thread.started","thread_id":"t"}'
 echo '{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized: no key"}}'
 exit 1
@@ -103,6 +104,8 @@ def test_an_agent_that_cannot_work_is_told_with_the_reason(house: House) -> None
     done = house.program("doctor", "agents", "--try", PATH=path)
     assert done.code == 10
     assert "bad   codex: answers: no. unexpected status 401 Unauthorized: no key" in done.out
+    assert "codex login" in done.out
+    assert "note  codex said last: the sandbox has no shell" in done.out
 
 
 def test_a_program_of_one_s_own_is_tried_as_it_is_configured(house: House) -> None:
