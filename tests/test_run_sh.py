@@ -269,9 +269,9 @@ def test_money_is_spoken_of_before_it_is_spent(house: House) -> None:
     house.config('agent = "mine"', "[agents.mine]", 'command = ["true"]')
     (house.state / "STOP").touch()
     lines = house.run([str(RUN_SH)]).out.split("\n")
-    assert lines[0].startswith("note: mine may cost money, and no cap is set")
-    assert lines[1].startswith("note: mine tells no cost")
-    assert lines[2].startswith("STOPPED")
+    assert lines[0].startswith("note: mine may cost money: set max_cost_usd")
+    assert "mine tells no cost" in lines[0]
+    assert lines[1].startswith("STOPPED")
 
 
 def test_three_plans_that_do_not_land_end_with_seven(unbegun: House) -> None:
