@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import time
 
@@ -38,6 +39,7 @@ class Answer:
         self.until = 0
         self.denied: list[str] = []
         self.last_words = ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may come in two pieces
         self.text = bytearray()
         self.memory: dict[str, Any] = {}
         self.pieces: list[str] = []

@@ -183,7 +183,7 @@ def _heard(stream: str, chunk: bytes, cli: Cli, lines: Lines, answer: Answer) ->
     if not stream:
         yield Event(kind="tick")
     elif stream == "stderr":
-        yield _overheard(chunk.decode("utf-8", "replace"), answer)
+        yield _overheard(answer.decoder.decode(chunk), answer)
     elif cli.text:
         answer.text += chunk
         if len(answer.text) > 2 * LONGEST_REPLY:

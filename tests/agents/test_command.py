@@ -100,6 +100,7 @@ def test_bytes_that_are_no_text_do_not_break_the_run(tmp_path: Path) -> None:
     folder = project(tmp_path)
     assert think(folder, r"printf 'a\377b'").reply == "a\ufffdb"
     assert think(folder, r"printf '\303'; sleep 0.05; printf '\274'").reply == "ü"
+    assert think(folder, r"printf '\303' >&2; sleep 0.05; printf '\274' >&2").output == "ü"
 
 
 def test_a_program_that_closed_its_output_unsaid_is_waited_for(tmp_path: Path) -> None:
