@@ -72,7 +72,8 @@ class Answer:
     def does(self, what: str, given: object) -> Event:
         """A tool that the agent uses, in a few words: the tool, and the first thing it was given."""
         values = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else [given]
-        return Event(kind="did", text=clean(f"{what} {' '.join(str(value) for value in values[:1])}"[:DID_CHARS]))
+        words = f"{what} {' '.join(str(value) for value in values[:1])}"[:DID_CHARS]
+        return Event(kind="did", text=clean(" ".join(words.split("\n"))))
 
     def waits(self, why: str) -> Iterator[Event]:
         """The vendor cannot be reached and is asked again: no end yet, and no sign of life; told where it is news."""

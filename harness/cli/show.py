@@ -178,7 +178,9 @@ def usage(value: dict[str, Any]) -> None:
         click.echo("Nothing has run yet.")
         return
     out = _console()
-    for title in ("role", "feature", "day", "model", "total"):
+    for number, title in enumerate(("role", "feature", "day", "model", "total")):
+        if number:
+            out.print()
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column(title if title != "total" else "", overflow="fold")
         for name in ("runs", "cost USD", "input", "read", "written", "output", "reasoning", "cached"):
