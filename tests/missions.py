@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -222,7 +222,8 @@ class House:
             role.terminate()
             role.wait()
         for pid in tagged(mission.load(self.layout).id) if self.begun else []:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it may have ended by itself
+                os.kill(pid, signal.SIGKILL)
 
     # looking
 
@@ -252,6 +253,11 @@ class House:
     def prompt(self, run_id: str = "") -> str:
         """The prompt of a run."""
         return Path(self.layout.run(run_id or self.result()["run"]).prompt).read_text()
+
+
+def heard() -> None:
+    """For `preexec_fn`: a child that hears a hang-up, also where the tests were started with nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def listing(top: Path, *passed_over: str) -> dict[str, bytes]:

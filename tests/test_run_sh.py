@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from missions import CHECKOUT, House, tagged, until
+from missions import CHECKOUT, House, heard, tagged, until
 
 from harness import cli, features, runs
 from harness.features import Feature
@@ -33,6 +33,7 @@ def begin(house: House, *words: str) -> subprocess.Popen[str]:
         stdout=pipe,
         stderr=pipe,
         text=True,
+        preexec_fn=heard,
     )
 
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from missions import CHECKOUT, House, tagged, until
+from missions import CHECKOUT, House, heard, tagged, until
 
 from harness import doctor
 
@@ -26,7 +26,9 @@ GONE_SECONDS = 10.0
 def begin(house: House) -> subprocess.Popen[bytes]:
     """The loop."""
     quiet = subprocess.DEVNULL
-    return subprocess.Popen([RUN_SH], cwd=house.project, env=house.env, stdin=quiet, stdout=quiet, stderr=quiet)
+    return subprocess.Popen(
+        [RUN_SH], cwd=house.project, env=house.env, stdin=quiet, stdout=quiet, stderr=quiet, preexec_fn=heard
+    )
 
 
 def endless(house: House) -> None:
