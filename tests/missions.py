@@ -256,8 +256,9 @@ class House:
 
 
 def heard() -> None:
-    """For `preexec_fn`: a child that hears a hang-up, also where the tests were started with nohup."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """For `preexec_fn`: a child that hears signals, also where the tests were started with nohup or in the background."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def listing(top: Path, *passed_over: str) -> dict[str, bytes]:
