@@ -53,6 +53,8 @@ def killed(house: House) -> str:
 
 def strike(how: str, role: subprocess.Popen[bytes]) -> None:
     """SIGKILL to the role, to its process group, or to it and its guardians at once."""
+    if how == "guardian too":
+        role.send_signal(signal.SIGSTOP)  # else it may do a dead guardian's work before it dies itself
     guardians = list(kin.family(role.pid, deep=False)) if how == "guardian too" else []
     if how == "group":
         os.killpg(role.pid, signal.SIGKILL)
