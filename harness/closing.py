@@ -36,6 +36,8 @@ PLANNER = "planner"
 FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
 JITTER, MOST_JITTER = 0.1, 60
 REASON_CHARS = 200
+PAID = ("cost", "tokens")
+LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap, or for a mistake
 
 
 def close(run: Run) -> Result:
@@ -43,7 +45,7 @@ def close(run: Run) -> Result:
     files.make_folder(run.paths.folder)
     reconcile.drop_copies(run)
     head, seconds = run.commit or run.context.head, run.seconds()
-    used = usage.total(usage.priced(one, run.settings.prices) for one in run.usages if one.raw)
+    used = _used(run)
     result = Result(
         run=run.id,
         role=run.role.name,
@@ -97,6 +99,22 @@ def crossed(run: Run, result: Result) -> list[str]:
     return [cap.words for cap in after if cap.name not in known]
 
 
+def overspent(run: Run) -> str:
+    """The cap on cost or tokens that this run's agents have used up by now, in words, "" while there is room. A cap that was
+    used up before is a person's business, who started the run by hand."""
+    limits = views.limits_of(run.settings)
+    before = {cap.name for cap in decide.spent(limits, runs.totals(run.layout))}
+    now = decide.spent(limits, _totals(run, run.seconds(), _used(run)))
+    return next((cap.words for cap in now if cap.name in PAID and cap.name not in before), "")
+
+
+def cost_left(run: Run) -> float | None:
+    """How many USD may be spent until the cap is reached; None where there is none, or it was reached before."""
+    most = run.settings.max_cost_usd
+    left = 0.0 if most is None else most - (runs.totals(run.layout).cost_usd or 0.0)
+    return max(left, LEAST_COST) if left > 0 else None
+
+
 def let_in(run: Run) -> int:
     """When to ask the vendor again, in unix seconds: when it said, else after a back-off that doubles with each limit in a
     row; a little later than that, so that not everybody comes at once."""
@@ -108,6 +126,11 @@ def let_in(run: Run) -> int:
         wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
     chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import
     return now + wait + round(chance * min(wait * JITTER, MOST_JITTER))
+
+
+def _used(run: Run) -> Usage | None:
+    """What the run's agents told that they used, with costs from the price table where their vendor tells none."""
+    return usage.total(usage.priced(one, run.settings.prices) for one in run.usages if one.raw)
 
 
 def _totals(run: Run, seconds: float, used: Usage | None) -> Totals:

@@ -128,9 +128,8 @@ def halted(view: View, now: int) -> Decision | None:
         return Decision(word="PAUSED")
     if view.checkpoint:
         return Decision(word="CHECKPOINT", what=view.checkpoint)
-    spent = budget(view)
-    if spent:
-        return Decision(word="BUDGET", what=spent)
+    if cap := budget(view):
+        return Decision(word="BUDGET", what=cap)
     if view.wait_until > now:
         return Decision(word="WAIT", what=str(view.wait_until), feature=view.wait_why)
     if view.escalation:
@@ -144,7 +143,12 @@ def halted(view: View, now: int) -> Decision | None:
 
 def budget(view: View) -> str:
     """The first cap that is used up: runs, hours, cost or tokens; "" while there is room."""
-    return next((cap.name for cap in caps(view.limits, view.totals) if cap.spent >= cap.most), "")
+    return next((cap.name for cap in spent(view.limits, view.totals)), "")
+
+
+def spent(limits: Limits, totals: Totals) -> list[Cap]:
+    """The caps that are used up."""
+    return [cap for cap in caps(limits, totals) if cap.spent >= cap.most]
 
 
 def caps(limits: Limits, totals: Totals) -> list[Cap]:

@@ -26,7 +26,7 @@ from harness import (
     work,
 )
 from harness.agents import Desk
-from harness.agents.base import Event, Failed, Finished
+from harness.agents.base import Event, Finished
 from harness.current import Run
 from harness.errors import Interrupted, Refused, UsageFault
 from harness.guarded import guarded, listen
@@ -39,7 +39,7 @@ from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from harness.agents.base import Agent
 
@@ -184,7 +184,7 @@ class Pens:
     """Where the events of a run are written down: stream.jsonl, stderr.log, the spinner, and what the run counts."""
 
     def __init__(self, run: Run) -> None:
-        self.run, self.action = run, ""
+        self.run, self.action, self.told = run, "", False
         quarter = run.settings.max_log_mb * MIB // 4
         self.stream, self.stderr = Transcript(run.paths.stream, 3 * quarter), Transcript(run.paths.stderr, quarter)
         self.said = Recent(run.messages)
@@ -207,9 +207,15 @@ class Pens:
             self.said.add(event.text)
         if event.kind == "usage":
             self.run.usages[-1] = Usage(**json.loads(event.text))
+            self.told = True
         if event.kind not in ("tick", "output"):
             self._row(event.kind, event.text)
         self.spinner.draw(self.action)
+
+    def overspent(self) -> str:
+        """The cap that the usage told since the last call has used up, in words, else ""."""
+        told, self.told = self.told, False
+        return closing.overspent(self.run) if told else ""
 
     def _row(self, kind: str, text: str) -> None:
         self.stream.row(self.run.seconds(), kind, text)
@@ -223,10 +229,13 @@ class Pens:
 
 def _listen(run: Run, agent: Agent, text: str, pens: Pens) -> None:
     run.outcome, run.reason, run.until = "agent_error", "the agent ended without a word", 0
-    events: Iterator[Event | Finished | Failed] = agent.think(text, desk_of(run))
-    for event in events:
+    thinking = agent.think(text, desk_of(run))
+    for event in thinking:
         if isinstance(event, Event):
             pens.note(event)
+            if event.kind == "did" and (cap := pens.overspent()):  # it goes on: what is only said may be the end
+                run.outcome, run.reason = "killed", f"ended at its cap: {cap}"
+                thinking.close()
             continue
         run.usages[-1] = event.usage or run.usages[-1]
         if isinstance(event, Finished):
@@ -248,6 +257,7 @@ def desk_of(run: Run) -> Desk:
         idle_seconds=60 * table.get("idle_minutes", run.role.idle_minutes),
         startup_seconds=STARTUP_SECONDS,
         stable_bytes=run.stable_bytes,
+        cost_left_usd=closing.cost_left(run),
     )
 
 

@@ -84,7 +84,7 @@ def test_what_the_agent_says_and_does_is_in_the_stream(house: House) -> None:
     house.work({"run": "echo out; echo err >&2"}, {"say": "all done"})
     run = house.layout.run(house.result()["run"])
     rows = [json.loads(line) for line in Path(run.stream).read_text().split("\n") if line]
-    assert {"agent", "said", "output"} == {row["kind"] for row in rows}
+    assert {"agent", "did", "said", "output"} == {row["kind"] for row in rows}
     assert "".join(row["text"] for row in rows if row["kind"] == "output") == "out\nerr\n"
     assert Path(run.stderr).read_text() == "out\nerr\n"
     assert all(row["at"] >= 0 for row in rows)
@@ -303,6 +303,35 @@ def test_a_run_that_takes_too_long_is_cut_at_its_minutes(house: House) -> None:
     result = house.work({"run": "echo 1 > 1.txt; sleep 90"})
     assert (result["outcome"], house.feature().attempts) == ("wall", 0)
     assert result["commit"] == house.head()
+
+
+@pytest.mark.parametrize("cap", ["max_cost_usd = 1.0", "max_tokens = 1000"])
+def test_a_run_that_uses_up_a_cap_ends_at_its_next_action(house: House, cap: str) -> None:
+    """Not an hour later: its work is kept, no try is used, and the mission stops with the code of a spent budget."""
+    house.config('agent = "scripted"', "[limits]", cap)
+    half, whole = ({"usage": {"cost_usd": cost, "input": 1000 * cost}} for cost in (0.5, 1))
+    result = house.work(half, {"run": "touch 1.txt"}, whole, {"run": "touch 2.txt"}, {"say": "done"})
+    assert result["outcome"] == "killed"
+    assert result["reason"].startswith("ended at its cap: ")
+    assert (house.feature().status, house.feature().attempts) == ("todo", 0)
+    assert "1.txt" in house.git("ls-tree", "--name-only", result["commit"]).split()
+    assert not (house.project / "2.txt").exists()
+    assert house.harness("next").code == 6
+
+
+def test_a_run_that_ends_at_its_cap_has_ended_well(house: House) -> None:
+    """Its last word costs nothing more, so it counts."""
+    house.config('agent = "scripted"', "[limits]", "max_tokens = 1000")
+    result = house.work({"run": "touch 1.txt"}, {"usage": {"input": 2000}}, {"say": "done"})
+    assert (result["outcome"], house.feature().status) == ("ok", "validating")
+
+
+def test_a_person_may_start_a_run_beyond_the_cap(house: House) -> None:
+    """By hand, and knowing it: `run.sh worker F-001` after the loop has stopped."""
+    house.config('agent = "scripted"', "[limits]", "max_tokens = 1000")
+    house.work({"usage": {"input": 2000}}, {"say": "nothing"})
+    house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
+    assert house.work({"usage": {"input": 9}}, {"run": "touch 1.txt"})["outcome"] == "ok"
 
 
 def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:

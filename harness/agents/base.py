@@ -9,10 +9,12 @@ from harness.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
     from typing import Any, Protocol
 
     from harness.usage import Usage
+
+    Thinking = Generator["Event | Finished | Failed", None, None]
 else:
     Protocol = object
 
@@ -43,7 +45,7 @@ class Desk(Record):
     """Where an agent works: directory, the prompt as a file, time left in seconds, environment, writable folders, and lock
     descriptors that its guardian must hold. `idle_seconds`: without a sign of life, `startup_seconds`: without a first
     event, 0 is no limit; `after_result_seconds`: from its result to its exit. `stable_bytes`: how much of the prompt's
-    beginning is the same from run to run."""
+    beginning is the same from run to run. `cost_left_usd`: what it may cost, None for no cap."""
 
     directory: str
     prompt_path: str
@@ -55,6 +57,7 @@ class Desk(Record):
     startup_seconds: float = 0.0
     after_result_seconds: float = 10.0
     stable_bytes: int = 0
+    cost_left_usd: float | None = None
 
     def patience(self) -> Patience:
         """How long what works here is waited for."""
@@ -98,5 +101,5 @@ class Failed(Record):
 class Agent(Protocol):
     """Who thinks."""
 
-    def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
-        """Work on the prompt at the desk; the last item is Finished or Failed. Closing the iterator ends everything."""
+    def think(self, prompt: str, desk: Desk) -> Thinking:
+        """Work on the prompt at the desk; the last item is Finished or Failed. Closing it ends everything."""

@@ -1,5 +1,4 @@
-"""Claude Code: `claude -p` with stream-json. Its input tokens are without what its cache gave or took; its cost is an
-estimate at list prices, also under a subscription. `subtype` says success in every failure: `is_error` counts."""
+"""Claude Code: `claude -p` with stream-json. Input tokens are without its cache's; the cost is at list prices, estimated."""
 
 from __future__ import annotations
 
@@ -14,7 +13,8 @@ if TYPE_CHECKING:
 
 SANDBOX = '{"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":["*"]}}}'
 WORKSPACE = ["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--settings", SANDBOX]
-KINDS: dict[object, str] = {"authentication_failed": "auth", "billing_error": "auth", "server_error": "limit"}
+KINDS = {"authentication_failed": "auth", "billing_error": "auth", "server_error": "limit"}
+KINDS |= {"error_max_budget_usd": "killed"}
 NEEDS = ("bwrap", "socat")
 OF_MESSAGE = {"input": "input_tokens", "output": "output_tokens"}
 OF_MESSAGE |= {"cache_read": "cache_read_input_tokens", "cache_write": "cache_creation_input_tokens"}
@@ -24,9 +24,9 @@ OF_MODEL |= {"cache_read": "cacheReadInputTokens", "cache_write": "cacheCreation
 
 def argv(settings: Settings, desk: Desk) -> list[str]:
     """Nobody to ask; the stable part of the prompt as a block of its own, which is what its cache keeps."""
-    words = ["-p", "--output-format", "stream-json", "--verbose"]
+    words = ["-p", "--output-format", "stream-json", "--verbose", *([] if settings.mcp else ["--strict-mcp-config"])]
     words += ["--dangerously-skip-permissions"] if settings.trust == "full" else WORKSPACE
-    words += [] if settings.mcp else ["--strict-mcp-config"]
+    words += [] if desk.cost_left_usd is None else ["--max-budget-usd", f"{desk.cost_left_usd:.4f}"]
     return [*words, *(["--append-system-prompt-file", desk.prompt_path + STABLE] if desk.stable_bytes else [])]
 
 
@@ -67,9 +67,10 @@ def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | 
     if told or row.get("total_cost_usd"):
         yield answer.used({"usage": usage, "modelUsage": models}, **told, cost_usd=row.get("total_cost_usd"))
     answer.denied = [str(one.get("tool_name")) for one in row.get("permission_denials") or []]
-    if row.get("is_error"):
-        outcome = KINDS.get(answer.memory.get("error")) or outcome_of(row.get("api_error_status"))
-        yield answer.failed(outcome, said or str(row.get("errors") or row.get("subtype")))
+    if row.get("is_error"):  # whatever `subtype` says: mostly success
+        kind = str(answer.memory.get("error") or row.get("subtype"))
+        outcome = KINDS.get(kind) or outcome_of(row.get("api_error_status"))
+        yield answer.failed(outcome, said or "; ".join(map(str, row.get("errors") or [kind])))
     elif usage and not counted:  # as a dialect calls a refused key
         yield answer.failed("config", f"it calls this a success and reached no model: {said}")
     else:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from harness.agents.base import Thinking
     from harness.process import Ended
 
 
@@ -55,7 +56,7 @@ class Command(Driven):
             raise BrokenFile(settings.config_path, "'command' is empty", remedy="Name a program and its arguments.")
         super().__init__(name, shape, settings, argv=list(settings.table["command"]))
 
-    def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
+    def think(self, prompt: str, desk: Desk) -> Thinking:
         """Run the program once; one that tells no events is not expected to begin with one."""
         if self.cli.text:
             desk = desk.replace(startup_seconds=0.0)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from typing import Any
 
+    from harness.agents.base import Thinking
+
 LAST_WORDS_CHARS = 300
 LAST_LINES = 3
 LONGEST_LINE = 8 * 1024 * 1024  # of a vendor's events; a longer one is passed over
@@ -105,7 +107,7 @@ class Driven:
         own = {} if self.own else self.cli.environment(self.settings, desk)
         return {**desk.environment, "PWD": desk.directory, **self.environment, **own}
 
-    def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
+    def think(self, prompt: str, desk: Desk) -> Thinking:
         """Run the program once."""
         answer, source = Answer(self.name), desk.prompt_path
         split = self.cli.splits and not self.own and desk.stable_bytes

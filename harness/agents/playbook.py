@@ -10,7 +10,9 @@ from harness.errors import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
+
+    from harness.agents.base import Thinking
 
 
 def names(settings: Settings, ending: str) -> list[str]:
@@ -57,7 +59,7 @@ class Playbook:
         self.path = find(os.path.join(settings.project, "playbooks"), settings, ".md")
         self.project = settings.project
 
-    def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
+    def think(self, prompt: str, desk: Desk) -> Thinking:
         """The prompt is not read: a playbook knows what it does."""
         blocks, reply = split(files.read_text(self.path) or "")
         name = os.path.relpath(self.path, self.project)

@@ -18,8 +18,9 @@ from harness.usage import Usage, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
+
+    from harness.agents.base import Thinking
 
 
 class Scripted:
@@ -29,7 +30,7 @@ class Scripted:
         folder = os.path.join(settings.project, str(settings.table.get("path", "scripts")))
         self.path = find(folder, settings, ".jsonl")
 
-    def think(self, prompt: str, desk: Desk) -> Iterator[Event | Finished | Failed]:
+    def think(self, prompt: str, desk: Desk) -> Thinking:
         """What the script says, with the last text said as the reply."""
         said = ""
         usage: Usage | None = None
@@ -40,6 +41,7 @@ class Scripted:
                 yield Failed(outcome=step["fail"], reason=reason, usage=usage, until=step.get("until", 0))
                 return
             if "run" in step:
+                yield Event(kind="did", text=step["run"].strip().split("\n")[0][:60])
                 ended = yield from shell(step["run"], desk, desk.seconds)
                 if ended.exit != 0:
                     yield Failed(outcome=cut_by(ended), reason=f"the scripted command {how(ended)}", usage=usage)

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from agent_desk import TRANSCRIPTS, counted, project, repeat, settings
+from agent_desk import TRANSCRIPTS, counted, desk, project, repeat, settings
 
 from harness.agents.answer import Answer
 from harness.agents.base import Failed, Finished
-from harness.agents.claude import read
+from harness.agents.claude import argv, read
 
 RECORDED = "claude-2.1.197"
 
@@ -135,6 +135,24 @@ def test_turns_that_ran_out_are_the_answer_s_own_fault(tmp_path: Path) -> None:
     assert isinstance(end, Failed)
     assert (end.outcome, end.usage is not None) == ("agent_error", True)
     assert "maximum number of turns" in end.reason
+
+
+def test_it_knows_how_much_it_may_spend(tmp_path: Path) -> None:
+    """What is left of the mission's cap; without a cap nothing is said."""
+    made = project(tmp_path)
+    asked, at = settings(made), desk(made, "a prompt")
+    assert "--max-budget-usd" not in argv(asked, at)
+    words = argv(asked, at.replace(cost_left_usd=1.25))
+    assert words[words.index("--max-budget-usd") + 1] == "1.2500"
+
+
+def test_a_budget_that_ran_out_is_nobody_s_fault(tmp_path: Path) -> None:
+    """It ended where it was told to; what it used is counted."""
+    end = repeat(tmp_path, "claude", f"{RECORDED}/max-budget.jsonl", 1).heard.end
+    assert isinstance(end, Failed)
+    assert (end.outcome, end.reason) == ("killed", "Reached maximum budget ($0.0163)")
+    assert end.usage is not None
+    assert end.usage.cost_usd == pytest.approx(0.0183)
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("authentication_failed", "auth"), ("server_error", "limit")])

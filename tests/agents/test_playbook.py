@@ -125,7 +125,7 @@ def test_whoever_stops_listening_ends_everything(tmp_path: Path) -> None:
     thinking = playbook.Playbook(settings(folder)).think("", desk(folder))
     pid = next(int(event.text) for event in thinking if isinstance(event, Event) and event.kind == "output")
     started = time.monotonic()
-    thinking.close()  # type: ignore[attr-defined]  # every agent of ours is a generator
+    thinking.close()
     assert not kin.stat(pid)
     assert time.monotonic() - started < 10
 
