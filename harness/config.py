@@ -69,7 +69,7 @@ def load(layout: Layout) -> Config:
     def parsed(text: str) -> dict[str, Any]:
         return parse(text, layout.config).asdict()
 
-    return Config(**documents.cached(layout.cache, "config", text, parsed))
+    return Config(**documents.cached(layout.cache, "config", text, parsed, Config.fields))
 
 
 def parse(text: str, path: str) -> Config:

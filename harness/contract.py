@@ -72,6 +72,9 @@ class Contract(Record):
         return [known[claim_id] for claim_id in claim_ids if claim_id in known]
 
 
+FIELDS = (*Contract.fields, *Claim.fields, *Check.fields, *Service.fields)
+
+
 def from_value(value: dict[str, Any]) -> Contract:
     """A contract from its plain JSON value, as `to_value` gives it."""
     claims = [_from_row(row) for row in value["claims"]]
@@ -118,7 +121,7 @@ def _value(layout: Layout) -> dict[str, Any] | None:
     def parsed(text: str) -> dict[str, Any]:
         return to_value(parse(text, layout.contract))
 
-    return dict(documents.cached(layout.cache, "contract", text, parsed))
+    return dict(documents.cached(layout.cache, "contract", text, parsed, FIELDS))
 
 
 def _from_row(row: dict[str, Any]) -> Claim:
@@ -127,7 +130,7 @@ def _from_row(row: dict[str, Any]) -> Claim:
 
 def remember(layout: Layout, text: str, contract: Contract) -> None:
     """Lay a contract that was just written as `text` into the cache, parsed."""
-    documents.keep(layout.cache, "contract", text, to_value(contract))
+    documents.keep(layout.cache, "contract", text, to_value(contract), FIELDS)
 
 
 def parse(text: str, path: str) -> Contract:

@@ -152,33 +152,35 @@ def last_blocks(text: str, info: str) -> list[str]:
     return found
 
 
-def cached(folder: str, name: str, text: str, parse: Callable[[str], Any]) -> Any:
+def cached(folder: str, name: str, text: str, parse: Callable[[str], Any], fields: tuple[str, ...] = ()) -> Any:
     """`parse(text)`, a JSON value, from a disposable file that holds it beside the exact text it came from.
 
-    Start-up is what this saves: the parsers cost 40 to 100 ms to load. A cache that cannot be read or written is none.
+    Start-up is what this saves: the parsers cost 40 to 100 ms to load. A cache that cannot be read or written is none, and
+    so is one of a version of us that made other `fields` of the text.
     """
-    held = recall(folder, name, text)
+    held = recall(folder, name, text, fields)
     if held is not None:
         return held
     value = parse(text)
-    keep(folder, name, text, value)
+    keep(folder, name, text, value, fields)
     return value
 
 
-def recall(folder: str, name: str, text: str) -> Any:
-    """The value that is kept beside exactly this text, else None; a torn cache is an absent one."""
+def recall(folder: str, name: str, text: str, fields: tuple[str, ...] = ()) -> Any:
+    """The value with these fields that is kept beside exactly this text, else None; a torn cache is an absent one."""
     try:
         held = json.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
-        return held["value"] if held.get("text") == text else None
+        return held["value"] if held.get("text") == text and held["fields"] == [*fields] else None
     except (OSError, ValueError, KeyError, AttributeError, BrokenFile):
         return None
 
 
-def keep(folder: str, name: str, text: str, value: Any) -> None:
+def keep(folder: str, name: str, text: str, value: Any, fields: tuple[str, ...] = ()) -> None:
     """Put a parsed value beside its text into the cache; not durable, and silent where the folder cannot be written."""
     if not os.path.isdir(os.path.dirname(folder)):
         return
+    row = files.dump_json({"fields": fields, "text": text, "value": value})
     try:
-        files.replace_quickly(os.path.join(folder, name + ".json"), files.dump_json({"text": text, "value": value}))
+        files.replace_quickly(os.path.join(folder, name + ".json"), row)
     except OSError:
         return

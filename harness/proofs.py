@@ -7,7 +7,6 @@ fail proves nothing. A guard needs no red. The index is derived: deleted, it is 
 from __future__ import annotations
 
 import json
-import os
 
 from harness import documents, files, receipts
 from harness.contract import Claim
@@ -58,16 +57,13 @@ def load(layout: Layout) -> dict[str, Trail]:
                 _take(layout, trails, row["run"])
     if whole:
         rows = {key: trail.asdict() for key, trail in trails.items()}
-        documents.keep(layout.cache, NAME, "", {"bytes": start + len(whole), "trails": rows})
+        documents.keep(layout.cache, NAME, "", {"bytes": start + len(whole), "trails": rows}, Trail.fields)
     return trails
 
 
 def _cached(layout: Layout) -> dict[str, Any]:
-    try:
-        value = json.loads(files.read(os.path.join(layout.cache, NAME + ".json")) or b"{}")["value"]
-        return {"bytes": value["bytes"], "trails": value["trails"]}
-    except (ValueError, KeyError, TypeError):
-        return {"bytes": 0, "trails": {}}  # a torn cache is an absent one
+    held = documents.recall(layout.cache, NAME, "", Trail.fields)
+    return held if isinstance(held, dict) and held.keys() == {"bytes", "trails"} else {"bytes": 0, "trails": {}}
 
 
 def _take(layout: Layout, trails: dict[str, Trail], run_id: str) -> None:

@@ -69,7 +69,7 @@ def _role(layout: Layout, name: str, path: str, text: str) -> Role:
     def parsed(text: str) -> dict[str, Any]:
         return _parse(text, path, name)
 
-    value = documents.cached(layout.cache, f"role-{name}", text, parsed)
+    value = documents.cached(layout.cache, f"role-{name}", text, parsed, Role.fields)
     script = path[:-3] + ".py"
     if not os.path.exists(script):
         raise UsageFault(f"The role '{name}' has {path} but no {script}. Give it both files.")

@@ -177,6 +177,12 @@ def test_what_was_parsed_once_is_not_parsed_again(cache: str) -> None:
     assert seen == ["a", "b", "a"]
 
 
+def test_what_another_version_parsed_is_parsed_again(cache: str) -> None:
+    """Its fields were others: the text is the truth, the cache only saves time."""
+    assert documents.cached(cache, "x", "a", lambda text: {"new": text}, ("new",)) == {"new": "a"}
+    assert documents.cached(cache, "x", "a", lambda text: {"old": text}, ("old",)) == {"old": "a"}
+
+
 @pytest.mark.parametrize("torn", [b"", b"{", b"[]", b"5", b'{"text":"a"}', b"\xff", None])
 def test_a_cache_that_cannot_be_read_is_none(cache: str, torn: bytes | None) -> None:
     """Also where something else has its name (None: a folder)."""
