@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import json
 import os
 import sys
 
@@ -11,10 +9,8 @@ from harness import (
     clock,
     closing,
     console,
-    environment,
     errors,
     files,
-    masking,
     material,
     objects,
     opening,
@@ -23,32 +19,23 @@ from harness import (
     reconcile,
     replies,
     runs,
+    thinking,
     work,
 )
-from harness.agents import Desk
-from harness.agents.base import Event, Finished
 from harness.current import Run
 from harness.errors import Interrupted, Refused, UsageFault
 from harness.guarded import guarded, listen
 from harness.opening import Opened
 from harness.raw import CURATOR
-from harness.record import Record
 from harness.runs import Result
-from harness.transcript import MIB, Recent, Transcript
-from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.agents.base import Agent
 
-NEEDS_HELP = ("auth", "config")
-RETRYABLE = ("limit", *NEEDS_HELP)
 LOOP = "HARNESS_LOOP"
 REASON_CHARS = 90
-STARTUP_SECONDS = 120.0
-UNSTATED_SECONDS = 300  # an agent that met a limit without a time is passed over for so long, where another can answer
 
 
 def main(
@@ -90,7 +77,7 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
         wanted = prepare(run) if prepare else True
         text = compose(run)
         if wanted:
-            think(opened, text)
+            thinking.think(opened, text)
     except Interrupted as signalled:
         signum = signalled.signum
         run.outcome, run.reason = "killed", f"interrupted by signal {signum}"
@@ -119,146 +106,6 @@ def compose(run: Run) -> str:
     files.replace(run.paths.prompt, data, files.PRIVATE)
     reconcile.hold_own(run)
     return data.decode()
-
-
-def think(opened: Opened, text: str) -> None:
-    """Let the first agent that can answer; the next one is tried on limit, auth and what is not available."""
-    run = opened.run
-    refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.thinkers]
-    waiting = _waiting(run, [name for name, _ in opened.thinkers])
-    gc.enable()  # an agent may think for hours
-    pens = Pens(run)
-    try:
-        for name, agent in opened.thinkers:
-            if name in waiting:
-                refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
-                continue
-            pens.begin(name)
-            _listen(run, agent, text, pens)
-            run.reason = masking.mask(run.reason)
-            if run.outcome not in RETRYABLE:
-                break
-            refused.append(Refusal(agent=name, outcome=run.outcome, reason=run.reason, until=run.until))
-    finally:
-        pens.close()
-    if len(refused) > (run.outcome in RETRYABLE):
-        _who_answered(run, refused)
-
-
-class Refusal(Record):
-    """An agent that could not answer: why, and until when, in unix seconds (0: it did not say)."""
-
-    agent: str
-    outcome: str
-    reason: str = ""
-    until: int = 0
-
-
-def _waiting(run: Run, names: list[str]) -> dict[str, int]:
-    """The agents of a list that met a limit in an earlier run and need not be asked before {agent: unix seconds}."""
-    if len(names) < 2:
-        return {}
-    last = next((result for result in runs.books(run.layout) if result.role != runs.PERSON), None)
-    now = clock.now()
-    known = {name: until for name, until in (last.waits if last else {}).items() if until > now and name in names}
-    return known if len(known) < len(names) else {}  # where all are waited for, asking is all that is left
-
-
-def _who_answered(run: Run, refused: list[Refusal]) -> None:
-    """Say who answered, and which agents could not. Where none did and one met a limit, that one is waited for."""
-    answered = run.outcome not in RETRYABLE
-    limits = {one.agent: one.until for one in refused if one.outcome == "limit"}
-    run.waits = {name: until or clock.now() + UNSTATED_SECONDS for name, until in limits.items()}
-    if limits and not answered:
-        run.outcome, run.until = "limit", min(filter(None, limits.values()), default=0)
-    words = [f"{run.agent} answered", *([run.reason] if run.reason else [])] if answered else []
-    remedies = []
-    for one in refused:
-        reason, _, remedy = one.reason.partition("\n")
-        words.append(f"{one.agent}: {', '.join(filter(None, (one.outcome, reason)))}")
-        remedies += [remedy] if remedy and run.outcome in NEEDS_HELP else []
-    run.reason = "\n".join(["; ".join(words), *remedies])
-
-
-class Pens:
-    """Where the events of a run are written down: stream.jsonl, stderr.log, the spinner, and what the run counts."""
-
-    def __init__(self, run: Run) -> None:
-        self.run, self.action, self.told = run, "", False
-        quarter = run.settings.max_log_mb * MIB // 4
-        self.stream, self.stderr = Transcript(run.paths.stream, 3 * quarter), Transcript(run.paths.stderr, quarter)
-        self.said = Recent(run.messages)
-        self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
-
-    def begin(self, agent: str) -> None:
-        """From here on this agent answers."""
-        self.run.agent = agent
-        self.run.usages.append(Usage(agent=agent))
-        self._row("agent", agent)
-
-    def note(self, event: Event) -> None:
-        """Write one event down where it belongs."""
-        if event.kind == "output":
-            self.stream.piece(self.run.seconds(), "output", event.text)
-            self.stderr.log(event.text)
-        if event.kind == "did":
-            self.action = event.text
-        if event.kind == "said":
-            self.said.add(event.text)
-        if event.kind == "usage":
-            self.run.usages[-1] = Usage(**json.loads(event.text))
-            self.told = True
-        if event.kind not in ("tick", "output"):
-            self._row(event.kind, event.text)
-        self.spinner.draw(self.action)
-
-    def overspent(self) -> str:
-        """The cap that the usage told since the last call has used up, in words, else ""."""
-        told, self.told = self.told, False
-        return closing.overspent(self.run) if told else ""
-
-    def _row(self, kind: str, text: str) -> None:
-        self.stream.row(self.run.seconds(), kind, text)
-
-    def close(self) -> None:
-        """Make what was written durable."""
-        self.spinner.clear()
-        self.stream.close()
-        self.stderr.close()
-
-
-def _listen(run: Run, agent: Agent, text: str, pens: Pens) -> None:
-    run.outcome, run.reason, run.until = "agent_error", "the agent ended without a word", 0
-    thinking = agent.think(text, desk_of(run))
-    for event in thinking:
-        if isinstance(event, Event):
-            pens.note(event)
-            if event.kind == "did" and (cap := pens.overspent()):  # it goes on: what is only said may be the end
-                run.outcome, run.reason = "killed", f"ended at its cap: {cap}"
-                thinking.close()
-            continue
-        run.usages[-1] = event.usage or run.usages[-1]
-        if isinstance(event, Finished):
-            run.outcome, run.reason = "timeout_after_result" if event.late else "ok", event.remark
-        else:
-            run.outcome, run.reason, run.until = event.outcome, event.reason, event.until
-
-
-def desk_of(run: Run) -> Desk:
-    """Where the run's agent works."""
-    table = run.settings.roles.get(run.role.name, {})
-    return Desk(
-        directory=run.layout.project,
-        prompt_path=run.paths.prompt,
-        seconds=60 * table.get("minutes", run.role.minutes),
-        environment=environment.of_agent(os.environ, run.tag, run.layout, run.id),
-        writable=[run.layout.project, run.paths.folder],
-        keep=run.keep,
-        idle_seconds=60 * table.get("idle_minutes", run.role.idle_minutes),
-        startup_seconds=STARTUP_SECONDS,
-        stable_bytes=run.stable_bytes,
-        cost_left_usd=closing.cost_left(run),
-    )
 
 
 def take_reply(run: Run) -> None:
@@ -306,13 +153,13 @@ def line_of(result: Result) -> str:
     first = result.reason.split("\n")[0]
     cut = f"{first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}"
     whole = result.reason.replace("\n", "\n    ")  # who must do something now reads all of it
-    reason = "  " + (whole if result.outcome in NEEDS_HELP else cut) if first else ""
+    reason = "  " + (whole if result.outcome in thinking.NEEDS_HELP else cut) if first else ""
     return console.plain(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}")
 
 
 def exit_code(result: Result) -> int:
     """0 where the run settled; by hand a negative verdict is 10; 69 and 75 where no agent could answer."""
-    if result.outcome in NEEDS_HELP:
+    if result.outcome in thinking.NEEDS_HELP:
         return errors.UNAVAILABLE
     if os.environ.get(LOOP):
         return errors.DONE
