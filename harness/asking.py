@@ -60,12 +60,13 @@ def issue(layout: Layout, value: dict[str, str]) -> str:
     faults = issues.faults(value, "the issue")
     if faults:
         raise Refused("The issue is not accepted: " + "; ".join(faults))
-    found = issues.load(layout)
-    lines = issues.new_lines(found, [value], inside.run_id(layout) or "person")
-    changes = journal.Journal(layout)
-    changes.append(layout.issues, lines)
-    changes.commit()
-    return f"I-{len(found) + 1:03d} is noted." if lines else "That issue is known already."
+    with files.Lock(layout.state_lock):  # from counting to writing, so that no two get one number
+        journal.finish_journal(layout)
+        made = issues.new(issues.load(layout), [value], inside.run_id(layout) or "person")
+        changes = journal.Journal(layout)
+        changes.append(layout.issues, issues.render(made))
+        changes.commit(locked=True)
+    return f"{made[0].id} is noted." if made else "That issue is known already."
 
 
 def check(layout: Layout, name: str) -> Iterator[Receipt]:

@@ -13,6 +13,7 @@ from harness import (
     features,
     files,
     git,
+    issues,
     journal,
     objects,
     reconcile,
@@ -23,7 +24,6 @@ from harness import (
 from harness.layout import Layout
 from harness.raw import CURATOR
 from harness.runs import Result, Totals
-from harness.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,10 +75,20 @@ def close(run: Run) -> Result:
     line = files.dump_json(result.asdict())
     run.journal.replace(run.paths.result, line)
     run.journal.append(run.layout.books, line)
-    run.journal.commit()
+    _land(run)
     keep_parsed(run)
     snapshot(run.layout, run.id, head, run.context.at)
     return result
+
+
+def _land(run: Run) -> None:
+    """Commit the run's journal; what it saw of issues is numbered here, while nobody else can add one."""
+    with files.Lock(run.layout.state_lock):
+        journal.finish_journal(run.layout)
+        if run.seen:
+            made = issues.new(issues.load(run.layout), run.seen, run.id)
+            run.journal.append(run.layout.issues, issues.render(made))
+        run.journal.commit(locked=True)
 
 
 def keep_parsed(run: Run) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from harness import clock, contract, features, files, issues, journal, raw, runs
+from harness import clock, contract, features, files, journal, raw, runs
 from harness.config import Config
 from harness.contract import Claim, Contract
 from harness.errors import UsageFault
@@ -32,7 +32,8 @@ class Run:
     written by `save`, in the one journal with which the run closes. `claims` are the feature's as they were at open.
     `held` and `parsed` are what reconcile knows of the state from before the agent, contents by path and stamps of the
     cache; no agent can write them. `usages`: what each agent that was asked told that it used, in turn; `until`: when a
-    vendor that lets nobody in said to come back, in unix seconds, 0 where it did not say.
+    vendor that lets nobody in said to come back, in unix seconds, 0 where it did not say. `setup_fault`: why the contract's
+    setup is red; `seen`: issues that get their numbers when the run closes.
     """
 
     def __init__(
@@ -69,6 +70,8 @@ class Run:
         self.messages: list[str] = []
         self.reply: dict[str, Any] | None = None
         self.signs: list[str] = []
+        self.setup_fault = ""
+        self.seen: list[dict[str, Any]] = []
         self.tree = context.tree
         self.claims: list[Claim] = []
         self._contract: Contract | None = None
@@ -121,8 +124,8 @@ class Run:
         add_notes(self.layout, self.context, notes)
 
     def add_issues(self, given: list[dict[str, Any]]) -> None:
-        """Put issues that a reply carries into the journal."""
-        self.journal.append(self.layout.issues, issues.new_lines(issues.load(self.layout), given, self.id))
+        """Issues that a reply carries, or that the run saw itself: on disk with its result."""
+        self.seen += given
 
     def seconds(self) -> float:
         """How long the run has taken."""
@@ -149,15 +152,16 @@ def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) ->
     if not notes:
         return
     path = layout.run(context.run).notes
-    before = (files.read(path) or b"").count(b"\n")
-    if before + len(notes) > MOST_NOTES:
-        raise UsageFault(
-            f"A run may note {MOST_NOTES} entries; {before} are noted. Keep what the next stranger needs most."
-        )
-    checked = [(tag, raw.checked(tag, text, in_run=True)) for tag, text in notes]
-    raw.append(layout, context.role, context.feature, checked)
-    rows = b"".join(files.dump_json({"tag": tag, "text": text}) for tag, text in checked)
-    files.add_line(path, rows)
+    with files.Lock(path):  # of agents that note in parallel each must be counted
+        before = (files.read(path) or b"").count(b"\n")
+        if before + len(notes) > MOST_NOTES:
+            raise UsageFault(
+                f"A run may note {MOST_NOTES} entries; {before} are noted. Keep what the next stranger needs most."
+            )
+        checked = [(tag, raw.checked(tag, text, in_run=True)) for tag, text in notes]
+        raw.append(layout, context.role, context.feature, checked)
+        rows = b"".join(files.dump_json({"tag": tag, "text": text}) for tag, text in checked)
+        files.add_line(path, rows)
 
 
 def live_context(layout: Layout, run_id: str) -> Context:

@@ -50,15 +50,31 @@ def load(layout: Layout) -> list[Issue]:
         if not line:
             continue
         try:
-            row: dict[str, Any] = json.loads(line)
-            known = found.get(row["id"])
-            found[row["id"]] = known.replace(state=row["state"]) if known else Issue(**row)
-        except (ValueError, KeyError, TypeError):
+            _take(found, json.loads(line))
+        except (ValueError, KeyError, TypeError) as fault:
             if number == len(lines):
                 break  # no newline yet: somebody is writing it just now
-            remedy = "Mend or remove that line."
-            raise BrokenFile(layout.issues, "the line is no issue", line=number, remedy=remedy) from None
+            what = str(fault) if isinstance(fault, Odd) else "the line is no issue"
+            raise BrokenFile(layout.issues, what, line=number, remedy="Mend or remove that line.") from None
     return list(found.values())
+
+
+class Odd(ValueError):
+    """A line that parses and is neither an issue nor a later state of one."""
+
+
+def _take(found: dict[str, Issue], row: Any) -> None:
+    """One line: a new issue, or a later state of a known one. Raises ValueError, KeyError or TypeError."""
+    if not isinstance(row, dict):
+        raise TypeError("an issue is an object")
+    if odd := next((key for key, value in row.items() if not isinstance(value, str)), ""):
+        raise Odd(f"'{odd}' is not what an issue has there")
+    if "title" not in row:
+        found[row["id"]] = found[row["id"]].replace(state=row["state"])
+    elif row["id"] in found:
+        raise Odd(f"there is an issue {row['id']} already")
+    else:
+        found[row["id"]] = Issue(**row)
 
 
 def serious(found: list[Issue]) -> list[Issue]:
@@ -66,16 +82,22 @@ def serious(found: list[Issue]) -> list[Issue]:
     return [issue for issue in found if issue.state == "open" and issue.severity in SERIOUS]
 
 
-def new_lines(found: list[Issue], given: list[dict[str, Any]], by: str) -> bytes:
-    """Lines that add the given issues (checked before) behind those found; one with a known open title is not doubled."""
+def new(found: list[Issue], given: list[dict[str, Any]], by: str) -> list[Issue]:
+    """The given issues (checked before) with numbers behind those found, which only holds while the caller has the state
+    lock; one with a known open title is not doubled."""
     known = {issue.title.strip().lower() for issue in found if issue.state != "closed"}
-    rows: list[dict[str, Any]] = []
+    made: list[Issue] = []
     for value in given:
         if value["title"].strip().lower() not in known:
             known.add(value["title"].strip().lower())
-            number = f"I-{len(found) + len(rows) + 1:03d}"
-            rows.append(Issue(id=number, at=clock.stamp(clock.now()), by=by, **value).asdict())
-    return b"".join(files.dump_json(row) for row in rows)
+            number = f"I-{len(found) + len(made) + 1:03d}"
+            made.append(Issue(id=number, at=clock.stamp(clock.now()), by=by, **value))
+    return made
+
+
+def render(made: list[Issue]) -> bytes:
+    """The lines of new issues."""
+    return b"".join(files.dump_json(issue.asdict()) for issue in made)
 
 
 def state_line(issue: Issue, state: str, by: str) -> bytes:

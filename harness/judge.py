@@ -22,10 +22,10 @@ def prepare(run: Run) -> bool:
     """Fire what decides; gives whether an agent should be asked for more checks."""
     place = run.place()
     if run.feature is None:
-        run.receipts, run.reason = sweep.sweep(run.layout.project, run.contract, place, run.paths.receipts)
+        run.receipts, run.setup_fault = sweep.sweep(run.layout.project, run.contract, place, run.paths.receipts)
         return False
-    run.reason = prove.setup_once(run.layout, run.contract, place)
-    if run.reason:
+    run.setup_fault = prove.setup_once(run.layout, run.contract, place)
+    if run.setup_fault:
         return False
     run.signs = signs(run)
     place.notes = run.signs
@@ -82,7 +82,7 @@ def _commits(run: Run) -> list[str]:
 
 def settle(run: Run) -> None:
     """The receipts decide: the feature passes or fails, or the sweep is green or sends features back."""
-    if run.reason and run.reply is None:  # `prepare` said why; a reply's own faults have nothing to do with the setup
+    if run.setup_fault:
         run.verdict = "red"
         plan.escalate_setup(run)
     elif run.feature is None:

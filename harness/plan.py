@@ -38,6 +38,11 @@ REFUSED_FORMS = (
         "names an absolute path of this machine",
         "use relative paths or $TMPDIR",
     ),
+    (
+        re.compile(r"\|&?\s*[efz]?grep\s+(-[-\w=]+\s+)*(-[a-zA-Z]*q|--quiet|--silent)"),
+        "ends a pipe with 'grep -q', which stops reading, so that under pipefail what writes into it fails",
+        "write grep x >/dev/null",
+    ),
 )
 
 
@@ -300,7 +305,8 @@ def _told_live(path: str) -> frozenset[str]:
 
 def escalate_setup(run: Run) -> None:
     """A red setup is for a person; it never costs an attempt."""
-    text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {run.context.head[:10]}.\n\n{run.reason}\n"
+    run.reason = run.setup_fault
+    text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {run.context.head[:10]}.\n\n{run.setup_fault}\n"
     run.journal.replace(run.layout.escalation, text.encode())
 
 
@@ -309,13 +315,13 @@ def settle(run: Run) -> None:
     run.accepted = False
     told = _told_live(run.paths.receipts)
     if run.reply is None:
-        run.outcome, run.reason = "agent_error", run.reason or "The planner gave no reply."
+        run.outcome, run.reason = "agent_error", "; ".join(filter(None, ["The planner gave no reply", run.reason]))
         return
     try:
         made = examined(run.layout, run.reply)
         red_first(run.layout, made, run.place(), run.paths.receipts, told)
     except SetupRed as fault:
-        run.reason = str(fault)
+        run.setup_fault = str(fault)
         escalate_setup(run)
         return
     except Refused as fault:

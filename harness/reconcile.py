@@ -205,8 +205,8 @@ def _raw(run: Run) -> list[str]:
         [torn] if torn and run.held else []
     )  # in recovery a torn end is the power's doing, and is closed, not refused
     bad = [line for line in lines if line and not raw.parse_line(line.decode("utf-8", "replace"), 0).tag]
-    kept = old + b"".join(line + b"\n" for line in lines if line and line not in bad)
-    kept += b"" if run.held else torn
+    known = {b"", *bad}
+    kept = old + b"".join(line + b"\n" for line in lines if line not in known) + (b"" if run.held else torn)
     if kept == data:
         return []
     _refuse(run, "memory/raw.md", refused or b"".join(line + b"\n" for line in bad))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from missions import DISPOSABLE, House, differences, listing, tagged
+from missions import DISPOSABLE, PROGRAM, House, differences, listing, tagged
 
-from harness import asking, mission, runs
+from harness import asking, issues, mission, runs
 from harness.errors import Refused, UsageFault
 
 GOOD = '{"status": "implemented", "summary": "done"}'
@@ -109,6 +111,24 @@ def test_an_issue_gets_a_number_and_says_who_saw_it(house: House) -> None:
         ("I-002", house.result()["run"], "critical"),
     ]
     assert rows[1]["repro"] == "run it"
+
+
+def test_issues_given_in_parallel_get_numbers_of_their_own(house: House) -> None:
+    """Whoever was told that it is noted finds it."""
+    words = [sys.executable, "-P", str(PROGRAM), "issue"]
+    started = [subprocess.Popen([*words, f"fault {n}"], cwd=house.project, env=house.env) for n in range(8)]
+    assert [one.wait() for one in started] == [0] * 8
+    found = issues.load(house.layout)
+    assert sorted(issue.title for issue in found) == [f"fault {n}" for n in range(8)]
+    assert sorted(issue.id for issue in found) == [f"I-00{n}" for n in range(1, 9)]
+
+
+def test_issues_of_a_reply_stand_behind_those_given_meanwhile(house: House) -> None:
+    """The reply's get their numbers when the run ends."""
+    block = json.dumps({"status": "implemented", "issues": [{"title": "from the agent", "severity": "minor"}]})
+    house.work({"run": "harness issue meanwhile; echo 1 > 1.txt"}, {"say": f"```json harness\n{block}\n```"})
+    found = issues.load(house.layout)
+    assert [(issue.id, issue.title) for issue in found] == [("I-001", "meanwhile"), ("I-002", "from the agent")]
 
 
 def test_an_issue_that_is_known_is_not_doubled(house: House) -> None:

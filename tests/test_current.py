@@ -38,6 +38,14 @@ def test_a_run_may_note_ten_entries(house: House) -> None:
     assert "A run may note 10 entries; 10 are noted." in out.read_text()
 
 
+def test_notes_given_in_parallel_are_counted_too(house: House) -> None:
+    """Ten of twenty-four stand, each whole, and each of the others was told so."""
+    out = house.folder / "said"
+    house.work({"run": f"for n in $(seq 24); do harness note number $n 2>> '{out}' & done; wait"})
+    assert len(noted(house)) == 10
+    assert out.read_text().count("10 are noted.") == 14
+
+
 def test_notes_of_a_reply_count_with_the_others(house: House) -> None:
     """Nine by command and two by reply: the two are refused together, and the run stands."""
     reply = '{"status":"implemented","notes":[{"tag":"TRICK","text":"a"},{"tag":"TRICK","text":"b"}]}'

@@ -252,6 +252,21 @@ def test_too_many_notes_do_not_change_the_verdict(built: House) -> None:
     assert not Path(built.layout.escalation).exists()
 
 
+def test_what_is_told_of_the_agent_does_not_change_the_verdict(built: House) -> None:
+    """That another one answered, or that it was denied a tool, has nothing to do with the receipts, nor with the setup."""
+    denied = '{"type":"result","usage":{"input_tokens":1},"result":"","permission_denials":[{"tool_name":"WebFetch"}]}'
+    path = built.folder / "agent"
+    path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{denied}'\n")
+    path.chmod(0o755)
+    built.config('agent = ["scripted", "mine"]', "[agents.mine]", f'command = ["{path}"]', 'format = "claude"')
+    built.script("validator", {"fail": "limit"})
+    result = judged(built, "F-001")
+    assert "mine answered" in result["reason"]
+    assert "WebFetch" in result["reason"]
+    assert (result["verdict"], tries(built)) == ("green", ("passed", 1))
+    assert not Path(built.layout.escalation).exists()
+
+
 def test_issues_of_a_validator_are_kept(built: House) -> None:
     """What is no fault of the claims is reported, not aimed."""
     built.script("validator", reply(checks=[], issues=[{"title": "ugly", "severity": "minor"}]))

@@ -72,7 +72,7 @@ def test_what_a_role_does_not_read_is_not_even_loaded(one: House) -> None:
     """A worker is not shown the mission's issues, raw notes or whole contract."""
     Path(one.layout.raw).write_text("[2026-04-24T10:05:12Z] worker F-001 TRICK: x\n")
     changes = journal.Journal(one.layout)
-    changes.append(one.layout.issues, issues.new_lines([], [{"title": "t", "severity": "critical"}], "p"))
+    changes.append(one.layout.issues, issues.render(issues.new([], [{"title": "t", "severity": "critical"}], "p")))
     changes.commit()
     told = gathered(one, "worker", "F-001")
     assert (told.issues, told.raw, told.contract) == ([], "", None)

@@ -161,6 +161,9 @@ def test_an_id_differs_from_every_other_by_more_than_case() -> None:
 
 
 REFUSED = [
+    "./greet | grep -q hello",
+    "./greet 2>&1 |& egrep -i --quiet hello",
+    "! ./greet | grep -iq bye",
     "make test || true",
     "make test||true",
     "make test || :",
@@ -187,6 +190,9 @@ REFUSED = [
     "PATH=$PATH:/home/me/bin a",
 ]
 ALLOWED = [
+    "grep -q hello README",
+    "./greet | grep hello >/dev/null",
+    "./greet | ./grep-q x",
     "a && b",
     "a &&\nb",
     "a && b\nc",
@@ -449,7 +455,7 @@ def test_issues_that_a_planner_has_seen_are_planned(house: House) -> None:
     lay(house, [OLD])
     given = [{"title": name, "severity": name} for name in issues.SEVERITIES]
     changes = journal.Journal(house.layout)
-    changes.append(house.layout.issues, issues.new_lines([], given, "person"))
+    changes.append(house.layout.issues, issues.render(issues.new([], given, "person")))
     changes.commit()
     assert "[critical] critical" in prompt_of(house, "planner")
     planned(house, **patch(row("F-002")))

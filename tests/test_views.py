@@ -79,7 +79,7 @@ def test_what_runs_left_is_seen(house: House) -> None:
     raw.append(house.layout, "curator", "", [("-", "folded")])
     changes = journal.Journal(house.layout)
     given = [{"title": one, "severity": one} for one in issues.SEVERITIES]
-    changes.append(house.layout.issues, issues.new_lines([], given, "person"))
+    changes.append(house.layout.issues, issues.render(issues.new([], given, "person")))
     changes.commit()
     for number in range(4):
         worked(house, {"run": f"echo {number} > made"}, {"usage": {"input": 10}}, {"fail": "limit"})

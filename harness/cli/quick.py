@@ -36,7 +36,7 @@ def next_(words: list[str]) -> int:
 
 
 def note(words: list[str]) -> int:
-    """`note [--tag TAG] TEXT…`: one line for whoever comes next."""
+    """`note [--tag TAG] [--] TEXT…`: one line for whoever comes next."""
     from harness import inside, mission, raw
 
     tag, text = _note_words(words)
@@ -55,11 +55,14 @@ def note(words: list[str]) -> int:
 def _note_words(words: list[str]) -> tuple[str, str]:
     options = {"--tag": "-"}
     rest = list(words)
-    while rest and rest[0].startswith("--"):
+    while rest and rest[0].startswith("--") and " " not in rest[0]:  # a text may begin with somebody's option
         name, equals, value = rest.pop(0).partition("=")
+        if name == "--":
+            break
         if name not in options or (not equals and not rest):
+            tags = "with TAG one of TRICK, DECISION, AVOID, CONTEXT, FAIL, -"
             raise UsageFault(
-                "Usage: harness note [--tag TAG] TEXT, with TAG one of TRICK, DECISION, AVOID, CONTEXT, FAIL, -"
+                f"Usage: harness note [--tag TAG] [--] TEXT, {tags}; '{name}' is not known, or lacks a value"
             )
         options[name] = value if equals else rest.pop(0)
     return options["--tag"], " ".join(rest)

@@ -90,13 +90,23 @@ def test_the_tag_may_be_left_out(house: House) -> None:
 
 
 @pytest.mark.parametrize(
+    "words", [["--runInBand is needed: jest forks too much"], ["--tag", "-", "--", "--runInBand", "is needed"]]
+)
+def test_a_note_may_begin_with_somebodys_option(house: House, words: list[str]) -> None:
+    """As one text, or behind two dashes."""
+    done = house.harness("note", *words)
+    assert (done.code, done.err) == (0, "")
+    assert "] person - - --runInBand is needed" in house.read("memory/raw.md")
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--tag", "HINT", "x"], "'HINT' is no tag of a note. Use one of TRICK"),
         ([], "The note is empty"),
         (["  "], "The note is empty"),
-        (["--tag"], "Usage: harness note [--tag TAG] TEXT"),
-        (["--colour", "x"], "Usage: harness note [--tag TAG] TEXT"),
+        (["--tag"], "Usage: harness note [--tag TAG] [--] TEXT"),
+        (["--colour", "x"], "Usage: harness note [--tag TAG] [--] TEXT"),
     ],
 )
 def test_a_wrong_note_is_64_and_leaves_nothing(house: House, words: list[str], said: str) -> None:
