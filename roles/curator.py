@@ -9,10 +9,15 @@ from harness.current import Run
 from harness.run import main
 
 
+def prepare(run: Run) -> bool:
+    """Nobody is asked: what is folded is computed, and an agent's operations are not carried out yet."""
+    return False
+
+
 def settle(run: Run) -> None:
     """Fold what waits in raw.md by code, within all bounds."""
     curate.settle(run)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main("curator", settle, agent_optional=True))
+    raise SystemExit(main("curator", settle, prepare, agent_optional=True))

@@ -15,6 +15,15 @@ def test_it_folds_what_waits_without_an_agent(house: House) -> None:
     assert json.loads(house.read("memory/curated.json"))["folded"] == 1
 
 
+def test_it_asks_nobody_whose_answer_it_would_not_use(house: House) -> None:
+    """An agent that is configured for it is neither started nor paid."""
+    house.script("curator", {"usage": {"cost_usd": 1.5}}, {"run": "touch asked"})
+    house.harness("note", "--tag", "TRICK", "wc -l < file prints no name")
+    house.role("curator")
+    assert (house.result()["usage"], house.result()["agents"]) == (None, [])
+    assert not (house.project / "asked").exists()
+
+
 def test_nothing_waiting_changes_nothing(house: House) -> None:
     """A second run is the same as none."""
     house.harness("note", "--tag", "TRICK", "wc -l < file prints no name")
