@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from harness import clock, files, journal
+from harness import clock, files, journal, masking
 from harness.errors import UsageFault
 from harness.layout import Layout
 from harness.record import Record
@@ -83,11 +83,11 @@ def checked(tag: str, text: str, *, in_run: bool) -> str:
 
 
 def append(layout: Layout, role: str, feature: str, notes: list[tuple[str, str]]) -> None:
-    """Append (tag, text) notes durably, in one write."""
+    """Append (tag, text) notes durably, in one write; secrets in them are masked (masking.py)."""
     if not notes:
         return
     at = clock.stamp(clock.now())
-    lines = "".join(render(at, role, feature, tag, text) + "\n" for tag, text in notes)
+    lines = "".join(render(at, role, feature, tag, masking.mask(text)) + "\n" for tag, text in notes)
     journal.append(layout, layout.raw, lines.encode())
 
 

@@ -116,6 +116,13 @@ def test_notes_are_appended_in_order(layout: Layout) -> None:
     ]
 
 
+def test_a_secret_in_a_note_does_not_get_into_memory(layout: Layout) -> None:
+    """What is noted goes into prompts and, one day, into other missions: the rule's name stands for it."""
+    token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
+    raw.append(layout, "worker", "F-1", [("TRICK", f"npm wants {token} as its token")])
+    assert Path(layout.raw).read_text().endswith("TRICK: npm wants [masked: github-token] as its token\n")
+
+
 def test_what_waits_is_counted_without_what_the_curator_wrote(layout: Layout) -> None:
     """And only as far as somebody asks."""
     roles = ["worker", "curator", "worker", "validator", "curator"]
