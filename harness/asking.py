@@ -43,7 +43,7 @@ def reply(layout: Layout, text: str) -> str:
     if not run_id:
         raise UsageFault("'reply' is for the inside of a run.")
     context = current.live_context(layout, run_id)
-    blocks = documents.last_blocks(text, "json harness")
+    blocks = documents.fenced_blocks(text, "json harness")
     value = replies.parse(context.role, blocks[-1] if blocks else text)
     if context.role == "planner":
         tag = f"{mission.load(layout).id}/{run_id}"

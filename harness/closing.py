@@ -131,7 +131,7 @@ def let_in(run: Run) -> int:
     now = clock.now()
     wait = min(run.until - now, LONGEST_STATED)
     if wait <= 0:
-        newest = (result for result in runs.books(run.layout) if result.role != runs.PERSON)
+        newest = runs.of_roles(runs.books(run.layout))
         row = takewhile(lambda result: result.outcome == "limit", newest)
         wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
     chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import

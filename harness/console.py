@@ -28,11 +28,6 @@ def complain(text: str) -> None:
     sys.stderr.flush()
 
 
-def coloured() -> bool:
-    """Whether standard output is a terminal whose owner wants colour."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
 class Spinner:
     """Elapsed time and the agent's last action, redrawn on standard error; silent where that is no terminal."""
 

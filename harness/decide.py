@@ -1,6 +1,7 @@
 """A view of the mission and the time give one decision: pure, writes nothing, takes no lock, starts nothing.
 
-The order of the rules is DESIGN: first match wins. `views.gather` makes the view; `harness next` prints the decision.
+The order of the rules is that of the table in docs/contract.md: the first that matches wins. `views.gather` makes the view;
+`harness next` prints the decision.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def fenced(text: str, info: str = "") -> str:
     return f"{mark}{info}\n{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{mark}\n"
 
 
-def last_blocks(text: str, info: str) -> list[str]:
+def fenced_blocks(text: str, info: str) -> list[str]:
     """Contents of the fenced blocks with exactly this info string, in order; line by line, as agents write anything.
 
     A fence that is never closed is no block, and takes no block with this info string behind it along.

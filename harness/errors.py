@@ -95,7 +95,7 @@ def signal_code(signum: int) -> int:
 
 
 class Interrupted(BaseException):
-    """A signal asked us to end: raised by the handler only, so that every `finally` still runs."""
+    """A signal asked us to end, or our parent died: every `finally` still runs."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signum)

@@ -50,7 +50,7 @@ REQUIRED = {
 
 
 class Feature(Record):
-    """One feature. `priority`: 1 comes first. `notes`: [{at, by, kind, text, ids}], kinds of NOTE_KINDS."""
+    """One feature. `priority`: 1 comes first. `notes`: [{at, by, kind, text, ids}]; a kind is a word, such as judged."""
 
     id: str
     title: str

@@ -2,7 +2,8 @@
 
 A page is headings and lines. A line `- [2026-04-24] text (F-023, F-031 · 2x)` under a heading of ours is an item, ours to
 count, move and drop; every other line was written by a person and is kept word for word. Pages are split at "\\n" and at
-`## ` only, because what agents write must not move a boundary. Rendering what was parsed gives the same text.
+`## ` only, because what agents write must not move a boundary. Rendering what was parsed gives the same
+lines, each ending in LF.
 """
 
 from __future__ import annotations
@@ -312,13 +313,13 @@ def memory_first_to_go(title: str, item: Item) -> tuple[bool, int, str]:
 # ---- summary.md
 
 
-def estimated_tokens(text: str) -> int:
-    """Tokens of a text: characters / 2.8, rounded up.
+def estimated_tokens(characters: int) -> int:
+    """Tokens of a text with so many characters: a 2.8th, rounded up.
 
     Source: our measurement of autumn 2026 over English prose and Python, on the vocabulary of the model that makes most
     tokens of them; characters / 4 is 30 % short there. Other scripts come to more.
     """
-    return -(-len(text) * 10 // 28)
+    return -(-characters * 10 // 28)
 
 
 def worth(item: Item) -> tuple[int, int, str]:
@@ -345,8 +346,8 @@ def summarise(page: Page, summary: str | None, written_by_us: Callable[[str], bo
         section.lines = [line for line in section.lines if isinstance(line, str)]
     fit(short, SUMMARY_LINES, lambda _title, _item: 0, path)
     used = len(render_page(short))
-    if estimated_tokens("x" * used) > SUMMARY_TOKENS:
-        raise too_much_by_hand(path, f"about {estimated_tokens('x' * used)} tokens, where {SUMMARY_TOKENS} are allowed")
+    if estimated_tokens(used) > SUMMARY_TOKENS:
+        raise too_much_by_hand(path, f"about {estimated_tokens(used)} tokens, where {SUMMARY_TOKENS} are allowed")
     for title, items in _chosen(page, short.size(), used, pinned).items():
         add_items(short.section(title), items)
     return render_page(short)
@@ -378,7 +379,7 @@ def _chosen(page: Page, lines: int, characters: int, pinned: set[str]) -> dict[s
                 del offers[title]
                 continue
             more = len(render_item(item)) + 1
-            fits = estimated_tokens("x" * (characters + more)) <= SUMMARY_TOKENS and lines < SUMMARY_LINES
+            fits = estimated_tokens(characters + more) <= SUMMARY_TOKENS and lines < SUMMARY_LINES
             if fits and item.text not in pinned:
                 chosen[title].append(item)
                 characters, lines = characters + more, lines + 1

@@ -6,7 +6,7 @@ Order, most stable first, so that prefix caches hold; what differs from run to r
 
 from __future__ import annotations
 
-from harness import documents
+from harness import contract, documents
 from harness.contract import Claim, Contract
 from harness.features import Feature
 from harness.issues import Issue
@@ -178,8 +178,6 @@ def _plan(material: Material) -> str:
 
 
 def _contract(material: Material) -> str:
-    from harness import contract  # planners only: other roles never render the whole contract
-
     return cut(contract.render(material.contract or Contract()), PLAN_CHARS, material.contract_path)
 
 

@@ -126,12 +126,12 @@ def parse(role: str, text: str) -> dict[str, Any]:
 def find(role: str, messages: list[str]) -> dict[str, Any] | None:
     """The reply in an agent's messages: the last ```json harness block, else the last plain ```json block that fits.
 
-    None where there is no block at all; raises Refused where the last marked block does not parse.
+    None where there is no marked block and no plain one fits; raises Refused where the last marked block does not parse.
     """
-    marked = [block for message in messages for block in documents.last_blocks(message, "json harness")]
+    marked = [block for message in messages for block in documents.fenced_blocks(message, "json harness")]
     if marked:
         return parse(role, marked[-1])
-    plain = [block for message in messages for block in documents.last_blocks(message, "json")]
+    plain = [block for message in messages for block in documents.fenced_blocks(message, "json")]
     for block in reversed(plain):
         try:
             return parse(role, block)

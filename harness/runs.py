@@ -14,7 +14,7 @@ from harness.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 OUTCOMES = (
@@ -199,6 +199,11 @@ def books(layout: Layout) -> Iterator[Result]:
     """Finished runs, last first, reading only as far as the caller asks."""
     for line in files.lines_backwards(layout.books):
         yield _finished(layout, line)
+
+
+def of_roles(found: Iterable[Result]) -> Iterator[Result]:
+    """These without the lines that say what a person did."""
+    return (result for result in found if result.role != PERSON)
 
 
 def _finished(layout: Layout, line: bytes) -> Result:

@@ -45,7 +45,7 @@ def status(layout: Layout) -> dict[str, Any]:
 
 def _trouble(newest: list[runs.Result]) -> list[str]:
     """What stopped the last run and waits for a person."""
-    last = next((result for result in newest if result.role != runs.PERSON), None)
+    last = next(runs.of_roles(newest), None)
     if last is None or last.outcome not in ("auth", "config"):
         return []
     return [f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]

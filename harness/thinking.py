@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+from itertools import islice
 
 from harness import clock, closing, console, environment, masking, runs
 from harness.agents.base import Desk, Event, Finished
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 NEEDS_HELP = ("auth", "config")
 RETRYABLE = ("limit", *NEEDS_HELP)
 STARTUP_SECONDS = 120.0
+LOOKED_BACK = 50  # runs; in many of them nobody is asked
 UNSTATED_SECONDS = 300  # an agent that met a limit without a time is passed over for so long, where another can answer
 
 
@@ -61,7 +63,7 @@ def _waiting(run: Run, names: list[str]) -> dict[str, int]:
     """The agents of a list that met a limit in an earlier run and need not be asked before {agent: unix seconds}."""
     if len(names) < 2:
         return {}
-    last = next((result for result in runs.books(run.layout) if result.role != runs.PERSON), None)
+    last = next((result for result in islice(runs.books(run.layout), LOOKED_BACK) if result.agents), None)
     now = clock.now()
     known = {name: until for name, until in (last.waits if last else {}).items() if until > now and name in names}
     return known if len(known) < len(names) else {}  # where all are waited for, asking is all that is left
@@ -155,7 +157,6 @@ def desk_of(run: Run) -> Desk:
         prompt_path=run.paths.prompt,
         seconds=60 * table.get("minutes", run.role.minutes),
         environment=environment.of_agent(os.environ, run.tag, run.layout, run.id),
-        writable=[run.layout.project, run.paths.folder],
         keep=run.keep,
         idle_seconds=60 * table.get("idle_minutes", run.role.idle_minutes),
         startup_seconds=STARTUP_SECONDS,

@@ -57,7 +57,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
 def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, str]:
     """(until when, why) nobody needs to ask the vendors again: the newest run ended at a limit; (0, "") where none is known,
     or where a person has since given its role an agent that this run did not have."""
-    last = next((result for result in newest if result.role != runs.PERSON), None)
+    last = next(runs.of_roles(newest), None)
     if last is None or last.outcome != "limit" or not last.until:
         return 0, ""
     if _other_agents(layout, settings, last):

@@ -13,7 +13,7 @@ import pytest
 from helpers import mission, nasty, put
 from missions import House
 
-from harness import curate, files, identity, journal, memory, raw
+from harness import curate, files, identity, journal, masking, memory, raw
 from harness.curate import CurationPlan
 from harness.errors import BrokenFile, Busy
 from harness.layout import Layout
@@ -177,7 +177,7 @@ def test_bounds_hold_over_thousands_of_notes(layout: Layout, folder: str) -> Non
         assert (files.read(layout.memory) or b"").count(b"\n") <= 200
         summary = files.read_text(layout.summary) or ""
         assert summary.count("\n") <= 40
-        assert memory.estimated_tokens(summary) <= 800
+        assert memory.estimated_tokens(len(summary)) <= 800
         assert identity.text(folder, "worker").count("\n") <= 60
     assert len(accounted(layout)) == 6400
 
@@ -306,7 +306,7 @@ def test_what_may_not_leave_the_mission_stays(layout: Layout, folder: str, text:
             note(layout, tag, text, feature)
         fold(layout, folder, names=("todolist/store.py", "F-003"))
     assert files.names(folder) == []
-    assert text in (files.read_text(layout.memory) or "")
+    assert masking.mask(text) in (files.read_text(layout.memory) or "")
 
 
 def test_another_wording_without_the_path_may_go(layout: Layout, folder: str) -> None:

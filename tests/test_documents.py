@@ -84,7 +84,7 @@ def test_fenced_text_cannot_get_out() -> None:
     for _ in range(300):
         text = nested(dice).replace("\r", "")
         document = "before\n\n" + documents.fenced(text, "data") + "\n# after\n"
-        assert documents.last_blocks(document, "data") == [text.removesuffix("\n")]
+        assert documents.fenced_blocks(document, "data") == [text.removesuffix("\n")]
         assert documents.headings(document)[-1][0] == "after"
         assert len(documents.headings(document)) == 1
         kinds = [(block.kind, block.info) for block in documents.blocks(document)]
@@ -98,7 +98,7 @@ def test_an_info_string_may_have_ticks(info: str) -> None:
     text = "~~~\n```\n~~~~\n"
     (block,) = documents.blocks(documents.fenced(text, info))
     assert (block.kind, block.info, block.text) == ("fence", info, text)
-    assert documents.last_blocks(documents.fenced(text, info), info) == [text[:-1]]
+    assert documents.fenced_blocks(documents.fenced(text, info), info) == [text[:-1]]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_an_info_string_may_have_ticks(info: str) -> None:
 )
 def test_blocks_are_found_in_whatever_an_agent_wrote(text: str, found: list[str]) -> None:
     """A fence that is never closed is none, and swallows nothing that is marked."""
-    assert documents.last_blocks(text, "json") == found
+    assert documents.fenced_blocks(text, "json") == found
 
 
 def test_headings_stand_outside_fences() -> None:

@@ -134,6 +134,9 @@ def test_an_agent_that_met_a_limit_is_not_asked_again_before_its_time(house: Hou
     second = house.work({"run": "touch asked"}, feature="F-002")
     assert (second["agents"], second["agent"], second["waits"]) == (["mine"], "mine", {"scripted": soon})
     assert "scripted: limit, still waited for" in second["reason"]
+    house.role("curator")  # asks nobody, and so says nothing of limits
+    house.lay(house.feature().replace(status="todo"), house.feature("F-002").replace(status="todo"))
+    assert house.work({"run": "touch asked"})["agents"] == ["mine"]
     assert not (house.project / "asked").exists()
 
 

@@ -42,16 +42,15 @@ class Settings(Record):
 
 
 class Desk(Record):
-    """Where an agent works: directory, the prompt as a file, time left in seconds, environment, writable folders, and lock
-    descriptors that its guardian must hold. `idle_seconds`: without a sign of life, `startup_seconds`: without a first
-    event, 0 is no limit; `after_result_seconds`: from its result to its exit. `stable_bytes`: how much of the prompt's
-    beginning is the same from run to run. `cost_left_usd`: what it may cost, None for no cap."""
+    """Where an agent works: directory, the prompt as a file, time left in seconds, environment, and lock descriptors that its
+    guardian must hold. `idle_seconds`: without a sign of life, `startup_seconds`: without a first event, 0 is no limit;
+    `after_result_seconds`: from its result to its exit. `stable_bytes`: how much of the prompt's beginning is the same from
+    run to run. `cost_left_usd`: what it may cost, None for no cap."""
 
     directory: str
     prompt_path: str
     seconds: float
     environment: Mapping[str, str]
-    writable: list[str]
     keep: list[int]
     idle_seconds: float = 0.0
     startup_seconds: float = 0.0

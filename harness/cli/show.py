@@ -251,7 +251,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
 def newest(where: Layout) -> str:
     """The run under way, else the newest finished one; UsageFault where nothing ran yet."""
     alive = [name for name in runs.open_runs(where) if not runs.is_dead(where, name)]
-    last = next((one.run for one in runs.books(where) if one.role != runs.PERSON), "")
+    last = next((one.run for one in runs.of_roles(runs.books(where))), "")
     if not alive and not last:
         raise errors.UsageFault("Nothing has run yet.")
     return alive[-1] if alive else last

@@ -46,9 +46,7 @@ def desk(folder: Path, prompt: str = "", seconds: float = 20.0, **environment: s
     path = folder.parent / "prompt.md"
     path.write_text(prompt, encoding="utf-8")
     env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **environment}
-    return Desk(
-        directory=str(folder), prompt_path=str(path), seconds=seconds, environment=env, writable=[str(folder)], keep=[]
-    )
+    return Desk(directory=str(folder), prompt_path=str(path), seconds=seconds, environment=env, keep=[])
 
 
 def listen(agent: Agent, at: Desk, prompt: str = "") -> Heard:
