@@ -11,6 +11,10 @@ import re
 
 from harness.record import Record
 
+# By the labelled pairs of tests/test_alike.py: tuned on 32 same and 40 different, measured with 14 and 16 written later; on
+# all, precision is 1.00 and recall 0.78. Changed one at a time, in steps of 0.05 or 1, recall falls above CLOSENESS 0.70,
+# OVERLAP 0.75, ONE_SIDED_OVERLAP 0.85 and LEAST_SHARED 5; pairs that differ are merged below CLOSENESS 0.60 and MOST_SWAPPED
+# 2. The other low ends are caution. The last two bound the work of one look-up.
 LEAST_SHARED = 4
 OVERLAP = 0.6
 ONE_SIDED_OVERLAP = 0.7
@@ -328,11 +332,6 @@ def score(a: Meaning, b: Meaning) -> float:
     if shared < least * min(len(a.words), len(b.words)) or contradict(a, b) or swapped(a, b):
         return 0.0
     return 0.99 * close
-
-
-def same(a: str, b: str) -> bool:
-    """Whether the two notes say the same."""
-    return score(meaning(a), meaning(b)) > 0
 
 
 class Index:
