@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 
+import pytest
+
 from harness import alike
 
 # SAME and DIFFERENT were looked at while the rules were written; the two FRESH lists were written afterwards, to measure.
@@ -378,6 +380,74 @@ def test_what_is_merged_says_the_same_and_most_of_what_says_the_same_is_merged()
     assert len(ALL_DIFFERENT) >= 25
     assert precision == 1.0
     assert recall >= 0.78
+
+
+PLACES = ("the word {} stands at the top of each invoice table", "at the top of each invoice table stands the word {}")
+
+
+@pytest.mark.parametrize("pair", alike.OPPOSITES, ids="-".join)
+def test_notes_that_say_opposite_things_are_both_kept(pair: tuple[str, str]) -> None:
+    """Every row tells two notes apart that nothing else tells apart, also where its words say nothing by themselves."""
+    one, other = pair
+    before, after = PLACES
+    for word in pair:
+        assert same(before.format(word), after.format(word))
+    assert not same(before.format(one), after.format(other))
+    assert not same(before.format(other), after.format(one))
+
+
+CONTRARY = [
+    (
+        "turn the query cache on before the import of the orders table",
+        "turn the query cache off before the import of the orders table",
+    ),
+    (
+        "turn the query cache on before the nightly import of the orders table",
+        "before the nightly import of the orders table turn the query cache off",
+    ),
+    (
+        "run the seed script against the staging database before the load tests start",
+        "before the load tests start, run the seed script against the production database",
+    ),
+    (
+        "run the seed script against the staging database, the load tests read its rows",
+        "the load tests read rows of the seed script: run it against the production database",
+    ),
+    ("failed uploads get retried by the worker", "failed uploads set retried by the worker"),
+    (
+        "every worker process serves its metrics page on the same port",
+        "the metrics page of every worker process is served on a different port",
+    ),
+    (
+        "the beta flag is true in the settings of every tenant that pays",
+        "every tenant that pays has the beta flag false in its settings",
+    ),
+    (
+        "the setting query_cache must be `enabled` in the nightly load job",
+        "in the nightly load job the setting query_cache is disabled",
+    ),
+]
+
+
+@pytest.mark.parametrize("pair", CONTRARY)
+def test_a_contradiction_is_seen_in_whatever_form_its_words_stand(pair: tuple[str, str]) -> None:
+    """Inflected, in backticks, or among the words that are otherwise passed over."""
+    assert not same(*pair)
+    assert not same(*reversed(pair))
+
+
+def test_all_words_of_a_group_count_as_one_word() -> None:
+    """Every synonym is known as such in the form in which it is written, and no two groups are one."""
+    roots = [{root for word in group for root in alike.meaning(word).words} for group in alike.SYNONYMS]
+    assert [len(root) for root in roots] == [1] * len(alike.SYNONYMS)
+    assert len(set[str]().union(*roots)) == len(alike.SYNONYMS)
+
+
+def test_a_word_written_in_one_is_the_same_as_its_parts() -> None:
+    """`filename`, `filenames` and `file name`."""
+    for whole, *parts in alike.COMPOUNDS:
+        assert alike.meaning(whole).order == alike.meaning(" ".join(parts)).order
+    assert alike.meaning("filenames").order == alike.meaning("file name").order
 
 
 def test_no_two_notes_of_the_list_are_merged_that_are_no_labelled_pair() -> None:
