@@ -27,7 +27,7 @@ MOST_COMPARED = 12
 @functools.lru_cache(65536)
 def stem(word: str) -> str:
     """The word without plural, -ing, -ed and a final e; `migrations`, `migrate` and `migrating` become one."""
-    if word.endswith("ies") and len(word) > 4:
+    if word.endswith(("ies", "ied")) and len(word) > 4:
         word = word[:-3] + "y"
     elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
         word = word[:-2]
@@ -36,7 +36,7 @@ def stem(word: str) -> str:
     for ending in ("ing", "ed"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)]
-            if word[-1] == word[-2] and word[-1] not in "ls":
+            if word[-1] == word[-2] and word[-1] not in "ls" and len(word) > 3:
                 word = word[:-1]
             break
     if word.endswith("tion") and len(word) > 6:
@@ -91,7 +91,7 @@ SYNONYMS = _rows(
     "folder directory dir, repository repo, database db, environment env, configuration configure config, remove delete,"
     " run execute invoke, fail error break broke broken crash, dependency dep, document documentation doc,"
     " postgres postgresql, javascript js, typescript ts, sort order, kill terminate, temporary temp tmp,"
-    " different differ another"
+    " different differ another, write wrote written"
 )
 OPPOSITES = _rows(
     "enable disable, first last, true false, sync async, add remove, install uninstall, allow deny, min max,"

@@ -423,6 +423,18 @@ CONTRARY = [
         "every tenant that pays has the beta flag false in its settings",
     ),
     (
+        "rows of the audit table are added by the nightly job",
+        "the nightly job has removed rows of the audit table",
+    ),
+    (
+        "uploads from the guest network are allowed by the gateway",
+        "the gateway has denied uploads from the guest network",
+    ),
+    (
+        "the session cookie is read by the proxy in front of the shop",
+        "by the proxy in front of the shop the session cookie is written",
+    ),
+    (
         "the setting query_cache must be `enabled` in the nightly load job",
         "in the nightly load job the setting query_cache is disabled",
     ),
