@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 
+import pytest
+
 from harness import alike
 
 # SAME and DIFFERENT were looked at while the rules were written; the two FRESH lists were written afterwards, to measure.
@@ -357,11 +359,18 @@ ALL_SAME = SAME + FRESH_SAME
 ALL_DIFFERENT = DIFFERENT + FRESH_DIFFERENT
 
 
-def measured(same: list[tuple[str, str]], different: list[tuple[str, str]]) -> tuple[float, float]:
+def same(a: str, b: str) -> bool:
+    """Whether the second is merged into the first, by what memory is folded with."""
+    index = alike.Index()
+    index.add(a)
+    return index.find(b) is not None
+
+
+def measured(alikes: list[tuple[str, str]], contrasts: list[tuple[str, str]]) -> tuple[float, float]:
     """Precision and recall."""
-    found = sum(alike.same(*pair) for pair in same)
-    wrong = sum(alike.same(*pair) for pair in different)
-    return found / (found + wrong), found / len(same)
+    found = sum(same(*pair) for pair in alikes)
+    wrong = sum(same(*pair) for pair in contrasts)
+    return found / (found + wrong), found / len(alikes)
 
 
 def test_what_is_merged_says_the_same_and_most_of_what_says_the_same_is_merged() -> None:
@@ -369,8 +378,88 @@ def test_what_is_merged_says_the_same_and_most_of_what_says_the_same_is_merged()
     precision, recall = measured(ALL_SAME, ALL_DIFFERENT)
     assert len(ALL_SAME) >= 25
     assert len(ALL_DIFFERENT) >= 25
-    assert precision >= 0.97
-    assert recall >= 0.75
+    assert precision == 1.0
+    assert recall >= 0.78
+
+
+PLACES = ("the word {} stands at the top of each invoice table", "at the top of each invoice table stands the word {}")
+
+
+@pytest.mark.parametrize("pair", alike.OPPOSITES, ids="-".join)
+def test_notes_that_say_opposite_things_are_both_kept(pair: tuple[str, str]) -> None:
+    """Every row tells two notes apart that nothing else tells apart, also where its words say nothing by themselves."""
+    one, other = pair
+    before, after = PLACES
+    for word in pair:
+        assert same(before.format(word), after.format(word))
+    assert not same(before.format(one), after.format(other))
+    assert not same(before.format(other), after.format(one))
+
+
+CONTRARY = [
+    (
+        "turn the query cache on before the import of the orders table",
+        "turn the query cache off before the import of the orders table",
+    ),
+    (
+        "turn the query cache on before the nightly import of the orders table",
+        "before the nightly import of the orders table turn the query cache off",
+    ),
+    (
+        "run the seed script against the staging database before the load tests start",
+        "before the load tests start, run the seed script against the production database",
+    ),
+    (
+        "run the seed script against the staging database, the load tests read its rows",
+        "the load tests read rows of the seed script: run it against the production database",
+    ),
+    ("failed uploads get retried by the worker", "failed uploads set retried by the worker"),
+    (
+        "every worker process serves its metrics page on the same port",
+        "the metrics page of every worker process is served on a different port",
+    ),
+    (
+        "the beta flag is true in the settings of every tenant that pays",
+        "every tenant that pays has the beta flag false in its settings",
+    ),
+    (
+        "rows of the audit table are added by the nightly job",
+        "the nightly job has removed rows of the audit table",
+    ),
+    (
+        "uploads from the guest network are allowed by the gateway",
+        "the gateway has denied uploads from the guest network",
+    ),
+    (
+        "the session cookie is read by the proxy in front of the shop",
+        "by the proxy in front of the shop the session cookie is written",
+    ),
+    (
+        "the setting query_cache must be `enabled` in the nightly load job",
+        "in the nightly load job the setting query_cache is disabled",
+    ),
+]
+
+
+@pytest.mark.parametrize("pair", CONTRARY)
+def test_a_contradiction_is_seen_in_whatever_form_its_words_stand(pair: tuple[str, str]) -> None:
+    """Inflected, in backticks, or among the words that are otherwise passed over."""
+    assert not same(*pair)
+    assert not same(*reversed(pair))
+
+
+def test_all_words_of_a_group_count_as_one_word() -> None:
+    """Every synonym is known as such in the form in which it is written, and no two groups are one."""
+    roots = [{root for word in group for root in alike.meaning(word).words} for group in alike.SYNONYMS]
+    assert [len(root) for root in roots] == [1] * len(alike.SYNONYMS)
+    assert len(set[str]().union(*roots)) == len(alike.SYNONYMS)
+
+
+def test_a_word_written_in_one_is_the_same_as_its_parts() -> None:
+    """`filename`, `filenames` and `file name`."""
+    for whole, *parts in alike.COMPOUNDS:
+        assert alike.meaning(whole).order == alike.meaning(" ".join(parts)).order
+    assert alike.meaning("filenames").order == alike.meaning("file name").order
 
 
 def test_no_two_notes_of_the_list_are_merged_that_are_no_labelled_pair() -> None:
@@ -381,7 +470,7 @@ def test_no_two_notes_of_the_list_are_merged_that_are_no_labelled_pair() -> None
         (a, b)
         for number, a in enumerate(notes)
         for b in notes[number + 1 :]
-        if alike.same(a, b) and frozenset((a, b)) not in known
+        if same(a, b) and frozenset((a, b)) not in known
     ]
     assert wrong == []
 
@@ -395,21 +484,21 @@ def test_notes_that_share_few_words_as_written_are_found() -> None:
 
     few = [pair for pair in ALL_SAME if shared(pair) < 0.7]
     assert len(few) >= 15
-    assert sum(alike.same(*pair) for pair in few) >= 0.75 * len(few)
+    assert sum(same(*pair) for pair in few) >= 0.75 * len(few)
 
 
 def test_it_makes_no_difference_which_note_came_first() -> None:
     """And every note says the same as itself."""
     for a, b in ALL_SAME + ALL_DIFFERENT:
-        assert alike.same(a, b) == alike.same(b, a)
-        assert alike.same(a, a)
+        assert same(a, b) == same(b, a)
+        assert same(a, a)
 
 
 def test_a_note_without_words_is_like_itself_only() -> None:
     """Notes may be in any script, or be none."""
-    assert alike.same("漢字", "漢字")
-    assert not alike.same("???", "the")
-    assert not alike.same("", "the")
+    assert same("漢字", "漢字")
+    assert not same("???", "the")
+    assert not same("", "the")
 
 
 def test_the_index_finds_what_a_comparison_of_all_pairs_finds() -> None:
@@ -421,7 +510,7 @@ def test_the_index_finds_what_a_comparison_of_all_pairs_finds() -> None:
         index.place(b)
     for number, (a, b) in numbers.items():
         assert index.find(a) == number
-        assert (index.find(b) == number) == alike.same(a, b)
+        assert (index.find(b) == number) == same(a, b)
 
 
 def test_a_note_is_taken_in_once() -> None:
