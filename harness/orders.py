@@ -183,10 +183,10 @@ def _spent(feature: Feature) -> bool:
 def _restart(layout: Layout, text: str) -> bytes:
     """A line in the books that is no run: from here on the counts start anew, the totals stand."""
     totals = runs.totals(layout).replace(since_green=0, rejected=0)
-    blank: dict[str, Any] = dict.fromkeys(runs.Result.fields, "")
+    blank: dict[str, Any] = dict.fromkeys(runs.TEXTS, "")
     blank.update(run="-", role=runs.PERSON, outcome="ok", reason=raw.one_line(text)[: raw.LONGEST], seconds=0.0)
     blank.update(at=clock.stamp(clock.now()), newly_green=0, accepted=None, sweep=None, usage=None)
-    blank.update(kept_out=[], refused=[], until=0, agents=[], totals=totals.asdict())
+    blank.update(kept_out=[], refused=[], totals=totals.asdict())
     return files.dump_json(runs.Result(**blank).asdict())
 
 

@@ -255,6 +255,16 @@ def test_an_answer_restarts_what_stalled_and_keeps_the_totals(house: House) -> N
     assert "a person answered: go on" in house.harness("runs", "list").out
 
 
+def test_an_answer_in_the_books_has_every_field_in_its_own_kind(house: House) -> None:
+    """Whoever reads runs.jsonl by docs/contract.md finds an object where it says one."""
+    house.config('agent = "scripted"', "[limits]", "stall_after = 1")
+    house.work({"say": "nothing"})
+    place(house, "escalation answer", "go on")
+    run, answer = house.ran()
+    assert {key: type(value) for key, value in answer.items() if type(value) is not type(run[key])} == {}
+    assert (answer["waits"], answer["agents"], answer["until"]) == ({}, [], 0)
+
+
 def test_an_escalation_without_its_file_can_be_answered_too(house: House) -> None:
     """The power went before escalation.md was written, or a person removed it."""
     house.config('agent = "scripted"', "[limits]", "stall_after = 1")
