@@ -123,13 +123,14 @@ def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str
     flaky, weakened = _marked(found, "flaky"), _marked(found, "weakened") + [f"{name} (dropped)" for name in dropped]
     checks = sum(len(claim.checks) for claim, one in zip(known.claims, found, strict=True) if one.word == "proven")
     proven = [one.claim for one in found if one.word == "proven"]
+    unseen = [one.claim for one in found if one.word == "manual" and "accepted" not in one.marks]
     rows = [
         ("proven", f"{len(proven)} of {len(found)} claims, by {checks} checks"),
         ("unproven", _named([one.claim for one in found if one.word == "unproven"], "why")),
         ("flaky", _named(flaky, "why")),
         ("weakened", _named(weakened, "why")),
         ("signs", _named(_marked(found, "signs"), "why")),
-        ("manual", _named([one.claim for one in found if one.word == "manual" and not one.marks], "claim accept")),
+        ("manual", _named(unseen, "claim accept")),
     ]
     return [row for row in rows if row[1]]
 
