@@ -58,8 +58,8 @@ SPENT = ("cost_usd", "tokens")
 
 
 class Context(Record):
-    """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large}; `dirty`: {tracked
-    path that differed from HEAD: object with its content, "" where the file was gone}."""
+    """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large or may not be
+    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}."""
 
     run: str
     role: str
