@@ -10,6 +10,7 @@ from harness import (
     agents,
     config,
     contract,
+    contractlog,
     features,
     files,
     git,
@@ -158,6 +159,7 @@ def _nouns(layout: Layout) -> Iterator[Finding]:
     yield _ok("features", str(len(found)))
     contract.require(layout, found)
     yield _ok("claims", str(len(contract.load(layout).claims)))
+    yield _ok("contract log", str(len(contractlog.load(layout))))
     yield _ok("issues", str(len(issues.load(layout))))
     yield _ok("orders waiting", str(len(orders.pending(layout))))
     yield _ok("roles", ", ".join(roles.load(layout, name).name for name in roles.known(layout)))

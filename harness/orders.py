@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 
-from harness import clock, contract, decide, features, files, git, inside, journal, raw, runs, views
+from harness import clock, contract, contractlog, decide, features, files, git, inside, journal, raw, runs, views
+from harness.contractlog import Entry
 from harness.errors import BrokenFile, HarnessError, UsageFault
 from harness.features import Feature
 from harness.layout import Layout
@@ -148,8 +149,8 @@ def _accept_claim(desk: Desk, claim_id: str, note: str) -> str:
             f"{claim_id} has checks: they decide, nobody else. Only a manual claim is accepted by a person."
         )
     head = git.standing(desk.layout.project).head
-    row = {"at": desk.at, "by": "person", "verb": "accept", "claim": claim_id, "why": note, "old": None, "new": head}
-    desk.journal.append(desk.layout.contract_log, files.dump_json(row))
+    entry = Entry(verb=contractlog.ACCEPT, claim=claim_id, why=note, at=desk.at, by="person", commit=head)
+    desk.journal.append(desk.layout.contract_log, contractlog.render([entry]))
     return f"{claim_id} is accepted at {head[:10]}"
 
 

@@ -98,28 +98,3 @@ def standing(claim: Claim, trails: dict[str, Trail], weakened: set[str], accepte
     return Standing(
         claim=claim.id, word=word, marks=marks, red=red[-1] if red else [], green=newest[-1] if newest else []
     )
-
-
-def log_rows(layout: Layout) -> list[dict[str, Any]]:
-    """The contract log, oldest first."""
-    return [json.loads(line) for line in (files.read(layout.contract_log) or b"").split(b"\n") if line]
-
-
-def weakened(rows: list[dict[str, Any]]) -> set[str]:
-    """Claims of which a check was changed or dropped after it had stood in the contract, and claims that were dropped."""
-    found = set()
-    for row in rows:
-        old, new = row["old"] or {"checks": [], "manual": False}, row["new"]
-        if row["verb"] == "drop" or (row["verb"] == "change" and not _keeps(old, new)):
-            found.add(row["claim"])
-    return found
-
-
-def _keeps(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether a changed claim still has every check that it had."""
-    return all(check in new["checks"] for check in old["checks"]) and not (new["manual"] and not old["manual"])
-
-
-def accepted(rows: list[dict[str, Any]]) -> set[str]:
-    """Manual claims for which a person has given a receipt."""
-    return {row["claim"] for row in rows if row["verb"] == "accept"}

@@ -52,6 +52,7 @@ MALFORMED = {
     "mission.json": b"[]",
     "format": b"9\n",
     "issues.jsonl": b"{}\n",
+    "contract-log.jsonl": b"{}\n",
     "orders.jsonl": b"x\n",
     "runs.jsonl": b"{}\n",
     "memory/curated.json": b"[]",

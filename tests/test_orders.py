@@ -74,7 +74,7 @@ def test_a_manual_claim_is_accepted_at_the_commit_that_was_looked_at(house: Hous
     """A person's receipt names the commit and the note."""
     place(house, "claim accept", "VAL-LOOK", "it looks right to me")
     row = json.loads(house.read("contract-log.jsonl"))
-    assert (row["claim"], row["verb"], row["why"], row["new"]) == (
+    assert (row["claim"], row["verb"], row["why"], row["commit"]) == (
         "VAL-LOOK",
         "accept",
         "it looks right to me",

@@ -13,7 +13,7 @@ import pytest
 from helpers import mission, put
 from planned import claim
 
-from harness import contract, proofs, receipts
+from harness import contract, contractlog, proofs, receipts
 from harness.contract import Check, Claim
 from harness.layout import Layout
 from harness.proofs import Standing
@@ -51,8 +51,8 @@ def fresh(layout: Layout) -> dict[str, Any]:
 
 def standing(layout: Layout, one: Claim = ONE) -> Standing:
     """Where a claim stands."""
-    rows = proofs.log_rows(layout)
-    return proofs.standing(one, proofs.load(layout), proofs.weakened(rows), proofs.accepted(rows))
+    rows = contractlog.load(layout)
+    return proofs.standing(one, proofs.load(layout), contractlog.weakened(rows), contractlog.accepted(rows))
 
 
 # the index
@@ -223,9 +223,9 @@ CHANGES = [
 def test_a_claim_is_weakened_where_it_lost_a_check(layout: Layout, old: Claim, new: Claim, weak: bool) -> None:
     """More is no less; the mark stays whatever comes later."""
     logged(layout, "add", None, old)
-    assert proofs.weakened(proofs.log_rows(layout)) == set()
+    assert contractlog.weakened(contractlog.load(layout)) == set()
     logged(layout, "change", old, new)
-    assert proofs.weakened(proofs.log_rows(layout)) == ({"VAL-1"} if weak else set())
+    assert contractlog.weakened(contractlog.load(layout)) == ({"VAL-1"} if weak else set())
     logged(layout, "change", new, new)
     assert ("weakened" in standing(layout).marks) == weak
 
@@ -233,9 +233,9 @@ def test_a_claim_is_weakened_where_it_lost_a_check(layout: Layout, old: Claim, n
 def test_a_dropped_claim_is_weakened_and_a_dropped_feature_is_not_a_claim(layout: Layout) -> None:
     """Features are dropped with their claims, each with a line of its own."""
     logged(layout, "drop feature", None, None)
-    assert proofs.weakened(proofs.log_rows(layout)) == set()
+    assert contractlog.weakened(contractlog.load(layout)) == set()
     logged(layout, "drop", ONE, None)
-    assert proofs.weakened(proofs.log_rows(layout)) == {"VAL-1"}
+    assert contractlog.weakened(contractlog.load(layout)) == {"VAL-1"}
 
 
 def test_a_manual_claim_is_manual_and_accepted_when_a_person_said_so(layout: Layout) -> None:
@@ -250,4 +250,4 @@ def test_an_aimed_check_weakens_nothing(layout: Layout) -> None:
     """Anyone may add a check."""
     row = {"at": "t", "by": "r", "verb": "aim", "claim": "VAL-1", "why": "w", "old": None, "new": CHECK.asdict()}
     put(layout.contract_log, json.dumps(row) + "\n")
-    assert proofs.weakened(proofs.log_rows(layout)) == set()
+    assert contractlog.weakened(contractlog.load(layout)) == set()

@@ -177,7 +177,7 @@ def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house:
     mark = receipts.load(house.layout.run(house.result()["run"]).receipts)[0].replace(flaky=True)
     Path(house.layout.run(house.result()["run"]).receipts).write_bytes(receipts.render([mark]))
     shutil.rmtree(house.layout.cache)
-    old = {"id": "VAL-1", "checks": [{"run": command, "seconds": None, "guard": False}], "manual": False}
+    old = {"id": "VAL-1", "text": "t", "checks": [{"run": command, "seconds": None, "guard": False}], "manual": False}
     rows = [
         {
             "at": "t",
