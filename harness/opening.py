@@ -9,6 +9,7 @@ from harness import (
     clock,
     config,
     contract,
+    contractlog,
     decide,
     features,
     files,
@@ -105,6 +106,8 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     standing = git.state(layout.project)
     _require_order(made.branch, standing, role, layout.project)
     configured = roles.agents_of(settings, role)
+    if role.name == "planner":
+        contractlog.load(layout)  # its plan could not land, and that would show only after its agent was paid
     claims = _sound(layout, feature, queue if role.name == "validator" and not feature else [])
     thinkers, missing = _thinkers(want, configured, settings, feature)
     starting.shim(layout)
