@@ -192,6 +192,9 @@ def _open_runs(layout: Layout) -> Iterator[Finding]:
         yield Finding(state=state, what=f"the run {run_id} {how}")
     if os.path.exists(layout.journal + "/record"):
         yield Finding(state="bad", what="a journal waits to be finished; harness doctor --fix does it")
+    for run_id in runs.open_runs(layout):
+        if os.path.exists(layout.run(run_id).context):
+            runs.context(layout, run_id)  # recovery cannot settle a run of which this does not parse
 
 
 def _seals(layout: Layout) -> Iterator[Finding]:

@@ -135,6 +135,15 @@ def test_a_tampered_run_is_found(house: House) -> None:
     assert bad(house) == []
 
 
+def test_an_open_run_of_which_recovery_knows_nothing_is_told_with_the_place(house: House) -> None:
+    """Not only that the run died."""
+    run_id = house.work({"say": "nothing"})["run"]
+    path = Path(house.layout.run(run_id).context)
+    path.write_text(path.read_text().replace('"branch":"', '"branch":5,"x":"'))
+    Path(house.layout.run(run_id).lock).touch()
+    assert any("context.json, line 1: not what a run writes there" in what for what in bad(house))
+
+
 def test_a_tampered_object_is_found(house: House) -> None:
     """Its name is the digest of its bytes."""
     house.work({"say": "nothing"})

@@ -15,6 +15,7 @@ from planned import claim
 
 from harness import contract, contractlog, proofs, receipts
 from harness.contract import Check, Claim
+from harness.errors import BrokenFile
 from harness.layout import Layout
 from harness.proofs import Standing
 from harness.receipts import Receipt
@@ -118,6 +119,17 @@ def test_a_torn_last_line_of_the_books_waits_for_its_end(layout: Layout) -> None
     with open(layout.books, "ab") as books:
         books.write(b'2"}\n')
     assert standing(layout).word == "proven"
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "5", '{"role": "worker"}'])
+def test_a_line_of_the_books_that_is_no_run_is_named(layout: Layout, line: str) -> None:
+    """However old it is: what it told of proof must not vanish."""
+    ran(layout, "r-1", receipt(1))
+    with open(layout.books, "a") as books:
+        books.write(line + "\n")
+    ran(layout, "r-2", receipt(0))
+    with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 2: the line is no finished run"):
+        proofs.load(layout)
 
 
 def test_runs_without_receipts_and_no_runs_at_all_are_no_fault(layout: Layout) -> None:
