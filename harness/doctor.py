@@ -10,6 +10,7 @@ from harness import (
     agents,
     config,
     contract,
+    contractlog,
     features,
     files,
     git,
@@ -158,6 +159,7 @@ def _nouns(layout: Layout) -> Iterator[Finding]:
     yield _ok("features", str(len(found)))
     contract.require(layout, found)
     yield _ok("claims", str(len(contract.load(layout).claims)))
+    yield _ok("contract log", str(len(contractlog.load(layout))))
     yield _ok("issues", str(len(issues.load(layout))))
     yield _ok("orders waiting", str(len(orders.pending(layout))))
     yield _ok("roles", ", ".join(roles.load(layout, name).name for name in roles.known(layout)))
@@ -190,6 +192,9 @@ def _open_runs(layout: Layout) -> Iterator[Finding]:
         yield Finding(state=state, what=f"the run {run_id} {how}")
     if os.path.exists(layout.journal + "/record"):
         yield Finding(state="bad", what="a journal waits to be finished; harness doctor --fix does it")
+    for run_id in runs.open_runs(layout):
+        if os.path.exists(layout.run(run_id).context):
+            runs.context(layout, run_id)  # recovery cannot settle a run of which this does not parse
 
 
 def _seals(layout: Layout) -> Iterator[Finding]:

@@ -192,24 +192,24 @@ def stage(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) 
 
 def replace(path: str, data: bytes, mode: int = SHARED) -> None:
     """The file has this content, wholly or not at all, and keeps it when the power goes."""
-    folder = os.path.dirname(path)
-    make_folder(folder)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        stage(temporary, data, mode)
-        os.replace(temporary, path)
-    except OSError:
-        remove(temporary)
-        raise
-    sync_folder(folder)
+    _swap(path, data, mode)
+    sync_folder(os.path.dirname(path))
 
 
 def replace_quickly(path: str, data: bytes) -> None:
     """The file has this content, wholly or not at all; a power cut may lose it. For what can be made again."""
+    _swap(path, data, SHARED, quickly=True)
+
+
+def _swap(path: str, data: bytes, mode: int, *, quickly: bool = False) -> None:
     make_folder(os.path.dirname(path))
     temporary = f"{path}.{os.getpid()}.tmp"
-    stage(temporary, data, quickly=True)
-    os.replace(temporary, path)
+    try:
+        stage(temporary, data, mode, quickly=quickly)
+        os.replace(temporary, path)
+    except OSError:
+        remove(temporary)
+        raise
 
 
 def remove(path: str) -> None:
@@ -286,26 +286,26 @@ class Lock:
         self.release()
 
 
-def take_descriptor(descriptor: int) -> bool:
+def take_descriptor(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
     """Lock an open file whose descriptor somebody else keeps (and thereby the lock); False where it is taken."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
 def is_free(path: str) -> bool:
-    """Whether nobody holds the lock at `path` right now; an absent lock file is free."""
-    if not os.path.exists(path):
-        return True
-    lock = Lock(path)
+    """Whether nobody holds the lock at `path` right now; an absent lock file is free. It is only looked at: no file is
+    made, and those who look are not in each other's way."""
     try:
-        free = lock.take()
+        descriptor = _look(path)
     except BrokenFile:
-        return True  # nobody holds what is no file
-    lock.release()
-    return free
+        descriptor = None  # nobody holds what is no file
+    if descriptor is None:
+        return True
+    with open(descriptor, "rb"):
+        return take_descriptor(descriptor, fcntl.LOCK_SH)
 
 
 def take_or_busy(path: str, what: str) -> Lock:

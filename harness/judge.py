@@ -5,8 +5,23 @@ from __future__ import annotations
 import time
 
 from harness import contract as contracts
-from harness import features, files, gaming, git, plan, proofs, prove, receipts, runs, services, sweep, views
+from harness import (
+    contractlog,
+    features,
+    files,
+    gaming,
+    git,
+    plan,
+    proofs,
+    prove,
+    receipts,
+    runs,
+    services,
+    sweep,
+    views,
+)
 from harness.contract import Check, Claim, Contract
+from harness.contractlog import Entry
 from harness.receipts import Receipt
 
 TYPE_CHECKING = False
@@ -127,8 +142,8 @@ def _join(run: Run, claim: Claim, check: Check, why: str) -> None:
     joined = next(other for other in old.claims if other.id == claim.id)
     joined.checks.append(check)
     run.contract = old
-    row = {"at": run.at, "by": run.id, "verb": "aim", "claim": claim.id, "why": why, "old": None, "new": check.asdict()}
-    run.journal.append(run.layout.contract_log, files.dump_json(row))
+    entry = Entry(verb=contractlog.AIM, claim=claim.id, why=why, at=run.at, by=run.id, check=check)
+    run.journal.append(run.layout.contract_log, contractlog.render([entry]))
 
 
 def _judge_feature(run: Run) -> None:

@@ -9,6 +9,7 @@ from harness import (
     clock,
     config,
     contract,
+    contractlog,
     decide,
     features,
     files,
@@ -105,6 +106,8 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     standing = git.state(layout.project)
     _require_order(made.branch, standing, role, layout.project)
     configured = roles.agents_of(settings, role)
+    if role.name == "planner":
+        contractlog.load(layout)  # its plan could not land, and that would show only after its agent was paid
     claims = _sound(layout, feature, queue if role.name == "validator" and not feature else [])
     thinkers, missing = _thinkers(want, configured, settings, feature)
     starting.shim(layout)
@@ -231,7 +234,8 @@ def _context(want: Asked, name: str, feature: Feature | None, state: git.State, 
 
 
 def _digests(project: str, names: list[str]) -> dict[str, str]:
-    """{path: sha256} of a person's untracked files; `size:mtime_ns` for large ones and where there are very many."""
+    """{path: sha256} of a person's untracked files; `size:mtime_ns` for large ones, for those that we may not read, and
+    where there are very many."""
     found = {}
     for number, name in enumerate(names):
         path = os.path.join(project, name)
@@ -240,6 +244,6 @@ def _digests(project: str, names: list[str]) -> dict[str, str]:
         except FileNotFoundError:
             continue
         small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
-        data = files.read(path) if small else None
+        data = files.read(path) if small and os.access(path, os.R_OK) else None
         found[name] = files.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
     return found

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 
-from harness import clock, contract, decide, features, files, git, inside, journal, raw, runs, views
+from harness import clock, contract, contractlog, decide, features, files, git, inside, journal, raw, runs, views
+from harness.contractlog import Entry
 from harness.errors import BrokenFile, HarnessError, UsageFault
 from harness.features import Feature
 from harness.layout import Layout
@@ -148,8 +149,8 @@ def _accept_claim(desk: Desk, claim_id: str, note: str) -> str:
             f"{claim_id} has checks: they decide, nobody else. Only a manual claim is accepted by a person."
         )
     head = git.standing(desk.layout.project).head
-    row = {"at": desk.at, "by": "person", "verb": "accept", "claim": claim_id, "why": note, "old": None, "new": head}
-    desk.journal.append(desk.layout.contract_log, files.dump_json(row))
+    entry = Entry(verb=contractlog.ACCEPT, claim=claim_id, why=note, at=desk.at, by="person", commit=head)
+    desk.journal.append(desk.layout.contract_log, contractlog.render([entry]))
     return f"{claim_id} is accepted at {head[:10]}"
 
 
@@ -183,10 +184,10 @@ def _spent(feature: Feature) -> bool:
 def _restart(layout: Layout, text: str) -> bytes:
     """A line in the books that is no run: from here on the counts start anew, the totals stand."""
     totals = runs.totals(layout).replace(since_green=0, rejected=0)
-    blank: dict[str, Any] = dict.fromkeys(runs.Result.fields, "")
+    blank: dict[str, Any] = dict.fromkeys(runs.TEXTS, "")
     blank.update(run="-", role=runs.PERSON, outcome="ok", reason=raw.one_line(text)[: raw.LONGEST], seconds=0.0)
     blank.update(at=clock.stamp(clock.now()), newly_green=0, accepted=None, sweep=None, usage=None)
-    blank.update(kept_out=[], refused=[], until=0, agents=[], totals=totals.asdict())
+    blank.update(kept_out=[], refused=[], totals=totals.asdict())
     return files.dump_json(runs.Result(**blank).asdict())
 
 

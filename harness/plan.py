@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from harness import contract as contracts
+from harness import contractlog, files, issues, prove, receipts, runs, services, shape
 from harness import features as queue
-from harness import files, issues, prove, receipts, runs, services, shape
 from harness.contract import Check, Claim, Contract, Service
+from harness.contractlog import Entry
 from harness.errors import BrokenFile, Refused
 from harness.features import Feature
 from harness.layout import Layout
@@ -59,7 +59,7 @@ class Draft(Record):
 
     features: list[Feature]
     contract: Contract
-    log: list[dict[str, Any]] = []
+    log: list[Entry] = []
     new_checks: list[str] = []
 
 
@@ -101,20 +101,21 @@ def _lay_claims(
         if claim.id in fixed and (claim.id in gone or (row and _claim(row) != claim)):
             faults.append(f"{claim.id} belongs to a feature that has passed and cannot be changed")
         elif claim.id in gone:
-            made.log.append(_log("drop", claim, None, gone[claim.id]))
+            made.log.append(Entry(verb=contractlog.DROP, claim=claim.id, why=gone[claim.id], old=claim))
             continue
         elif row and _claim(row) != claim:
             reason = row.get("reason", "").strip()
             if not reason and not _keeps(claim, _claim(row)):
                 faults.append(f"{claim.id}: a check that stood in the contract is changed or gone; say why in 'reason'")
-            made.log.append(_log("change", claim, _claim(row), reason or "replanned"))
+            why = reason or "replanned"
+            made.log.append(Entry(verb=contractlog.CHANGE, claim=claim.id, why=why, old=claim, new=_claim(row)))
             made.new_checks += [check.run for check in _claim(row).checks if check not in claim.checks]
             made.contract.claims.append(_claim(row))
             continue
         made.contract.claims.append(claim)
     for row in given.values():
         claim = _claim(row)
-        made.log.append(_log("add", None, claim, "planned"))
+        made.log.append(Entry(verb=contractlog.ADD, claim=claim.id, why="planned", new=claim))
         made.new_checks += [check.run for check in claim.checks]
         made.contract.claims.append(claim)
 
@@ -131,19 +132,6 @@ def _claim(row: dict[str, Any]) -> Claim:
     return Claim(id=row["id"], text=" ".join(row["claim"].split()), checks=checks, manual=row.get("manual", False))
 
 
-def _log(verb: str, old: Claim | None, new: Claim | None, why: str) -> dict[str, Any]:
-    def plain(claim: Claim | None) -> dict[str, Any] | None:
-        return {**claim.asdict(), "checks": [check.asdict() for check in claim.checks]} if claim else None
-
-    return {
-        "verb": verb,
-        "claim": (new or old or Claim(id="", text="")).id,
-        "why": why,
-        "old": plain(old),
-        "new": plain(new),
-    }
-
-
 def _lay_features(
     made: Draft, reply: dict[str, Any], features: list[Feature], gone: dict[str, str], faults: list[str]
 ) -> None:
@@ -155,9 +143,7 @@ def _lay_features(
         if feature.status == "passed" and (feature.id in gone or changed != feature):
             faults.append(f"{feature.id} has passed and cannot be changed")
         elif feature.id in gone:
-            made.log.append(
-                {"verb": "drop feature", "claim": feature.id, "why": gone[feature.id], "old": None, "new": None}
-            )
+            made.log.append(Entry(verb=contractlog.DROP_FEATURE, claim=feature.id, why=gone[feature.id]))
             continue
         made.features.append(changed)
     made.features += [Feature(**row) for row in given.values()]
@@ -215,17 +201,10 @@ def _circles(features: list[Feature]) -> list[list[str]]:
     return [list(needs)] if needs else []
 
 
-def retired(layout: Layout) -> set[str]:
-    """Ids of features and claims that were dropped once."""
-    lines = (files.read(layout.contract_log) or b"").split(b"\n")
-    rows = [json.loads(line) for line in lines if line]
-    return {row["claim"] for row in rows if row["verb"].startswith("drop")}
-
-
 def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
     """The plan as it would land; raises Refused with every reason, after trying new checks in an empty folder."""
     features = queue.load(layout)
-    made, faults = draft(reply, features, contracts.load(layout), retired(layout))
+    made, faults = draft(reply, features, contracts.load(layout), contractlog.retired(contractlog.load(layout)))
     faults += [
         fault for check in made.new_checks for fault in form_faults(check, layout.project) if fault not in faults
     ]
@@ -337,8 +316,8 @@ def _land(run: Run, made: Draft) -> None:
     run.features = made.features
     run.contract = made.contract
     run.save()
-    rows = [{"at": run.at, "by": run.id, **row} for row in made.log]
-    run.journal.append(run.layout.contract_log, b"".join(map(files.dump_json, rows)))
+    entries = [entry.replace(at=run.at, by=run.id) for entry in made.log]
+    run.journal.append(run.layout.contract_log, contractlog.render(entries))
     spec = files.read(run.layout.asked_spec)
     if spec:
         run.journal.replace(run.layout.spec, spec)
@@ -358,7 +337,7 @@ def _green_already(run: Run, made: Draft) -> None:
 def _replanned(run: Run, made: Draft) -> None:
     """The feature a planner was asked about starts anew, as does every feature whose claims or words it changed."""
     before = {feature.id: feature for feature in run.features}
-    touched = {row["claim"] for row in made.log}
+    touched = {entry.claim for entry in made.log}
     for feature in made.features:
         old = before.get(feature.id)
         asked = feature.id == run.context.feature

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from harness import documents, files, receipts
+from harness import documents, files, receipts, runs
 from harness.contract import Claim
 from harness.layout import Layout
 from harness.record import Record
@@ -51,10 +51,9 @@ def load(layout: Layout) -> dict[str, Trail]:
     new = files.read_from(layout.books, start, size - start)
     whole = new[: new.rfind(b"\n") + 1]
     for line in whole.split(b"\n"):
-        if line:
-            row = json.loads(line)
-            if row["role"] == "validator" or row["accepted"]:  # in any other run an agent may have laid them down
-                _take(layout, trails, row["run"])
+        run_id = _fired(layout, line) if line else ""
+        if run_id:
+            _take(layout, trails, run_id)
     if whole:
         rows = {key: trail.asdict() for key, trail in trails.items()}
         documents.keep(layout.cache, NAME, "", {"bytes": start + len(whole), "trails": rows}, Trail.fields)
@@ -64,6 +63,15 @@ def load(layout: Layout) -> dict[str, Trail]:
 def _cached(layout: Layout) -> dict[str, Any]:
     held = documents.recall(layout.cache, NAME, "", Trail.fields)
     return held if isinstance(held, dict) and held.keys() == {"bytes", "trails"} else {"bytes": 0, "trails": {}}
+
+
+def _fired(layout: Layout, line: bytes) -> str:
+    """The run of a line in the books where its receipts count; "" of any other run: there an agent may have laid them down."""
+    try:
+        row = json.loads(line)
+        return str(row["run"]) if row["role"] == "validator" or row["accepted"] else ""
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise runs.misread(layout, line, runs.NO_RUN) from None
 
 
 def _take(layout: Layout, trails: dict[str, Trail], run_id: str) -> None:
@@ -98,28 +106,3 @@ def standing(claim: Claim, trails: dict[str, Trail], weakened: set[str], accepte
     return Standing(
         claim=claim.id, word=word, marks=marks, red=red[-1] if red else [], green=newest[-1] if newest else []
     )
-
-
-def log_rows(layout: Layout) -> list[dict[str, Any]]:
-    """The contract log, oldest first."""
-    return [json.loads(line) for line in (files.read(layout.contract_log) or b"").split(b"\n") if line]
-
-
-def weakened(rows: list[dict[str, Any]]) -> set[str]:
-    """Claims of which a check was changed or dropped after it had stood in the contract, and claims that were dropped."""
-    found = set()
-    for row in rows:
-        old, new = row["old"] or {"checks": [], "manual": False}, row["new"]
-        if row["verb"] == "drop" or (row["verb"] == "change" and not _keeps(old, new)):
-            found.add(row["claim"])
-    return found
-
-
-def _keeps(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether a changed claim still has every check that it had."""
-    return all(check in new["checks"] for check in old["checks"]) and not (new["manual"] and not old["manual"])
-
-
-def accepted(rows: list[dict[str, Any]]) -> set[str]:
-    """Manual claims for which a person has given a receipt."""
-    return {row["claim"] for row in rows if row["verb"] == "accept"}

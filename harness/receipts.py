@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 
-from harness import files
+from harness import files, shape
 from harness.errors import BrokenFile
 from harness.record import Record
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 3072
 FLAKY = "flaky: "
+MOST_SECONDS = 1e15
+KINDS = {
+    **dict.fromkeys(
+        ("claim", "command", "phase", "output", "output_sha256", "head", "tree", "by", "host", "at"), "str"
+    ),
+    "seconds": "number",
+    "guard": "bool",
+    "flaky": "bool",
+    "notes": "strs",
+}
 
 
 class Receipt(Record):
@@ -65,11 +75,28 @@ def load(path: str) -> list[Receipt]:
     """The receipts of one run; [] where it has none. A torn last line is passed over; BrokenFile names any other."""
     found = []
     for number, line in enumerate((files.read(path) or b"").split(b"\n")[:-1], start=1):
+        if not line:
+            continue
         try:
-            found += [Receipt(**json.loads(line))] if line else []
-        except (ValueError, TypeError):
-            raise BrokenFile(path, "the line is no receipt", line=number, remedy="See: harness doctor") from None
+            one = Receipt(**json.loads(line))
+            fault = _odd(one)
+        except (ValueError, TypeError, RecursionError):
+            fault = "the line is no receipt"
+        if fault:
+            raise BrokenFile(path, fault, line=number, remedy="See: harness doctor")
+        found.append(one)
     return found
+
+
+def _odd(one: Receipt) -> str:
+    """What is wrong with the first field whose value is of a wrong kind, "" where there is none."""
+    faults = (name for name, kind in KINDS.items() if not shape.fits(getattr(one, name), kind))
+    name = next(faults, "")
+    if one.exit is not None and not shape.fits(one.exit, "int"):
+        name = "exit"
+    elif not name and not 0 <= one.seconds < MOST_SECONDS:
+        name = "seconds"
+    return f"'{name}' is not what a check leaves there" if name else ""
 
 
 def render(receipts: list[Receipt]) -> bytes:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 LOOP = "HARNESS_LOOP"
+LONGEST_PID = 20
 REASON_CHARS = 90
 
 
@@ -47,12 +48,20 @@ def main(
 ) -> int:
     """What every role script ends in: one run of the role, and its exit code."""
     listen()
-    loop = int(os.environ.get(LOOP) or 0)
-    if loop and os.getppid() != loop:
-        return errors.TERMINATED  # the loop was killed before we began
-    if loop:
-        process.live_with(loop)  # and when it is killed later, it takes its run with it
-    return guarded(lambda: _main(role, settle, prepare, agent_optional))
+    return guarded(lambda: _live_with_loop() or _main(role, settle, prepare, agent_optional))
+
+
+def _live_with_loop() -> int:
+    """Where a looping run.sh started us, end with it; the exit code where it was killed before we began, else 0."""
+    word = os.environ.get(LOOP) or "0"
+    if not (word.isascii() and word.isdigit() and len(word) < LONGEST_PID):
+        raise UsageFault(f"{LOOP} is '{word[:40]}', and no process id. run.sh alone sets it; take it out: unset {LOOP}")
+    if not int(word):
+        return errors.DONE
+    if os.getppid() != int(word):
+        return errors.TERMINATED
+    process.live_with(int(word))  # when it is killed later, it takes its run with it
+    return errors.DONE
 
 
 def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None, agent_optional: bool) -> int:

@@ -7,7 +7,7 @@ import os
 import re
 from itertools import islice
 
-from harness import files, receipts
+from harness import files, receipts, shape
 from harness.errors import BrokenFile, UsageFault
 from harness.layout import Layout, RunLayout
 from harness.record import Record
@@ -38,6 +38,7 @@ SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.js
 PERSON = "person"
 NoneType = type(None)
 MOST = 1.7976931348623157e308  # the largest float; a whole number above it cannot be shown or divided
+NO_RUN = "the line is no finished run"
 LAST_DAY = 253402300799
 TEXTS = [
     "run",
@@ -55,11 +56,19 @@ TEXTS = [
     "seal",
 ]
 SPENT = ("cost_usd", "tokens")
+CONTEXT = {
+    **dict.fromkeys(("run", "role", "feature", "trigger", "reason", "at", "before", "head", "branch", "tree"), "str"),
+    **dict.fromkeys(("untracked", "identity", "dirty"), "texts"),
+    **dict.fromkeys(("live", "process"), "dict"),
+    "agent": "strs",
+    "attempt": "int",
+    "raw": "list",
+}
 
 
 class Context(Record):
-    """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large}; `dirty`: {tracked
-    path that differed from HEAD: object with its content, "" where the file was gone}."""
+    """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large or may not be
+    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}."""
 
     run: str
     role: str
@@ -161,7 +170,27 @@ def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
 
 def context(layout: Layout, run_id: str) -> Context:
     """context.json of a run; UsageFault where there is no such run, BrokenFile where it is malformed."""
-    return Context(**_object(layout.run(run_id).context, run_id, Context))
+    path = layout.run(run_id).context
+    found = Context(**_object(path, run_id, Context))
+    if odd := _odd_context(found):
+        raise BrokenFile(path, f"'{odd}' is not what a run writes there", line=1, remedy="See: harness doctor")
+    return found
+
+
+def _odd_context(one: Context) -> str:
+    """The first field whose value is of a wrong kind, "" where there is none; `process` its readers look at."""
+    for name, kind in CONTEXT.items():
+        if not shape.fits(getattr(one, name), kind):
+            return name
+    if not all(_is_mark(value, 0) for value in one.live.values()):
+        return "live"
+    return "" if _is_mark(one.raw, 1) else "raw"
+
+
+def _is_mark(value: object, at: int) -> bool:
+    """Whether it is a digest and a length, the digest at this place."""
+    pair = value if type(value) is list and len(value) == 2 else [None, None]
+    return type(pair[at]) is str and type(pair[1 - at]) is int
 
 
 def result(layout: Layout, run_id: str) -> Result | None:
@@ -213,11 +242,16 @@ def _finished(layout: Layout, line: bytes) -> Result:
         odd = _odd(found)
         fault = f"'{odd}' is not what a run writes there" if odd else ""
     except (ValueError, TypeError, RecursionError):
-        fault = f"the line is no finished run: {line[:60]!r}"
+        fault = f"{NO_RUN}: {line[:60]!r}"
     if fault:
-        number = (files.read(layout.books) or b"").split(b"\n").index(line) + 1
-        raise BrokenFile(layout.books, fault, line=number, remedy="See: harness doctor")
+        raise misread(layout, line, fault)
     return found
+
+
+def misread(layout: Layout, line: bytes, fault: str) -> BrokenFile:
+    """The fault of a line in the books, with its number."""
+    number = (files.read(layout.books) or b"").split(b"\n").index(line) + 1
+    return BrokenFile(layout.books, fault, line=number, remedy="See: harness doctor")
 
 
 def _odd(one: Result) -> str:
@@ -239,7 +273,15 @@ def _odd(one: Result) -> str:
         return "until"
     if type(one.accepted) not in (bool, NoneType):
         return "accepted"
+    if not _are_waits(one.waits, one.role):
+        return "waits"
     return _odd_total(one.totals)
+
+
+def _are_waits(value: object, role: str) -> bool:
+    if role == PERSON and value == "":
+        return True  # as an earlier version wrote a person's answer
+    return type(value) is dict and all(counts(until) and until <= LAST_DAY for until in value.values())
 
 
 def _odd_total(totals: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ POLL_SECONDS = 0.1
 ASK_SECONDS = 5.0
 UP_SECONDS = 24 * 3600.0
 TAIL_CHARS = 2000
+TAIL_BYTES = 4 * TAIL_CHARS + 3  # enough for that many characters, wherever the cut falls
 
 
 class Running:
@@ -87,7 +88,8 @@ class Running:
         return os.path.join(self.folder, f"{service.name}.log")
 
     def _said(self, service: Service) -> str:
-        data = files.read(self._log(service)) or b""
+        path = self._log(service)
+        data = files.read_from(path, max(0, files.length(path) - TAIL_BYTES), TAIL_BYTES)
         return data.decode("utf-8", "replace")[-TAIL_CHARS:]
 
     def _down(self) -> None:

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import time
 
-from harness import clock, config, contract, decide, files, git, issues, memory, mission, proofs, raw, runs, views
+from harness import (
+    clock,
+    config,
+    contract,
+    contractlog,
+    decide,
+    files,
+    git,
+    issues,
+    memory,
+    mission,
+    proofs,
+    raw,
+    runs,
+    views,
+)
 from harness.features import TRIES, TRIES_REPLANNED, Feature
 from harness.layout import Layout
 from harness.proofs import Standing
@@ -111,25 +126,26 @@ def why(view: decide.View, decision: decide.Decision) -> str:
 
 def standings(layout: Layout, known: contract.Contract) -> list[Standing]:
     """Where every claim stands."""
-    trails, log = proofs.load(layout), proofs.log_rows(layout)
-    weak, signed = proofs.weakened(log), proofs.accepted(log)
+    trails, log = proofs.load(layout), contractlog.load(layout)
+    weak, signed = contractlog.weakened(log), contractlog.accepted(log)
     return [proofs.standing(claim, trails, weak, signed) for claim in known.claims]
 
 
 def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str]]:
     """(word, claims): proven, unproven, flaky, weakened, signs of gaming, manual, each with the command that shows more."""
     found = standings(layout, known)
-    dropped = sorted(proofs.weakened(proofs.log_rows(layout)) - {claim.id for claim in known.claims})
+    dropped = sorted(contractlog.weakened(contractlog.load(layout)) - {claim.id for claim in known.claims})
     flaky, weakened = _marked(found, "flaky"), _marked(found, "weakened") + [f"{name} (dropped)" for name in dropped]
     checks = sum(len(claim.checks) for claim, one in zip(known.claims, found, strict=True) if one.word == "proven")
     proven = [one.claim for one in found if one.word == "proven"]
+    unseen = [one.claim for one in found if one.word == "manual" and "accepted" not in one.marks]
     rows = [
         ("proven", f"{len(proven)} of {len(found)} claims, by {checks} checks"),
         ("unproven", _named([one.claim for one in found if one.word == "unproven"], "why")),
         ("flaky", _named(flaky, "why")),
         ("weakened", _named(weakened, "why")),
         ("signs", _named(_marked(found, "signs"), "why")),
-        ("manual", _named([one.claim for one in found if one.word == "manual" and not one.marks], "claim accept")),
+        ("manual", _named(unseen, "claim accept")),
     ]
     return [row for row in rows if row[1]]
 

@@ -195,8 +195,8 @@ def _toml(value: Any) -> str:
 
 def _carried_out(there: Layout, tag: str) -> str:
     """The run, by the role's own script as run.sh would start it; what it said."""
-    ours = ("HARNESS_", "FEATURE_ID", "TRIGGER", "REASON")
-    env = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    ours = ("FEATURE_ID", "TRIGGER", "REASON")
+    env = {key: value for key, value in os.environ.items() if not key.startswith("HARNESS_") and key not in ours}
     env |= {
         "HARNESS_HOME": layout.home(),
         "HARNESS_PROJECT": there.project,

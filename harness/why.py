@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from itertools import islice
 
-from harness import contract, proofs, receipts, runs, views
+from harness import contract, contractlog, proofs, receipts, runs, views
 from harness.contract import Claim
+from harness.contractlog import Entry
 from harness.errors import UsageFault
 from harness.layout import Layout
 from harness.proofs import Standing, Trail
 from harness.runs import Result
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 RUNS_SHOWN = 8
 
@@ -30,24 +27,24 @@ def explain(layout: Layout, name: str) -> list[str]:
         )
     lines = [f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} tries"] if feature else []
     claims = known.of(feature.claims) if feature else [known.claim(name)]
-    trails, log = proofs.load(layout), proofs.log_rows(layout)
+    trails, log = proofs.load(layout), contractlog.load(layout)
     for claim in claims:
         lines += _claim(claim, trails, log)
     ids = [feature.id] if feature else [one.id for one in owners]
     return lines + _worked(layout, ids)
 
 
-def _claim(claim: Claim, trails: dict[str, Trail], log: list[dict[str, Any]]) -> list[str]:
-    standing = proofs.standing(claim, trails, proofs.weakened(log), proofs.accepted(log))
+def _claim(claim: Claim, trails: dict[str, Trail], log: list[Entry]) -> list[str]:
+    standing = proofs.standing(claim, trails, contractlog.weakened(log), contractlog.accepted(log))
     lines = ["", f"{claim.id}: {claim.text}", f"  {words(standing)}"]
     for check in claim.checks:
         trail = trails.get(proofs.key(claim.id, check.run), Trail())
         first = check.run.strip().split("\n")[0]
         lines.append(f"  {'guard' if check.guard else 'check'}  {first[:90]}")
         lines += [f"    red    {_place(trail.red)}", f"    green  {_place(trail.green)}"]
-    for row in log:
-        if row["claim"] == claim.id:
-            lines.append(f"  {row['at']} {row['verb']} by {row['by']}{': ' + row['why'] if row['why'] else ''}")
+    for entry in log:
+        if entry.claim == claim.id:
+            lines.append(f"  {entry.at} {entry.verb} by {entry.by}{': ' + entry.why if entry.why else ''}")
     return lines
 
 

@@ -52,6 +52,7 @@ MALFORMED = {
     "mission.json": b"[]",
     "format": b"9\n",
     "issues.jsonl": b"{}\n",
+    "contract-log.jsonl": b"{}\n",
     "orders.jsonl": b"x\n",
     "runs.jsonl": b"{}\n",
     "memory/curated.json": b"[]",
@@ -132,6 +133,15 @@ def test_a_tampered_run_is_found(house: House) -> None:
         assert bad(house) == [f"the finished run {run_id} was changed afterwards"]
         path.write_bytes(before)
     assert bad(house) == []
+
+
+def test_an_open_run_of_which_recovery_knows_nothing_is_told_with_the_place(house: House) -> None:
+    """Not only that the run died."""
+    run_id = house.work({"say": "nothing"})["run"]
+    path = Path(house.layout.run(run_id).context)
+    path.write_text(path.read_text().replace('"branch":"', '"branch":5,"x":"'))
+    Path(house.layout.run(run_id).lock).touch()
+    assert any("context.json, line 1: not what a run writes there" in what for what in bad(house))
 
 
 def test_a_tampered_object_is_found(house: House) -> None:

@@ -10,6 +10,7 @@ import resource
 import socket
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,14 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(path: str) -> Non
     """The fault is raised and the temporary file taken away."""
     put(path, "old")
     assert limited(100, lambda: files.replace(path, b"x" * 200)) == RAISED
+    assert files.read(path) == b"old"
+    assert os.listdir(os.path.dirname(path)) == ["file"]
+
+
+def test_a_quick_replacement_on_a_full_disk_leaves_nothing_beside_it_either(path: str) -> None:
+    """Every launch tries it: what it left would only make the disk fuller."""
+    put(path, "old")
+    assert limited(100, lambda: files.replace_quickly(path, b"x" * 200)) == RAISED
     assert files.read(path) == b"old"
     assert os.listdir(os.path.dirname(path)) == ["file"]
 
@@ -209,6 +218,42 @@ def test_a_lock_has_one_holder_and_says_who(path: str) -> None:
         with pytest.raises(Busy, match="the mission is busy: run r-1"):
             files.take_or_busy(path, "the mission")
     assert files.is_free(path)
+
+
+def test_those_who_look_at_a_free_lock_do_not_take_each_other_for_its_holder(path: str) -> None:
+    """`log -f` beside recovery: a run that is dead is dead for both, however often they look."""
+    put(path, "")
+
+    def look() -> None:
+        if not all(files.is_free(path) for _ in range(10_000)):
+            raise OSError
+
+    assert [end(child) for child in [start(look) for _ in range(4)]] == [0] * 4
+
+
+def test_a_look_at_a_lock_makes_no_file(path: str) -> None:
+    """A run that closes takes its lock away; whoever looked at that moment must not lay it down again, for nobody."""
+    put(path, "")
+    stopped, stop = os.pipe()
+    os.set_blocking(stopped, False)
+
+    def look() -> None:
+        while True:
+            files.is_free(path)
+            with suppress(BlockingIOError):
+                os.read(stopped, 1)
+                return
+
+    child = start(look)
+    left = 0
+    for _ in range(3000):
+        os.close(os.open(path, os.O_CREAT))
+        os.unlink(path)
+        left += os.path.exists(path)
+    os.write(stop, b"x")
+    assert (end(child), left, files.names(os.path.dirname(path))) == (0, 0, [])
+    os.close(stopped)
+    os.close(stop)
 
 
 @pytest.mark.parametrize("signed", [b"", b"{torn", b"[1]", b"5", b"\xff"])

@@ -22,7 +22,7 @@ LONGEST_FUNCTION, MEDIAN_FUNCTION, LONGEST_FILE = 50, 10, 400
 
 FLOORS = (
     "errors record clock shape layout files journal objects documents console guarded",
-    "features contract receipts replies issues raw memory identity roles runs config mission alike usage masking",
+    "features contract contractlog receipts replies issues raw memory identity roles runs config mission alike usage masking",
     "transcript spawn kin guardian patience process gitfolder keepout git inside environment agents",
     "views decide prompt prove services sweep gaming proofs verify why plan work judge fold curate material reconcile misplaced"
     " spending recover orders current starting opening closing thinking run asking telling hiring trying doctor",

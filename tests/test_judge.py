@@ -188,7 +188,7 @@ def test_an_aimed_check_that_is_red_fails_the_feature_and_joins_the_contract(bui
         "VAL-1",
         "a user would see it",
     )
-    assert line["new"]["run"] == "test -f three"
+    assert line["check"]["run"] == "test -f three"
     assert fired(built)[-1].command == "test -f three"
     assert raw_of(built) == ["validator F-001 FAIL: VAL-1 is red (exit 1): test -f three"]
 

@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers import passable
 from missions import DISPOSABLE, House, differences, listing, until
+from test_starting import NOBODY, nobody_can_run
 
 from harness import files, mission, orders, runs
 from harness.features import Feature
@@ -92,6 +94,13 @@ def test_a_malformed_file_is_65_with_file_and_line(house: House, name: str) -> N
     data, words = BROKEN[name]
     (house.state / name).write_bytes(data if isinstance(data, bytes) else data.encode())
     refused(house, 65, words)
+
+
+def test_a_planner_is_not_asked_where_its_plan_could_not_land(house: House) -> None:
+    """A broken contract log is named before anybody is paid."""
+    Path(house.layout.contract_log).write_text("{}\n")
+    house.script("planner", {"say": "nothing"})
+    refused(house, 65, "contract-log.jsonl, line 1: the entry lacks 'at'", role="planner", args=())
 
 
 def test_an_unknown_key_in_a_roles_front_matter_is_65(house: House) -> None:
@@ -219,6 +228,24 @@ def test_large_untracked_files_are_noted_by_size_and_time(house: House) -> None:
     path = house.write("large", "x" * (1024 * 1024 + 1))
     context = runs.context(house.layout, house.work({"say": "nothing"})["run"])
     assert context.untracked == {"large": f"{1024 * 1024 + 1}:{os.stat(path).st_mtime_ns}"}
+
+
+@pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
+def test_an_untracked_file_that_may_not_be_read_is_no_obstacle(house: House) -> None:
+    """A database's dump in the folder is another user's; the run goes on, and leaves it out of the commit."""
+    house.script("worker", {"run": "echo 1 > 1.txt"})
+    passable(house.folder)
+    for path in (house.folder, *house.folder.rglob("*")):
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    secret = house.write("dump.rdb", "theirs\n")
+    secret.chmod(0o600)
+    done = house.run([*NOBODY, "--regid=65534", *house.words("worker", "F-001")])
+    assert done.code == 0, done
+    row = json.loads(Path(house.layout.books).read_text())
+    assert row["outcome"] == "ok"
+    assert runs.context(house.layout, row["run"]).untracked == {"dump.rdb": f"7:{os.stat(secret).st_mtime_ns}"}
+    safe = ("-c", f"safe.directory={house.project}")
+    assert house.git(*safe, "show", "--name-only", "--format=", row["commit"]) == "1.txt"
 
 
 def test_an_untracked_link_or_a_name_with_any_bytes_is_no_obstacle(house: House) -> None:

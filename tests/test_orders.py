@@ -74,7 +74,7 @@ def test_a_manual_claim_is_accepted_at_the_commit_that_was_looked_at(house: Hous
     """A person's receipt names the commit and the note."""
     place(house, "claim accept", "VAL-LOOK", "it looks right to me")
     row = json.loads(house.read("contract-log.jsonl"))
-    assert (row["claim"], row["verb"], row["why"], row["new"]) == (
+    assert (row["claim"], row["verb"], row["why"], row["commit"]) == (
         "VAL-LOOK",
         "accept",
         "it looks right to me",
@@ -253,6 +253,16 @@ def test_an_answer_restarts_what_stalled_and_keeps_the_totals(house: House) -> N
     assert (totals.since_green, totals.rejected, totals.runs, totals.seconds) == (0, 0, before.runs, before.seconds)
     assert house.harness("next").out == "NEXT validator F-001\n"
     assert "a person answered: go on" in house.harness("runs", "list").out
+
+
+def test_an_answer_in_the_books_has_every_field_in_its_own_kind(house: House) -> None:
+    """Whoever reads runs.jsonl by docs/contract.md finds an object where it says one."""
+    house.config('agent = "scripted"', "[limits]", "stall_after = 1")
+    house.work({"say": "nothing"})
+    place(house, "escalation answer", "go on")
+    run, answer = house.ran()
+    assert {key: type(value) for key, value in answer.items() if type(value) is not type(run[key])} == {}
+    assert (answer["waits"], answer["agents"], answer["until"]) == ({}, [], 0)
 
 
 def test_an_escalation_without_its_file_can_be_answered_too(house: House) -> None:

@@ -12,7 +12,7 @@ import pytest
 from missions import House
 from planned import claim, contract_of, feature, lay, log_of, prompt_of, reply, role, worked
 
-from harness import features, files, issues, journal, plan, proofs, receipts, replies, runs
+from harness import contractlog, features, files, issues, journal, plan, proofs, receipts, replies, runs
 from harness.contract import Check, Contract, Service
 from harness.errors import Refused
 from harness.features import Feature
@@ -292,7 +292,7 @@ def test_dropping_needs_a_reason_and_is_logged() -> None:
     assert found == []
     assert [one.id for one in made.features] == ["F-002"]
     assert [one.id for one in made.contract.claims] == ["VAL-002"]
-    assert {(one["verb"], one["claim"], one["why"]) for one in made.log} == {
+    assert {(one.verb, one.claim, one.why) for one in made.log} == {
         ("drop", "VAL-001", "split"),
         ("drop feature", "F-001", "too big"),
         ("add", "VAL-002", "planned"),
@@ -325,9 +325,11 @@ def test_every_change_of_a_check_is_logged_with_old_and_new() -> None:
     """The ratchet: a weakened contract can be seen."""
     made, _ = drafted(patch(row(), contract=[told("VAL-001", "test -f other")]), [OLD])
     (change,) = made.log
-    assert (change["verb"], change["claim"]) == ("change", "VAL-001")
-    assert change["old"]["checks"] == [{"run": "test -f VAL-001", "seconds": None, "guard": False}]
-    assert change["new"]["checks"] == [{"run": "test -f other", "seconds": None, "guard": False}]
+    assert (change.verb, change.claim) == ("change", "VAL-001")
+    assert change.old is not None
+    assert change.old.checks == [Check(run="test -f VAL-001")]
+    assert change.new is not None
+    assert change.new.checks == [Check(run="test -f other")]
     same, _ = drafted(patch(row()), [OLD])
     assert same.log == []
 
@@ -506,7 +508,7 @@ def test_ids_that_were_dropped_are_remembered_on_disk(house: House) -> None:
     lay(house, [OLD])
     drop = [{"id": "F-001", "reason": "r"}, {"id": "VAL-001", "reason": "r"}]
     assert planned(house, **patch(row("F-002"), drop=drop))["accepted"] is True
-    assert plan.retired(house.layout) == {"F-001", "VAL-001"}
+    assert contractlog.retired(contractlog.load(house.layout)) == {"F-001", "VAL-001"}
     result = planned(house, **patch(row("F-001", claims=["VAL-009"])))
     assert "the id 'F-001' was dropped before" in result["reason"]
 

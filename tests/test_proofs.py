@@ -13,8 +13,9 @@ import pytest
 from helpers import mission, put
 from planned import claim
 
-from harness import contract, proofs, receipts
+from harness import contract, contractlog, proofs, receipts
 from harness.contract import Check, Claim
+from harness.errors import BrokenFile
 from harness.layout import Layout
 from harness.proofs import Standing
 from harness.receipts import Receipt
@@ -51,8 +52,8 @@ def fresh(layout: Layout) -> dict[str, Any]:
 
 def standing(layout: Layout, one: Claim = ONE) -> Standing:
     """Where a claim stands."""
-    rows = proofs.log_rows(layout)
-    return proofs.standing(one, proofs.load(layout), proofs.weakened(rows), proofs.accepted(rows))
+    rows = contractlog.load(layout)
+    return proofs.standing(one, proofs.load(layout), contractlog.weakened(rows), contractlog.accepted(rows))
 
 
 # the index
@@ -118,6 +119,17 @@ def test_a_torn_last_line_of_the_books_waits_for_its_end(layout: Layout) -> None
     with open(layout.books, "ab") as books:
         books.write(b'2"}\n')
     assert standing(layout).word == "proven"
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "5", '{"role": "worker"}'])
+def test_a_line_of_the_books_that_is_no_run_is_named(layout: Layout, line: str) -> None:
+    """However old it is: what it told of proof must not vanish."""
+    ran(layout, "r-1", receipt(1))
+    with open(layout.books, "a") as books:
+        books.write(line + "\n")
+    ran(layout, "r-2", receipt(0))
+    with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 2: the line is no finished run"):
+        proofs.load(layout)
 
 
 def test_runs_without_receipts_and_no_runs_at_all_are_no_fault(layout: Layout) -> None:
@@ -223,9 +235,9 @@ CHANGES = [
 def test_a_claim_is_weakened_where_it_lost_a_check(layout: Layout, old: Claim, new: Claim, weak: bool) -> None:
     """More is no less; the mark stays whatever comes later."""
     logged(layout, "add", None, old)
-    assert proofs.weakened(proofs.log_rows(layout)) == set()
+    assert contractlog.weakened(contractlog.load(layout)) == set()
     logged(layout, "change", old, new)
-    assert proofs.weakened(proofs.log_rows(layout)) == ({"VAL-1"} if weak else set())
+    assert contractlog.weakened(contractlog.load(layout)) == ({"VAL-1"} if weak else set())
     logged(layout, "change", new, new)
     assert ("weakened" in standing(layout).marks) == weak
 
@@ -233,9 +245,9 @@ def test_a_claim_is_weakened_where_it_lost_a_check(layout: Layout, old: Claim, n
 def test_a_dropped_claim_is_weakened_and_a_dropped_feature_is_not_a_claim(layout: Layout) -> None:
     """Features are dropped with their claims, each with a line of its own."""
     logged(layout, "drop feature", None, None)
-    assert proofs.weakened(proofs.log_rows(layout)) == set()
+    assert contractlog.weakened(contractlog.load(layout)) == set()
     logged(layout, "drop", ONE, None)
-    assert proofs.weakened(proofs.log_rows(layout)) == {"VAL-1"}
+    assert contractlog.weakened(contractlog.load(layout)) == {"VAL-1"}
 
 
 def test_a_manual_claim_is_manual_and_accepted_when_a_person_said_so(layout: Layout) -> None:
@@ -250,4 +262,4 @@ def test_an_aimed_check_weakens_nothing(layout: Layout) -> None:
     """Anyone may add a check."""
     row = {"at": "t", "by": "r", "verb": "aim", "claim": "VAL-1", "why": "w", "old": None, "new": CHECK.asdict()}
     put(layout.contract_log, json.dumps(row) + "\n")
-    assert proofs.weakened(proofs.log_rows(layout)) == set()
+    assert contractlog.weakened(contractlog.load(layout)) == set()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from helpers import put
 
-from harness import receipts
+from harness import files, receipts
 from harness.errors import BrokenFile
 from harness.receipts import Receipt
 
@@ -45,12 +45,46 @@ def test_a_receipt_that_is_just_being_written_is_passed_over(tmp_path: Path) -> 
     assert receipts.load(str(tmp_path / "none")) == []
 
 
-@pytest.mark.parametrize("line", [b"{", b"[]", b"5", b'{"claim":"A"}', b"\xff"])
+@pytest.mark.parametrize("line", [b"{", b"[" * 100_000, b"[]", b"5", b'{"claim":"A"}', b"\xff"])
 def test_a_line_that_is_no_receipt_is_named(tmp_path: Path, line: bytes) -> None:
     """With its number: a red check must not vanish."""
     put(str(tmp_path / "r"), receipts.render([receipt()]) + b"\n" + line + b"\n")
     with pytest.raises(BrokenFile, match=r"/r, line 3: the line is no receipt"):
         receipts.load(str(tmp_path / "r"))
+
+
+ODD: list[dict[str, Any]] = [
+    {"claim": 5},
+    {"command": None},
+    {"output": ["x"]},
+    {"exit": "0"},
+    {"exit": True},
+    {"seconds": "1"},
+    {"seconds": float("nan")},
+    {"seconds": 10**400},
+    {"seconds": -1},
+    {"guard": 1},
+    {"flaky": "no"},
+    {"notes": "flaky"},
+    {"notes": [1]},
+    {"at": {}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_a_field_of_a_wrong_kind_is_named_with_its_line(tmp_path: Path, odd: dict[str, Any]) -> None:
+    """Instead of a fault of ours somewhere behind."""
+    line = files.dump_json({**receipt().asdict(), **odd})
+    put(str(tmp_path / "r"), receipts.render([receipt()]) + line)
+    with pytest.raises(BrokenFile, match=rf"/r, line 2: '{next(iter(odd))}' is not what a check leaves there"):
+        receipts.load(str(tmp_path / "r"))
+
+
+def test_a_receipt_without_what_came_later_is_read(tmp_path: Path) -> None:
+    """An older version wrote no guard, flaky and notes."""
+    old = {name: value for name, value in receipt().asdict().items() if name not in ("guard", "flaky", "notes")}
+    put(str(tmp_path / "r"), files.dump_json(old))
+    assert receipts.load(str(tmp_path / "r")) == [receipt()]
 
 
 def test_what_was_left_out_of_an_output_is_named() -> None:

@@ -225,3 +225,11 @@ def test_what_stops_a_mission_at_once_is_told_whole(house: House) -> None:
         assert "It says why at length. " * 9 in out
         house.script("worker", {"fail": "agent_error", "reason": why})
         assert "…" in house.role("worker", "F-001").out
+
+
+@pytest.mark.parametrize("word", ["x", "-1", "1.5", "9" * 5000])
+def test_a_loop_that_is_no_process_is_a_usage_fault(house: House, word: str) -> None:
+    """Told in a line, with what to do; nothing is started."""
+    done = house.role("worker", "F-001", HARNESS_LOOP=word)
+    assert (done.code, done.err.count("\n"), "unset HARNESS_LOOP" in done.err) == (64, 1, True), done
+    assert not Path(house.layout.runs).exists() or files.names(house.layout.runs) == []

@@ -343,7 +343,7 @@ def test_one_red_check_is_found_by_the_validators_aim(demo: House) -> None:
     rows = [json.loads(line) for line in demo.read("contract-log.jsonl").split("\n") if line]
     aimed = [row for row in rows if row["verb"] == "aim"]
     assert [row["claim"] for row in aimed] == ["VAL-FIND-001"]
-    assert aimed[0]["new"]["run"] in demo.read("validation-contract.md")
+    assert aimed[0]["check"]["run"] in demo.read("validation-contract.md")
 
 
 def test_what_two_workers_found_out_graduates_into_the_identity(demo: House) -> None:

@@ -29,7 +29,7 @@ def result(run: str = "1-worker-F", **values: Any) -> Result:
     told: dict[str, Any] = dict.fromkeys(Result.fields, "")
     told |= {"run": run, "role": "worker", "outcome": "ok", "seconds": 1.5, "newly_green": 0, "accepted": None}
     told |= {"sweep": None, "usage": None, "kept_out": [], "refused": [], "totals": Totals(runs=1).asdict()}
-    told |= {"until": 0, "agents": []}
+    told |= {"until": 0, "waits": {}, "agents": []}
     return Result(**{**told, **values})
 
 
@@ -37,7 +37,7 @@ def context(run: str) -> Context:
     """How a run opened."""
     told: dict[str, Any] = dict.fromkeys(Context.fields, "")
     told |= {"run": run, "agent": ["playbook"], "attempt": 1, "untracked": {}, "live": {}, "raw": [0, ""]}
-    return Context(**{**told, "identity": {}, "process": {}})
+    return Context(**{**told, "identity": {}, "process": {}, "dirty": {}})
 
 
 def finish(layout: Layout, one: Result) -> Result:
@@ -63,6 +63,10 @@ ODD: list[dict[str, Any]] = [
     {"accepted": 0},
     {"seconds": "1"},
     {"until": 1e300},
+    {"waits": []},
+    {"waits": ""},
+    {"waits": {"mine": "soon"}},
+    {"waits": {"mine": 1e300}},
     {"totals": []},
     {"totals": "x"},
     {"totals": {"runs": "1"}},
@@ -148,6 +152,40 @@ def test_a_context_that_is_none_is_named(layout: Layout, value: object) -> None:
     put(layout.run("x").context, json.dumps(value))
     with pytest.raises(BrokenFile, match=r"x/context\.json, line 1: not what a run writes"):
         runs.context(layout, "x")
+
+
+ODD_CONTEXT: list[dict[str, Any]] = [
+    {"head": 5},
+    {"feature": None},
+    {"agent": "mine"},
+    {"agent": [1]},
+    {"attempt": "1"},
+    {"untracked": []},
+    {"untracked": {"a": 1}},
+    {"live": {"features.json": "d"}},
+    {"live": {"features.json": [1, "d"]}},
+    {"raw": [0]},
+    {"raw": ["", 0]},
+    {"identity": {"worker.md": None}},
+    {"process": []},
+    {"dirty": {"main.py": 1}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD_CONTEXT, ids=str)
+def test_a_field_of_a_context_of_a_wrong_kind_is_named(layout: Layout, odd: dict[str, Any]) -> None:
+    """Instead of a fault of ours in recovery, or in whoever shows the run."""
+    put(layout.run("x").context, files.dump_json({**context("x").asdict(), **odd}))
+    name = next(iter(odd))
+    with pytest.raises(BrokenFile, match=rf"x/context\.json, line 1: '{name}' is not what a run writes there"):
+        runs.context(layout, "x")
+
+
+def test_an_answer_that_an_earlier_version_wrote_is_read(layout: Layout) -> None:
+    """It had a text where a person's line has no waits."""
+    answer = result("-", role=runs.PERSON)
+    files.add_line(layout.books, files.dump_json({**answer.asdict(), "waits": ""}))
+    assert next(runs.books(layout)).role == runs.PERSON
 
 
 def test_an_open_run_is_dead_when_nobody_holds_its_lock(layout: Layout) -> None:

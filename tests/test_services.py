@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,18 @@ def test_the_first_ends_where_the_second_never_comes_up(place: Place) -> None:
     with serving.Running([first, Service(name="b", run="exit 1", ready="false")], place) as up:
         assert "the service b ended" in up.fault
     assert alive(Path(place.directory, "pid").read_text()) == []
+
+
+def test_of_a_log_of_any_length_the_end_is_told(place: Place) -> None:
+    """A server that floods its log costs no memory; what it said last stands whole."""
+    flood = 'truncate -s 64M "$TMPDIR/s.log"; exec >>"$TMPDIR/s.log"; echo "é the port is taken"; exit 1'
+    tracemalloc.start()
+    with serving.Running([Service(name="s", run=flood, ready="false")], place) as up:
+        peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert up.fault.endswith("\0é the port is taken\n")
+    assert len(up.fault) < 2200
+    assert peak < 8 * 1024 * 1024
 
 
 # databases

@@ -177,7 +177,7 @@ def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house:
     mark = receipts.load(house.layout.run(house.result()["run"]).receipts)[0].replace(flaky=True)
     Path(house.layout.run(house.result()["run"]).receipts).write_bytes(receipts.render([mark]))
     shutil.rmtree(house.layout.cache)
-    old = {"id": "VAL-1", "checks": [{"run": command, "seconds": None, "guard": False}], "manual": False}
+    old = {"id": "VAL-1", "text": "t", "checks": [{"run": command, "seconds": None, "guard": False}], "manual": False}
     rows = [
         {
             "at": "t",
@@ -197,6 +197,18 @@ def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house:
         "weakened  VAL-1, VAL-0 (dropped)   (run.sh why VAL-1)",
     ]
     assert len(lines) <= 10
+
+
+def test_a_claim_that_became_a_persons_to_judge_is_listed_until_it_is_accepted(house: House) -> None:
+    """A planner made it out of checks: it is weakened, and nobody has looked yet."""
+    old = {"id": "VAL-LOOK", "text": "t", "checks": [{"run": "true", "seconds": None, "guard": False}], "manual": False}
+    new = {**old, "checks": [], "manual": True}
+    row = {"at": "t", "by": "r", "verb": "change", "claim": "VAL-LOOK", "why": "w", "old": old, "new": new}
+    Path(house.layout.contract_log).write_text(json.dumps(row) + "\n")
+    line = "manual    VAL-LOOK   (run.sh claim accept VAL-LOOK)"
+    assert line in telling.ending(house.layout, "DONE")
+    orders.place(house.layout, "claim accept", ["VAL-LOOK", "I looked"])
+    assert line not in telling.ending(house.layout, "DONE")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import click
 from harness import errors
 from harness.cli.quick import here
 
+MOST_RUNS = 1_000_000
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
@@ -261,7 +263,7 @@ def runs() -> None:
 
 
 @runs.command(name="list")
-@click.option("-n", "most", default=20, help="How many, the newest last.")
+@click.option("-n", "most", type=click.IntRange(1, MOST_RUNS), default=20, help="How many, the newest last.")
 def runs_list(most: int) -> int:
     """Finished runs, a line each."""
     from harness.cli import show

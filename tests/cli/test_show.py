@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from missions import PROGRAM, House, until
 
 from harness import runs
@@ -113,6 +114,13 @@ def test_runs_are_listed_a_line_each_the_newest_last(house: House) -> None:
     assert [line.split()[1:3] for line in lines] == [[first["run"], "ok"], [second["run"], "no_op"]]
     assert lines[0].endswith(first["commit"][:10])
     assert house.harness("runs", "list", "-n", "1").out.split("\n")[:-1] == lines[1:]
+
+
+@pytest.mark.parametrize("most", ["-1", "0", "99999999999999999999", "many"])
+def test_a_number_of_runs_that_cannot_be_shown_is_a_usage_fault(house: House, most: str) -> None:
+    """And says which numbers can."""
+    done = house.harness("runs", "list", "-n", most)
+    assert (done.code, "Invalid value for '-n'" in done.err) == (64, True), done
 
 
 def test_a_run_is_shown_with_its_receipts_and_where_its_files_are(house: House) -> None:

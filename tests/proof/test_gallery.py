@@ -12,7 +12,7 @@ import pytest
 from cheats import CHEATS, Cheat
 from missions import CHECKOUT, Done, House, surroundings, tagged
 
-from harness import mission, proofs, receipts, why
+from harness import contractlog, mission, receipts, why
 
 PAGE = CHECKOUT / "docs" / "proof.md"
 ROW = re.compile(r"^\| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \|$", re.MULTILINE)
@@ -111,7 +111,7 @@ def test_what_a_validator_aimed_joins_the_contract(name: str, told: Callable[[st
     """The worker's next try meets the check that found it out."""
     house = told(name).house
     assert "Hello, Bob" in house.read("validation-contract.md")
-    assert [row["verb"] for row in proofs.log_rows(house.layout)] == ["add", "aim"]
+    assert [entry.verb for entry in contractlog.load(house.layout)] == ["add", "aim"]
 
 
 @pytest.mark.parametrize("name", ["a check that leaves a server running"])
