@@ -230,7 +230,7 @@ def _event(line: bytes) -> None:
     if row is None:  # torn by a crash, or written by somebody else
         _echo(f"      ? not ours: {line.decode('utf-8', 'replace')}")
         return
-    if row["kind"] in ("agent", "raw", "usage"):  # for machines; what they mean stands beside them
+    if row["kind"] in ("agent", "raw", "usage", "time"):  # for machines; what they mean stands beside them
         return
     mark = {"said": "says", "did": "does", "output": "   |"}.get(row["kind"], row["kind"])
     for text in row["text"].rstrip("\n").split("\n"):
