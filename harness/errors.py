@@ -41,6 +41,12 @@ EXIT_CODES = {
     TERMINATED: "ended by SIGTERM or SIGHUP",
 }
 
+# The remedy for a broken file of the live set: every run keeps a copy of it.
+RESTORE = (
+    "An earlier copy of it: the newest file in .harness/snapshots tells its digest, under 'live'; "
+    "its bytes are the file .harness/objects/<first two digits>/<the other digits>. Copy that over it."
+)
+
 
 class HarnessError(Exception):
     """The root: `str(error)` is the paragraph to print, `code` the exit code."""
