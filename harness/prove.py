@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import time
+from contextlib import suppress
 
 from harness import clock, documents, environment, files, process, receipts
 from harness.contract import Check, Claim, Contract
@@ -149,18 +150,25 @@ def clear_scratch(tag: str) -> None:
 
 
 def clear(folder: str) -> None:
-    """The folder is gone, with whatever was made in it."""
+    """Remove the folder with whatever was made in it, as far as we may: what belongs to another user, or is held by a
+    mount, stays where it is. Nothing reads it again, so it changes neither a verdict nor how a run ends.
+    """
+    with suppress(OSError):
+        if os.path.islink(folder):  # what it leads to is not ours
+            files.remove(folder)
+            return
     _make_writable(folder)
+    for top, folders, _ in os.walk(folder):
+        for name in folders:
+            _make_writable(os.path.join(top, name))
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_writable(folder: str) -> None:
     """Package caches are made read-only, and what lies in a read-only folder cannot be removed."""
-    for top, folders, _ in os.walk(folder):
-        for name in folders:
-            path = os.path.join(top, name)
-            if not os.path.islink(path):
-                os.chmod(path, 0o700)
+    with suppress(OSError):  # another user's, or gone meanwhile
+        if not os.path.islink(folder):
+            os.chmod(folder, 0o700)
 
 
 def free_port() -> int:

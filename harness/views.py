@@ -135,11 +135,17 @@ def escalation_kind(layout: Layout) -> str:
     text = files.read_text(layout.escalation)
     if text is None:
         return ""
-    for line in text.split("\n"):
-        if line.startswith("kind: "):
-            return line[6:].strip()
-    remedy = "Answer it with: harness escalation answer TEXT"
-    raise BrokenFile(layout.escalation, "it has no line 'kind: …' in its front matter", line=1, remedy=remedy)
+    kind = kind_of(text)
+    if not kind:
+        remedy = "Answer it with: harness escalation answer TEXT"
+        raise BrokenFile(layout.escalation, "it has no line 'kind: …' in its front matter", line=1, remedy=remedy)
+    return kind
+
+
+def kind_of(text: str) -> str:
+    """The kind that the text of an escalation says; "" where it says none."""
+    kinds = (line[6:].strip() for line in text.split("\n") if line.startswith("kind: "))
+    return next(kinds, "")
 
 
 def spec_changed(layout: Layout) -> bool:

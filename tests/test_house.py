@@ -274,7 +274,8 @@ def test_the_page_of_paths_is_what_the_code_uses() -> None:
 def test_the_contract_page_is_what_the_code_holds() -> None:
     """docs/contract.md: exit codes, config keys, statuses, outcomes, decisions, front matter, replies."""
     text = (HOME / "docs/contract.md").read_text()
-    assert first_column(text, "Exit codes") == {str(code) for code in errors.EXIT_CODES}
+    codes = dict(re.findall(r"^\| `(\d+)` \| (.*) \|$", text, re.M))
+    assert codes == {str(code): meaning for code, meaning in errors.EXIT_CODES.items()}
     keys = {*config.TOP, *(f"limits.{key}" for key in config.LIMITS)}
     keys |= {f"roles.NAME.{key}" for key in config.ROLE} | {f"agents.NAME.{key}" for key in config.AGENT}
     keys |= {f"prices.MODEL.{key}" for key in (*config.PRICE, *config.CACHE_PRICE)}
@@ -285,6 +286,14 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     assert first_column(text, "Front matter") == {*roles.REQUIRED, *roles.OPTIONAL}
     assert first_column(text, "Notes") == set(raw.TAGS)
     assert first_column(text, "Replies") == set(replies.SCHEMAS)
+
+
+def test_every_variable_of_ours_stands_in_the_contract() -> None:
+    """Whatever the program, run.sh or the guardian reads from its environment by a name of ours."""
+    texts = [path.read_text() for path in (*MODULES, HOME / "run.sh")]
+    names = {name for text in texts for name in re.findall(r"\bHARNESS_[A-Z]+(?:_[A-Z]+)*\b", text)}
+    known = (HOME / "docs/contract.md").read_text()
+    assert {name for name in names if f"`{name}`" not in known} == set()
 
 
 def test_nothing_speaks_of_this_machine() -> None:
