@@ -71,7 +71,7 @@ def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | 
         kind = str(answer.memory.get("error") or row.get("subtype"))
         outcome = KINDS.get(kind) or outcome_of(row.get("api_error_status"))
         yield answer.failed(outcome, said or str(row.get("errors") or kind).strip("[]'"))
-    elif usage and not counted:  # as a dialect calls a refused key
+    elif usage.get("input_tokens") == 0 and not counted:  # as a dialect calls a refused key
         yield answer.failed("config", f"it calls this a success and reached no model: {said}")
     else:
         yield answer.finished(said or None)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NOBODY = "no-server-has-this-name"
 EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # as its documentation lists them
+UNREACHED = "exception TypeError: fetch failed"  # its own words for a server that it cannot reach
 CODE = re.compile(r'"code":\s*(\d{3})')  # an error's status stands in JSON inside its message
 
 
@@ -54,8 +55,8 @@ def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | 
     else:
         said = str(mapping(row.get("error")).get("message", "an error without a message"))
         answer.error, status = said, CODE.search(said)
-        if status:
-            yield answer.failed(outcome_of(int(status[1])), said)
+        if status or UNREACHED in said:
+            yield answer.failed(outcome_of(int(status[1])) if status else "limit", said)
 
 
 def at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
