@@ -286,7 +286,7 @@ RULES = {
     ),
     "user-option": Rule(
         r"-(?:u|-user|-proxy-user)[ =]?(?:\\{0,8}[\"'])?[\w.@-]{1,64}:(?P<secret>[^\s\"'\\]{8,128}+)",
-        "-u",
+        "-u ",
         "--user ",
         "--user=",
         "--proxy-user ",
@@ -295,8 +295,8 @@ RULES = {
     ),
     "docker-login": Rule(
         rf"auth{QUOTE}{GAP}:{GAP}{QUOTE}(?P<secret>[A-Za-z0-9+/]{{12,}}+={{0,2}})(?![A-Za-z0-9_-])",
-        'auth"',
-        "auth\\",
+        'auth":',
+        'auth\\":',
         inside=TOKEN,
         check=_credentials,
     ),
