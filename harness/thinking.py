@@ -8,7 +8,7 @@ import os
 from itertools import islice
 
 from harness import clock, closing, console, environment, masking, runs
-from harness.agents.base import Desk, Event, Finished
+from harness.agents.base import WAITS, Desk, Event, Finished
 from harness.record import Record
 from harness.transcript import MIB, Recent, Transcript
 from harness.usage import Usage
@@ -116,7 +116,7 @@ class Pens:
         if event.kind == "output":
             self.stream.piece(self.run.seconds(), "output", event.text)
             self.stderr.log(event.text)
-        if event.kind == "did":
+        if event.kind == "did" or (event.kind == "output" and event.text.startswith(WAITS)):
             self.action = event.text
         if event.kind == "said":
             self.said.add(event.text)

@@ -26,6 +26,7 @@ VERSION_SECONDS = 30.0
 VERSION_BYTES = 4096
 LAST_LINES = 4
 TRY_SECONDS = 600.0
+NO_ANSWER = ("limit", "auth", "config")
 NOTED = "harness try"
 TASK = """Do exactly this, and nothing else:
 1. Write the file try.txt with the one line: written
@@ -134,7 +135,13 @@ def attempt(where: Layout, name: str) -> Iterator[Finding]:
     if agents.embedded([name]):
         yield Finding(state="note", what=f"{name}: embedded, so there is nothing to try")
         return
-    agents.make(name, _settings(name, where, settings))
+    try:
+        agents.make(name, _settings(name, where, settings))
+    except agents.NoTrust:
+        raise
+    except Unavailable as fault:  # the next one of a list may be there
+        yield Finding(state="bad", what=f"{name}: {fault}")
+        return
     tag = f"try-{os.getpid()}"
     folder = prove.scratch("try", tag)
     try:
@@ -220,7 +227,9 @@ def _judged(there: Layout, name: str, said: str) -> Iterator[Finding]:
         yield Finding(state="bad", what=f"{name}: {said.strip()}")
         return
     good = newest.outcome in runs.GOOD
-    yield _line(good, name, "answers", newest.reason or newest.outcome)
+    yield _line(good, name, "answers", (newest.reason or newest.outcome).replace("\n", "\n      "))
+    if newest.outcome in NO_ANSWER:  # what it could do nobody knows
+        return
     tree = newest.commit or newest.head
     written, ran = ((git.show(there.project, tree, path) or b"").strip() for path in ("try.txt", "uname.txt"))
     yield _line(written == b"written", name, "writes a file", "try.txt is not as it was asked for")

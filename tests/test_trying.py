@@ -103,9 +103,20 @@ def test_an_agent_that_cannot_work_is_told_with_the_reason(house: House) -> None
     house.config('agent = "codex"', 'trust = "workspace"')
     done = house.program("doctor", "agents", "--try", PATH=path)
     assert done.code == 10
-    assert "bad   codex: answers: no. unexpected status 401 Unauthorized: no key" in done.out
-    assert "codex login" in done.out
-    assert "note  codex said last: the sandbox has no shell" in done.out
+    one, two, *rest = done.out.split("\n")
+    assert one.startswith("bad   codex: answers: no. unexpected status 401 Unauthorized: no key")
+    assert two.startswith("      Log codex in, or pay for it: codex login")
+    assert rest == [""]
+
+
+def test_an_agent_that_is_not_there_does_not_keep_the_next_one_from_being_tried(house: House) -> None:
+    """As a run would go on to it."""
+    path = install(house, "codex", ABLE)
+    house.config('agent = ["gemini", "codex"]', 'trust = "workspace"')
+    done = house.program("doctor", "agents", "--try", PATH=path)
+    assert done.code == 10
+    assert done.out.startswith("bad   gemini: The agent's program 'gemini' is not installed")
+    assert "ok    codex: answers" in done.out
 
 
 def test_a_program_of_one_s_own_is_tried_as_it_is_configured(house: House) -> None:

@@ -6,7 +6,7 @@ import codecs
 import time
 
 from harness import files, masking
-from harness.agents.base import Event, Failed, Finished
+from harness.agents.base import WAITS, Event, Failed, Finished
 from harness.usage import MOST, Usage, plus
 
 TYPE_CHECKING = False
@@ -88,7 +88,7 @@ class Answer:
         """The vendor cannot be reached and is asked again: no end yet, and no sign of life; told where it is news."""
         before, self.error, self.waiting = self.error, clean(why[:REASON_CHARS]), True
         if self.error != before:
-            yield Event(kind="output", text=f"waits: {self.error}\n")
+            yield Event(kind="output", text=f"{WAITS}{self.error}\n")
 
     def lets_in_after(self, told: object) -> None:
         """The vendor says how many seconds to wait."""
