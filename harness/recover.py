@@ -22,6 +22,7 @@ from harness import (
     reconcile,
     roles,
     runs,
+    scratch,
     usage,
     work,
 )
@@ -122,9 +123,7 @@ def _bury(layout: Layout, run_id: str, moved: list[str]) -> str:
     run.refused += moved
     _hear(run)
     killed = process.sweep(run.tag)
-    from harness import prove  # costly to load, and only where a run has died
-
-    prove.clear_scratch(run.tag)
+    scratch.clear_of(run.tag)
     _settle(run)
     closing.close(run)
     ended = f"; ended {len(killed)} processes it left" if killed else ""

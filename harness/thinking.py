@@ -7,7 +7,7 @@ import json
 import os
 from itertools import islice
 
-from harness import clock, closing, console, environment, masking, runs
+from harness import clock, closing, console, environment, masking, runs, scratch
 from harness.agents.base import WAITS, Desk, Event, Finished
 from harness.record import Record
 from harness.transcript import MIB, Recent, Transcript
@@ -34,14 +34,14 @@ def think(opened: Opened, text: str) -> None:
     run.waits = _remembered(run)
     waiting = _waiting(run, [name for name, _ in opened.thinkers])
     gc.enable()  # an agent may think for hours
-    pens = Pens(run)
+    pens, room = Pens(run), scratch.new("agent", run.tag)
     try:
         for name, agent in opened.thinkers:
             if name in waiting:
                 refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
                 continue
             pens.begin(name)
-            _listen(run, agent, text, pens)
+            _listen(run, agent, text, pens, desk_of(run, room))
             run.reason = masking.mask(run.reason)
             if run.outcome not in RETRYABLE:
                 run.waits.pop(name, 0)
@@ -49,6 +49,7 @@ def think(opened: Opened, text: str) -> None:
             refused.append(Refusal(agent=name, outcome=run.outcome, reason=run.reason, until=run.until))
     finally:
         pens.close()
+        scratch.clear(room)
     if len(refused) > (run.outcome in RETRYABLE):
         _who_answered(run, refused)
 
@@ -143,9 +144,9 @@ class Pens:
         self.stderr.close()
 
 
-def _listen(run: Run, agent: Agent, text: str, pens: Pens) -> None:
+def _listen(run: Run, agent: Agent, text: str, pens: Pens, desk: Desk) -> None:
     run.outcome, run.reason, run.until = "agent_error", "the agent ended without a word", 0
-    answering = agent.think(text, desk_of(run))
+    answering = agent.think(text, desk)
     for event in answering:
         if isinstance(event, Event):
             pens.note(event)
@@ -162,14 +163,14 @@ def _listen(run: Run, agent: Agent, text: str, pens: Pens) -> None:
             run.outcome, run.reason, run.until = event.outcome, event.reason, event.until
 
 
-def desk_of(run: Run) -> Desk:
-    """Where the run's agent works."""
+def desk_of(run: Run, room: str) -> Desk:
+    """Where the run's agent works; `room` is its temporary folder."""
     table = run.settings.roles.get(run.role.name, {})
     return Desk(
         directory=run.layout.project,
         prompt_path=run.paths.prompt,
         seconds=60 * table.get("minutes", run.role.minutes),
-        environment=environment.of_agent(os.environ, run.tag, run.layout, run.id),
+        environment={**environment.of_agent(os.environ, run.tag, run.layout, run.id), "TMPDIR": room},
         keep=run.keep,
         idle_seconds=60 * table.get("idle_minutes", run.role.idle_minutes),
         startup_seconds=STARTUP_SECONDS,

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-from harness import agents, config, contract, features, files, git, kin, layout, process, prove, roles, runs, starting
+from harness import agents, config, contract, features, files, git, kin, layout, process, roles, runs, scratch, starting
 from harness.agents.clis import ABOUT, CLIS
 from harness.config import Config
 from harness.contract import Check, Claim, Contract
@@ -54,7 +54,7 @@ def known(where: Layout) -> list[Finding]:
 
 def _program(name: str, settings: Config, wanted: bool) -> Finding:
     table = settings.agents.get(name, {})
-    program = str(table.get("path", CLIS[name].program))
+    program = os.path.expanduser(str(table.get("path", CLIS[name].program)))
     if not agents.installed(program):
         return Finding(state="bad" if wanted else "note", what=f"{name}: not found ({program} is not on the PATH)")
     env = {**os.environ, **{key: str(value) for key, value in table.get("env", {}).items()}}
@@ -143,13 +143,13 @@ def attempt(where: Layout, name: str) -> Iterator[Finding]:
         yield Finding(state="bad", what=f"{name}: {fault}")
         return
     tag = f"try-{os.getpid()}"
-    folder = prove.scratch("try", tag)
+    folder = scratch.new("try", tag)
     try:
         there = _mission(os.path.join(folder, "try"), name, where, settings)
         yield from _judged(there, name, _carried_out(there, tag))
     finally:
         kin.sweep(tag)
-        prove.clear(folder)
+        scratch.clear(folder)
 
 
 def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:

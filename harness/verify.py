@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness import contract, files, git, prove, services
+from harness import contract, files, git, prove, scratch, services
 from harness.contract import Contract
 from harness.errors import Refused, UsageFault
 from harness.layout import Layout
@@ -38,15 +38,15 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
         yield from _fired(known, prove.Place(directory=folder, tag=TAG))
         return
     git.require_top(folder)
-    scratch = prove.scratch("verify")
-    target = os.path.join(scratch, os.path.basename(folder))
+    room = scratch.new("verify")
+    target = os.path.join(room, os.path.basename(folder))
     try:
         git.add_worktree(folder, target, at)
         place = prove.Place(directory=target, head=git.standing(target).head, tree=git.tree_of(target, "HEAD"), tag=TAG)
         yield from _fired(known, place)
     finally:
         git.remove_worktree(folder, target)
-        prove.clear(scratch)
+        scratch.clear(room)
 
 
 def _fired(known: Contract, place: prove.Place) -> Iterator[Receipt]:

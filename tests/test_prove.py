@@ -132,8 +132,8 @@ def test_a_check_can_serve_on_its_port_and_what_it_leaves_running_is_ended(folde
 CLEAR = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from harness import prove
-prove.clear(sys.argv[2])
+from harness import scratch
+scratch.clear(sys.argv[2])
 """
 
 

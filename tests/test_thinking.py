@@ -25,7 +25,14 @@ def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:
     assert {name for name in noise if name in env} == {"MINE"}
     assert [name for name in env if name.startswith("HARNESS_")] == ["HARNESS_INSIDE"]
     assert (env["CI"], env["NO_COLOR"], env["TERM"], env["PAGER"]) == ("1", "1", "dumb", "cat")
+    assert env["TMPDIR"].startswith(house.env["TMPDIR"] + "/harness-")
     assert (house.project / "where.txt").read_text().strip() == house.layout.shim
+
+
+def test_an_agent_has_a_temporary_folder_of_its_own(house: House) -> None:
+    """What programs unpack there does not fill the machine: it is gone with the run, however that ended."""
+    house.work({"run": 'mkdir "$TMPDIR/cache"; echo 1 > "$TMPDIR/cache/file"; exit 3'})
+    assert list(Path(house.env["TMPDIR"]).iterdir()) == []
 
 
 def test_an_agents_input_is_at_its_end(house: House) -> None:

@@ -86,6 +86,7 @@ class Driven:
         self.login = login
         table = settings.table
         self.argv = argv or [str(table.get("path", cli.program))]
+        self.argv[0] = os.path.expanduser(self.argv[0])
         self.own = argv is not None
         self.environment: Mapping[str, str] = {key: str(value) for key, value in table.get("env", {}).items()}
         program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
