@@ -17,7 +17,8 @@ def new(what: str, tag: str = "") -> str:
 
 def _begin(tag: str) -> str:
     named = f"{tag.replace('/', '-')}-" if tag else ""
-    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"harness-{named}")
+    base = os.environ.get("TMPDIR", "")
+    return os.path.join(base if os.path.isdir(base) else "/tmp", f"harness-{named}")
 
 
 def clear_of(tag: str) -> None:

@@ -24,6 +24,14 @@ def test_a_folder_is_new_empty_and_private(place: Path) -> None:
     assert (one.parent, one.stat().st_mode & 0o777, list(one.iterdir())) == (place, 0o700, [])
 
 
+def test_a_temporary_folder_that_is_not_there_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that points nowhere is not rare; /tmp serves then."""
+    monkeypatch.setenv("TMPDIR", "/no/such/folder")
+    made = scratch.new("check")
+    assert made.startswith("/tmp/")
+    scratch.clear(made)
+
+
 def test_a_folder_goes_with_what_is_in_it(place: Path) -> None:
     """Read-only folders, as package caches make them, and links, whose ends stay."""
     outside = place / "outside"
