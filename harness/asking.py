@@ -1,4 +1,4 @@
-"""What an agent may ask for from the inside of its run: reply, report an issue, try a check."""
+"""What an agent may ask for from the inside of its run: reply, report an issue, try a check; a person closes issues."""
 
 from __future__ import annotations
 
@@ -67,6 +67,24 @@ def issue(layout: Layout, value: dict[str, str]) -> str:
         changes.append(layout.issues, issues.render(made))
         changes.commit(locked=True)
     return f"{made[0].id} is noted." if made else "That issue is known already."
+
+
+def close_issue(layout: Layout, issue_id: str, why: str) -> str:
+    """Close an issue, which only a person may; raises UsageFault inside a run, and where there is no such issue."""
+    inside.refuse(layout, "issue close")
+    mission.check_format(layout)
+    with files.Lock(layout.state_lock):  # from looking to writing, as where one is added
+        journal.finish_journal(layout)
+        found = {one.id: one for one in issues.load(layout)}
+        if issue_id not in found:
+            there = ", ".join(one.id for one in found.values() if one.state != "closed")
+            raise UsageFault(f"There is no issue '{issue_id}'. Not closed yet: {there or 'none'}.")
+        if found[issue_id].state == "closed":
+            return f"{issue_id} is closed already."
+        changes = journal.Journal(layout)
+        changes.append(layout.issues, issues.state_line(found[issue_id], "closed", "person", why))
+        changes.commit(locked=True)
+    return f"{issue_id} is closed."
 
 
 def check(layout: Layout, name: str) -> Iterator[Receipt]:

@@ -82,18 +82,59 @@ def status(as_json: bool) -> int:
     return errors.DONE
 
 
-@cli.command()
-@click.argument("title")
+class _Titled(click.Group):
+    """A group whose first word may be a title, since `issue TITLE` is what agents are told to say."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A word that is no command is a title, also where options stand before it."""
+        title = bool(args) and args[0] not in (*self.commands, *ctx.help_option_names)
+        return super().parse_args(ctx, [_TITLE, *args] if title else args)
+
+
+_TITLE = "TITLE"
+
+
+@cli.group(cls=_Titled, subcommand_metavar="TITLE | COMMAND [ARGS]...")
+def issue() -> None:
+    """Report a fault that is not yours to mend now; list and close what was reported."""
+
+
+@issue.command(name=_TITLE)
+@click.argument("title", metavar="", default="")
 @click.option("--severity", default="minor", help="critical, major, minor or nit.")
 @click.option("--evidence", default="")
 @click.option("--repro", default="")
 @click.option("--suggested-fix", default="")
 @click.option("--code-pointer", default="")
-def issue(title: str, **fields: str) -> int:
+def issue_report(title: str, **fields: str) -> int:
     """Report a fault that is not yours to mend now."""
     from harness import asking
 
+    if not title.strip():
+        raise errors.UsageFault(
+            "Say what is wrong, such as: harness issue 'it crashes on empty input' --severity major"
+        )
     click.echo(asking.issue(here(), {"title": title, **fields}))
+    return errors.DONE
+
+
+@issue.command(name="list")
+def issue_list() -> int:
+    """The issues, a line each."""
+    from harness.cli import show
+
+    show.issue_list(here())
+    return errors.DONE
+
+
+@issue.command(name="close")
+@click.argument("issue_id", metavar="ID")
+@click.option("--why", default="", help="What became of it.")
+def issue_close(issue_id: str, why: str) -> int:
+    """Close an issue: no planner sees it any more."""
+    from harness import asking
+
+    click.echo(asking.close_issue(here(), issue_id, why))
     return errors.DONE
 
 

@@ -20,6 +20,7 @@ from harness import (
     errors,
     features,
     files,
+    issues,
     layout,
     mission,
     prompt,
@@ -118,6 +119,16 @@ def feature(where: Layout, feature_id: str) -> None:
     for note in one.notes:
         if note["text"]:
             _echo(f"{note['at']} {note['kind']}: {note['text']}")
+
+
+def issue_list(where: Layout) -> None:
+    """Issues, a line each, the closed ones too."""
+    mission.check_format(where)
+    found = issues.load(where)
+    for one in found:
+        _echo(f"{one.id}  {one.state:<7}  {one.severity:<8}  {' '.join(one.title.split())}")
+    if not found:
+        click.echo("No issue is known.")
 
 
 def memory(where: Layout, layer: str) -> None:

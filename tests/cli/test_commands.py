@@ -67,6 +67,8 @@ NEED_A_MISSION = [
         "log",
         "memory show",
         "issue x",
+        "issue list",
+        "issue close I-001",
     ),
     *("feature retry F-1", "escalation answer x", "claim accept VAL-1", "accept x y", "doctor --fix", "ending DONE"),
 ]
@@ -141,6 +143,28 @@ def test_issues_and_replies_have_their_doors(house: House) -> None:
     assert house.harness("next").out == "NEXT worker F-001\n"
     assert house.harness("issue", "slow", "--severity", "huge").code == 10
     assert "is for the inside of a run" in house.harness("reply", "SPEC.md").err
+
+
+def test_issues_are_listed_and_closed_a_line_each(house: House) -> None:
+    """`list` and `close` are no titles, whatever stands behind them; a title may come behind its options."""
+    assert house.harness("issue", "list").out == "No issue is known.\n"
+    house.harness("issue", "it is slow\nand more", "--severity", "major")
+    house.harness("issue", "--severity", "nit", "the list is long")
+    assert house.harness("issue", "list", "--severity", "major").code == 64
+    assert house.harness("issue", "close", "I-001", "--why", "not so").out == "I-001 is closed.\n"
+    done = house.harness("issue", "list")
+    assert (done.code, done.out.split("\n")) == (
+        0,
+        ["I-001  closed   major     it is slow and more", "I-002  open     nit       the list is long", ""],
+    )
+
+
+@pytest.mark.parametrize("words", [["issue", ""], ["issue", "--severity", "major"], ["issue", "close"], ["issue"]])
+def test_an_issue_without_words_is_64(house: House, words: list[str]) -> None:
+    """And nothing is noted."""
+    done = house.harness(*words)
+    assert (done.code, done.out) == (64, "")
+    assert not Path(house.layout.issues).exists()
 
 
 @pytest.mark.parametrize(
