@@ -107,6 +107,14 @@ def check(layout: Layout, name: str) -> Iterator[Receipt]:
         yield from prove.fire_all(claims, "after", up)
 
 
+def unchecked(layout: Layout, name: str) -> str:
+    """Why `check` fired nothing, in a sentence: no plan yet, or a person decides."""
+    claims = [claim.id for claim in _asked(layout, contract.load(layout), name)]
+    if not claims:
+        return "There is nothing to check yet: no plan has landed. See: run.sh status"
+    return f"There is nothing to run: a person decides {', '.join(claims[:5])} (run.sh claim accept {claims[0]})"
+
+
 def _asked(layout: Layout, known: contract.Contract, name: str) -> list[contract.Claim]:
     if not name:
         return known.claims

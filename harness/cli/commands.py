@@ -156,11 +156,10 @@ def check(name: str | None) -> int:
     from harness import asking
     from harness.cli import show
 
-    red = False
-    for receipt in asking.check(here(), name or ""):
-        red = red or not receipt.green
-        show.receipt(receipt)
-    return errors.NEGATIVE if red else errors.DONE
+    found = list(map(show.shown, asking.check(here(), name or "")))
+    if not found:
+        click.echo(asking.unchecked(here(), name or ""))
+    return errors.DONE if found and all(receipt.green for receipt in found) else errors.NEGATIVE
 
 
 @cli.command()

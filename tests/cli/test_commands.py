@@ -137,6 +137,17 @@ def test_checks_show_their_receipts_and_10_where_one_is_red(house: House) -> Non
     assert "    what a pity\n" in done.out
 
 
+def test_where_nothing_is_fired_check_says_why_and_is_not_green(house: House) -> None:
+    """No check, no green, as with `verify`: a script must not take silence for a success."""
+    done = house.harness("check", "VAL-LOOK")
+    said = "There is nothing to run: a person decides VAL-LOOK (run.sh claim accept VAL-LOOK)\n"
+    assert (done.code, done.out) == (10, said)
+    house.lay()
+    Path(house.layout.contract).unlink()
+    done = house.harness("check")
+    assert (done.code, done.out) == (10, "There is nothing to check yet: no plan has landed. See: run.sh status\n")
+
+
 def test_issues_and_replies_have_their_doors(house: House) -> None:
     """A wrong severity is 10; a reply outside a run is 64."""
     assert house.harness("issue", "slow", "--severity", "major", "--suggested-fix", "cache").out == "I-001 is noted.\n"
