@@ -43,8 +43,9 @@ def _ask(question: str, answers: dict[str, str]) -> str:
         click.echo(f"  {name:<10} {meaning}".rstrip())
     try:
         return str(click.prompt(question, type=click.Choice(list(answers)), default=next(iter(answers))))
-    except click.Abort:
-        click.echo("\nThe mission is started, and nothing else was written. run.sh init asks again.")
+    except (click.Abort, errors.Interrupted) as left:
+        if getattr(left, "code", errors.INTERRUPTED) == errors.INTERRUPTED:  # Ctrl-D or Ctrl-C: somebody reads it
+            click.echo("\nThe mission is started, and nothing else was written. run.sh init asks again.")
         raise
 
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import click
 import pytest
-from missions import CHECKOUT, House
+from missions import CHECKOUT, PROGRAM, House, heard
 
 from harness import mission, orders
 from harness.cli import commands
@@ -54,6 +62,48 @@ def test_init_starts_a_mission_and_says_where(unbegun: House) -> None:
     assert done.out.startswith(f"Started the mission {made.id}, working on the branch {made.branch}.\n")
     assert unbegun.harness("init").out.startswith(f"There is the mission {made.id}")
     assert unbegun.harness("init", "--quietly").out == ""
+
+
+def keyboard() -> None:
+    """For `preexec_fn`: standard input is the keyboard of this process, whose Ctrl-C is a signal."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    heard()
+
+
+@pytest.mark.parametrize("key", [b"\x03", b"\x04"], ids=["Ctrl-C", "Ctrl-D"])
+def test_whoever_leaves_the_questions_of_init_is_told_where_things_stand(unbegun: House, key: bytes) -> None:
+    """By either key: the mission is started, nothing was chosen, and how to be asked again; exit code 130."""
+    program = unbegun.folder / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-P", str(PROGRAM), "init"]
+    env = {**unbegun.env, "PATH": f"{program.parent}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+    done = subprocess.Popen(
+        command,
+        cwd=unbegun.project,
+        env=env,
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        preexec_fn=keyboard,
+    )
+    os.close(follower)
+    said = b""
+    while b"Which agent thinks here?" not in said:
+        said += os.read(leader, 65536)
+    with suppress(OSError):  # how Linux says that the other end is closed
+        while done.poll() is None or select.select([leader], [], [], 0)[0]:
+            if select.select([leader], [], [], 0.3)[0]:
+                said += os.read(leader, 65536)
+            else:
+                os.write(leader, key)  # again: a key is lost while the line editor takes the terminal over
+    os.close(leader)
+    assert done.wait(20) == 130
+    assert b"The mission is started, and nothing else was written. run.sh init asks again." in said
+    assert not Path(unbegun.layout.config).exists()
 
 
 NEED_A_MISSION = [
