@@ -302,7 +302,7 @@ def runs() -> None:
 
 
 @runs.command(name="list")
-@click.option("-n", "most", default=20, help="How many, the newest last.")
+@click.option("-n", "most", default=20, type=click.IntRange(min=1), help="How many, the newest last.")
 def runs_list(most: int) -> int:
     """Finished runs, a line each."""
     from harness.cli import show

@@ -148,7 +148,11 @@ def memory(where: Layout, layer: str) -> None:
 def run_list(where: Layout, most: int) -> None:
     """Finished runs, the newest last."""
     mission.check_format(where)
-    for one in reversed(list(islice(runs.books(where), most))):
+    found = list(islice(runs.books(where), most))
+    every = sum(1 for _ in files.lines_backwards(where.books)) if len(found) == most else most
+    if every > most:
+        click.echo(f"… and {every - most} older: run.sh runs list -n {every}")
+    for one in reversed(found):
         if one.role == runs.PERSON:
             _echo(f"{one.at}  a person answered: {one.reason}")
             continue

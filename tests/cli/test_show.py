@@ -112,7 +112,20 @@ def test_runs_are_listed_a_line_each_the_newest_last(house: House) -> None:
     lines = house.harness("runs", "list").out.split("\n")[:-1]
     assert [line.split()[1:3] for line in lines] == [[first["run"], "ok"], [second["run"], "no_op"]]
     assert lines[0].endswith(first["commit"][:10])
-    assert house.harness("runs", "list", "-n", "1").out.split("\n")[:-1] == lines[1:]
+    assert house.harness("runs", "list", "-n", "1").out.split("\n")[1:-1] == lines[1:]
+
+
+def test_a_list_of_runs_that_is_cut_says_so(house: House) -> None:
+    """How many are missing, and the command that shows them all; a whole list says nothing."""
+    house.work(WORK)
+    house.work({"say": "nothing"}, feature="F-002")
+    cut = house.harness("runs", "list", "-n", "1").out.split("\n")
+    assert cut[0] == "… and 1 older: run.sh runs list -n 2"
+    assert len(house.harness("runs", "list", "-n", "2").out.split("\n")[:-1]) == 2
+    line = Path(house.layout.books).read_bytes().split(b"\n")[0] + b"\n"
+    Path(house.layout.books).write_bytes(line * 23)
+    assert house.harness("runs", "list").out.startswith("… and 3 older: run.sh runs list -n 23\n")
+    assert house.harness("runs", "list", "-n", "0").code == 64
 
 
 def test_a_run_is_shown_with_its_receipts_and_where_its_files_are(house: House) -> None:
