@@ -193,6 +193,7 @@ def usage(value: dict[str, Any]) -> None:
         click.echo("Nothing has run yet.")
         return
     out = _console()
+    shown: set[str] = set()
     for number, title in enumerate(("role", "feature", "day", "model", "total")):
         if number:
             out.print()
@@ -201,10 +202,24 @@ def usage(value: dict[str, Any]) -> None:
         for name in ("runs", "cost USD", "input", "read", "written", "output", "reasoning", "cached"):
             table.add_column(name, justify="right", no_wrap=True)
         for name, row in ({"total": value["total"]} if title == "total" else value[title]).items():
-            table.add_row(Text(name or "-"), *_spent(row))
+            cells = _spent(row)
+            table.add_row(Text(name or "-"), *cells)
+            shown |= {name or "-", *(cell.split(" ")[0] for cell in cells)}
         out.print(table)
-    if uncounted := value["total"]["uncounted"]:
-        click.echo(f"\n>= is at least: {decide.counted(uncounted)}, for nobody told what they cost, or not all of it.")
+    for line in _legend(shown, value["total"]["uncounted"]):
+        click.echo(line)
+
+
+def _legend(shown: set[str], uncounted: int) -> list[str]:
+    """What the signs mean that stand in the tables, and no others."""
+    why = f"{decide.counted(uncounted)}, for nobody told what they cost, or not all of it"
+    meant = {
+        ">=": f"is at least: {why}.",
+        "?": f"is not known: {why}." if uncounted and ">=" not in shown else "is not known: nobody told.",
+        "-": "is nothing: no feature, nobody who was asked, or an agent that is free.",
+    }
+    lines = [f"{sign:<2} {words}" for sign, words in meant.items() if sign in shown]
+    return ["", *lines] if lines else []
 
 
 def _spent(row: dict[str, Any]) -> list[str]:

@@ -197,7 +197,25 @@ def test_a_sum_that_is_not_whole_says_at_least(house: House) -> None:
     rows = cells(out)
     assert (rows["total"][:3], rows["F-002"][:2]) == (["3", ">= 0.50", "2"], ["1", "?"])
     assert rows["planner"] == ["1", *"-------"]
-    assert out.endswith("\n>= is at least: 1 run not counted, for nobody told what they cost, or not all of it.\n")
+    assert out.split("\n\n")[-1].split("\n") == [
+        ">= is at least: 1 run not counted, for nobody told what they cost, or not all of it.",
+        "?  is not known: nobody told.",
+        "-  is nothing: no feature, nobody who was asked, or an agent that is free.",
+        "",
+    ]
+
+
+def test_only_the_signs_that_are_shown_are_explained(house: House) -> None:
+    """Where no cost at all is known there is no sum to be at least; where all is known nothing is said."""
+    house.work({"usage": {"input": 1}})
+    assert house.harness("usage").out.split("\n\n")[-1] == (
+        "?  is not known: 1 run not counted, for nobody told what they cost, or not all of it.\n"
+    )
+    Path(house.layout.books).unlink()
+    whole = dict.fromkeys(("input", "cache_read", "cache_write", "output", "reasoning"), 5)
+    house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
+    house.work({"usage": {**whole, "cost_usd": 0.5}})
+    assert house.harness("usage").out.split("\n\n")[-1].split()[:2] == ["runs", "cost"]
 
 
 # the log
