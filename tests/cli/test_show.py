@@ -68,12 +68,41 @@ def test_before_the_plan_the_status_has_no_table(house: House) -> None:
     assert "due       NEXT planner: there is no plan yet" in out
 
 
-def test_a_long_title_is_folded_and_never_cut(house: House) -> None:
-    """Ids and titles stay whole in a pipe of 80 columns."""
-    title = "A title with quite a few words in it that is much longer than any line of eighty columns can be"
-    house.lay(house.feature().replace(title=title))
-    out = house.harness("status").out
-    assert " ".join(out.split("F-001")[1].split("due ")[0].split()).endswith(title[-20:])
+LONG = "A title with quite a few words in it that is much longer than any line of eighty columns can be, so it seems"
+
+
+def test_a_long_title_is_folded_on_a_terminal_and_never_cut(house: House) -> None:
+    """In a pipe it stays on its line, and no line has blanks at its end."""
+    house.lay(house.feature().replace(title=LONG), house.feature("F-002"))
+    lines = house.harness("status").out.split("\n")
+    assert lines[2].endswith(f"  {LONG}")
+    assert [line for line in lines if line != line.rstrip()] == []
+    screen = on_a_terminal(house, "status").split("F-002")[0].split("\n")[2:]
+    assert max(map(len, screen)) < len(LONG)
+    assert " ".join(" ".join(screen).split()).endswith(LONG[-20:])
+
+
+def test_what_is_no_terminal_gets_whole_lines(house: House) -> None:
+    """A receipt's command can be grepped and pasted, a warning's too, whatever COLUMNS says."""
+    command = f"test -f 1.txt && echo '{LONG}' && echo end"
+    path = Path(house.layout.contract)
+    path.write_text(path.read_text().replace("test -f 1.txt", command))
+    assert house.harness("check", "VAL-1", COLUMNS="40").out.split("\n")[0].endswith(f" s  {command}")
+    house.work({"fail": "auth", "reason": f"{LONG}\nrun.sh doctor agents --try"})
+    warning = f"warning   scripted could not answer: auth, {LONG} / run.sh doctor agents --try"
+    assert warning in house.harness("status", COLUMNS="40").out.split("\n")
+
+
+def test_on_a_terminal_a_long_line_goes_on_below_its_words(house: House) -> None:
+    """Not at the first column, where it would look like a line of its own."""
+    house.work({"fail": "auth", "reason": LONG})
+    rows = on_a_terminal(house, "status").split("\r\n")
+    first = next(number for number, row in enumerate(rows) if row.startswith("warning   scripted"))
+    assert re.fullmatch(r" {10}[a-z, ]+so it seems *", rows[first + 1])
+    path = Path(house.layout.contract)
+    path.write_text(path.read_text().replace("test -f 1.txt", f"test -f '{LONG}'\ntrue"))
+    receipt = on_a_terminal(house, "check", "VAL-1").split("\r\n")
+    assert re.fullmatch(r" {17}\S.*it seems' … *", receipt[1])
 
 
 def test_there_is_no_colour_in_a_pipe(house: House) -> None:
