@@ -20,10 +20,10 @@ def cli() -> None:
 @cli.command()
 @click.option("--agent", default="", metavar="NAME", help="Who thinks; goes into config.toml.")
 @click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
-@click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, speak of money alone.")
+@click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, only warn.")
 def init(agent: str, trust: str, quietly: bool) -> int:
     """Start a mission in this folder (SPEC.md, a git repository), and say who thinks in it."""
-    from harness import hiring, inside, mission, starting
+    from harness import hiring, inside, mission, naming, starting
 
     layout = here()
     inside.refuse(layout, "init")
@@ -33,7 +33,8 @@ def init(agent: str, trust: str, quietly: bool) -> int:
         click.echo(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
     if not quietly:
         click.echo("\n".join(hiring.hire(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
-    for line in starting.announcement(layout):
+    warnings = [f"warning: {line}" for line in naming.require(layout)]
+    for line in [*starting.announcement(layout), *warnings]:
         click.echo(line)
     return errors.DONE
 

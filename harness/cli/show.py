@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
 MOST_SECONDS = 1e9
 ENDLESS = 10**6  # columns
-STATES = {"ok": "green", "note": "yellow", "bad": "red"}
+STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 
 
 def _console() -> Console:
