@@ -25,7 +25,9 @@ python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
 program=$HARNESS_HOME/harness/__main__.py
 [ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
 if [ ! -x "$python" ]; then
-  echo "harness: it is not set up yet. Once: make -C '$HARNESS_HOME' setup" >&2 && exit 69
+  what='it is not set up yet. Once'
+  [ -z "$(ls -d "$python" 2>/dev/null)" ] || what="$(id -un) cannot run $python: closed, or gone. Open it, or anew"
+  echo "harness: $what: make -C '$HARNESS_HOME' setup" >&2 && exit 69
 fi
 harness() { "$python" -P "$program" "$@"; }
 
@@ -53,9 +55,7 @@ await() { # wait for the child through any number of signals; gives its exit cod
 }
 
 find_role() { # $script: the role's script, the mission's own first
-  for script in "$HARNESS_STATE/roles/$1.py" "$HARNESS_HOME/roles/$1.py"; do
-    [ -f "$script" ] && return 0
-  done
+  for script in "$HARNESS_STATE/roles/$1.py" "$HARNESS_HOME/roles/$1.py"; do [ -f "$script" ] && return 0; done
   return 1
 }
 

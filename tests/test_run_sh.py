@@ -86,6 +86,20 @@ def test_without_a_setup_it_says_how(house: House) -> None:
     assert "make -C" in done.err
 
 
+@pytest.mark.parametrize("kind", ["leads nowhere", "may not be run"])
+def test_an_interpreter_that_this_user_cannot_run_is_told_apart(house: House, kind: str) -> None:
+    """The set-up was done, by somebody else or for a Python that is gone: exit 69, and another sentence."""
+    python = house.folder / "python"
+    if kind == "leads nowhere":
+        python.symlink_to("/nowhere/bin/python3")
+    else:
+        python.touch(0o644)
+    done = house.run([str(RUN_SH), "status"], env={"HARNESS_PYTHON": str(python)})
+    assert (done.code, "make -C" in done.err) == (69, True)
+    assert f"cannot run {python}" in done.err
+    assert "not set up yet" not in done.err
+
+
 def test_once_carries_out_one_decision(house: House) -> None:
     """And prints a line for the decision and one for the result."""
     house.script("worker", {"run": "touch 1.txt"})
