@@ -91,12 +91,12 @@ loop() { # decide, carry out, again; with $1 once
     decision=$(harness next 9>&-) || code=$?
     obey
     read -r word what feature <<<"$decision"
-    case $word in NEXT | WAIT) [ "$decision" = "$told" ] || echo "> $decision" ;; *) leave "$decision" "$code" ;; esac
-    if [ "$word" = NEXT ]; then
-      start "$what" "$feature" || code=$?
-    elif [ -n "$1" ]; then
-      code=75
-    fi
+    case $word in
+      NEXT) [ "$decision" = "$told" ] || echo "> $decision" ;;
+      WAIT) [ "$decision" = "$told" ] || harness next --told "$decision" 9>&-; obey ;;
+      *) leave "$decision" "$code" ;;
+    esac
+    case $word$1 in NEXT*) start "$what" "$feature" || code=$? ;; WAIT?*) code=75 ;; esac
     [ -z "$1" ] || exit "$code"
     case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) exit "$code" ;; esac
     nap=$((nap < 60 ? nap * 2 : 60)) # whoever holds the mission, or the vendor, is asked less and less often

@@ -109,6 +109,23 @@ def why(view: decide.View, decision: decide.Decision) -> str:
     return "its turn has come"
 
 
+def readable(layout: Layout, line: str, watched: bool) -> list[str]:
+    """A decision's line as a person reads it: of a WAIT the local time, how long, and the whole reason; then what ends it.
+
+    `watched`: somebody sits at a terminal, and may stop it.
+    """
+    last = next(runs.of_roles(runs.books(layout)), None)
+    if last is None or line.split(" ")[:2] != ["WAIT", str(last.until)]:
+        return [line]
+    now = clock.now()
+    when = f"until {clock.local(last.until, now)} (in {clock.span(last.until - now)})"
+    stop = " Ctrl-C is safe: the next start goes on from here." if watched else ""
+    return [
+        f"WAIT {when} {views.first_line(last.reason)}".rstrip(),
+        f"Another agent for the {last.role} in {layout.relative(layout.config)} ends the wait.{stop}",
+    ]
+
+
 def standings(layout: Layout, known: contract.Contract) -> list[Standing]:
     """Where every claim stands."""
     trails, log = proofs.load(layout), proofs.log_rows(layout)

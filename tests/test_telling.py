@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from pathlib import Path
@@ -141,6 +142,22 @@ def test_every_decision_has_a_reason_in_words(house: House, decision: Decision, 
     from harness import views
 
     assert words in telling.why(views.gather(house.layout), decision)
+
+
+def test_a_wait_is_told_in_local_time_with_its_whole_reason(house: House) -> None:
+    """And with what ends it; whoever sits at a terminal may stop it. Every other line is as it was."""
+    reason = f"You've hit your usage limit. {'Upgrade to go on, or come back later. ' * 3}".strip()
+    until = int(time.time()) + 2100
+    house.work({"fail": "limit", "until": until, "reason": f"{reason}\nmore"})
+    until = house.result()["until"]
+    line = house.harness("next").out.rstrip("\n")
+    assert line.startswith(f"WAIT {until} You've hit")
+    first, second = telling.readable(house.layout, line, watched=False)
+    assert re.fullmatch(rf"WAIT until (\S+ )?\d\d:\d\d \(in 3\d min\) {re.escape(reason)}", first)
+    assert second == "Another agent for the worker in .harness/config.toml ends the wait."
+    assert "Ctrl-C is safe" in telling.readable(house.layout, line, watched=True)[1]
+    for other in ("NEXT worker F-001", "WAIT 5 long ago", "DONE", "WAIT"):
+        assert telling.readable(house.layout, other, watched=True) == [other]
 
 
 # the ending

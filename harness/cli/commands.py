@@ -52,11 +52,12 @@ def _ask(question: str, answers: dict[str, str]) -> str:
 
 @cli.command(name="next")
 @click.option("--leaving", metavar="WORD", help="The last look before run.sh ends with WORD.")
-def next_(leaving: str | None) -> int:
+@click.option("--told", metavar="LINE", help="Show such a line as a person reads it: when a WAIT ends, and why.")
+def next_(**options: str | None) -> int:
     """What is due, in one line."""
     from harness.cli import quick
 
-    return quick.next_(["--leaving", leaving] if leaving else [])
+    return quick.next_([word for name, value in options.items() if value for word in (f"--{name}", value)])
 
 
 @cli.command()
