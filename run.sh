@@ -25,7 +25,9 @@ python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
 program=$HARNESS_HOME/harness/__main__.py
 [ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
 if [ ! -x "$python" ]; then
-  echo "harness: it is not set up yet. Once: make -C '$HARNESS_HOME' setup" >&2 && exit 69
+  what='it is not set up yet. Once'
+  [ -z "$(ls -d "$python" 2>/dev/null)" ] || what="$(id -un) cannot run $python: closed, or gone. Open it, or anew"
+  echo "harness: $what: make -C '$HARNESS_HOME' setup" >&2 && exit 69
 fi
 harness() { "$python" -P "$program" "$@"; }
 
@@ -53,9 +55,7 @@ await() { # wait for the child through any number of signals; gives its exit cod
 }
 
 find_role() { # $script: the role's script, the mission's own first
-  for script in "$HARNESS_STATE/roles/$1.py" "$HARNESS_HOME/roles/$1.py"; do
-    [ -f "$script" ] && return 0
-  done
+  for script in "$HARNESS_STATE/roles/$1.py" "$HARNESS_HOME/roles/$1.py"; do [ -f "$script" ] && return 0; done
   return 1
 }
 
@@ -91,12 +91,12 @@ loop() { # decide, carry out, again; with $1 once
     decision=$(harness next 9>&-) || code=$?
     obey
     read -r word what feature <<<"$decision"
-    case $word in NEXT | WAIT) [ "$decision" = "$told" ] || echo "> $decision" ;; *) leave "$decision" "$code" ;; esac
-    if [ "$word" = NEXT ]; then
-      start "$what" "$feature" || code=$?
-    elif [ -n "$1" ]; then
-      code=75
-    fi
+    case $word in
+      NEXT) [ "$decision" = "$told" ] || echo "> $decision" ;;
+      WAIT) [ "$decision" = "$told" ] || harness next --told "$decision" 9>&-; obey ;;
+      *) leave "$decision" "$code" ;;
+    esac
+    case $word$1 in NEXT*) start "$what" "$feature" || code=$? ;; WAIT?*) code=75 ;; esac
     [ -z "$1" ] || exit "$code"
     case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) exit "$code" ;; esac
     nap=$((nap < 60 ? nap * 2 : 60)) # whoever holds the mission, or the vendor, is asked less and less often

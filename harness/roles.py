@@ -103,12 +103,13 @@ def _parse(text: str, path: str, name: str) -> dict[str, Any]:
         )
     if found:
         raise BrokenFile(
-            path, "; ".join(found), line=_line_of(text, found[0]), remedy="The keys stand in docs/contract.md."
+            path, "; ".join(found), line=line_of(text, found[0]), remedy="The keys stand in docs/contract.md."
         )
     return {**meta, "words": body}
 
 
-def _line_of(text: str, fault: str) -> int:
+def line_of(text: str, fault: str) -> int:
+    """The 1-based line of the front matter's key that a fault names (`'key' …`), the first where it has none."""
     head = text.partition("\n---\n")[0]
     for number, line in enumerate(head.split("\n"), start=1):
         key = line.split(":")[0].strip()

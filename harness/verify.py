@@ -38,6 +38,7 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
         yield from _fired(known, prove.Place(directory=folder, tag=TAG))
         return
     git.require_top(folder)
+    _require_commit(folder, at)
     room = scratch.new("verify")
     target = os.path.join(room, os.path.basename(folder))
     try:
@@ -47,6 +48,15 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
     finally:
         git.remove_worktree(folder, target)
         scratch.clear(room)
+
+
+def _require_commit(folder: str, at: str) -> None:
+    """Raises UsageFault where git knows no such commit there."""
+    try:
+        git.tree_of(folder, at + "^{commit}")
+    except git.GitFailed:
+        remedy = "A commit's id, a branch or a tag will do; a shallow clone may lack it (git fetch --unshallow)."
+        raise UsageFault(f"There is no commit '{at}' in {folder}. {remedy}") from None
 
 
 def _fired(known: Contract, place: prove.Place) -> Iterator[Receipt]:

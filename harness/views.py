@@ -62,8 +62,13 @@ def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, 
         return 0, ""
     if _other_agents(layout, settings, last):
         return 0, ""
-    why = "".join(char if char.isprintable() else " " for char in last.reason.split("\n")[0]).strip()
+    why = first_line(last.reason)
     return last.until, why if len(why) <= WHY_CHARS else why[: WHY_CHARS - 1] + "…"
+
+
+def first_line(reason: str) -> str:
+    """The first line of a run's reason, without what would steer a terminal."""
+    return "".join(char if char.isprintable() else " " for char in reason.split("\n")[0]).strip()
 
 
 def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:

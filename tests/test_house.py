@@ -25,7 +25,7 @@ FLOORS = (
     "features contract contractlog receipts replies issues raw memory identity roles runs config mission alike usage masking",
     "transcript spawn kin guardian patience process gitfolder keepout git inside environment scratch agents",
     "views decide prompt prove services sweep gaming proofs verify why plan work judge fold curate material reconcile misplaced"
-    " spending recover orders current starting opening closing thinking run asking telling hiring trying doctor",
+    " spending recover orders current starting opening closing thinking run asking telling hiring naming trying doctor",
     "cli __main__",
 )
 FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
