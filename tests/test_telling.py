@@ -205,7 +205,7 @@ def test_every_kind_of_claim_at_once_leaves_no_more_than_ten_lines(house: House)
         "verb": "drop",
         "claim": "VAL-0",
         "why": "w",
-        "old": {},
+        "old": {"id": "VAL-0", "text": "t", "checks": [], "manual": True},
         "new": None,
     }
     with open(house.layout.contract_log, "a") as file:
@@ -219,7 +219,7 @@ def test_every_kind_of_claim_at_once_leaves_no_more_than_ten_lines(house: House)
 def test_a_manual_claim_that_had_checks_once_is_still_asked_about(house: House) -> None:
     """Weakened is one thing to know of it; that a person has to decide is another."""
     check = {"run": "false", "seconds": None, "guard": False}
-    old = {"id": "VAL-LOOK", "checks": [check], "manual": False}
+    old = {"id": "VAL-LOOK", "text": "It looks right", "checks": [check], "manual": False}
     row = {"at": "t", "by": "r", "verb": "change", "claim": "VAL-LOOK", "why": "w", "old": old}
     line = json.dumps({**row, "new": {**old, "checks": [], "manual": True}})
     Path(house.layout.contract_log).write_text(line + "\n")
