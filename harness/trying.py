@@ -36,7 +36,7 @@ TASK = """Do exactly this, and nothing else:
 
 
 class Finding(Record):
-    """One thing looked at: `state` is ok, note (for information) or bad."""
+    """One thing looked at: `state` is ok, note (for information), warn (it may be wrong, which cannot be seen) or bad."""
 
     state: str
     what: str
@@ -65,10 +65,10 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
     trust = settings.trust
     caveats = CLIS[name].caveats(trust) if trust else ["config.toml says no trust yet, so it is not started"]
     cost = [] if CLIS[name].costs else ["tells no cost"]
-    return Finding(
-        state="note" if wanted and not trust else "ok",
-        what=f"{name}: {'; '.join([_compared(version, ABOUT[name].tried), _login(name, env), *cost, *caveats])}",
-    )
+    login = _login(name, env)
+    state = "warn" if wanted and not login else "note" if wanted and not trust else "ok"
+    told = [_compared(version, ABOUT[name].tried), login or "no login seen (it may still have one)", *cost, *caveats]
+    return Finding(state=state, what=f"{name}: {'; '.join(told)}")
 
 
 def _version(program: str, env: dict[str, str]) -> str:
@@ -94,7 +94,7 @@ def _compared(version: str, tried: str) -> str:
 
 
 def _login(name: str, env: dict[str, str]) -> str:
-    """Whether something is there that logs it in; a key chain or a provider of its own cannot be seen."""
+    """What is there that logs it in, "" for nothing; a key chain or a provider of its own cannot be seen."""
     key = next((key for key in ABOUT[name].keys if env.get(key)), "")
     home = env.get("HOME", "")
     for path in ABOUT[name].logins:
@@ -102,7 +102,7 @@ def _login(name: str, env: dict[str, str]) -> str:
         base = home if variable == "~" else env.get(variable.removeprefix("$"), "")
         if base and os.path.exists(os.path.join(base, rest)):
             key = key or path
-    return f"login: {key}" if key else "no login seen (it may still have one)"
+    return f"login: {key}" if key else ""
 
 
 def _other(name: str, where: Layout, settings: Config) -> Finding:
