@@ -216,18 +216,6 @@ def test_every_kind_of_claim_at_once_leaves_no_more_than_ten_lines(house: House)
     assert len(lines) == 10
 
 
-def test_a_manual_claim_that_had_checks_once_is_still_asked_about(house: House) -> None:
-    """Weakened is one thing to know of it; that a person has to decide is another."""
-    check = {"run": "false", "seconds": None, "guard": False}
-    old = {"id": "VAL-LOOK", "text": "It looks right", "checks": [check], "manual": False}
-    row = {"at": "t", "by": "r", "verb": "change", "claim": "VAL-LOOK", "why": "w", "old": old}
-    line = json.dumps({**row, "new": {**old, "checks": [], "manual": True}})
-    Path(house.layout.contract_log).write_text(line + "\n")
-    proof = telling.status(house.layout)["proof"]
-    assert proof["weakened"].startswith("VAL-LOOK")
-    assert proof["manual"].startswith("VAL-LOOK")
-
-
 def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house: House) -> None:
     """The marks that a reader of DONE must not miss; ten lines are enough for all of them."""
     proven(house)

@@ -290,8 +290,9 @@ def test_a_followed_log_goes_on_until_the_run_is_over(house: House) -> None:
     assert log.stdout.readline().split()[1:] == ["says", "first"]
     assert log.poll() is None
     go.touch()
-    assert [line.split()[1] for line in log.communicate(timeout=20)[0].split("\n")[:-1]] == ["does", "says"]
-    assert (log.returncode, role.wait()) == (0, 0)
+    assert [line.split()[1] for line in log.stdout] == ["does", "says"]
+    log.stdout.close()
+    assert (log.wait(20), role.wait()) == (0, 0)
 
 
 def test_a_followed_log_of_a_run_that_died_ends_too(house: House) -> None:
