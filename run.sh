@@ -19,7 +19,7 @@ while [ -L "$here" ]; do
 done
 here=$(cd "$(dirname "$here")" && pwd -P) || exit 70
 
-export HARNESS_HOME=${HARNESS_HOME:-$here} HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD}
+export HARNESS_HOME=${HARNESS_HOME:-$here} HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD} HARNESS_CALLED=${HARNESS_CALLED:-$0}
 export HARNESS_STATE=$HARNESS_PROJECT/.harness PYTHONPATH=$HARNESS_HOME
 python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
 program=$HARNESS_HOME/harness/__main__.py

@@ -55,6 +55,7 @@ def _run_sh(words: list[str]) -> int:
         there = f"Roles here: {', '.join(roles.known(here))}. Commands: {', '.join(shown)}."
         raise errors.UsageFault(f"There is no role and no command '{words[0]}'. {there}")
     os.environ["HARNESS_PYTHON"] = sys.executable
+    os.environ.setdefault("HARNESS_CALLED", "harness")
     os.execv("/usr/bin/env", ["env", "bash", script, *words])
 
 

@@ -21,7 +21,7 @@ from harness import (
 )
 from harness.config import load as load_config
 from harness.errors import Refused, UsageFault
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.receipts import Receipt
 
 TYPE_CHECKING = False
@@ -111,8 +111,8 @@ def unchecked(layout: Layout, name: str) -> str:
     """Why `check` fired nothing, in a sentence: no plan yet, or a person decides."""
     claims = [claim.id for claim in _asked(layout, contract.load(layout), name)]
     if not claims:
-        return "There is nothing to check yet: no plan has landed. See: run.sh status"
-    return f"There is nothing to run: a person decides {', '.join(claims[:5])} (run.sh claim accept {claims[0]})"
+        return f"There is nothing to check yet: no plan has landed. See: {command('status')}"
+    return f"There is nothing to run: a person decides {', '.join(claims[:5])} ({command('claim accept')} {claims[0]})"
 
 
 def _asked(layout: Layout, known: contract.Contract, name: str) -> list[contract.Claim]:

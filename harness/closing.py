@@ -21,7 +21,7 @@ from harness import (
     usage,
     views,
 )
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.raw import CURATOR
 from harness.runs import Result, Totals
 
@@ -207,7 +207,7 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
         if feature.status != "passed":
             lines.append(f"- {feature.id} {feature.status} after {feature.attempts} tries: {_last_word(feature)}")
     lines += [_run_line(result) for result in _told_of(layout, view)]
-    lines += ["", 'Answer with: harness escalation answer "what to do"', ""]
+    lines += ["", f'Answer with: {command("escalation answer")} "what to do"', ""]
     changes = journal.Journal(layout)
     changes.replace(layout.escalation, "\n".join(lines).encode())
     changes.commit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness import files, shape
 from harness.errors import RESTORE, BrokenFile, UsageFault
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.record import Record
 
 TYPE_CHECKING = False
@@ -166,7 +166,7 @@ def move(feature: Feature, event: str) -> None:
     if feature.status not in allowed:
         raise UsageFault(
             f"{feature.id} is '{feature.status}'; '{event}' is for a feature that is {' or '.join(allowed)}. "
-            f"See: harness status"
+            f"See: {command('status')}"
         )
     feature.status = allowed[feature.status]
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from harness import agents, config, files, journal
 from harness.errors import UsageFault
-from harness.layout import Layout
+from harness.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ TRUSTS = {
     "full": "anything that you may do",
 }
 STEPS = (
-    ("run.sh doctor agents --try", "one small real call: does it answer, write, run a command and note?"),
-    ("run.sh planner", "the plan, and nothing else"),
-    ("run.sh status", "read it; .harness/validation-contract.md has the checks"),
-    ("run.sh", "until DONE, or until you are needed"),
+    ("doctor agents --try", "one small real call: does it answer, write, run a command and note?"),
+    ("planner", "the plan, and nothing else"),
+    ("status", "read it; .harness/validation-contract.md has the checks"),
+    ("", "until DONE, or until you are needed"),
 )
 
 
@@ -52,7 +52,10 @@ def hire(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str, s
         trust = ask("How far may it go?", {word: _meant(word, costly) for word in TRUSTS})
     lines = _write(layout, {"agent": wanted[0] if len(wanted) == 1 else wanted, "trust": trust})
     if costly and not trust and not settings.trust:
-        return [*lines, "It is not started before you say how far it may go: run.sh init --trust workspace (or full)"]
+        return [
+            *lines,
+            f"It is not started before you say how far it may go: {command('init')} --trust workspace (or full)",
+        ]
     return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
 
 
@@ -101,6 +104,7 @@ def _next(layout: Layout, named: list[str], found: list[str]) -> list[str]:
         here = (
             f"found here: {', '.join(found)}" if found else "none of those we know is on the PATH; any program will do"
         )
-        return [f"Who thinks? run.sh init --agent NAME --trust workspace ({here}; docs/agents.md)"]
+        return [f"Who thinks? {command('init')} --agent NAME --trust workspace ({here}; docs/agents.md)"]
     steps = STEPS if not agents.embedded(named) else STEPS[1:]
-    return ["Next:", *(f"  {command:<28} {what}" for command, what in steps)]
+    width = max(len(command(words)) for words, _ in steps)
+    return ["Next:", *(f"  {command(words):<{width}}  {what}" for words, what in steps)]

@@ -133,6 +133,17 @@ def home() -> str:
     return os.environ.get("HARNESS_HOME") or fallback
 
 
+def command(words: str = "") -> str:
+    """A command of ours as whoever reads it can type it: run.sh as it was started (HARNESS_CALLED), else `harness`."""
+    called, own = os.environ.get("HARNESS_CALLED") or "harness", os.environ.get("HOME", "") + "/"
+    plain = called.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()
+    if not plain:
+        called = "'" + called.replace("'", "'\\''") + "'"
+    elif len(own) > 2 and called.startswith(own):
+        called = "~/" + called.removeprefix(own)
+    return f"{called} {words}".strip()
+
+
 def identity_folder() -> str:
     """$HARNESS_IDENTITY, else identity/ of the checkout, else the user's data folder for an installed package."""
     named = os.environ.get("HARNESS_IDENTITY")

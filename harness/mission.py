@@ -7,7 +7,7 @@ import re
 
 from harness import files, shape
 from harness.errors import RESTORE, BrokenFile, UsageFault
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.record import Record
 
 FORMAT = "1"
@@ -33,7 +33,7 @@ def check_format(layout: Layout) -> None:
     text = files.read_text(layout.format)
     if text is None:
         raise UsageFault(
-            f"There is no mission in {layout.project}. Write SPEC.md there and start run.sh, or: harness init"
+            f"There is no mission in {layout.project}. Write SPEC.md there and start run.sh, or: {command('init')}"
         )
     if text.strip() != FORMAT:
         remedy = f"This harness reads format {FORMAT}: use the version that wrote the folder, or a newer one."

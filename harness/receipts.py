@@ -6,6 +6,7 @@ import json
 
 from harness import files, shape
 from harness.errors import BrokenFile
+from harness.layout import command
 from harness.record import Record
 
 HEAD_BYTES = 1024
@@ -83,7 +84,7 @@ def load(path: str) -> list[Receipt]:
         except (ValueError, TypeError, RecursionError):
             fault = "the line is no receipt"
         if fault:
-            raise BrokenFile(path, fault, line=number, remedy="See: harness doctor")
+            raise BrokenFile(path, fault, line=number, remedy=f"See: {command('doctor')}")
         found.append(one)
     return found
 

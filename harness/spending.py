@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness import files, mission, runs, usage
 from harness.errors import BrokenFile
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.usage import COUNTS, UNKNOWN, Usage
 
 TYPE_CHECKING = False
@@ -69,7 +69,7 @@ def _broken(layout: Layout, result: runs.Result, odd: str) -> BrokenFile:
     lines = (files.read(layout.books) or b"").split(b"\n")
     number = next((number for number, line in enumerate(lines, start=1) if named in line), None)
     fault = f"'usage: {odd}' is not what a run writes there"
-    return BrokenFile(layout.books, fault, line=number, remedy="See: harness doctor")
+    return BrokenFile(layout.books, fault, line=number, remedy=f"See: {command('doctor')}")
 
 
 def _uncounted(result: runs.Result) -> int:

@@ -21,7 +21,7 @@ from harness import (
     views,
 )
 from harness.features import TRIES, TRIES_REPLANNED, Feature
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.proofs import Standing
 
 TYPE_CHECKING = False
@@ -173,8 +173,8 @@ def _marked(found: list[Standing], mark: str) -> list[str]:
     return [one.claim for one in found if mark in one.marks]
 
 
-def _named(claims: list[str], command: str) -> str:
-    return f"{_few(claims)}   (run.sh {command} {claims[0].split(' ')[0]})" if claims else ""
+def _named(claims: list[str], words: str) -> str:
+    return f"{_few(claims)}   ({command(words)} {claims[0].split(' ')[0]})" if claims else ""
 
 
 def _few(claims: list[str]) -> str:
@@ -219,7 +219,7 @@ def _merge(layout: Layout, branch: str) -> list[str]:
     target = git.default_branch(layout.project) or "main"
     return [
         f"merge     git switch {target} && git merge {branch}",
-        "look      run.sh status, run.sh runs list, run.sh memory show, run.sh log",
+        f"look      {command('status')}; so do: runs list, memory show, usage, log",
     ]
 
 
@@ -227,7 +227,7 @@ def _remedy(layout: Layout, word: str) -> list[str]:
     if word.startswith("ESCALATE"):
         return [
             f"why       {layout.relative(layout.escalation)} says what is the matter",
-            'next      run.sh escalation answer "what to do", then run.sh',
+            f'next      {command("escalation answer")} "what to do", then {command()}',
         ]
     first = word.split(" ")[0]
-    return [f"why       {REASONS.get(first, 'see: run.sh status')}", "next      run.sh status"]
+    return [f"why       {REASONS.get(first, 'a person is needed')}", f"next      {command('status')}"]

@@ -7,7 +7,7 @@ import os
 from harness import contract, files, git, prove, scratch, services
 from harness.contract import Contract
 from harness.errors import Refused, UsageFault
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.receipts import Receipt
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ def find_contract(path: str, folder: str) -> str:
     for candidate in looked:
         if os.path.isfile(candidate):
             return candidate
-    raise UsageFault(f"There is no contract at {' or '.join(looked)}. Say where: harness verify CONTRACT --in DIR")
+    raise UsageFault(f"There is no contract at {' or '.join(looked)}. Say where: {command('verify')} CONTRACT --in DIR")
 
 
 def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:

@@ -8,7 +8,7 @@ from harness import contract, contractlog, proofs, receipts, runs, views
 from harness.contract import Claim
 from harness.contractlog import Entry
 from harness.errors import UsageFault
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.proofs import Standing, Trail
 from harness.runs import Result
 
@@ -23,7 +23,7 @@ def explain(layout: Layout, name: str) -> list[str]:
     owners = [one for one in features if name in one.claims]
     if feature is None and not any(claim.id == name for claim in known.claims):
         raise UsageFault(
-            f"There is no feature and no claim '{name}'. See: harness status, harness feature show FEATURE"
+            f"There is no feature and no claim '{name}'. See: {command('status')}, {command('feature show')} FEATURE"
         )
     lines = [f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} tries"] if feature else []
     claims = known.of(feature.claims) if feature else [known.claim(name)]

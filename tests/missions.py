@@ -60,7 +60,12 @@ def surroundings(folder: Path) -> dict[str, str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith(SURROUNDINGS)}
     for name in ("home", "temporary"):
         (folder / name).mkdir(exist_ok=True)
-    env |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "temporary"), "TERM": "dumb"}
+    env |= {
+        "HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "temporary"),
+        "TERM": "dumb",
+        "HARNESS_CALLED": "run.sh",
+    }
     env["PATH"] = (
         f"{sys.base_prefix}/bin{os.pathsep}{env['PATH']}"  # the interpreter itself, not a version manager's shim
     )

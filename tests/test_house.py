@@ -256,7 +256,9 @@ def test_every_exception_from_a_rule_carries_its_reason() -> None:
             mark = re.search(r"# (?:noqa|type: ignore)(?:: ?[A-Z0-9, ]+|\[[a-z, -]+\])?(.*)$", line)
             if mark and len(mark[1].strip(" -#")) < 8:
                 bare.append(f"{path.name}:{number}")
-        skips = re.findall(r"^@?(?: *)(pytest\.(?:mark\.)?skip(?:if)?\((?:[^()]|\([^()]*\))*\))", path.read_text(), re.M)
+        skips = re.findall(
+            r"^@?(?: *)(pytest\.(?:mark\.)?skip(?:if)?\((?:[^()]|\([^()]*\))*\))", path.read_text(), re.M
+        )
         bare += [
             f"{path.name}: {skip}" for skip in skips if "reason=" not in skip and not re.search(r"skip\(f?[\"']", skip)
         ]

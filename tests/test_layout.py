@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import layout
-from harness.layout import Layout
+from harness.layout import Layout, command
 
 
 def test_all_paths_are_absolute_distinct_and_below_the_state() -> None:
@@ -79,3 +79,22 @@ def test_identity_files_lie_side_by_side() -> None:
     """One a role, and the evidence for all of them."""
     assert layout.identity_file("/i", "worker") == "/i/worker.md"
     assert layout.evidence_file("/i") == "/i/evidence.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("called", "said"),
+    [
+        (None, "harness status"),
+        ("./run.sh", "./run.sh status"),
+        ("/home/me/harness/run.sh", "~/harness/run.sh status"),
+        ("/opt/harness-1.0/run.sh", "/opt/harness-1.0/run.sh status"),
+        ("/home/me/my tools/it's/run.sh", "'/home/me/my tools/it'\\''s/run.sh' status"),
+    ],
+)
+def test_a_command_is_told_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch, called: str | None, said: str) -> None:
+    """As run.sh was started, short where it lies below one's home, quoted where it must be."""
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.delenv("HARNESS_CALLED", raising=False)
+    if called:
+        monkeypatch.setenv("HARNESS_CALLED", called)
+    assert command("status") == said

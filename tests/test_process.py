@@ -201,14 +201,14 @@ def test_a_lock_that_is_kept_is_free_only_when_nothing_survives_sigkill(supervis
 
 def test_the_sweep_ends_what_outlives_supervisor_and_guardian(supervisor: Begin, folder: str, tag: str) -> None:
     """Only killing both leaves orphans, and the next start finds them by their tag."""
-    program = supervisor(0.2)
+    program, guardian = supervisor(0.2), read_pid(folder, "guardian")
     os.kill(program.pid, signal.SIGSTOP)
-    os.kill(read_pid(folder, "guardian"), signal.SIGKILL)
+    os.kill(guardian, signal.SIGKILL)
     program.kill()
     program.wait()
     assert survivors(folder) == FOUR | {"child"}
     expected = {read_pid(folder, name) for name in FOUR | {"child"}}
-    assert set(process.sweep(tag)) == expected
+    assert set(process.sweep(tag)) - {guardian} == expected  # on a busy machine that is still dying
     assert survivors(folder) == set()
 
 

@@ -14,6 +14,7 @@ from harness import files
 from harness.agents.answer import LONGEST_REPLY, Answer
 from harness.agents.base import Desk, Event, Failed, Finished, Settings, installed
 from harness.errors import Unavailable
+from harness.layout import command
 from harness.patience import IDLE, STARTUP, WALL
 from harness.process import Child, Ended
 
@@ -145,7 +146,7 @@ class Driven:
             return end
         hints = [self.login] if end.outcome == "auth" else [] if self.own else self.cli.caveats(self.settings.trust)
         remedy = ": ".join(filter(None, [REMEDIES[end.outcome].format(name=self.name), "; ".join(filter(None, hints))]))
-        return end.replace(reason=f"{end.reason}\n{remedy}; then: run.sh doctor agents --try")
+        return end.replace(reason=f"{end.reason}\n{remedy}; then: {command('doctor agents --try')}")
 
 
 def split_prompt(prompt: str, desk: Desk) -> str:

@@ -10,6 +10,7 @@ import click
 
 from harness import errors
 from harness.cli.quick import here
+from harness.layout import command
 
 MOST_RUNS = 1_000_000
 
@@ -48,7 +49,7 @@ def _ask(question: str, answers: dict[str, str]) -> str:
         return str(click.prompt(question, type=click.Choice(list(answers)), default=next(iter(answers))))
     except (click.Abort, errors.Interrupted) as left:
         if getattr(left, "code", errors.INTERRUPTED) == errors.INTERRUPTED:  # Ctrl-D or Ctrl-C: somebody reads it
-            click.echo("\nThe mission is started, and nothing else was written. run.sh init asks again.")
+            click.echo(f"\nThe mission is started, and nothing else was written. {command('init')} asks again.")
         raise
 
 
@@ -233,7 +234,7 @@ def feature_set(feature_id: str, assignment: str) -> int:
     """Change a feature's title, description or priority."""
     key, equals, value = assignment.partition("=")
     if not equals:
-        raise errors.UsageFault("Say KEY=VALUE, such as: harness feature set F-001 priority=1")
+        raise errors.UsageFault(f"Say KEY=VALUE, such as: {command('feature set')} F-001 priority=1")
     return _order("feature set", feature_id, key, value)
 
 
@@ -361,7 +362,7 @@ def doctor(part: str | None, fix: bool, trial: bool) -> int:
     from harness.cli import show
 
     if trial and part != "agents":
-        raise errors.UsageFault("Say: harness doctor agents --try")
+        raise errors.UsageFault(f"Say: {command('doctor agents --try')}")
     if part == "agents":
         return show.findings(doctors.try_agents(here()) if trial else doctors.agents_here(here()))
     for line in doctors.fix(here()) if fix else []:

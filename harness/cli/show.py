@@ -31,7 +31,7 @@ from harness import (
     telling,
     views,
 )
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.usage import COUNTS
 
 TYPE_CHECKING = False
@@ -174,7 +174,7 @@ def run_list(where: Layout, most: int) -> None:
     found = list(islice(runs.books(where), most))
     every = sum(1 for _ in files.lines_backwards(where.books)) if len(found) == most else most
     if every > most:
-        click.echo(f"… and {every - most} older: run.sh runs list -n {every}")
+        click.echo(f"… and {every - most} older: {command('runs list')} -n {every}")
     for one in reversed(found):
         if one.role == runs.PERSON:
             _echo(f"{one.at}  a person answered: {one.reason}")
