@@ -24,7 +24,11 @@ export HARNESS_STATE=$HARNESS_PROJECT/.harness PYTHONPATH=$HARNESS_HOME
 python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
 program=$HARNESS_HOME/harness/__main__.py
 [ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
-[ -x "$python" ] || { echo "harness: it is not set up yet. Once: make -C '$HARNESS_HOME' setup" >&2; exit 69; }
+if [ ! -x "$python" ]; then
+  what='it is not set up yet. Once'
+  [ -z "$(ls -d "$python" 2>/dev/null)" ] || what="$(id -un) cannot run $python: closed, or gone. Open it, or anew"
+  echo "harness: $what: make -C '$HARNESS_HOME' setup" >&2 && exit 69
+fi
 harness() { "$python" -P "$program" "$@"; }
 
 child='' signal=''
@@ -34,9 +38,7 @@ pass_on() { # a signal of ours to the run under way; a shell's background child 
   [ -z "$child" ] || [ "$1" != INT ] || kill -s TERM "$child" 2>/dev/null
 }
 
-obey() { # end where a signal has asked us to
-  case $signal in '') ;; INT) exit 130 ;; *) exit 143 ;; esac
-}
+obey() { case $signal in '') ;; INT) exit 130 ;; *) exit 143 ;; esac; } # end where a signal has asked us to
 
 await() { # wait for the child through any number of signals; gives its exit code
   local code
@@ -47,9 +49,7 @@ await() { # wait for the child through any number of signals; gives its exit cod
 }
 
 find_role() { # $script: the role's script, the mission's own first
-  for script in "$HARNESS_STATE/roles/$1.py" "$HARNESS_HOME/roles/$1.py"; do
-    [ -f "$script" ] && return 0
-  done
+  for script in "$HARNESS_STATE/roles/$1.py" "$HARNESS_HOME/roles/$1.py"; do [ -f "$script" ] && return 0; done
   return 1
 }
 
@@ -91,12 +91,12 @@ loop() { # decide, carry out, again; with $1 once
     decision=$(harness next 9>&-) || code=$?
     obey
     read -r word what feature <<<"$decision"
-    case $word in NEXT | WAIT) [ "$decision" = "$told" ] || echo "> $decision" ;; *) leave "$decision" "$code" ;; esac
-    if [ "$word" = NEXT ]; then
-      start "$what" "$feature" || code=$?
-    elif [ -n "$1" ]; then
-      code=75
-    fi
+    case $word in
+      NEXT) [ "$decision" = "$told" ] || echo "> $decision" ;;
+      WAIT) [ "$decision" = "$told" ] || harness next --told "$decision" 9>&-; obey ;;
+      *) leave "$decision" "$code" ;;
+    esac
+    case $word$1 in NEXT*) start "$what" "$feature" || code=$? ;; WAIT?*) code=75 ;; esac
     [ -z "$1" ] || finish "$code"
     case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) finish "$code" ;; esac
     nap=$((nap < 60 ? nap * 2 : 60)) # whoever holds the mission, or the vendor, is asked less and less often

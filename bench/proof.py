@@ -24,7 +24,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness import environment, files, process, prove, receipts
+from harness import environment, files, process, prove, receipts, scratch
 from harness.contract import Check, Claim
 from harness.prove import Place
 
@@ -84,7 +84,7 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
     found = {
         "guardian": 1e3 * statistics.median(wall(guarded) - wall(plain) for _ in range(40)),
         "receipt written and fsynced": each(write),
-        "TMPDIR made and removed": each(lambda: prove.clear(prove.scratch("bench"))),
+        "TMPDIR made and removed": each(lambda: scratch.clear(scratch.new("bench"))),
         "free PORT": each(prove.free_port),
         "environment": each(lambda: environment.plain(os.environ, "bench")),
     }

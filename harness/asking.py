@@ -1,4 +1,4 @@
-"""What an agent may ask for from the inside of its run: reply, report an issue, try a check."""
+"""What an agent may ask for from the inside of its run: reply, report an issue, try a check; a person closes issues."""
 
 from __future__ import annotations
 
@@ -69,6 +69,24 @@ def issue(layout: Layout, value: dict[str, str]) -> str:
     return f"{made[0].id} is noted." if made else "That issue is known already."
 
 
+def close_issue(layout: Layout, issue_id: str, why: str) -> str:
+    """Close an issue, which only a person may; raises UsageFault inside a run, and where there is no such issue."""
+    inside.refuse(layout, "issue close")
+    mission.check_format(layout)
+    with files.Lock(layout.state_lock):  # from looking to writing, as where one is added
+        journal.finish_journal(layout)
+        found = {one.id: one for one in issues.load(layout)}
+        if issue_id not in found:
+            there = ", ".join(one.id for one in found.values() if one.state != "closed")
+            raise UsageFault(f"There is no issue '{issue_id}'. Not closed yet: {there or 'none'}.")
+        if found[issue_id].state == "closed":
+            return f"{issue_id} is closed already."
+        changes = journal.Journal(layout)
+        changes.append(layout.issues, issues.state_line(found[issue_id], "closed", "person", why))
+        changes.commit(locked=True)
+    return f"{issue_id} is closed."
+
+
 def check(layout: Layout, name: str) -> Iterator[Receipt]:
     """Run the checks of a feature, of a claim, or all of them, as the validator will, with setup and services; nothing counts."""
     made = mission.load(layout)
@@ -87,6 +105,14 @@ def check(layout: Layout, name: str) -> Iterator[Receipt]:
         raise Refused(fault)
     with services.Running(known.services, place) as up:
         yield from prove.fire_all(claims, "after", up)
+
+
+def unchecked(layout: Layout, name: str) -> str:
+    """Why `check` fired nothing, in a sentence: no plan yet, or a person decides."""
+    claims = [claim.id for claim in _asked(layout, contract.load(layout), name)]
+    if not claims:
+        return "There is nothing to check yet: no plan has landed. See: run.sh status"
+    return f"There is nothing to run: a person decides {', '.join(claims[:5])} (run.sh claim accept {claims[0]})"
 
 
 def _asked(layout: Layout, known: contract.Contract, name: str) -> list[contract.Claim]:

@@ -1,4 +1,4 @@
-"""Time as we write it: whole seconds, UTC."""
+"""Time as we write it: whole seconds, UTC; and as a screen shows it: local, in words."""
 
 from __future__ import annotations
 
@@ -13,6 +13,25 @@ def now() -> int:
 def stamp(seconds: float) -> str:
     """`seconds` since the epoch as `2026-04-24T10:05:12Z`."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def local(seconds: float, now: float) -> str:
+    """`seconds` since the epoch as the clock on the wall shows it: `21:40`, or `2026-04-24 21:40` where that is another day."""
+    here, today = time.localtime(seconds), time.localtime(now)
+    return time.strftime("%H:%M" if here[:3] == today[:3] else "%Y-%m-%d %H:%M", here)
+
+
+def span(seconds: int) -> str:
+    """A span of time in words, rounded up so that nobody comes too early: `40 s`, `35 min`, `3 h 20 min`, `7 d 23 h`."""
+    minutes = -(-seconds // 60)
+    if seconds < 60:
+        return f"{max(0, seconds)} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    hours = -(-minutes // 60)
+    return f"{hours // 24} d {hours % 24} h"
 
 
 def day(seconds: float) -> str:

@@ -84,7 +84,7 @@ def parse(text: str, path: str) -> Config:
         raise BrokenFile(path, f"not TOML ({fault})", line=bad, remedy="Mend that line.") from None
     found = _faults(value)
     if found:
-        line = _line_of(text, found[0])
+        line = line_of(text, found[0])
         raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
     return _config(value)
 
@@ -121,8 +121,9 @@ def _price_faults(prices: dict[str, Any]) -> list[str]:
     return found
 
 
-def _line_of(text: str, fault: str) -> int | None:
-    """The line of the key that a fault names, in its table; where it stands elsewhere (`a.b = 1`), its first line."""
+def line_of(text: str, fault: str) -> int | None:
+    """The 1-based line of the key that a fault names (`[table]: 'key' …`), in its table; where it stands elsewhere
+    (`a.b = 1`), its first line; None where it stands nowhere."""
     where, named = re.match(r"\[(.+?)\]", fault), re.search(r"'([^']+)'", fault)
     table = where[1] if where else ""
     word = named[1] if named and " lacks " not in fault else table.partition(".")[2] or table

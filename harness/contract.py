@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from harness import documents, files, shape
-from harness.errors import BrokenFile, UsageFault
+from harness.errors import RESTORE, BrokenFile, UsageFault
 from harness.features import Feature
 from harness.layout import Layout
 from harness.record import Record
@@ -109,7 +109,7 @@ def require(layout: Layout, found: list[Feature]) -> None:
         missing = [claim for claim in feature.claims if claim not in known]
         if missing or not feature.claims:
             fault = f"it lacks {', '.join(missing) or 'every claim'} of {feature.id}"
-            remedy = "Put the claim back, or restore the file from a snapshot."
+            remedy = f"Put the claim back. {RESTORE}"
             raise BrokenFile(layout.contract, fault, remedy=remedy)
 
 

@@ -238,7 +238,8 @@ def _check_raw(layout: Layout, curated: Curated, lines: int) -> None:
     expected = curated.folded - curated.first_seq
     if lines < expected:
         fault = f"has {lines} whole lines, where at least {expected} belong"
-        raise BrokenFile(layout.raw, fault, remedy="raw.md only grows; put it back from a snapshot.")
+        remedy = "raw.md only grows. Put the first lines back: those that were folded are 'entry' in archive.jsonl."
+        raise BrokenFile(layout.raw, fault, remedy=remedy)
 
 
 def fold(

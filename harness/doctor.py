@@ -21,6 +21,7 @@ from harness import (
     journal,
     memory,
     mission,
+    naming,
     objects,
     orders,
     raw,
@@ -52,7 +53,7 @@ def examine(layout: Layout) -> list[Finding]:
 
 def agents_here(layout: Layout) -> list[Finding]:
     """The agents that we know or that are configured, a line each; nothing is spent."""
-    return trying.known(layout)
+    return [*trying.known(layout), *_unused(layout)]
 
 
 def try_agents(layout: Layout) -> Iterator[Finding]:
@@ -138,9 +139,20 @@ def _ledger(layout: Layout) -> Iterator[Finding]:
         )
 
 
+def _names(layout: Layout) -> Iterator[Finding]:
+    yield from (Finding(state="bad", what=f"names: {fault}") for fault in naming.strangers(layout))
+    yield from _unused(layout)
+
+
+def _unused(layout: Layout) -> Iterator[Finding]:
+    yield from (Finding(state="warn", what=f"names: {line}") for line in naming.unused(layout))
+
+
 def _agents(layout: Layout) -> Iterator[Finding]:
     settings, path = config.load(layout), layout.relative(layout.config)
     for name in agents.choose(settings.agent, layout.project, path):
+        if name not in naming.agents_here(settings):
+            continue  # told by `_names`, with its line
         table = settings.agents.get(name, {})
         asked = agents.Settings(
             project=layout.project,
@@ -230,6 +242,7 @@ LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("repository", _repository),
     ("mission", _mission),
     ("ledger", _ledger),
+    ("names", _names),
     ("agents", _agents),
     ("state", _nouns),
     ("memory", _memory),

@@ -31,8 +31,8 @@ EXIT_CODES = {
     CHECKPOINT_WAITING: "a checkpoint waits for a person",
     STOPPED: "stopped or paused by a person",
     NEGATIVE: "the run's own verdict is negative (manual runs, checks)",
-    NEEDS_PERSON: "a person must mend something: dirty tree, other branch",
-    USAGE: "wrong usage: unknown command, role, feature or value",
+    NEEDS_PERSON: "a person must mend something: dirty tree, other branch, no rights, no space",
+    USAGE: "wrong usage: unknown command, role, feature or value; no SPEC.md, no repository",
     BROKEN: "the disk says something we do not understand: malformed file, unknown format",
     UNAVAILABLE: "the agent, or a program we need, is not available",
     INTERNAL: "a bug of ours",
@@ -40,6 +40,12 @@ EXIT_CODES = {
     INTERRUPTED: "interrupted by SIGINT",
     TERMINATED: "ended by SIGTERM or SIGHUP",
 }
+
+# The remedy for a broken file of the live set: every run keeps a copy of it.
+RESTORE = (
+    "An earlier copy of it: the newest file in .harness/snapshots tells its digest, under 'live'; "
+    "its bytes are the file .harness/objects/<first two digits>/<the other digits>. Copy that over it."
+)
 
 
 class HarnessError(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import files, shape
-from harness.errors import BrokenFile, UsageFault
+from harness.errors import RESTORE, BrokenFile, UsageFault
 from harness.layout import Layout
 from harness.record import Record
 
@@ -99,11 +99,11 @@ def parse(data: bytes | None, path: str) -> list[Feature]:
         return []
     value = files.parse_json(data, path)
     if not isinstance(value, dict) or list(value) != ["features"] or not isinstance(value["features"], list):
-        raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy="Restore it from a snapshot.")
+        raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=RESTORE)
     rows = value["features"]
     for index, row in enumerate(rows):
         if not (isinstance(row, dict) and row.keys() == REQUIRED.keys() and row["status"] in STATUSES) or _odd(row):
-            raise BrokenFile(path, _fault(row), line=index + 2, remedy="Mend that feature or restore a snapshot.")
+            raise BrokenFile(path, _fault(row), line=index + 2, remedy=f"Mend that feature. {RESTORE}")
     twice = shape.name_faults(_ids(rows), "feature")
     if twice:
         line = next(index for index in range(len(rows)) if shape.name_faults(_ids(rows[: index + 1]), "feature")) + 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 
 from harness import agents, config, files, journal
 from harness.errors import UsageFault
@@ -11,7 +12,7 @@ from harness.layout import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 TRUSTS = {
     "workspace": "write in this folder, run commands, use the network: the agent's own sandbox, as far as it has one",
@@ -65,16 +66,33 @@ def _write(layout: Layout, values: dict[str, str | list[str]]) -> list[str]:
     given = {key: value for key, value in values.items() if value}
     if not given:
         return []
-    old = (files.read_text(layout.config) or "").split("\n")
-    head = next((number for number, line in enumerate(old) if line.lstrip().startswith("[")), len(old))
-    kept = [line for line in old[:head] if line.split("=")[0].strip() not in given]
     rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
-    text = "\n".join([*rows, *kept, *old[head:]]).rstrip("\n") + "\n"
+    text = "\n".join([*rows, *_without(files.read_text(layout.config) or "", given)]).rstrip("\n") + "\n"
     config.parse(text, layout.config)
     changes = journal.Journal(layout)
     changes.replace(layout.config, text.encode())
     changes.commit()
     return [f"{layout.relative(layout.config)}: {', '.join(rows)}"]
+
+
+def _without(text: str, keys: Iterable[str]) -> list[str]:
+    """The lines of a TOML text without these keys of its top, each with all the lines that its value takes."""
+    lines, kept = text.split("\n"), []
+    while lines and not lines[0].lstrip().startswith("["):  # the first table ends the top
+        size, names = _first_value(lines)
+        kept += lines[:size] if names.isdisjoint(keys) else []
+        lines = lines[size:]
+    return kept + lines
+
+
+def _first_value(lines: list[str]) -> tuple[int, set[str]]:
+    """How many lines the first value takes, comments and empty lines being one each, and the key that it has."""
+    import tomllib  # 10 ms: only when a person says who thinks
+
+    for size in range(1, len(lines) + 1):
+        with suppress(tomllib.TOMLDecodeError):
+            return size, set(tomllib.loads("\n".join(lines[:size])))
+    return 1, set()  # not TOML: whoever parses the whole says where
 
 
 def _next(layout: Layout, named: list[str], found: list[str]) -> list[str]:

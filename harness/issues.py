@@ -20,7 +20,7 @@ OPTIONAL = {"evidence": "str", "repro": "str", "suggested_fix": "str", "code_poi
 
 
 class Issue(Record):
-    """One issue in its newest state: `open`, `planned` (a planner has seen it) or `closed`."""
+    """One issue in its newest state: `open`, `planned` (a planner has seen it) or `closed` (by a person, for good)."""
 
     id: str
     at: str
@@ -70,7 +70,8 @@ def _take(found: dict[str, Issue], row: Any) -> None:
     if odd := next((key for key, value in row.items() if not isinstance(value, str)), ""):
         raise Odd(f"'{odd}' is not what an issue has there")
     if "title" not in row:
-        found[row["id"]] = found[row["id"]].replace(state=row["state"])
+        one, state = found[row["id"]], row["state"]
+        found[one.id] = one.replace(state="closed" if one.state == "closed" else state)  # a planner may come too late
     elif row["id"] in found:
         raise Odd(f"there is an issue {row['id']} already")
     else:
@@ -100,6 +101,7 @@ def render(made: list[Issue]) -> bytes:
     return b"".join(files.dump_json(issue.asdict()) for issue in made)
 
 
-def state_line(issue: Issue, state: str, by: str) -> bytes:
-    """The line that gives an issue another state."""
-    return files.dump_json({"id": issue.id, "at": clock.stamp(clock.now()), "by": by, "state": state})
+def state_line(issue: Issue, state: str, by: str, why: str = "") -> bytes:
+    """The line that gives an issue another state, with the reason where one is given."""
+    row = {"id": issue.id, "at": clock.stamp(clock.now()), "by": by, "state": state}
+    return files.dump_json({**row, "why": why} if why else row)

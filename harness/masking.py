@@ -143,7 +143,7 @@ STAND_INS = (
     r"(?i)change.?me|example|placeholder|your|insert|dummy|redacted|masked|replace|xxxx|\*\*\*|\.\.\.|…|todo|sample"
     r"|^[$%{<@&#(\[]|\$\{|\{\{|\$\(|%\(|\}$|env[.(\[]|environ|getenv|secrets\.|^(?:null|none|true|false|undefined)$"
     r"|^(?:https?|file|ftp|arn|urn|vault|op|ssm|gs|s3):|^(?:password|passwd|pass|pw|pwd|secret|token|string|hidden)\d{0,3}$"
-    r"|^(?:~|\.{1,2})?/[a-z_.-]+/"
+    r"|^(?:~|\.{1,2})?/[a-z_.-]+/|^[-+]?[\d.]+(?:e[-+]?\d+)?$"
 )
 WORDY = r"\d+|(?:[A-Z]{2,}s?|[A-Za-z]?[a-z]+(?:[A-Z][a-z]+)*)?[A-Z]?\d{0,4}[a-z]?"
 CUTS = r"[-_./:@#+=,~^]+"
@@ -278,6 +278,38 @@ RULES = {
         r"(?P<secret>[^\s\"'`\\,;&<>(){}\[\]|]{16,512}+)",
         any_case=("authorization",),
         check=_random,
+    ),
+    "cookie": Rule(
+        rf"(?i:cookie{QUOTE}{GAP}[:,]{GAP}{QUOTE})[\w.-]{{1,64}}=(?P<secret>[A-Za-z0-9%._~+/=-]{{16,512}}+)",
+        any_case=("cookie",),
+        check=_random,
+    ),
+    "user-option": Rule(
+        r"-(?:u|-user|-proxy-user)[ =]?(?:\\{0,8}[\"'])?[\w.@-]{1,64}:(?P<secret>[^\s\"'\\]{8,128}+)",
+        "-u ",
+        "--user ",
+        "--user=",
+        "--proxy-user ",
+        inside=TOKEN,
+        check=_random,
+    ),
+    "docker-login": Rule(
+        rf"auth{QUOTE}{GAP}:{GAP}{QUOTE}(?P<secret>[A-Za-z0-9+/]{{12,}}+={{0,2}})(?![A-Za-z0-9_-])",
+        'auth":',
+        'auth\\":',
+        inside=TOKEN,
+        check=_credentials,
+    ),
+    "netrc": Rule(
+        rf"login{BREAK}{{1,4}}[^\s\\]{{1,64}}{BREAK}{{1,4}}password{BREAK}{{1,4}}(?P<secret>[^\s\"'\\]{{8,128}}+)",
+        "login ",
+        "login\n",
+        "login\\n",
+        inside=TOKEN,
+        check=_random,
+    ),
+    "mysql-option": Rule(
+        r"mysql(?:dump|admin)?[ ](?:[^\s\"'\\]{1,64}[ ]+){0,8}?-p(?P<secret>[^\s\"'\\]{8,64}+)", "mysql", check=_random
     ),
     "option": Rule(
         rf"--(?:[a-z]{{2,16}}-){{0,3}}(?:{NAMES}|key){AFTER}[ =]{QUOTE}{VALUE}", "--", inside="-", check=_random

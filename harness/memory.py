@@ -12,7 +12,7 @@ import json
 import re
 
 from harness import files
-from harness.errors import BrokenFile
+from harness.errors import RESTORE, BrokenFile
 from harness.raw import WINDOW
 from harness.record import Record
 
@@ -130,7 +130,7 @@ def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:
     if data is None:
         return Curated()
     value = files.parse_json(data, path)
-    remedy = 'It holds {"generation":N,"first_seq":N,"folded":N}; put the last good copy back from a snapshot.'
+    remedy = f'It holds {{"generation":N,"first_seq":N,"folded":N}}. {RESTORE}'
     if not isinstance(value, dict) or sorted(value) != sorted(Curated.fields):
         raise BrokenFile(path, "not exactly generation, first_seq and folded", remedy=remedy)
     if any(type(number) is not int or number < 0 for number in value.values()):
@@ -182,7 +182,9 @@ def parse_archive(data: bytes | None, path: str = "archive.jsonl") -> tuple[list
 
 
 def _archive_line(line: bytes, path: str, number: int) -> dict[str, Any]:
-    remedy = "The archive is only ever appended to; put that line back from a snapshot."
+    remedy = (
+        "The archive only grows, and no other copy is kept here: mend that line, or take it from a backup of yours."
+    )
     try:
         value = json.loads(line)
     except ValueError:
@@ -205,7 +207,7 @@ def check_accounts(curated: Curated, archive: Iterable[Archived], path: str = "a
         raise BrokenFile(path, f"has {expected} entries; curated.json says {curated.folded}", remedy=_REMEDY)
 
 
-_REMEDY = "Put memory/ back from a snapshot; raw.md, archive.jsonl and curated.json belong together."
+_REMEDY = "raw.md, archive.jsonl and curated.json belong together: put memory/ back from a backup of yours."
 
 
 # ---- pages

@@ -6,7 +6,7 @@ import os
 import re
 
 from harness import files, shape
-from harness.errors import BrokenFile, UsageFault
+from harness.errors import RESTORE, BrokenFile, UsageFault
 from harness.layout import Layout
 from harness.record import Record
 
@@ -47,7 +47,7 @@ def load(layout: Layout) -> Mission:
     found = shape.faults(value, "the mission", dict.fromkeys(Mission.fields, "str"))
     if found:
         fault = f"not a mission's id, created, host, branch, base_commit ({'; '.join(found)})"
-        raise BrokenFile(layout.mission, fault, remedy="Restore mission.json from a snapshot.")
+        raise BrokenFile(layout.mission, fault, remedy=RESTORE)
     return Mission(**(value or {}))
 
 

@@ -22,6 +22,7 @@ from harness import (
     raw,
     recover,
     runs,
+    shape,
     views,
 )
 from harness.contractlog import Entry
@@ -171,15 +172,16 @@ def _accept_claim(desk: Desk, claim_id: str, note: str) -> str:
 
 
 def _answer(desk: Desk, text: str) -> str:
-    """Archive the escalation, tell everybody the answer, and start the counts anew."""
+    """Archive the escalation, whatever it says, tell everybody the answer, and start the counts anew."""
     layout = desk.layout
-    kind = views.escalation_kind(layout)
-    question = files.read_text(layout.escalation) or ""
-    if not kind and not _needy(desk) and decide.decide(views.gather(layout), clock.now()).word != "ESCALATE":
+    question = files.read_text(layout.escalation)
+    kind = views.kind_of(question or "")
+    if question is None and not _needy(desk) and decide.decide(views.gather(layout), clock.now()).word != "ESCALATE":
         raise UsageFault("Nothing is escalated. See: harness next")
-    archived = os.path.join(layout.escalations, f"{clock.now()}-{kind or 'stuck'}.md")
-    desk.journal.replace(archived, f"{question}\n## Answer, {desk.at}\n\n{text}\n".encode())
-    if question:
+    named = kind if shape.NAME.match(kind) else "stuck"
+    archived = os.path.join(layout.escalations, f"{clock.now()}-{named}.md")
+    desk.journal.replace(archived, f"{question or ''}\n## Answer, {desk.at}\n\n{text}\n".encode())
+    if question is not None:
         desk.journal.remove(layout.escalation)
     for feature in _needy(desk):
         features.move(feature, "retry")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LOOKS = 8  # how often a silent child is looked at before it counts as idle
 BUSY = 0.05  # of one core, between two looks: what waits for the network draws a spinner with less
 MOST_ENTRIES = 200_000
+STOPPED_SECONDS = 2.0  # between two questions that come five times a second
 WALL, IDLE, STARTUP, AFTER_RESULT = "wall", "idle", "startup_hang", "after_result"
 
 
@@ -37,7 +38,8 @@ class Watch:
 
     def __init__(self, wall_seconds: float, patience: Patience, now: float) -> None:
         self.wall_seconds, self.patience = wall_seconds, patience
-        self.started = self.alive = self.before = self.looked = now
+        self.started = self.alive = self.before = self.looked = self.asked = now
+        self.held = False
         self.root = 0
         self.began = False
         self.result_at = 0.0
@@ -61,7 +63,13 @@ class Watch:
         self.result_at = self.result_at or now
 
     def overdue(self, now: float) -> tuple[str, float]:
-        """The limit that has run out, or "", and the seconds until the next one may."""
+        """The limit that has run out, or "", and the seconds until the next one may.
+
+        Who asks too late was stopped itself (Ctrl-Z, say): what waits to be read is heard before anything is judged.
+        """
+        self.held, self.asked = now - self.asked > STOPPED_SECONDS and not self.held, now
+        if self.held:
+            return "", 0.0
         self._look(now)
         name, at = min(self._limits(), key=lambda limit: limit[1])
         return (name if at <= now else "", at - now)

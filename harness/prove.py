@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import socket
 import time
 
-from harness import clock, documents, environment, files, process, receipts
+from harness import clock, documents, environment, files, process, receipts, scratch
 from harness.contract import Check, Claim, Contract
 from harness.layout import Layout
 from harness.receipts import Receipt
@@ -107,7 +106,7 @@ def settled(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
 
 def run_shell(command: str, place: Place, seconds: float, output: Output) -> process.Ended:
     """A command as a check runs: bash -euo pipefail, its own TMPDIR and PORT, no variable of ours, stdin at its end."""
-    folder = scratch("check", place.tag)
+    folder = scratch.new("check", place.tag)
     try:
         return process.run(
             ["bash", "-euo", "pipefail", "-c", command],
@@ -119,48 +118,13 @@ def run_shell(command: str, place: Place, seconds: float, output: Output) -> pro
             keep=place.keep,
         )
     finally:
-        clear(folder)
+        scratch.clear(folder)
 
 
 def port_variables(ports: dict[str, int]) -> dict[str, str]:
     """PORT_<NAME> of every service that is up, and PORT: the first service's, or one that is free just now."""
     named = {f"PORT_{name.upper().replace('-', '_').replace('.', '_')}": str(port) for name, port in ports.items()}
     return {**named, "PORT": str(next(iter(ports.values()), 0) or free_port())}
-
-
-def scratch(what: str, tag: str = "") -> str:
-    """A new empty folder in the system's temporary folder; whoever asks removes it, or `clear_scratch` of its run."""
-    folder = f"{_scratch_begin(tag)}{what}-{os.urandom(5).hex()}"
-    os.mkdir(folder, 0o700)
-    return folder
-
-
-def _scratch_begin(tag: str) -> str:
-    named = f"{tag.replace('/', '-')}-" if tag else ""
-    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"harness-{named}")
-
-
-def clear_scratch(tag: str) -> None:
-    """Remove the temporary folders that a run with this tag left behind when it was killed."""
-    base, begin = os.path.split(_scratch_begin(tag))
-    for name in files.names(base):
-        if name.startswith(begin):
-            clear(os.path.join(base, name))
-
-
-def clear(folder: str) -> None:
-    """The folder is gone, with whatever was made in it."""
-    _make_writable(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make_writable(folder: str) -> None:
-    """Package caches are made read-only, and what lies in a read-only folder cannot be removed."""
-    for top, folders, _ in os.walk(folder):
-        for name in folders:
-            path = os.path.join(top, name)
-            if not os.path.islink(path):
-                os.chmod(path, 0o700)
 
 
 def free_port() -> int:
@@ -222,11 +186,11 @@ def green_on_nothing(commands: list[str]) -> list[str]:
     """Which commands are green in an empty folder, and so prove nothing."""
     found = []
     for command in commands:
-        folder = scratch("empty")
+        folder = scratch.new("empty")
         try:
             ended = run_shell(command, Place(directory=folder), EMPTY_FOLDER_SECONDS, Output())
             if ended.cause == "exit" and ended.exit == 0:
                 found.append(command)
         finally:
-            clear(folder)
+            scratch.clear(folder)
     return found

@@ -25,6 +25,7 @@ from harness import (
     reconcile,
     roles,
     runs,
+    scratch,
     usage,
     witness,
     work,
@@ -143,9 +144,7 @@ def _bury(layout: Layout, run_id: str, moved: list[str], yielded: list[str] | No
     run = Run(layout, NOBODYS, Config(), _role(context), context or _unknown(layout, run_id), [])
     run.refused, run.yielded = list(moved), yielded
     killed = _restore(run)
-    from harness import prove  # costly to load, and only where a run has died
-
-    prove.clear_scratch(run.tag)
+    scratch.clear_of(run.tag)
     _hear(run)
     _settle(run)
     closing.close(run)

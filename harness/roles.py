@@ -73,8 +73,17 @@ def _role(layout: Layout, name: str, path: str, text: str) -> Role:
     script = path[:-3] + ".py"
     if not os.path.exists(script):
         raise UsageFault(f"The role '{name}' has {path} but no {script}. Give it both files.")
-    common = files.read_text(os.path.join(home(), "roles", "common.md")) or ""
-    return Role(**value, common=common, path=path, script=script)
+    return Role(**value, common=_common(), path=path, script=script)
+
+
+def _common() -> str:
+    """The words that every role begins with; without them an agent would know nothing of the rules that all share."""
+    path = os.path.join(home(), "roles", "common.md")
+    text = files.read_text(path)
+    if text is None:
+        remedy = "Put it back from the harness as it was installed; in a checkout: git restore roles/common.md"
+        raise BrokenFile(path, "the words that all roles share are not there", remedy=remedy)
+    return text
 
 
 def _parse(text: str, path: str, name: str) -> dict[str, Any]:
@@ -94,12 +103,13 @@ def _parse(text: str, path: str, name: str) -> dict[str, Any]:
         )
     if found:
         raise BrokenFile(
-            path, "; ".join(found), line=_line_of(text, found[0]), remedy="The keys stand in docs/contract.md."
+            path, "; ".join(found), line=line_of(text, found[0]), remedy="The keys stand in docs/contract.md."
         )
     return {**meta, "words": body}
 
 
-def _line_of(text: str, fault: str) -> int:
+def line_of(text: str, fault: str) -> int:
+    """The 1-based line of the front matter's key that a fault names (`'key' …`), the first where it has none."""
     head = text.partition("\n---\n")[0]
     for number, line in enumerate(head.split("\n"), start=1):
         key = line.split(":")[0].strip()

@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 
-from harness import environment, files, process, prove
+from harness import environment, files, process, prove, scratch
 from harness.contract import Service
 from harness.prove import Output, Place
 
@@ -35,7 +35,7 @@ class Running:
     def __enter__(self) -> Place:
         if not self.services:
             return self.place
-        self.folder = prove.scratch("services", self.place.tag)
+        self.folder = scratch.new("services", self.place.tag)
         try:
             return self._up()
         except BaseException:
@@ -97,7 +97,7 @@ class Running:
             child.close()
         self.children = []
         if self.folder:
-            prove.clear(self.folder)
+            scratch.clear(self.folder)
 
 
 def _lives(pid: int) -> bool:

@@ -61,18 +61,28 @@ def start(layout: Layout) -> Mission:
 
 
 def announcement(layout: Layout) -> list[str]:
-    """What a person should know about money before it is spent: agents that cost and have no cap, or that nobody counts."""
-    from harness import agents, config, roles  # none of it is needed where a run opens
+    """What a person should know about money before it is spent: agents that cost and have no cap, or that nobody counts,
+    and runs so far that a cap does not see."""
+    from harness import agents, config, decide, roles, runs, usage  # none of it is needed where a run opens
 
     settings = config.load(layout)
-    named = {name for role in roles.known(layout) for name in roles.agents_of(settings, roles.load(layout, role))}
-    kinds = {name: agents.costs(name, settings.agents.get(name, {})) for name in sorted(named)}
+    named = {
+        (name, str(settings.roles.get(role, {}).get("model") or settings.agents.get(name, {}).get("model") or ""))
+        for role in roles.known(layout)
+        for name in roles.agents_of(settings, roles.load(layout, role))
+    }
+    kinds = {name: agents.costs(name, settings.agents.get(name, {})) for name in sorted({name for name, _ in named})}
     costly = [name for name, kind in kinds.items() if kind]
-    hidden = [name for name in costly if kinds[name] == "uncounted"] if not settings.prices else []
+    silent = {name for name, kind in kinds.items() if kind == "uncounted"}
+    without = {name for name, model in named if not any(usage.price_of(one, settings.prices) for one in (model, name))}
+    hidden = sorted(silent & without)
     cap = "max_cost_usd in [limits]" if costly and settings.max_cost_usd is None else ""
-    prices = f"prices in [prices.MODEL], for {', '.join(hidden)} tells no cost" if hidden else ""
+    tables = " and ".join(f"[prices.{name}]" for name in hidden)
+    prices = f"{tables}, for {', '.join(hidden)} {'tells' if len(hidden) == 1 else 'tell'} no cost" if hidden else ""
     wanted = " and ".join(filter(None, (cap, prices)))
-    return [f"note: {', '.join(costly)} may cost money: set {wanted} (config.toml)"] if wanted else []
+    found = [f"note: {', '.join(costly)} may cost money: set {wanted} (config.toml)"] if wanted else []
+    unseen = runs.totals(layout).uncounted if costly and settings.max_cost_usd is not None else 0
+    return found + ([f"note: max_cost_usd does not see all: {decide.counted(unseen)} so far"] if unseen else [])
 
 
 def require_spec(layout: Layout) -> None:

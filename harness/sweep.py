@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness import git, prove, services
+from harness import git, prove, scratch, services
 from harness.contract import Contract
 from harness.prove import Place
 from harness.receipts import Receipt
@@ -18,7 +18,7 @@ def sweep(project: str, contract: Contract, place: Place, path: str) -> tuple[li
 
     A red receipt notes what the working folder has and a clone has not: that is what it may have failed for.
     """
-    folder = prove.scratch("sweep", place.tag)
+    folder = scratch.new("sweep", place.tag)
     target = os.path.join(folder, os.path.basename(project))
     notes = [] if contract.setup else [NO_SETUP]
     differs = git.others(project)
@@ -35,4 +35,4 @@ def sweep(project: str, contract: Contract, place: Place, path: str) -> tuple[li
             return list(prove.fire_all(contract.claims, "sweep", up, path)), ""
     finally:
         git.remove_worktree(project, target)
-        prove.clear(folder)
+        scratch.clear(folder)

@@ -124,6 +124,23 @@ def why(view: decide.View, decision: decide.Decision) -> str:
     return "its turn has come"
 
 
+def readable(layout: Layout, line: str, watched: bool) -> list[str]:
+    """A decision's line as a person reads it: of a WAIT the local time, how long, and the whole reason; then what ends it.
+
+    `watched`: somebody sits at a terminal, and may stop it.
+    """
+    last = next(runs.of_roles(runs.books(layout)), None)
+    if last is None or line.split(" ")[:2] != ["WAIT", str(last.until)]:
+        return [line]
+    now = clock.now()
+    when = f"until {clock.local(last.until, now)} (in {clock.span(last.until - now)})"
+    stop = " Ctrl-C is safe: the next start goes on from here." if watched else ""
+    return [
+        f"WAIT {when} {views.first_line(last.reason)}".rstrip(),
+        f"Another agent for the {last.role} in {layout.relative(layout.config)} ends the wait.{stop}",
+    ]
+
+
 def standings(layout: Layout, known: contract.Contract) -> list[Standing]:
     """Where every claim stands."""
     trails, log = proofs.load(layout), contractlog.load(layout)
@@ -132,20 +149,22 @@ def standings(layout: Layout, known: contract.Contract) -> list[Standing]:
 
 
 def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str]]:
-    """(word, claims): proven, unproven, flaky, weakened, signs of gaming, manual, each with the command that shows more."""
+    """(word, claims): proven, unproven, flaky, weakened, signs of gaming, manual, each with the command that shows more, and
+    what a person accepted."""
     found = standings(layout, known)
     dropped = sorted(contractlog.weakened(contractlog.load(layout)) - {claim.id for claim in known.claims})
     flaky, weakened = _marked(found, "flaky"), _marked(found, "weakened") + [f"{name} (dropped)" for name in dropped]
     checks = sum(len(claim.checks) for claim, one in zip(known.claims, found, strict=True) if one.word == "proven")
-    proven = [one.claim for one in found if one.word == "proven"]
-    unseen = [one.claim for one in found if one.word == "manual" and "accepted" not in one.marks]
+    proven, manual = ([one.claim for one in found if one.word == word] for word in ("proven", "manual"))
+    accepted = [name for name in _marked(found, "accepted") if name in manual]  # by checks, it is they that decide
     rows = [
         ("proven", f"{len(proven)} of {len(found)} claims, by {checks} checks"),
         ("unproven", _named([one.claim for one in found if one.word == "unproven"], "why")),
         ("flaky", _named(flaky, "why")),
         ("weakened", _named(weakened, "why")),
         ("signs", _named(_marked(found, "signs"), "why")),
-        ("manual", _named(unseen, "claim accept")),
+        ("manual", _named([name for name in manual if name not in accepted], "claim accept")),
+        ("accepted", f"{_few(accepted)}   (by a person)" if accepted else ""),
     ]
     return [row for row in rows if row[1]]
 
@@ -155,8 +174,11 @@ def _marked(found: list[Standing], mark: str) -> list[str]:
 
 
 def _named(claims: list[str], command: str) -> str:
-    more = f" and {len(claims) - 5} more" if len(claims) > 5 else ""
-    return f"{', '.join(claims[:5])}{more}   (run.sh {command} {claims[0].split(' ')[0]})" if claims else ""
+    return f"{_few(claims)}   (run.sh {command} {claims[0].split(' ')[0]})" if claims else ""
+
+
+def _few(claims: list[str]) -> str:
+    return ", ".join(claims[:5]) + (f" and {len(claims) - 5} more" if len(claims) > 5 else "")
 
 
 def ending(layout: Layout, word: str) -> list[str]:
@@ -177,7 +199,8 @@ def ending(layout: Layout, word: str) -> list[str]:
     ]
     last = _merge(layout, made.branch) if word == "DONE" else _remedy(layout, word)
     room = ENDING_LINES - 1 - len(proof) - len(last)  # what is not proven goes before the books
-    return [f"{word}  {made.id}: {len(passed)} of {len(found)} features passed", *proof, *books[-max(room, 1) :], *last]
+    kept = books[len(books) - min(max(room, 0), len(books)) :]
+    return [f"{word}  {made.id}: {len(passed)} of {len(found)} features passed", *proof, *kept, *last]
 
 
 def _open_issues(layout: Layout) -> str:

@@ -20,6 +20,7 @@ LONGEST_LINE = MIB
 LONGEST_KEY = 64 * 1024
 MARGIN = 16 * 1024
 MARK_BYTES = 256
+BOOK_SECONDS = 5.0
 MOST_SAID_BYTES = 16 * MIB
 CUT = "[… {} bytes cut …]"
 
@@ -27,7 +28,8 @@ CUT = "[… {} bytes cut …]"
 class Transcript:
     """One file of a run, mode 0600, of at most `most_bytes`; what a file that was there already holds is counted.
 
-    `dropped` counts the bytes that came after the bound was reached. Nothing is durable before `close`.
+    `dropped` counts the bytes that came after the bound was reached. Nothing is durable before `close`. What the books need
+    has a reserve of its own (`book`): a run that is killed must not have cost less because it talked a lot.
     """
 
     def __init__(self, path: str, most_bytes: int) -> None:
@@ -40,6 +42,8 @@ class Transcript:
             self._size += 1
             self._file.write(b"\n")
         self._lines, self._at, self._kind = Lines(), 0.0, ""
+        self._reserve = min(most_bytes // 16, MIB)
+        self._booked_at, self._latest = -BOOK_SECONDS, b""
 
     @property
     def _bound(self) -> str:
@@ -52,6 +56,22 @@ class Transcript:
             return
         data = _row(at, kind, _masked(text))
         self._write(data, _row(at, "cut", self._bound))
+
+    def book(self, at: float, kind: str, text: str) -> None:
+        """A row that replaces those of its kind before it; behind the bound one in BOOK_SECONDS is kept, and the last one."""
+        if not self._full:
+            self.row(at, kind, text)
+            return
+        self._latest = _row(at, kind, _masked(text))
+        if at - self._booked_at >= BOOK_SECONDS:
+            self._booked_at = at
+            self._book()
+
+    def _book(self) -> None:
+        if self._latest and self._size + len(self._latest) <= self.most_bytes:
+            self._file.write(self._latest)
+            self._size += len(self._latest)
+        self._latest = b""
 
     def piece(self, at: float, kind: str, text: str) -> None:
         """Text that comes in pieces, as rows of whole lines."""
@@ -76,6 +96,7 @@ class Transcript:
             self.row(self._at, self._kind, rest)
         elif rest:
             self._log(rest)
+        self._book()
         self._file.close()
 
     def _log(self, ready: str) -> None:
@@ -85,7 +106,7 @@ class Transcript:
         self._write(data, f"[{self._bound}]\n".encode())
 
     def _write(self, data: bytes, last: bytes) -> None:
-        if self._full or self._size + len(data) > self.most_bytes - MARK_BYTES:
+        if self._full or self._size + len(data) > self.most_bytes - MARK_BYTES - self._reserve:
             self.dropped += len(data)
             data = b"" if self._full else last
             self._full = True

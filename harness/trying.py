@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-from harness import agents, config, contract, features, files, git, kin, layout, process, prove, roles, runs, starting
+from harness import agents, config, contract, features, files, git, kin, layout, process, roles, runs, scratch, starting
 from harness.agents.clis import ABOUT, CLIS
 from harness.config import Config
 from harness.contract import Check, Claim, Contract
@@ -26,6 +26,7 @@ VERSION_SECONDS = 30.0
 VERSION_BYTES = 4096
 LAST_LINES = 4
 TRY_SECONDS = 600.0
+NO_ANSWER = ("limit", "auth", "config")
 NOTED = "harness try"
 TASK = """Do exactly this, and nothing else:
 1. Write the file try.txt with the one line: written
@@ -35,7 +36,7 @@ TASK = """Do exactly this, and nothing else:
 
 
 class Finding(Record):
-    """One thing looked at: `state` is ok, note (for information) or bad."""
+    """One thing looked at: `state` is ok, note (for information), warn (it may be wrong, which cannot be seen) or bad."""
 
     state: str
     what: str
@@ -53,7 +54,7 @@ def known(where: Layout) -> list[Finding]:
 
 def _program(name: str, settings: Config, wanted: bool) -> Finding:
     table = settings.agents.get(name, {})
-    program = str(table.get("path", CLIS[name].program))
+    program = os.path.expanduser(str(table.get("path", CLIS[name].program)))
     if not agents.installed(program):
         return Finding(state="bad" if wanted else "note", what=f"{name}: not found ({program} is not on the PATH)")
     env = {**os.environ, **{key: str(value) for key, value in table.get("env", {}).items()}}
@@ -64,10 +65,10 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
     trust = settings.trust
     caveats = CLIS[name].caveats(trust) if trust else ["config.toml says no trust yet, so it is not started"]
     cost = [] if CLIS[name].costs else ["tells no cost"]
-    return Finding(
-        state="note" if wanted and not trust else "ok",
-        what=f"{name}: {'; '.join([_compared(version, ABOUT[name].tried), _login(name, env), *cost, *caveats])}",
-    )
+    login = _login(name, env)
+    state = "warn" if wanted and not login else "note" if wanted and not trust else "ok"
+    told = [_compared(version, ABOUT[name].tried), login or "no login seen (it may still have one)", *cost, *caveats]
+    return Finding(state=state, what=f"{name}: {'; '.join(told)}")
 
 
 def _version(program: str, env: dict[str, str]) -> str:
@@ -93,7 +94,7 @@ def _compared(version: str, tried: str) -> str:
 
 
 def _login(name: str, env: dict[str, str]) -> str:
-    """Whether something is there that logs it in; a key chain or a provider of its own cannot be seen."""
+    """What is there that logs it in, "" for nothing; a key chain or a provider of its own cannot be seen."""
     key = next((key for key in ABOUT[name].keys if env.get(key)), "")
     home = env.get("HOME", "")
     for path in ABOUT[name].logins:
@@ -101,7 +102,7 @@ def _login(name: str, env: dict[str, str]) -> str:
         base = home if variable == "~" else env.get(variable.removeprefix("$"), "")
         if base and os.path.exists(os.path.join(base, rest)):
             key = key or path
-    return f"login: {key}" if key else "no login seen (it may still have one)"
+    return f"login: {key}" if key else ""
 
 
 def _other(name: str, where: Layout, settings: Config) -> Finding:
@@ -134,15 +135,21 @@ def attempt(where: Layout, name: str) -> Iterator[Finding]:
     if agents.embedded([name]):
         yield Finding(state="note", what=f"{name}: embedded, so there is nothing to try")
         return
-    agents.make(name, _settings(name, where, settings))
+    try:
+        agents.make(name, _settings(name, where, settings))
+    except agents.NoTrust:
+        raise
+    except Unavailable as fault:  # the next one of a list may be there
+        yield Finding(state="bad", what=f"{name}: {fault}")
+        return
     tag = f"try-{os.getpid()}"
-    folder = prove.scratch("try", tag)
+    folder = scratch.new("try", tag)
     try:
         there = _mission(os.path.join(folder, "try"), name, where, settings)
         yield from _judged(there, name, _carried_out(there, tag))
     finally:
         kin.sweep(tag)
-        prove.clear(folder)
+        scratch.clear(folder)
 
 
 def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:
@@ -220,7 +227,9 @@ def _judged(there: Layout, name: str, said: str) -> Iterator[Finding]:
         yield Finding(state="bad", what=f"{name}: {said.strip()}")
         return
     good = newest.outcome in runs.GOOD
-    yield _line(good, name, "answers", newest.reason or newest.outcome)
+    yield _line(good, name, "answers", (newest.reason or newest.outcome).replace("\n", "\n      "))
+    if newest.outcome in NO_ANSWER:  # what it could do nobody knows
+        return
     tree = newest.commit or newest.head
     written, ran = ((git.show(there.project, tree, path) or b"").strip() for path in ("try.txt", "uname.txt"))
     yield _line(written == b"written", name, "writes a file", "try.txt is not as it was asked for")

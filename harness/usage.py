@@ -88,11 +88,11 @@ def _source(parts: list[Usage]) -> str:
 
 
 def priced(used: Usage, prices: Mapping[str, Mapping[str, float]]) -> Usage:
-    """The usage with a cost from the price table, where its vendor reported none and the table has its model.
+    """The usage with a cost from the price table, where its vendor reported none and the table has its model or its agent.
 
     Without input and output the cost stays unknown. A cache price that the table does not have is the price of input.
     """
-    price = price_of(used.model or used.agent, prices)
+    price = price_of(used.model, prices) or price_of(used.agent, prices)
     if used.cost_usd is not None or price is None or used.input is None or used.output is None:
         return used
     cost = used.input * price["input"] + used.output * price["output"]

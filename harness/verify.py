@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness import contract, files, git, prove, services
+from harness import contract, files, git, prove, scratch, services
 from harness.contract import Contract
 from harness.errors import Refused, UsageFault
 from harness.layout import Layout
@@ -38,15 +38,25 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
         yield from _fired(known, prove.Place(directory=folder, tag=TAG))
         return
     git.require_top(folder)
-    scratch = prove.scratch("verify")
-    target = os.path.join(scratch, os.path.basename(folder))
+    _require_commit(folder, at)
+    room = scratch.new("verify")
+    target = os.path.join(room, os.path.basename(folder))
     try:
         git.add_worktree(folder, target, at)
         place = prove.Place(directory=target, head=git.standing(target).head, tree=git.tree_of(target, "HEAD"), tag=TAG)
         yield from _fired(known, place)
     finally:
         git.remove_worktree(folder, target)
-        prove.clear(scratch)
+        scratch.clear(room)
+
+
+def _require_commit(folder: str, at: str) -> None:
+    """Raises UsageFault where git knows no such commit there."""
+    try:
+        git.tree_of(folder, at + "^{commit}")
+    except git.GitFailed:
+        remedy = "A commit's id, a branch or a tag will do; a shallow clone may lack it (git fetch --unshallow)."
+        raise UsageFault(f"There is no commit '{at}' in {folder}. {remedy}") from None
 
 
 def _fired(known: Contract, place: prove.Place) -> Iterator[Receipt]:

@@ -63,8 +63,13 @@ def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, 
         return 0, ""
     if _other_agents(layout, settings, last):
         return 0, ""
-    why = "".join(char if char.isprintable() else " " for char in last.reason.split("\n")[0]).strip()
+    why = first_line(last.reason)
     return last.until, why if len(why) <= WHY_CHARS else why[: WHY_CHARS - 1] + "…"
+
+
+def first_line(reason: str) -> str:
+    """The first line of a run's reason, without what would steer a terminal."""
+    return "".join(char if char.isprintable() else " " for char in reason.split("\n")[0]).strip()
 
 
 def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:
@@ -138,11 +143,17 @@ def escalation_kind(layout: Layout) -> str:
     text = files.read_text(layout.escalation)
     if text is None:
         return ""
-    for line in text.split("\n"):
-        if line.startswith("kind: "):
-            return line[6:].strip()
-    remedy = "Answer it with: harness escalation answer TEXT"
-    raise BrokenFile(layout.escalation, "it has no line 'kind: …' in its front matter", line=1, remedy=remedy)
+    kind = kind_of(text)
+    if not kind:
+        remedy = "Answer it with: harness escalation answer TEXT"
+        raise BrokenFile(layout.escalation, "it has no line 'kind: …' in its front matter", line=1, remedy=remedy)
+    return kind
+
+
+def kind_of(text: str) -> str:
+    """The kind that the text of an escalation says; "" where it says none."""
+    kinds = (line[6:].strip() for line in text.split("\n") if line.startswith("kind: "))
+    return next(kinds, "")
 
 
 def spec_changed(layout: Layout) -> bool:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from missions import DISPOSABLE, PROGRAM, House, differences, listing, tagged
+from missions import DISPOSABLE, PROGRAM, House, differences, listing, tagged, until
 
 from harness import asking, issues, mission, runs
 from harness.errors import Refused, UsageFault
@@ -142,6 +142,50 @@ def test_a_severity_that_we_do_not_know_is_refused(house: House) -> None:
     with pytest.raises(Refused, match="'bad' is none of critical, major, minor, nit"):
         asking.issue(house.layout, {"title": "slow", "severity": "bad"})
     assert not os.path.exists(house.layout.issues)
+
+
+def test_a_person_closes_an_issue_and_says_why(house: House) -> None:
+    """Once; no planner is due for it any more, and the file keeps who, when and why."""
+    asking.issue(house.layout, {"title": "slow", "severity": "major"})
+    assert asking.close_issue(house.layout, "I-001", "measured: it is not") == "I-001 is closed."
+    assert asking.close_issue(house.layout, "I-001", "again") == "I-001 is closed already."
+    rows = [json.loads(line) for line in house.read("issues.jsonl").split("\n") if line]
+    assert [(row["by"], row["state"], row.get("why", "")) for row in rows] == [
+        ("person", "open", ""),
+        ("person", "closed", "measured: it is not"),
+    ]
+    assert issues.serious(issues.load(house.layout)) == []
+    assert house.harness("status", "--json").out.count('"slow"') == 0
+
+
+def test_an_issue_that_is_not_there_cannot_be_closed(house: House) -> None:
+    """The message names those that can."""
+    asking.issue(house.layout, {"title": "slow", "severity": "nit"})
+    with pytest.raises(UsageFault, match=r"There is no issue 'I-9'\. Not closed yet: I-001\."):
+        asking.close_issue(house.layout, "I-9", "")
+
+
+def test_an_agent_may_list_issues_and_close_none(house: House) -> None:
+    """What is to be done about them is for a planner and a person."""
+    asking.issue(house.layout, {"title": "slow", "severity": "nit"})
+    (listed, shown), (closed, said) = tried(house, "harness issue list", "harness issue close I-001")
+    assert (listed, shown) == ("0", "I-001  open     nit       slow\n")
+    assert (closed, "'issue close' is not for the inside of a run" in said) == ("64", True)
+    assert [one.state for one in issues.load(house.layout)] == ["open"]
+
+
+def test_an_issue_closed_while_a_run_is_under_way_stays_closed(house: House) -> None:
+    """The run takes nobody's word back, and is not blamed for it."""
+    asking.issue(house.layout, {"title": "slow", "severity": "major"})
+    begun, go = house.folder / "begun", house.folder / "go"
+    house.script("worker", {"run": f"touch '{begun}'; while ! test -e '{go}'; do sleep 0.02; done; echo 1 > 1.txt"})
+    role = house.begin_role("worker", "F-001")
+    until(begun.exists)
+    assert house.program("issue", "close", "I-001").out == "I-001 is closed.\n"
+    go.touch()
+    assert role.wait() == 0
+    assert (house.result()["outcome"], house.result()["refused"]) == ("ok", [])
+    assert [one.state for one in issues.load(house.layout)] == ["closed"]
 
 
 def test_without_a_mission_there_is_nothing_to_report_to(unbegun: House) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -92,6 +93,24 @@ def test_every_entry_is_archived_once_and_the_last_ten_stay(layout: Layout, fold
         assert accounted(layout) == whole
         assert (files.read(layout.memory) or b"").count(b"\n") <= 200
         assert (files.read(layout.summary) or b"").count(b"\n") <= 40
+
+
+def test_lines_that_raw_md_lost_are_put_back_as_the_remedy_says(layout: Layout, folder: str) -> None:
+    """What was folded stands in the archive: its lines at the head of raw.md again, and the curator goes on."""
+    for number in range(15):
+        note(layout, "TRICK", f"word{number}")
+    fold(layout, folder)
+    whole = files.read(layout.raw) or b""
+    put(layout.raw, b"\n".join(whole.split(b"\n")[4:]))
+    with pytest.raises(
+        BrokenFile, match=r"raw\.md: has 6 whole lines, where at least 10 belong.* are 'entry' in archive"
+    ):
+        fold(layout, folder)
+    rows = [json.loads(line) for line in (files.read_text(layout.archive) or "").split("\n") if line]
+    put(layout.raw, "".join(row["entry"] + "\n" for row in rows[-10:-6]).encode() + (files.read(layout.raw) or b""))
+    assert files.read(layout.raw) == whole
+    note(layout, "TRICK", "another")
+    assert len(fold(layout, folder).archived) == 1
 
 
 def test_what_is_appended_while_the_curator_thinks_waits_for_the_next_fold(layout: Layout, folder: str) -> None:

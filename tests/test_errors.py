@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from missions import House
 
 from harness import errors
 
@@ -55,3 +58,29 @@ def test_an_interrupt_passes_every_handler_of_errors(signum: int, code: int) -> 
     """It is no Exception, so nothing takes it for a fault of the run."""
     assert errors.Interrupted(signum).code == code
     assert not issubclass(errors.Interrupted, Exception)
+
+
+BROKEN = {
+    "features.json": ("[]", "next"),
+    "mission.json": ("{}", "status"),
+    "memory/curated.json": ("{}", "next"),
+    "validation-contract.md": ("# Nothing\n", "doctor"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_live_file_is_copied_back_as_the_remedy_says(house: House, name: str) -> None:
+    """Word for word: the newest snapshot, the digest under `live`, the object, over the file; then all is well."""
+    house.harness("note", "hello")
+    house.script("curator", {"say": "nothing"})
+    assert house.role("curator").code == 0
+    house.work({"run": "echo 1 > 1.txt"})
+    good = house.read(name)
+    text, command = BROKEN[name]
+    (house.state / name).write_text(text)
+    done = house.harness(command)
+    assert (done.code, errors.RESTORE in done.out + done.err) == (10 if command == "doctor" else 65, True), done
+    newest = max((house.state / "snapshots").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    digest = json.loads(newest.read_text())["live"][name]
+    house.run(["cp", f".harness/objects/{digest[:2]}/{digest[2:]}", f".harness/{name}"])
+    assert (house.harness(command).code, house.read(name)) == (0, good)

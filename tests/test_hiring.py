@@ -77,6 +77,25 @@ def test_a_person_s_configuration_stays_as_it_was_written(house: House) -> None:
     )
 
 
+LISTS = {
+    "over several lines": 'agent = [\n  "codex",\n  "claude",\n]\n',
+    "with comments between": 'agent = [  # in turn\n  # [first] = "codex"\n  "codex",\n\n  "claude", # ] then\n]  # end\n',
+    "with a quoted key": '"agent" = [\n"codex"\n]\n',
+    "on one line": 'agent = ["codex", "claude"]\n',
+}
+
+
+@pytest.mark.parametrize("written", LISTS.values(), ids=LISTS)
+def test_a_list_of_agents_is_replaced_whole_however_it_was_written(house: House, written: str) -> None:
+    """Not its first line alone; what stands before and behind it stays."""
+    path = Path(house.layout.config)
+    rest = '# after\n\ncheck_seconds = 9\n\n[roles.worker]\nagent = [\n  "codex",\n]\n'
+    path.write_text(f'# before\ntrust = """\nfull"""\n{written}{rest}')
+    hiring.hire(house.layout, "gemini", "workspace", None)
+    assert path.read_text() == f'agent = "gemini"\ntrust = "workspace"\n# before\n{rest}'
+    assert config.load(house.layout).agent == ["gemini"]
+
+
 def test_an_unknown_trust_is_refused_before_anything_is_written(house: House) -> None:
     """With the words that there are."""
     before = Path(house.layout.config).read_text()

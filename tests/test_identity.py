@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import random
+import re
 from pathlib import Path
 
 import crash
@@ -155,6 +156,16 @@ def test_a_broken_line_of_evidence_is_named(folder: str, line: bytes) -> None:
         file.write(line + b"\n")
     with pytest.raises(BrokenFile, match=r"evidence\.jsonl, line 2"):
         identity.evidence(folder)
+
+
+def test_every_file_of_the_folder_stands_on_the_page_of_files(folder: str) -> None:
+    """Also those that stand there only while a mission writes, or after a crash."""
+    page = (Path(__file__).parent.parent / "docs/layout.md").read_text().split("## Identity\n")[1]
+    told = set(re.findall(r"^\| `([^`]+)` \|", page, re.M))
+    seen: set[str] = set()
+    for _ in crash.stops(lambda: teach(folder, 2)):
+        seen |= {name for name in files.names(folder) if not name.endswith(".tmp")}
+    assert {name if name != "worker.md" else "<role>.md" for name in seen} == told
 
 
 # ---- several missions, crashes, and others who write

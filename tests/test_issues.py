@@ -51,6 +51,14 @@ def test_a_known_open_title_is_not_doubled(layout: Layout) -> None:
     assert [(issue.id, issue.state) for issue in issues.load(layout)] == [("I-001", "closed"), ("I-002", "open")]
 
 
+def test_a_closed_issue_stays_closed(layout: Layout) -> None:
+    """A planner that saw it open, and settles later, does not open it again."""
+    (one,) = issues.new([], [GIVEN], "r")
+    lines = [issues.state_line(one, "closed", "person", "not so"), issues.state_line(one, "planned", "r")]
+    put(layout.issues, issues.render([one]) + b"".join(lines))
+    assert [found.state for found in issues.load(layout)] == ["closed"]
+
+
 def test_serious_ones_are_open_and_critical_or_major(layout: Layout) -> None:
     """A planner sees each once: planned ones are seen."""
     found = [

@@ -240,6 +240,25 @@ def test_an_answer_archives_the_question_and_starts_the_counts_anew(house: House
     assert "use the other library" in house.prompt()
 
 
+@pytest.mark.parametrize("text", ["What now?\n", "---\nkind:\n---\n", "---\nkind: \n---\nWhat?\n", ""])
+def test_an_escalation_without_a_kind_is_told_and_its_remedy_works(house: House, text: str) -> None:
+    """A person wrote or mangled it: the command that the message names ends it."""
+    Path(house.layout.escalation).write_text(text)
+    done = house.harness("next")
+    assert (done.code, "harness escalation answer TEXT" in done.err) == (65, True)
+    assert house.harness("escalation", "answer", "go on").code == 0
+    assert (house.harness("next").code, os.path.exists(house.layout.escalation)) == (0, False)
+    (archived,) = Path(house.layout.escalations).iterdir()
+    assert (archived.name.endswith("-stuck.md"), archived.read_text().startswith(text)) == (True, True)
+
+
+def test_an_answer_is_archived_in_its_folder_whatever_the_kind(house: House) -> None:
+    """A kind that is no name leads nowhere else."""
+    Path(house.layout.escalation).write_text("---\nkind: ../../main\n---\n")
+    place(house, "escalation answer", "go on")
+    assert [path.name.partition("-")[2] for path in Path(house.layout.escalations).iterdir()] == ["stuck.md"]
+
+
 def test_an_answer_restarts_what_stalled_and_keeps_the_totals(house: House) -> None:
     """since_green and rejected begin at nought; runs and seconds go on."""
     house.config('agent = "scripted"', "[limits]", "stall_after = 2")

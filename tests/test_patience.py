@@ -42,6 +42,24 @@ def test_a_child_that_falls_silent_ends_as_idle() -> None:
     assert 1.3 < ended.seconds < 8
 
 
+def test_who_was_stopped_itself_hears_first_what_it_missed() -> None:
+    """Ctrl-Z for a while, then fg: the child spoke all the time, and what it said lies in the pipe."""
+    with Child(
+        ["bash", "-c", "for n in $(seq 20); do echo $n; sleep 0.2; done"],
+        cwd="/",
+        env=ENV,
+        wall_seconds=30,
+        patience=Patience(idle_seconds=1.0),
+    ) as child:
+        said = b""
+        for _, chunk in child.output():
+            if not said:
+                time.sleep(3)
+            said += chunk
+    assert child.ended is not None
+    assert (child.ended.cause, said.split()[-1]) == ("exit", b"20")
+
+
 def test_a_child_whose_tree_computes_in_silence_is_not_idle() -> None:
     """CPU time of a grandchild is a sign of life."""
     ended = wait("bash -c 'end=$((SECONDS+3)); while ((SECONDS < end)); do :; done'", Patience(idle_seconds=0.8))

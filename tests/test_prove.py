@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from missions import House
+from helpers import passable
+from missions import PROGRAM, House
 from planned import claim
+from test_starting import NOBODY, nobody_can_run
 
 from harness import contract, kin, prove, receipts
 from harness.contract import Check, Contract
@@ -124,6 +127,41 @@ def test_a_check_can_serve_on_its_port_and_what_it_leaves_running_is_ended(folde
     assert receipt.exit == 0, receipt.output
     assert not kin.stat(int(receipt.output))
     assert time.monotonic() - started < 15
+
+
+CLEAR = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from harness import scratch
+scratch.clear(sys.argv[2])
+"""
+
+
+@pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
+def test_what_another_user_left_in_a_checks_folder_fails_nothing(folder: Path) -> None:
+    """A container's files, say: they stay, all else goes, and the run that fired the check goes on."""
+    scratch = folder / "scratch"
+    for name in ("mine", "theirs"):
+        (scratch / name / "below").mkdir(parents=True)
+        (scratch / name / "below" / "file").write_text("x")
+    (scratch / "theirs").chmod(0o700)
+    passable(folder.parent)
+    for path in (folder, scratch, *(scratch / "mine").rglob("*"), scratch / "mine"):
+        os.chown(path, 65534, 65534)
+    words = [*NOBODY, "--regid=65534", sys.executable, "-P", "-c", CLEAR, str(PROGRAM.parent.parent), str(scratch)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in scratch.iterdir()] == ["theirs"]
+
+
+def test_a_check_that_closes_its_folder_or_leads_it_elsewhere_harms_nobody(folder: Path) -> None:
+    """Its folder goes; where a link stands in its place, what that leads to stays as it is."""
+    (folder / "kept" / "below").mkdir(parents=True)
+    (folder / "kept" / "below").chmod(0o755)
+    assert fired(folder, 'mkdir -p "$TMPDIR/a/b"; chmod 0 "$TMPDIR/a" "$TMPDIR"').exit == 0
+    assert fired(folder, 'rmdir "$TMPDIR"; ln -s "$PWD/kept" "$TMPDIR"').exit == 0
+    assert oct((folder / "kept" / "below").stat().st_mode)[-3:] == "755"
+    assert left(folder) == []
 
 
 # time

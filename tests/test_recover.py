@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from missions import Done, House, differences, listing, tagged, until
 
-from harness import doctor, files, kin, mission, prove, recover, runs
+from harness import doctor, files, kin, mission, recover, runs, scratch
 
 TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
 MOMENTS = 14 if TORTURE else 4
@@ -325,11 +325,11 @@ def test_a_role_that_is_gone_meanwhile_does_not_stop_recovery(house: House) -> N
 def test_temporary_folders_of_a_run_that_died_are_removed(house: House) -> None:
     """A check that was under way left one; other runs' folders stay."""
     run_id = killed(house)
-    left = prove.scratch("check", f"{mission.load(house.layout).id}/{run_id}")
-    other = prove.scratch("check", "other/run")
+    left = scratch.new("check", f"{mission.load(house.layout).id}/{run_id}")
+    other = scratch.new("check", "other/run")
     recovered(house)
     assert (os.path.exists(left), os.path.exists(other)) == (False, True)
-    prove.clear(other)
+    scratch.clear(other)
 
 
 SPENDS = ({"usage": {"input": 5, "cost_usd": 0.1}}, {"usage": {"input": 700, "cost_usd": 0.25}}, {"run": "touch begun"})

@@ -37,6 +37,20 @@ def test_a_role_is_its_two_files(layout: Layout) -> None:
     assert found.script == found.path[:-3] + ".py"
 
 
+def test_without_the_words_that_all_roles_share_no_role_is_started(layout: Layout, tmp_path: Path) -> None:
+    """Absent is not empty: an agent without the shared rules is not what a person asked for."""
+    common = tmp_path / "home/roles/common.md"
+    common.unlink()
+    for name in ("docs", "mine"):
+        role(layout.roles, name)
+        with pytest.raises(
+            BrokenFile, match=r"roles/common\.md: the words that all roles share are not there\. Put it"
+        ):
+            roles.load(layout, name)
+    common.write_text("")
+    assert roles.load(layout, "docs").common == ""
+
+
 def test_everything_that_front_matter_may_say_is_read(layout: Layout) -> None:
     """A closed set, and all of `reads`."""
     reads = ", ".join(roles.READS)

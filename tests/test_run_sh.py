@@ -86,6 +86,20 @@ def test_without_a_setup_it_says_how(house: House) -> None:
     assert "make -C" in done.err
 
 
+@pytest.mark.parametrize("kind", ["leads nowhere", "may not be run"])
+def test_an_interpreter_that_this_user_cannot_run_is_told_apart(house: House, kind: str) -> None:
+    """The set-up was done, by somebody else or for a Python that is gone: exit 69, and another sentence."""
+    python = house.folder / "python"
+    if kind == "leads nowhere":
+        python.symlink_to("/nowhere/bin/python3")
+    else:
+        python.touch(0o644)
+    done = house.run([str(RUN_SH), "status"], env={"HARNESS_PYTHON": str(python)})
+    assert (done.code, "make -C" in done.err) == (69, True)
+    assert f"cannot run {python}" in done.err
+    assert "not set up yet" not in done.err
+
+
 def test_once_carries_out_one_decision(house: House) -> None:
     """And prints a line for the decision and one for the result."""
     house.script("worker", {"run": "touch 1.txt"})
@@ -245,33 +259,35 @@ def test_a_cap_ends_it_after_the_curator(house: House, cap: str, word: str, code
     assert (again.code, len(house.ran())) == (code, 2)
 
 
+WAITS = r"> WAIT until \d{4}-\d\d-\d\d \d\d:\d\d \(in [78] d \d+ h\) "
+
+
 def test_after_a_limit_it_waits_and_goes_on_by_itself(house: House) -> None:
     """One line says until when and why; another agent in config.toml ends the wait."""
     house.script("worker", {"fail": "limit", "until": 5_000_000_000, "reason": "full until 14:05"})
     clock = begin(house)
     assert clock.stdout is not None
-    told = [clock.stdout.readline() for _ in range(3)]
-    wait = f"WAIT {house.result()['until']} full until 14:05"
-    assert house.harness("next").out == wait + "\n"
+    told = [clock.stdout.readline() for _ in range(4)]
+    assert house.harness("next").out == f"WAIT {house.result()['until']} full until 14:05\n"
+    assert told[3] == "  Another agent for the worker in .harness/config.toml ends the wait.\n"
     assert "the agent's vendor lets nobody in" in " ".join(house.harness("status").out.split())
     command = 'command = ["sh", "-c", "touch 1.txt .harness/STOP"]'
     house.config('agent = "mine"', "[agents.mine]", command)
     out, _ = clock.communicate(timeout=30)
     assert clock.returncode == 9, out
     lines = "".join([*told, out]).split("\n")
-    assert [line for line in lines if line.startswith("> ")] == [
-        "> NEXT worker F-001",
-        f"> {wait}",
-        "> NEXT worker F-001",
-    ]
+    first, wait, last = [line for line in lines if line.startswith("> ")]
+    assert (first, last) == ("> NEXT worker F-001", "> NEXT worker F-001")
+    assert re.fullmatch(WAITS + "full until 14:05", wait)
     assert house.ran()[-1]["agent"] == "mine"
 
 
 def test_one_decision_after_a_limit_is_to_come_again(house: House) -> None:
-    """Exit 75, with the line; nothing is started."""
+    """Exit 75, with the line, in local time and words; nothing is started."""
     house.work({"fail": "limit", "until": 5_000_000_000})
     done = house.run([str(RUN_SH), "--once"])
-    assert (done.code, done.out) == (75, f"> WAIT {house.result()['until']} scripted\n")
+    assert done.code == 75
+    assert re.fullmatch(WAITS + "scripted", done.out.split("\n")[0])
     assert len(house.ran()) == 1
 
 

@@ -222,14 +222,14 @@ def test_a_worktree_of_a_repository_can_hold_a_mission(unbegun: House) -> None:
 
 
 NO_CAP = "note: mine may cost money: set max_cost_usd in [limits] (config.toml)"
-NO_COUNT = "note: mine may cost money: set prices in [prices.MODEL], for mine tells no cost (config.toml)"
+NO_COUNT = "note: mine may cost money: set [prices.mine], for mine tells no cost (config.toml)"
 NEITHER = (
-    "note: mine may cost money: set max_cost_usd in [limits] and prices in [prices.MODEL], for mine tells no cost"
-    " (config.toml)"
+    "note: mine may cost money: set max_cost_usd in [limits] and [prices.mine], for mine tells no cost (config.toml)"
 )
 MINE = ("[agents.mine]", 'command = ["true"]')
 CAP = ("[limits]", "max_cost_usd = 5.0")
 PRICE = ("[prices.m]", "input = 1", "output = 1")
+MODEL = (*MINE, 'model = "m-1"')
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,10 @@ PRICE = ("[prices.m]", "input = 1", "output = 1")
         (['agent = ["scripted", "mine"]', *MINE], [NEITHER]),
         (["[roles.worker]", 'agent = "mine"', *MINE], [NEITHER]),
         (['agent = "mine"', *MINE, *CAP], [NO_COUNT]),
-        (['agent = "mine"', *MINE, *PRICE], [NO_CAP]),
-        (['agent = "mine"', *MINE, *PRICE, *CAP], []),
+        (['agent = "mine"', *MODEL, *PRICE], [NO_CAP]),
+        (['agent = "mine"', *MODEL, *PRICE, *CAP], []),
+        (['agent = "mine"', *MINE, "[prices.mine]", *PRICE[1:], *CAP], []),
+        (['agent = "mine"', *MINE, *PRICE, *CAP], [NO_COUNT]),
     ],
 )
 def test_an_agent_that_costs_without_a_cap_or_a_count_is_announced(
@@ -251,6 +253,14 @@ def test_an_agent_that_costs_without_a_cap_or_a_count_is_announced(
     house.config(*lines)
     assert starting.announcement(house.layout) == said
     assert house.harness("init", "--quietly").out == "".join(line + "\n" for line in said)
+
+
+def test_a_cap_that_does_not_see_all_that_was_spent_says_so(house: House) -> None:
+    """At each start, however the runs came to be uncounted."""
+    house.config('agent = "scripted"', *CAP)
+    house.work({"usage": {"input": 5}})
+    house.config('agent = "mine"', *MINE, "[prices.mine]", *PRICE[1:], *CAP)
+    assert starting.announcement(house.layout) == ["note: max_cost_usd does not see all: 1 run not counted so far"]
 
 
 def test_an_agent_in_a_roles_front_matter_is_announced_too(house: House) -> None:

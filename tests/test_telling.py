@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from pathlib import Path
@@ -143,6 +144,22 @@ def test_every_decision_has_a_reason_in_words(house: House, decision: Decision, 
     assert words in telling.why(views.gather(house.layout), decision)
 
 
+def test_a_wait_is_told_in_local_time_with_its_whole_reason(house: House) -> None:
+    """And with what ends it; whoever sits at a terminal may stop it. Every other line is as it was."""
+    reason = f"You've hit your usage limit. {'Upgrade to go on, or come back later. ' * 3}".strip()
+    until = int(time.time()) + 2100
+    house.work({"fail": "limit", "until": until, "reason": f"{reason}\nmore"})
+    until = house.result()["until"]
+    line = house.harness("next").out.rstrip("\n")
+    assert line.startswith(f"WAIT {until} You've hit")
+    first, second = telling.readable(house.layout, line, watched=False)
+    assert re.fullmatch(rf"WAIT until (\S+ )?\d\d:\d\d \(in 3\d min\) {re.escape(reason)}", first)
+    assert second == "Another agent for the worker in .harness/config.toml ends the wait."
+    assert "Ctrl-C is safe" in telling.readable(house.layout, line, watched=True)[1]
+    for other in ("NEXT worker F-001", "WAIT 5 long ago", "DONE", "WAIT"):
+        assert telling.readable(house.layout, other, watched=True) == [other]
+
+
 # the ending
 
 
@@ -163,11 +180,40 @@ def test_done_says_what_is_proven_and_how_to_merge(house: House) -> None:
     assert f"git switch main && git merge {branch}" in lines[7]
 
 
-def test_an_accepted_claim_waits_for_nobody(house: House) -> None:
-    """A person's receipt is one: the claim is no longer asked about."""
+def test_an_accepted_claim_waits_for_nobody_and_is_accounted_for(house: House) -> None:
+    """A person's receipt is one: the claim is no longer asked about, and the sum of claims is explained."""
     assert "manual" in telling.status(house.layout)["proof"]
     orders.place(house.layout, "claim accept", ["VAL-LOOK", "looked"])
     assert "manual" not in telling.status(house.layout)["proof"]
+    assert "accepted  VAL-LOOK   (by a person)" in telling.ending(house.layout, "DONE")
+    assert len(telling.ending(house.layout, "DONE")) <= 10
+
+
+def test_every_kind_of_claim_at_once_leaves_no_more_than_ten_lines(house: House) -> None:
+    """What is not proven goes before the books."""
+    proven(house)
+    path = house.layout.run(house.result()["run"]).receipts
+    mark = receipts.load(path)[0].replace(flaky=True, phase="after", notes=["a test was deleted"])
+    Path(path).write_bytes(receipts.render([mark]))
+    shutil.rmtree(house.layout.cache)
+    with open(house.layout.contract, "a") as file:
+        file.write("\n### VAL-FEEL: It feels right\n\nmanual\n")
+    orders.place(house.layout, "claim accept", ["VAL-LOOK", "looked"])
+    row: dict[str, object] = {
+        "at": "t",
+        "by": "r",
+        "verb": "drop",
+        "claim": "VAL-0",
+        "why": "w",
+        "old": {"id": "VAL-0", "text": "t", "checks": [], "manual": True},
+        "new": None,
+    }
+    with open(house.layout.contract_log, "a") as file:
+        file.write(json.dumps(row) + "\n")
+    lines = telling.ending(house.layout, "DONE")
+    kinds = ["proven", "unproven", "flaky", "weakened", "signs", "manual", "accepted"]
+    assert [line.split(" ")[0] for line in lines[1:-2]] == kinds
+    assert len(lines) == 10
 
 
 def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house: House) -> None:

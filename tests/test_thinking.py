@@ -25,7 +25,14 @@ def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:
     assert {name for name in noise if name in env} == {"MINE"}
     assert [name for name in env if name.startswith("HARNESS_")] == ["HARNESS_INSIDE"]
     assert (env["CI"], env["NO_COLOR"], env["TERM"], env["PAGER"]) == ("1", "1", "dumb", "cat")
+    assert env["TMPDIR"].startswith(house.env["TMPDIR"] + "/harness-")
     assert (house.project / "where.txt").read_text().strip() == house.layout.shim
+
+
+def test_an_agent_has_a_temporary_folder_of_its_own(house: House) -> None:
+    """What programs unpack there does not fill the machine: it is gone with the run, however that ended."""
+    house.work({"run": 'mkdir "$TMPDIR/cache"; echo 1 > "$TMPDIR/cache/file"; exit 3'})
+    assert list(Path(house.env["TMPDIR"]).iterdir()) == []
 
 
 def test_an_agents_input_is_at_its_end(house: House) -> None:
@@ -140,6 +147,40 @@ def test_an_agent_that_met_a_limit_is_not_asked_again_before_its_time(house: Hou
     assert not (house.project / "asked").exists()
 
 
+def limited(house: House, name: str, **told: object) -> list[str]:
+    """The table of an agent whose vendor lets nobody in, until `resetsAt` where it says so."""
+    row = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "rateLimitType": "weekly", **told}}
+    path = house.folder / name
+    path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(row)}'\nexit 1\n")
+    path.chmod(0o755)
+    return [f"[agents.{name}]", f'command = ["{path}"]', 'format = "claude"']
+
+
+def test_who_told_no_time_is_not_waited_for_as_long_as_who_did(house: House) -> None:
+    """One is back in a minute perhaps, the other in a week: then it is asked in a minute."""
+    week = int(time.time()) + 7 * 86400
+    house.config('agent = ["one", "two"]', *limited(house, "one"), *limited(house, "two", resetsAt=week))
+    house.role("worker", "F-001")
+    result = house.result()
+    assert result["outcome"] == "limit"
+    assert 55 <= result["until"] - time.time() <= 70
+    assert result["waits"]["two"] == week
+
+
+def test_a_limit_is_remembered_by_runs_that_ask_others_and_for_eight_days_at_most(house: House) -> None:
+    """Else it would be met again in every other run; a time beyond all reason is not believed."""
+    mine = ["[agents.mine]", 'command = ["sh", "-c", "cat > /dev/null; date >> 1.txt; echo done"]']
+    one = limited(house, "one", resetsAt=99999999999)
+    house.config('agent = ["one", "mine"]', *one, *mine, "[roles.planner]", 'agent = "mine"')
+    house.role("worker", "F-001")
+    until = house.result()["waits"]["one"]
+    assert until - time.time() <= 8 * 86400
+    house.role("planner")
+    assert (house.result()["agents"], house.result()["waits"]) == (["mine"], {"one": until})
+    house.role("worker", "F-002")
+    assert house.result()["agents"] == ["mine"]
+
+
 def test_an_agents_own_fault_is_not_passed_on(house: House) -> None:
     """Only limit, auth and what is not available are tried elsewhere."""
     house.config('agent = ["scripted", "mine"]', "[agents.mine]", 'command = ["sh", "-c", "touch second"]')
@@ -148,6 +189,16 @@ def test_an_agents_own_fault_is_not_passed_on(house: House) -> None:
 
 
 # what is written down
+
+
+def test_a_reply_that_stands_in_the_result_alone_is_taken(house: House) -> None:
+    """Some programs do not tell their last message before."""
+    block = '```json harness\n{"status": "blocked", "reason": "no", "needs": ["F-002"]}\n```'
+    row = {"type": "result", "result": block, "usage": {"input_tokens": 1}}
+    (house.folder / "row").write_text(json.dumps(row) + "\n")
+    house.config('agent = "mine"', "[agents.mine]", f'command = ["cat", "{house.folder}/row"]', 'format = "claude"')
+    house.role("worker", "F-001")
+    assert house.feature().status == "blocked"
 
 
 def test_what_the_agent_says_and_does_is_in_the_stream(house: House) -> None:

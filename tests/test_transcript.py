@@ -81,6 +81,19 @@ def test_a_log_ends_with_one_line_that_says_so(path: str) -> None:
     assert log.dropped > 0
 
 
+def test_what_the_books_need_is_kept_behind_the_bound(path: str) -> None:
+    """The last count of a run that talked a lot, and that was killed; the bound holds all the same."""
+    made = Transcript(path, MIB)
+    for second in range(2000):
+        made.row(second, "raw", "x" * 1000)
+        made.book(second, "usage", json.dumps({"input": second}))
+    made.close()
+    rows = [json.loads(line) for line in Path(path).read_text().split("\n") if line]
+    assert rows[-1] == {"at": 1999, "kind": "usage", "text": '{"input": 1999}'}
+    assert sum(row["kind"] == "cut" for row in rows) == 1
+    assert Path(path).stat().st_size <= MIB
+
+
 def test_a_file_that_is_opened_again_counts_what_is_there(path: str) -> None:
     """A torn last line is closed; a bound that was reached stays reached."""
     stream = Transcript(path, MIB)

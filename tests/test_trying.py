@@ -76,6 +76,21 @@ def test_an_agent_without_trust_is_said_to_wait_for_it(house: House) -> None:
     assert "config.toml says no trust yet" in found["codex"]
 
 
+def test_an_agent_without_a_login_that_can_be_seen_is_a_warning(house: House) -> None:
+    """It may have one that cannot be seen, so it is not bad; one that is not configured stands by as it did."""
+    path = install(house, "codex", ABLE)
+    house.config('agent = "codex"', 'trust = "workspace"')
+    done = house.program("doctor", "agents", PATH=path)
+    (line,) = [line for line in done.out.split("\n") if "codex:" in line]
+    assert (done.code, line[:6]) == (0, "warn  ")
+    assert "no login seen (it may still have one)" in line
+    logged_in = house.program("doctor", "agents", PATH=path, CODEX_API_KEY="x").out
+    assert [line[:6] for line in logged_in.split("\n") if "codex:" in line] == ["ok    "]
+    house.config('agent = "scripted"', 'trust = "workspace"')
+    idle = house.program("doctor", "agents", PATH=path).out
+    assert [line[:6] for line in idle.split("\n") if "codex:" in line] == ["ok    "]
+
+
 def test_a_small_real_call_shows_that_an_agent_can_work(house: House) -> None:
     """It answers, writes, runs a command and notes; what it used is told; the mission itself is untouched."""
     path = install(house, "codex", ABLE)
@@ -103,9 +118,20 @@ def test_an_agent_that_cannot_work_is_told_with_the_reason(house: House) -> None
     house.config('agent = "codex"', 'trust = "workspace"')
     done = house.program("doctor", "agents", "--try", PATH=path)
     assert done.code == 10
-    assert "bad   codex: answers: no. unexpected status 401 Unauthorized: no key" in done.out
-    assert "codex login" in done.out
-    assert "note  codex said last: the sandbox has no shell" in done.out
+    one, two, *rest = done.out.split("\n")
+    assert one.startswith("bad   codex: answers: no. unexpected status 401 Unauthorized: no key")
+    assert two.startswith("      Log codex in, or pay for it: codex login")
+    assert rest == [""]
+
+
+def test_an_agent_that_is_not_there_does_not_keep_the_next_one_from_being_tried(house: House) -> None:
+    """As a run would go on to it."""
+    path = install(house, "codex", ABLE)
+    house.config('agent = ["gemini", "codex"]', 'trust = "workspace"')
+    done = house.program("doctor", "agents", "--try", PATH=path)
+    assert done.code == 10
+    assert done.out.startswith("bad   gemini: The agent's program 'gemini' is not installed")
+    assert "ok    codex: answers" in done.out
 
 
 def test_a_program_of_one_s_own_is_tried_as_it_is_configured(house: House) -> None:

@@ -86,8 +86,9 @@ def test_a_cache_without_a_price_costs_what_input_costs() -> None:
 
 
 def test_where_no_model_is_told_the_agents_name_is_looked_up() -> None:
-    """Some vendors never say which model answered."""
-    assert priced(Usage(agent="m-5", input=1_000_000, output=0), PRICES).cost_usd == 1.0
+    """Some vendors never say which model answered; nor does a model without a price keep the agent's from counting."""
+    for model in ("", "other"):
+        assert priced(Usage(agent="m-5", model=model, input=1_000_000, output=0), PRICES).cost_usd == 1.0
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from planned import claim
 
 from harness import contract, verify
 from harness.contract import Check, Contract, Service
-from harness.errors import Refused, UsageFault
-from harness.git import GitFailed
+from harness.errors import Refused
 
 KNOWN = Contract(setup="touch built", claims=[claim("VAL-1", "test -f built", "grep hello main.py"), claim("VAL-2")])
 
@@ -159,8 +158,10 @@ def test_what_is_not_there_is_a_usage_fault(clone: House, words: list[str], said
     assert (done.code, said in done.err) == (64, True), done
 
 
-def test_a_commit_that_does_not_exist_is_named_and_nothing_is_left(clone: House) -> None:
-    """Git's own words say which."""
-    with pytest.raises((GitFailed, UsageFault), match="no-such"):
-        list(verify.verify(written(clone, KNOWN), str(clone.project), "no-such"))
+@pytest.mark.parametrize("at", ["no-such", "--no-such", "HEAD^{tree}", "HEAD~99"])
+def test_a_commit_that_does_not_exist_is_named_and_nothing_is_left(clone: House, at: str) -> None:
+    """A slip of the hand is exit 64 in our words, not a state of the folder that somebody has to mend."""
+    done = verified(clone, written(clone, KNOWN), "--in", str(clone.project), f"--at={at}")
+    assert (done.code, done.out, done.err.count("\n")) == (64, "", 1), done
+    assert done.err.startswith(f"harness: There is no commit '{at}' in {clone.project}. ")
     assert os.listdir(clone.folder / "temporary") == []

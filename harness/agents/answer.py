@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import codecs
-import json
 import time
 
 from harness import files, masking
-from harness.agents.base import Event, Failed, Finished
+from harness.agents.base import WAITS, Event, Failed, Finished
 from harness.usage import MOST, Usage, plus
 
 TYPE_CHECKING = False
@@ -20,32 +19,42 @@ if TYPE_CHECKING:
 LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its end counts
 LONGEST_BLOCK = 64 * 1024  # characters of a vendor's own count that are kept
 MOST_PIECES = 4096
+DEEPEST = 20
 MILLISECONDS = 10**11  # what is later than the year 5000 in seconds is meant in milliseconds
 DID_CHARS = NAME_CHARS = 200
 REASON_CHARS = 400
+LAST_WORDS_CHARS = 200
 REFUSED = "it gave up at a tool that it was not allowed to use; see trust in config.toml"
 SO_FAR = {"so_far": True}  # in place of the vendor's block, which grows with each message; the raw events have it
 
 
 class Answer:
     """What has come of one answer so far; the vendor's `read` fills it in. `text`: the output of a program that tells no
-    events; `memory` is the reader's own. What comes from outside is made clean here: texts, counts, names."""
+    events; `memory` is the reader's own; `model`: the configured one, until the vendor tells another. What comes from
+    outside is made clean here: texts, counts, names."""
 
-    def __init__(self, agent: str) -> None:
+    def __init__(self, agent: str, model: str = "") -> None:
         self.said = ""
-        self.usage = Usage(agent=agent)
+        self.usage = Usage(agent=agent, model=model)
         self.error = ""
         self.began = self.waiting = self.given_up = False
         self.until = 0
         self.denied: list[str] = []
-        self.last_words = ""
+        self.first_words = ""
+        self.last_lines: list[str] = []
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may come in two pieces
         self.text = bytearray()
         self.memory: dict[str, Any] = {}
         self.pieces: list[str] = []
         self.block: dict[str, Any] | None = None
+        self.whole = False
         self.counted: dict[str, dict[str, int | None]] = {}
         self.sum: dict[str, int] = {}
+
+    @property
+    def last_words(self) -> str:
+        """What it said beside its events, in short: its first line and its last ones."""
+        return " / ".join(filter(None, [self.first_words, " / ".join(self.last_lines)[-LAST_WORDS_CHARS:]]))
 
     def says(self, text: str) -> Event:
         """A whole message of the agent; the last one is the reply."""
@@ -79,16 +88,25 @@ class Answer:
         """The vendor cannot be reached and is asked again: no end yet, and no sign of life; told where it is news."""
         before, self.error, self.waiting = self.error, clean(why[:REASON_CHARS]), True
         if self.error != before:
-            yield Event(kind="output", text=f"waits: {self.error}\n")
+            yield Event(kind="output", text=f"{WAITS}{self.error}\n")
 
     def lets_in_after(self, told: object) -> None:
         """The vendor says how many seconds to wait."""
         self.until = int(time.time()) + when(told) if when(told) else 0
 
     def used(self, block: dict[str, Any], **counts: Any) -> Event:
-        """What the vendor counted so far, as a whole: its own block, and the counts in our words. What is no count (a text,
-        below 0, without end) is unknown."""
+        """What the vendor counted of the whole answer: its own block, and the counts in our words. What is no count (a text,
+        below 0, without end) is unknown; none goes down."""
+        self.whole = True
+        return self._counts(block, counts)
+
+    def used_so_far(self, block: dict[str, Any], **counts: Any) -> Event:
+        """As `used`, of the messages until now; their block does not stand in for that of the whole answer."""
+        return self._counts((self.whole and self.block) or block, counts)
+
+    def _counts(self, block: dict[str, Any], counts: dict[str, Any]) -> Event:
         known = {key: value for key, given in counts.items() if (value := count(given, key)) is not None}
+        known = {key: max(value, getattr(self.usage, key) or 0) for key, value in known.items()}
         self.block = block
         self.usage = self.usage.replace(**known)
         if "cost_usd" in known:
@@ -96,11 +114,12 @@ class Answer:
         so_far = self.usage.replace(raw=[{"agent": self.usage.agent, "block": SO_FAR}])
         return Event(kind="usage", text=files.dump_json(so_far.asdict()).decode().rstrip("\n"))
 
-    def summed(self, message: str, block: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
+    def summed(self, message: object, block: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
         """{our name: the sum over all messages so far}. A message, known by its id, may tell again what it used; then the
-        last word counts."""
-        before, self.counted[message] = self.counted.get(message, {}), sums([block], names)
-        for name, number in self.counted[message].items():
+        last word counts. One without an id is one of its own."""
+        key = str(message) if message else f"{len(self.counted)}."
+        before, self.counted[key] = self.counted.get(key, {}), sums([block], names)
+        for name, number in self.counted[key].items():
             if number is not None:
                 self.sum[name] = self.sum.get(name, 0) + number - (before.get(name) or 0)
         return self.sum
@@ -131,9 +150,33 @@ class Answer:
         """The usage with the vendor's own block, masked, and left out where it is large; None where nothing was told."""
         if self.block is None:
             return None
-        text = masking.mask(files.dump_json(self.block).decode())
-        block = json.loads(text) if len(text) <= LONGEST_BLOCK else {"left_out_bytes": len(text)}
+        block = tidy(self.block)
+        size = len(files.dump_json(block))
+        block = block if size <= LONGEST_BLOCK else {"left_out_bytes": size}
         return self.usage.replace(raw=[{"agent": self.usage.agent, "block": block}])
+
+
+def tidy(value: Any, depth: int = 0) -> Any:
+    """A vendor's JSON value as it can be kept: secrets masked, no number without an end, nothing below DEEPEST levels."""
+    if isinstance(value, str):
+        return masking.mask(clean(value))
+    if isinstance(value, dict | list) and depth == DEEPEST:
+        return "[deeper]"
+    if isinstance(value, dict):
+        return {tidy(key): tidy(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [tidy(inner, depth + 1) for inner in value]
+    return None if isinstance(value, float) and value - value != 0 else value
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """An object that a vendor told, empty where it told something else: an odd ornament takes no verdict with it."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: object) -> list[dict[str, Any]]:
+    """The objects of a list that a vendor told."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def clean(text: str) -> str:
@@ -150,15 +193,17 @@ def count(value: object, name: str = "") -> Any:
 
 def plain(usage: dict[str, Any]) -> dict[str, Any]:
     """Input tokens without what the cache gave: a dialect of these counts holds it, and is known by telling a total."""
-    cached = usage.get("cache_read_input_tokens") if "total_tokens" in usage else 0
-    return {**usage, "input_tokens": usage["input_tokens"] - cached} if cached else usage
+    whole, cached = count(usage.get("input_tokens")), count(usage.get("cache_read_input_tokens"))
+    if "total_tokens" not in usage or whole is None or not cached:
+        return usage
+    return {**usage, "input_tokens": max(0, whole - cached)}
 
 
 def when(told: object) -> int:
     """A time that a vendor states, in unix seconds: it may be given as a text, or in milliseconds; 0 where it is none."""
     try:
         at = float(told) if isinstance(told, str | int | float) else 0.0
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0
     at = at / 1000 if at > MILLISECONDS else at
     return int(at) if 0 < at < MILLISECONDS else 0
@@ -188,6 +233,6 @@ def sums(blocks: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> dict[
     """{our name: the sum over all blocks of what the vendor calls `names`}; None where no block tells one."""
     found: dict[str, int | None] = dict.fromkeys(names)
     for block in blocks:
-        for ours, theirs in names.items():
+        for ours, theirs in names.items() if isinstance(block, dict) else ():
             found[ours] = plus(found[ours], count(block.get(theirs)))
     return found

@@ -19,6 +19,9 @@ else:
     Protocol = object
 
 
+WAITS = "waits: "  # before what an agent's program says of a vendor that it cannot reach
+
+
 def installed(program: str) -> bool:
     """Whether a program can be started: a path, or a name on the PATH. (`shutil` costs 5 ms to import.)"""
     folders = [""] if "/" in program else os.environ.get("PATH", os.defpath).split(os.pathsep)

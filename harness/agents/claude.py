@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.agents.answer import Answer, outcome_of, plain, sums, when
+from harness.agents.answer import Answer, mapping, mappings, outcome_of, plain, sums, when
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
 from harness.agents.driven import STABLE, Cli
 
@@ -32,7 +32,7 @@ def argv(settings: Settings, desk: Desk) -> list[str]:
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
     """What one event means."""
-    kind, info = row.get("type"), row.get("rate_limit_info") or {}
+    kind, info = row.get("type"), mapping(row.get("rate_limit_info"))
     if kind == "system" and row.get("subtype") == "init":
         answer.knows(model=row.get("model"), session=row.get("session_id"))
     elif kind == "system" and row.get("subtype") == "api_retry":
@@ -41,7 +41,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
             yield answer.failed("auth", "its key or login is refused")
     elif kind == "assistant":
         answer.memory["error"] = row.get("error")  # without a login or a network it is all there is
-        yield from _message(row.get("message") or {}, answer)
+        yield from _message(mapping(row.get("message")), answer)
     elif kind == "rate_limit_event" and info.get("status") == "rejected":
         answer.until = when(info.get("resetsAt"))
         yield answer.failed("limit", f"{info.get('rateLimitType', 'usage')} limit")
@@ -51,27 +51,27 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
 
 def _message(message: dict[str, Any], answer: Answer) -> Iterator[Event]:
     """Texts and tools of one message; its usage comes again with each of its blocks, so each id counts once."""
-    for block in message.get("content") or []:
+    for block in mappings(message.get("content")):
         if block.get("type") == "text":
-            yield answer.says(str(block["text"]))
+            yield answer.says(str(block.get("text", "")))
         elif block.get("type") == "tool_use":
             yield answer.does(str(block.get("name")), block.get("input"))
-    summed = answer.summed(str(message.get("id")), plain(message.get("usage") or {}), OF_MESSAGE)
-    yield answer.used({"messages": len(answer.counted), "sum": summed}, **summed)
+    summed = answer.summed(message.get("id"), plain(mapping(message.get("usage"))), OF_MESSAGE)
+    yield answer.used_so_far({"messages": len(answer.counted), "sum": summed}, **summed)
 
 
 def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
-    usage, models, said = row.get("usage") or {}, row.get("modelUsage") or {}, str(row.get("result") or "")
+    usage, models, said = mapping(row.get("usage")), mapping(row.get("modelUsage")), str(row.get("result") or "")
     counted = bool(usage.get("input_tokens") or usage.get("output_tokens"))
     told = sums(models.values(), OF_MODEL) if models else sums([plain(usage)], OF_MESSAGE) if counted else {}
     if told or row.get("total_cost_usd"):
         yield answer.used({"usage": usage, "modelUsage": models}, **told, cost_usd=row.get("total_cost_usd"))
-    answer.denied = [str(one.get("tool_name")) for one in row.get("permission_denials") or []]
+    answer.denied = [str(one.get("tool_name")) for one in mappings(row.get("permission_denials"))]
     if row.get("is_error"):  # whatever `subtype` says: mostly success
         kind = str(answer.memory.get("error") or row.get("subtype"))
         outcome = KINDS.get(kind) or outcome_of(row.get("api_error_status"))
-        yield answer.failed(outcome, said or "; ".join(map(str, row.get("errors") or [kind])))
-    elif usage and not counted:  # as a dialect calls a refused key
+        yield answer.failed(outcome, said or str(row.get("errors") or kind).strip("[]'"))
+    elif usage.get("input_tokens") == 0 and not counted:  # as a dialect calls a refused key
         yield answer.failed("config", f"it calls this a success and reached no model: {said}")
     else:
         yield answer.finished(said or None)

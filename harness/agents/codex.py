@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 import re
 
-from harness.agents.answer import Answer, local_time, outcome_of
+from harness.agents.answer import Answer, count, local_time, mapping, outcome_of
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.configs import config_names
+from harness.agents.configs import config_names, parsed
 from harness.agents.driven import Cli
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ def argv(settings: Settings, desk: Desk) -> list[str]:
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
     """What one event means."""
-    kind, item = row.get("type"), row.get("item") or {}
+    kind, item = row.get("type"), mapping(row.get("item"))
     if kind == "thread.started":
         answer.knows(session=row.get("thread_id"))
     elif kind == "error":
@@ -56,19 +56,21 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
     elif kind == "item.completed" and item.get("type") == "agent_message":
         yield answer.says(str(item.get("text", "")))
     elif kind == "turn.completed":
-        yield _used(row.get("usage") or {}, answer)
+        yield _used(mapping(row.get("usage")), answer)
         yield answer.finished()
     elif kind == "turn.failed":
-        said = str((row.get("error") or {}).get("message", ""))
+        said = str(mapping(row.get("error")).get("message", ""))
         status, again = STATUS.search(said), AGAIN.search(said)
         answer.until = local_time(*again.groups()) if again else 0
         known = [outcome for sentence, outcome in SENTENCES.items() if said.startswith(sentence)]
+        if body := parsed(said):  # of a refused request it tells the vendor's words, and not the status, which is 400
+            known, said = ["config"], str(mapping(body.get("error")).get("message") or body.get("detail") or said)
         yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], said)
 
 
 def _used(block: dict[str, Any], answer: Answer) -> Event:
-    whole, cached, written = (block.get(f"{key}input_tokens") for key in ("", "cached_", "cache_write_"))
-    uncached = None if whole is None else whole - (cached or 0) - (written or 0)
+    whole, cached, written = (count(block.get(f"{key}input_tokens")) for key in ("", "cached_", "cache_write_"))
+    uncached = None if whole is None else max(0, whole - (cached or 0) - (written or 0))
     told = {"output": block.get("output_tokens"), "reasoning": block.get("reasoning_output_tokens")}
     return answer.used(block, input=uncached, cache_read=cached, cache_write=written, **told)
 

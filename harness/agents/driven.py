@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from harness.agents.base import Thinking
 
-LAST_WORDS_CHARS = 300
+FIRST_WORDS_CHARS = 150
 LAST_LINES = 3
 LONGEST_LINE = 8 * 1024 * 1024  # of a vendor's events; a longer one is passed over
 PARTIAL = ("stream_event", "message_update", "content_block_delta", "item.updated")
@@ -86,6 +86,7 @@ class Driven:
         self.login = login
         table = settings.table
         self.argv = argv or [str(table.get("path", cli.program))]
+        self.argv[0] = os.path.expanduser(self.argv[0])
         self.own = argv is not None
         self.environment: Mapping[str, str] = {key: str(value) for key, value in table.get("env", {}).items()}
         program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
@@ -109,7 +110,7 @@ class Driven:
 
     def think(self, prompt: str, desk: Desk) -> Thinking:
         """Run the program once."""
-        answer, source = Answer(self.name), desk.prompt_path
+        answer, source = Answer(self.name, self.settings.model), desk.prompt_path
         split = self.cli.splits and not self.own and desk.stable_bytes
         if split:
             source = split_prompt(prompt, desk)
@@ -142,7 +143,8 @@ class Driven:
         """What to do, for what only a person can mend."""
         if isinstance(end, Finished) or end.outcome not in REMEDIES:
             return end
-        remedy = f"{REMEDIES[end.outcome].format(name=self.name)}{': ' + self.login if self.login else ''}"
+        hints = [self.login] if end.outcome == "auth" else [] if self.own else self.cli.caveats(self.settings.trust)
+        remedy = ": ".join(filter(None, [REMEDIES[end.outcome].format(name=self.name), "; ".join(filter(None, hints))]))
         return end.replace(reason=f"{end.reason}\n{remedy}; then: run.sh doctor agents --try")
 
 
@@ -216,10 +218,10 @@ def _read(line: bytes, cli: Cli, answer: Answer) -> Iterator[Event | Finished | 
 
 
 def _overheard(text: str, answer: Answer) -> Event:
-    """Something that a person may want to read; its last words may say why it ended."""
-    if text.strip():
-        answer.last_words = " / ".join((answer.last_words + "\n" + text).strip().split("\n")[-LAST_LINES:])
-        answer.last_words = answer.last_words[-LAST_WORDS_CHARS:]
+    """Something that a person may want to read; its first and last words may say why it ended."""
+    if lines := [line.strip() for line in text.split("\n") if line.strip()]:
+        answer.first_words = answer.first_words or lines.pop(0)[:FIRST_WORDS_CHARS]
+        answer.last_lines = [*answer.last_lines, *lines][-LAST_LINES:]
     return Event(kind="output", text=text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from harness.agents.answer import Answer, outcome_of
+from harness.agents.answer import Answer, count, mapping, outcome_of
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
 from harness.agents.driven import Cli
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NOBODY = "no-server-has-this-name"
 EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # as its documentation lists them
+UNREACHED = "exception TypeError: fetch failed"  # its own words for a server that it cannot reach
 CODE = re.compile(r'"code":\s*(\d{3})')  # an error's status stands in JSON inside its message
 
 
@@ -43,25 +44,19 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
 
 
 def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
-    if stats := row.get("stats"):
-        thought = (
-            (stats.get("total_tokens") or 0) - (stats.get("input_tokens") or 0) - (stats.get("output_tokens") or 0)
-        )
-        output = None if stats.get("output_tokens") is None else stats["output_tokens"] + thought
-        counts = {
-            "input": stats.get("input"),
-            "cache_read": stats.get("cached"),
-            "output": output,
-            "reasoning": thought,
-        }
-        yield answer.used(stats, **counts)
+    if stats := mapping(row.get("stats")):
+        whole, prompt, said = (count(stats.get(f"{key}_tokens")) for key in ("total", "input", "output"))
+        thought = None if whole is None or said is None else max(0, whole - (prompt or 0) - said)
+        output = None if said is None else said + (thought or 0)
+        counts = {"input": stats.get("input"), "cache_read": stats.get("cached")}
+        yield answer.used(stats, **counts, output=output, reasoning=thought)
     if row.get("status") == "success":
         yield answer.finished()
     else:
-        said = str((row.get("error") or {}).get("message", "an error without a message"))
+        said = str(mapping(row.get("error")).get("message", "an error without a message"))
         answer.error, status = said, CODE.search(said)
-        if status:
-            yield answer.failed(outcome_of(int(status[1])), said)
+        if status or UNREACHED in said:
+            yield answer.failed(outcome_of(int(status[1])) if status else "limit", said)
 
 
 def at_exit(answer: Answer, ended: Ended) -> Finished | Failed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from harness.agents.answer import Answer, outcome_of
+from harness.agents.answer import Answer, count, mapping, outcome_of
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
 from harness.agents.configs import config_names, known, parsed, switched_off
 from harness.agents.driven import Cli
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 RULES = '{"*":"allow","external_directory":"deny","question":"deny"}'
-FOLDERS = ("$XDG_CONFIG_HOME/opencode/", "$HOME/.config/opencode/", "$HOME/.opencode/", "", ".opencode/")
+FOLDERS = ("$XDG_CONFIG_HOME/opencode/", "$HOME/.config/opencode/", "$HOME/.opencode/", "$OPENCODE_CONFIG_DIR/")
 CONFIGS = [
     "$OPENCODE_CONFIG",
-    *(at + name for at in FOLDERS for name in ("opencode.json", "opencode.jsonc", "config.json")),
+    *(at + name for at in (*FOLDERS, "", ".opencode/") for name in ("opencode.json", "opencode.jsonc", "config.json")),
 ]
 CANNOT = {"workspace": "no sandbox: it refuses some paths outside that it sees in a command, no more"}
 
@@ -41,7 +41,7 @@ def environment(settings: Settings, desk: Desk) -> dict[str, str]:
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
     """What one event means."""
-    kind, part = row.get("type"), row.get("part") or {}
+    kind, part = row.get("type"), mapping(row.get("part"))
     answer.knows(session=row.get("sessionID"))
     if kind == "text":
         yield answer.says(str(part["text"]))
@@ -51,24 +51,25 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         answer.given_up = part.get("reason") == "tool-calls"  # until the next step: no tool is left without an answer
         yield _used(part, answer)
     elif kind == "error":
-        yield _error(row.get("error") or {}, answer)
+        yield _error(mapping(row.get("error")), answer)
 
 
 def _error(fault: dict[str, Any], answer: Answer) -> Failed:
-    data = fault.get("data") or {}
-    answer.lets_in_after((data.get("responseHeaders") or {}).get("retry-after"))
+    data = mapping(fault.get("data"))
+    status = data.get("statusCode") or (503 if data.get("isRetryable") is True else None)  # it reached nobody
+    answer.lets_in_after(mapping(data.get("responseHeaders")).get("retry-after"))
     broke = fault.get("name") == "ProviderAuthError" or '"insufficient_quota"' in str(data.get("responseBody"))
-    outcome = "auth" if broke else outcome_of(data.get("statusCode"))
+    outcome = "auth" if broke else outcome_of(status)
     return answer.failed(outcome, f"{fault.get('name', 'error')}: {data.get('message', '')}")
 
 
 def _used(part: dict[str, Any], answer: Answer) -> Event:
-    tokens, before = part.get("tokens") or {}, answer.usage
-    cache = tokens.get("cache") or {}
-    told = {key: plus(getattr(before, key), tokens.get(key)) for key in ("input", "reasoning")}
-    told |= {f"cache_{key}": plus(getattr(before, f"cache_{key}"), cache.get(key)) for key in ("read", "write")}
-    told["output"] = plus(before.output, plus(tokens.get("output"), tokens.get("reasoning")))
-    cost = plus(before.cost_usd, part.get("cost") or None)
+    tokens, before = mapping(part.get("tokens")), answer.usage
+    cache = mapping(tokens.get("cache"))
+    told = {key: plus(getattr(before, key), count(tokens.get(key))) for key in ("input", "reasoning")}
+    told |= {f"cache_{key}": plus(getattr(before, f"cache_{key}"), count(cache.get(key))) for key in ("read", "write")}
+    told["output"] = plus(before.output, plus(count(tokens.get("output")), count(tokens.get("reasoning"))))
+    cost = plus(before.cost_usd, count(part.get("cost"), "cost_usd") or None)
     return answer.used({"last step": part, "sum": told}, **told, cost_usd=cost, turns=plus(before.turns, 1))
 
 

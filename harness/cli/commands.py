@@ -22,10 +22,10 @@ def cli() -> None:
 @cli.command()
 @click.option("--agent", default="", metavar="NAME", help="Who thinks; goes into config.toml.")
 @click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
-@click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, speak of money alone.")
+@click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, only warn.")
 def init(agent: str, trust: str, quietly: bool) -> int:
     """Start a mission in this folder (SPEC.md, a git repository), and say who thinks in it."""
-    from harness import hiring, inside, mission, starting
+    from harness import hiring, inside, mission, naming, starting
 
     layout = here()
     inside.refuse(layout, "init")
@@ -35,7 +35,8 @@ def init(agent: str, trust: str, quietly: bool) -> int:
         click.echo(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
     if not quietly:
         click.echo("\n".join(hiring.hire(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
-    for line in starting.announcement(layout):
+    warnings = [f"warning: {line}" for line in naming.require(layout)]
+    for line in [*starting.announcement(layout), *warnings]:
         click.echo(line)
     return errors.DONE
 
@@ -45,18 +46,20 @@ def _ask(question: str, answers: dict[str, str]) -> str:
         click.echo(f"  {name:<10} {meaning}".rstrip())
     try:
         return str(click.prompt(question, type=click.Choice(list(answers)), default=next(iter(answers))))
-    except click.Abort:
-        click.echo("\nThe mission is started, and nothing else was written. run.sh init asks again.")
+    except (click.Abort, errors.Interrupted) as left:
+        if getattr(left, "code", errors.INTERRUPTED) == errors.INTERRUPTED:  # Ctrl-D or Ctrl-C: somebody reads it
+            click.echo("\nThe mission is started, and nothing else was written. run.sh init asks again.")
         raise
 
 
 @cli.command(name="next")
 @click.option("--leaving", metavar="WORD", help="The last look before run.sh ends with WORD.")
-def next_(leaving: str | None) -> int:
+@click.option("--told", metavar="LINE", help="Show such a line as a person reads it: when a WAIT ends, and why.")
+def next_(**options: str | None) -> int:
     """What is due, in one line."""
     from harness.cli import quick
 
-    return quick.next_(["--leaving", leaving] if leaving else [])
+    return quick.next_([word for name, value in options.items() if value for word in (f"--{name}", value)])
 
 
 @cli.command()
@@ -84,18 +87,59 @@ def status(as_json: bool) -> int:
     return errors.DONE
 
 
-@cli.command()
-@click.argument("title")
+class _Titled(click.Group):
+    """A group whose first word may be a title, since `issue TITLE` is what agents are told to say."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A word that is no command is a title, also where options stand before it."""
+        title = bool(args) and args[0] not in (*self.commands, *ctx.help_option_names)
+        return super().parse_args(ctx, [_TITLE, *args] if title else args)
+
+
+_TITLE = "TITLE"
+
+
+@cli.group(cls=_Titled, subcommand_metavar="TITLE | COMMAND [ARGS]...")
+def issue() -> None:
+    """Report a fault that is not yours to mend now; list and close what was reported."""
+
+
+@issue.command(name=_TITLE)
+@click.argument("title", metavar="", default="")
 @click.option("--severity", default="minor", help="critical, major, minor or nit.")
 @click.option("--evidence", default="")
 @click.option("--repro", default="")
 @click.option("--suggested-fix", default="")
 @click.option("--code-pointer", default="")
-def issue(title: str, **fields: str) -> int:
+def issue_report(title: str, **fields: str) -> int:
     """Report a fault that is not yours to mend now."""
     from harness import asking
 
+    if not title.strip():
+        raise errors.UsageFault(
+            "Say what is wrong, such as: harness issue 'it crashes on empty input' --severity major"
+        )
     click.echo(asking.issue(here(), {"title": title, **fields}))
+    return errors.DONE
+
+
+@issue.command(name="list")
+def issue_list() -> int:
+    """The issues, a line each."""
+    from harness.cli import show
+
+    show.issue_list(here())
+    return errors.DONE
+
+
+@issue.command(name="close")
+@click.argument("issue_id", metavar="ID")
+@click.option("--why", default="", help="What became of it.")
+def issue_close(issue_id: str, why: str) -> int:
+    """Close an issue: no planner sees it any more."""
+    from harness import asking
+
+    click.echo(asking.close_issue(here(), issue_id, why))
     return errors.DONE
 
 
@@ -117,11 +161,10 @@ def check(name: str | None) -> int:
     from harness import asking
     from harness.cli import show
 
-    red = False
-    for receipt in asking.check(here(), name or ""):
-        red = red or not receipt.green
-        show.receipt(receipt)
-    return errors.NEGATIVE if red else errors.DONE
+    found = list(map(show.shown, asking.check(here(), name or "")))
+    if not found:
+        click.echo(asking.unchecked(here(), name or ""))
+    return errors.DONE if found and all(receipt.green for receipt in found) else errors.NEGATIVE
 
 
 @cli.command()

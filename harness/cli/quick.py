@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from harness import console, errors
@@ -20,16 +21,24 @@ def here() -> Layout:
 
 
 def next_(words: list[str]) -> int:
-    """`next [--leaving WORD]`: what is due, in one line; the exit code is the one run.sh would end with."""
+    """`next [--leaving WORD]`: what is due, in one line; the exit code is the one run.sh would end with.
+
+    `next --told LINE`: that line as a person reads it.
+    """
     from harness import decide, views  # each quick door loads only what it needs
 
+    if words[:1] == ["--told"] and len(words) == 2:
+        from harness import telling
+
+        console.say("> " + "\n  ".join(telling.readable(here(), words[1], sys.stdout.isatty())))
+        return errors.DONE
     view = views.gather(here())
     if words[:1] == ["--leaving"] and len(words) == 2:
         last = decide.leaving(view, words[1])
         console.say(last.line if last else words[1])
         return errors.DONE
     if words:
-        raise UsageFault("Usage: harness next [--leaving WORD]")
+        raise UsageFault("Usage: harness next [--leaving WORD | --told LINE]")
     decision = decide.decide(view, int(time.time()))
     console.say(decision.line)
     return decision.code

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 import time
 from itertools import islice
 
@@ -20,6 +22,7 @@ from harness import (
     errors,
     features,
     files,
+    issues,
     layout,
     mission,
     prompt,
@@ -40,11 +43,35 @@ if TYPE_CHECKING:
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
 MOST_SECONDS = 1e9
-STATES = {"ok": "green", "note": "yellow", "bad": "red"}
+ENDLESS = 10**6  # columns
+STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 
 
 def _console() -> Console:
-    return Console(highlight=False, soft_wrap=False)
+    """As wide as the terminal; where there is none nothing is ever broken, so that it can be grepped and pasted."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else ENDLESS)
+
+
+def _table(table: Table) -> None:
+    """A table, without the blanks behind its last column where no terminal shows it."""
+    out = _console()
+    with out.capture() as held:
+        out.print(table)
+    text = held.get()
+    click.echo(text if sys.stdout.isatty() else re.sub(r" +$", "", text, flags=re.M), nl=False)
+
+
+def _line(head: str, text: str, style: str = "") -> None:
+    """Words behind their head: on a terminal, what does not fit goes on below where the words began."""
+    row = (Text(head, style=style), Text(console.plain(text)))
+    if not sys.stdout.isatty():
+        _console().print(Text.assemble(*row))
+        return
+    grid = Table.grid()
+    grid.add_column(width=len(head), no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(*row)
+    _console().print(grid)
 
 
 def _echo(text: str) -> None:
@@ -54,7 +81,6 @@ def _echo(text: str) -> None:
 
 def status(value: dict[str, Any]) -> None:
     """The status as a table, then what is due and why."""
-    out = _console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("feature", "status", "tries", "proven", "last run", "what"):
         table.add_column(title, overflow="fold" if title == "what" else "ellipsis")
@@ -65,11 +91,11 @@ def status(value: dict[str, Any]) -> None:
         table.add_row(
             row["id"], Text(row["status"], style=colour), tries, proven, row["last"], Text(console.plain(what))
         )
-    out.print(Text(f"{value['mission']} on {value['branch']}", style="bold"))
+    _console().print(Text(f"{value['mission']} on {value['branch']}", style="bold"))
     if value["features"]:
-        out.print(table)
+        _table(table)
     for name, text in _below(value):
-        out.print(Text(console.plain(f"{name:<9} {text}")))
+        _line(f"{name:<9} ", text)
 
 
 def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
@@ -90,11 +116,9 @@ def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
 
 def receipt(one: receipts.Receipt) -> None:
     """A receipt: a line, and for a red one what it said."""
-    out = _console()
-    colour = "green" if one.green else "red"
-    first = one.command.strip().split("\n")[0]
-    what = console.plain(f"{one.claim}  {one.seconds:.2f} s  {first[:80]}")
-    out.print(Text.assemble((f"{one.verdict:<16} ", colour), what))
+    first, newline, _ = one.command.strip().partition("\n")
+    what = f"{one.claim}  {one.seconds:.2f} s  {first}{' …' if newline else ''}"
+    _line(f"{one.verdict:<16} ", what, "green" if one.green else "red")
     for note in one.notes:
         _echo(f"    note: {note}")
     if not one.green and one.output.strip():
@@ -120,6 +144,16 @@ def feature(where: Layout, feature_id: str) -> None:
             _echo(f"{note['at']} {note['kind']}: {note['text']}")
 
 
+def issue_list(where: Layout) -> None:
+    """Issues, a line each, the closed ones too."""
+    mission.check_format(where)
+    found = issues.load(where)
+    for one in found:
+        _echo(f"{one.id}  {one.state:<7}  {one.severity:<8}  {' '.join(one.title.split())}")
+    if not found:
+        click.echo("No issue is known.")
+
+
 def memory(where: Layout, layer: str) -> None:
     """The layers of memory, as they are on disk."""
     mission.check_format(where)
@@ -137,7 +171,11 @@ def memory(where: Layout, layer: str) -> None:
 def run_list(where: Layout, most: int) -> None:
     """Finished runs, the newest last."""
     mission.check_format(where)
-    for one in reversed(list(islice(runs.books(where), most))):
+    found = list(islice(runs.books(where), most))
+    every = sum(1 for _ in files.lines_backwards(where.books)) if len(found) == most else most
+    if every > most:
+        click.echo(f"… and {every - most} older: run.sh runs list -n {every}")
+    for one in reversed(found):
         if one.role == runs.PERSON:
             _echo(f"{one.at}  a person answered: {one.reason}")
             continue
@@ -177,19 +215,33 @@ def usage(value: dict[str, Any]) -> None:
     if not value["total"]["runs"]:
         click.echo("Nothing has run yet.")
         return
-    out = _console()
+    shown: set[str] = set()
     for number, title in enumerate(("role", "feature", "day", "model", "total")):
         if number:
-            out.print()
+            click.echo()
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column(title if title != "total" else "", overflow="fold")
         for name in ("runs", "cost USD", "input", "read", "written", "output", "reasoning", "cached"):
             table.add_column(name, justify="right", no_wrap=True)
         for name, row in ({"total": value["total"]} if title == "total" else value[title]).items():
-            table.add_row(Text(name or "-"), *_spent(row))
-        out.print(table)
-    if uncounted := value["total"]["uncounted"]:
-        click.echo(f"\n>= is at least: {decide.counted(uncounted)}, for nobody told what they cost, or not all of it.")
+            cells = _spent(row)
+            table.add_row(Text(name or "-"), *cells)
+            shown |= {name or "-", *(cell.split(" ")[0] for cell in cells)}
+        _table(table)
+    for line in _legend(shown, value["total"]["uncounted"]):
+        click.echo(line)
+
+
+def _legend(shown: set[str], uncounted: int) -> list[str]:
+    """What the signs mean that stand in the tables, and no others."""
+    why = f"{decide.counted(uncounted)}, for nobody told what they cost, or not all of it"
+    meant = {
+        ">=": f"is at least: {why}.",
+        "?": f"is not known: {why}." if uncounted and ">=" not in shown else "is not known: nobody told.",
+        "-": "is nothing: no feature, nobody who was asked, or an agent that is free.",
+    }
+    lines = [f"{sign:<2} {words}" for sign, words in meant.items() if sign in shown]
+    return ["", *lines] if lines else []
 
 
 def _spent(row: dict[str, Any]) -> list[str]:
@@ -230,7 +282,7 @@ def _event(line: bytes) -> None:
     if row is None:  # torn by a crash, or written by somebody else
         _echo(f"      ? not ours: {line.decode('utf-8', 'replace')}")
         return
-    if row["kind"] in ("agent", "raw", "usage"):  # for machines; what they mean stands beside them
+    if row["kind"] in ("agent", "raw", "usage", "time"):  # for machines; what they mean stands beside them
         return
     mark = {"said": "says", "did": "does", "output": "   |"}.get(row["kind"], row["kind"])
     for text in row["text"].rstrip("\n").split("\n"):
@@ -259,8 +311,8 @@ def newest(where: Layout) -> str:
 
 def findings(found: Iterable[Finding]) -> int:
     """What doctor saw, a line each as it comes; exit code 10 where something is bad."""
-    out, bad = _console(), False
+    bad = False
     for one in found:
-        out.print(Text.assemble((f"{one.state:<6}", STATES[one.state]), one.what), soft_wrap=True)
+        _line(f"{one.state:<6}", one.what, STATES[one.state])
         bad = bad or one.state == "bad"
     return errors.NEGATIVE if bad else errors.DONE

@@ -54,6 +54,7 @@ FAILURES: dict[str, tuple[int, str, str]] = {
     ),
     "plan_limit": (429, "usage_limit_reached", "The usage limit has been reached"),
     "auth": (401, "authentication_error", "Incorrect API key provided."),
+    "bad_request": (400, "invalid_request_error", "model not known"),
     "server": (500, "api_error", "The server had an error while processing your request."),
     "overloaded": (529, "overloaded_error", "Overloaded"),
 }

@@ -22,12 +22,14 @@ from wires import Exchange
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 CASES = {"limit": "rate_limit", "auth": "auth", "quota": "quota", "plan-limit": "plan_limit", "error": "server"}
+CASES |= {"bad-request": "bad_request", "no-network": ""}
 KEEPER = """#!/bin/bash
 {variables}
 {command} | tee {kept}/$HARNESS_INSIDE.jsonl
 exit ${{PIPESTATUS[0]}}
 """
 LONGEST_SECONDS = 600
+NOBODY = "http://127.0.0.1:9"  # the discard port: nobody listens there
 
 
 def house(place: Path) -> House:
@@ -81,12 +83,13 @@ def mission(cli: real.Cli, prefix: Path, server: Server, place: Path) -> str:
     return next(place.glob("*-worker-*.jsonl")).read_text()
 
 
-def failing(cli: real.Cli, prefix: Path, server: Server, place: Path) -> tuple[str, int | None]:
-    """What it printed for one question, and its exit status, None where it was ended after LONGEST_SECONDS."""
+def failing(cli: real.Cli, prefix: Path, url: str, place: Path) -> tuple[str, int | None]:
+    """What it printed for one question to the server at `url`, and its exit status, None where it was ended after
+    LONGEST_SECONDS."""
     made = house(place)
     home = place / "home"
-    real.configure(cli, home, server.url)
-    env = made.env | real.environment(cli, home, server.url) | cli.quick
+    real.configure(cli, home, url)
+    env = made.env | real.environment(cli, home, url) | cli.quick
     env |= {"PATH": real.search_path(cli, prefix, made.env["PATH"]), "PWD": str(made.project)}
     with subprocess.Popen(
         real.command(cli, prefix, home),
@@ -124,7 +127,7 @@ def record(cli: real.Cli, prefix: Path, cases: list[str]) -> None:
                 text = mission(cli, prefix, server, place)
             else:
                 server.fail(CASES[case])
-                text, code = failing(cli, prefix, server, place)
+                text, code = failing(cli, prefix, NOBODY if case == "no-network" else server.url, place)
         (top / f"{case}.{ending}").write_text(scrubbed(text, place, prefix))
         sys.stdout.write(f"{cli.name} {cli.version} {case}: exit {code}, {len(server.seen)} requests\n")
         sys.stdout.flush()

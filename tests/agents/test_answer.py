@@ -14,7 +14,7 @@ from agent_desk import TRANSCRIPTS
 
 from harness import files
 from harness.agents.answer import Answer, clean, count, local_time, plain, sums, when
-from harness.agents.base import Event
+from harness.agents.base import Event, Finished
 from harness.agents.clis import CLIS
 from harness.agents.driven import _read
 
@@ -94,6 +94,61 @@ def test_a_message_that_tells_again_what_it_used_counts_once() -> None:
             found = answer.summed(str(number), {"out": told}, {"output": "out"})
     assert found == {"output": 100_000}
     assert time.monotonic() - started < 5
+
+
+def test_a_message_without_an_id_is_one_of_its_own() -> None:
+    """Three of them are three, not the last one."""
+    answer = Answer("a")
+    for _ in range(3):
+        found = answer.summed(None, {"out": 1000}, {"output": "out"})
+    assert found == {"output": 3000}
+
+
+def test_what_was_counted_once_is_not_given_back() -> None:
+    """By a second result that tells less, or by a message behind the result; the block of the whole answer stays."""
+    answer = Answer("a")
+    answer.used({"whole": 1}, cost_usd=5.0, input=1000)
+    answer.used({"whole": 2}, cost_usd=0.01, input=1)
+    answer.used_so_far({"messages": 1}, input=11)
+    used = answer.spent()
+    assert used is not None
+    assert (used.cost_usd, used.input, used.raw[0]["block"]) == (5.0, 1000, {"whole": 2})
+
+
+GOOD_ENDS = {
+    "claude": '{"type":"result","result":"done","usage":%s,"modelUsage":%s,"permission_denials":%s}',
+    "codex": '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens":%s,"output_tokens":%s}}',
+    "gemini": '{"type":"result","status":"success","stats":{"total_tokens":%s,"input_tokens":%s,"output_tokens":%s}}',
+}
+
+
+@pytest.mark.parametrize("odd", ['"x"', '["x"]', '{"m":null}', '{"m":"x"}', "-900", "true", "null", "1e400"])
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("name", GOOD_ENDS)
+def test_an_odd_ornament_takes_no_verdict_with_it(name: str, place: int, odd: str) -> None:
+    """A count of another kind is unknown; the answer is as good as it was."""
+    values = [odd if number == place else "{}" if name == "claude" else "5" for number in range(3)]
+    events = list(_read((GOOD_ENDS[name] % tuple(values)).encode(), CLIS[name], Answer(name)))
+    assert any(isinstance(event, Finished) for event in events), events
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"cost_per_token": 2.51234e-06},
+        {"deep": json.loads("[" * 900 + "]" * 900)},
+        {"endless": [float("inf"), float("nan")]},
+        {"\ud800": "\udfff"},
+    ],
+)
+def test_whatever_block_a_vendor_tells_the_books_can_be_read(block: dict[str, Any]) -> None:
+    """A line that is written and cannot be read back would stop the mission for ever."""
+    answer = Answer("a")
+    answer.used(block, input=1)
+    used = answer.spent()
+    assert used is not None
+    line = files.dump_json(used.asdict())
+    assert json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))["input"] == 1
 
 
 def test_pieces_make_a_message_in_the_time_that_they_take(tmp_path: Path) -> None:

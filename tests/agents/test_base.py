@@ -60,7 +60,8 @@ def test_settings_and_desk_are_closed_sets() -> None:
     """What an agent is told is written down here, once."""
     assert Settings.fields[:6] == ("project", "config_path", "role", "feature", "attempt", "table")
     assert Settings.fields[6:] == ("trust", "model", "mcp")
-    assert Desk.fields[:6] == ("directory", "prompt_path", "seconds", "environment", "writable", "keep")
-    assert Desk.fields[6:] == ("idle_seconds", "startup_seconds", "after_result_seconds", "stable_bytes")
+    assert Desk.fields[:5] == ("directory", "prompt_path", "seconds", "environment", "keep")
+    assert Desk.fields[5:8] == ("idle_seconds", "startup_seconds", "after_result_seconds")
+    assert Desk.fields[8:] == ("stable_bytes", "cost_left_usd")
     assert Event(kind="tick").text == ""
     assert Failed(outcome="limit", reason="full").usage is None

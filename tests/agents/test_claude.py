@@ -49,7 +49,15 @@ def test_an_answer_that_is_cut_off_counts_what_came(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "outcome"), [("auth", "auth"), ("limit", "limit"), ("error", "limit"), ("quota", "limit")]
+    ("case", "outcome"),
+    [
+        ("auth", "auth"),
+        ("limit", "limit"),
+        ("error", "limit"),
+        ("quota", "limit"),
+        ("bad-request", "config"),
+        ("no-network", "limit"),
+    ],
 )
 def test_a_failure_is_known_by_its_status_although_it_says_success(tmp_path: Path, case: str, outcome: str) -> None:
     """A refused key is a person's, a limit and a fault of the service are time's."""

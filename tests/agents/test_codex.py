@@ -43,11 +43,25 @@ def test_its_input_is_taken_apart_and_its_cost_is_unknown(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("case", "outcome"),
-    [("auth", "auth"), ("limit", "limit"), ("error", "limit"), ("quota", "auth"), ("plan-limit", "limit")],
+    [
+        ("auth", "auth"),
+        ("limit", "limit"),
+        ("error", "limit"),
+        ("quota", "auth"),
+        ("plan-limit", "limit"),
+        ("bad-request", "config"),
+    ],
 )
 def test_a_failed_turn_is_told_by_its_one_sentence(tmp_path: Path, case: str, outcome: str) -> None:
     """There is no code beside it; a status in it counts, else how it begins."""
     assert repeat(tmp_path, "codex", f"{RECORDED}/{case}.jsonl", 1).heard.failure[0] == outcome
+
+
+def test_a_refused_request_is_told_in_the_vendor_s_words(tmp_path: Path) -> None:
+    """Not as the JSON that it came in."""
+    assert (
+        repeat(tmp_path, "codex", f"{RECORDED}/bad-request.jsonl", 1).heard.failure[1].startswith("model not known\n")
+    )
 
 
 def test_a_limit_of_a_plan_tells_until_when() -> None:

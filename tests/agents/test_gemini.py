@@ -25,7 +25,8 @@ def test_what_it_thought_is_a_part_of_the_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "code", "outcome"), [("auth", 145, "auth"), ("error", 244, "limit"), ("limit", 173, "limit")]
+    ("case", "code", "outcome"),
+    [("auth", 145, "auth"), ("error", 244, "limit"), ("limit", 173, "limit"), ("no-network", 1, "limit")],
 )
 def test_a_failure_is_known_by_the_code_in_its_error(tmp_path: Path, case: str, code: int, outcome: str) -> None:
     """Which stands as JSON in the message of its result, or as a status less 256 in its exit code."""

@@ -25,7 +25,15 @@ def test_the_steps_are_summed_and_a_cost_of_nothing_is_unknown(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("case", "outcome"), [("auth", "auth"), ("limit", "limit"), ("error", "limit"), ("quota", "auth")]
+    ("case", "outcome"),
+    [
+        ("auth", "auth"),
+        ("limit", "limit"),
+        ("error", "limit"),
+        ("quota", "auth"),
+        ("bad-request", "config"),
+        ("no-network", "limit"),
+    ],
 )
 def test_a_failure_is_known_by_its_status_and_code(tmp_path: Path, case: str, outcome: str) -> None:
     """No money is no limit that passes."""
@@ -65,8 +73,12 @@ def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) ->
     folder.mkdir(parents=True)
     text = '{\n // "mcp": none\n "mcp": {"one": {"url": "http://x//y"}, /* not */ "two": {},},\n}\n'
     (folder / "opencode.jsonc").write_text(text)
-    given = json.loads(repeat(tmp_path, "opencode", WORKER).environment["OPENCODE_CONFIG_CONTENT"])
-    assert given["mcp"] == {"one": {"enabled": False}, "two": {"enabled": False}}
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "opencode.json").write_text('{"mcp": {"three": {}}}')
+    table = {"env": {"OPENCODE_CONFIG_DIR": str(other)}}
+    given = json.loads(repeat(tmp_path, "opencode", WORKER, table=table).environment["OPENCODE_CONFIG_CONTENT"])
+    assert given["mcp"] == {name: {"enabled": False} for name in ("one", "two", "three")}
 
 
 def test_an_answer_given_up_at_a_refused_tool_is_no_success(tmp_path: Path) -> None:

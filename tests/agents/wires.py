@@ -319,7 +319,13 @@ class Gemini:
 
     def error(self, status: int, kind: str, message: str) -> Json:
         """Google's canonical words for the status, with the delay where there is a limit."""
-        words = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 529: "UNAVAILABLE"}
+        words = {
+            400: "INVALID_ARGUMENT",
+            401: "UNAUTHENTICATED",
+            429: "RESOURCE_EXHAUSTED",
+            500: "INTERNAL",
+            529: "UNAVAILABLE",
+        }
         details: list[Json] = []
         if status == 429:
             details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"})

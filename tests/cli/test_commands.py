@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import click
 import pytest
-from missions import CHECKOUT, House
+from missions import CHECKOUT, PROGRAM, House, heard
 
 from harness import mission, orders
 from harness.cli import commands
@@ -56,6 +64,48 @@ def test_init_starts_a_mission_and_says_where(unbegun: House) -> None:
     assert unbegun.harness("init", "--quietly").out == ""
 
 
+def keyboard() -> None:
+    """For `preexec_fn`: standard input is the keyboard of this process, whose Ctrl-C is a signal."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    heard()
+
+
+@pytest.mark.parametrize("key", [b"\x03", b"\x04"], ids=["Ctrl-C", "Ctrl-D"])
+def test_whoever_leaves_the_questions_of_init_is_told_where_things_stand(unbegun: House, key: bytes) -> None:
+    """By either key: the mission is started, nothing was chosen, and how to be asked again; exit code 130."""
+    program = unbegun.folder / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-P", str(PROGRAM), "init"]
+    env = {**unbegun.env, "PATH": f"{program.parent}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+    done = subprocess.Popen(
+        command,
+        cwd=unbegun.project,
+        env=env,
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        preexec_fn=keyboard,
+    )
+    os.close(follower)
+    said = b""
+    while b"Which agent thinks here?" not in said:
+        said += os.read(leader, 65536)
+    with suppress(OSError):  # how Linux says that the other end is closed
+        while done.poll() is None or select.select([leader], [], [], 0)[0]:
+            if select.select([leader], [], [], 0.3)[0]:
+                said += os.read(leader, 65536)
+            else:
+                os.write(leader, key)  # again: a key is lost while the line editor takes the terminal over
+    os.close(leader)
+    assert done.wait(20) == 130
+    assert b"The mission is started, and nothing else was written. run.sh init asks again." in said
+    assert not Path(unbegun.layout.config).exists()
+
+
 NEED_A_MISSION = [
     *(
         "status",
@@ -67,6 +117,8 @@ NEED_A_MISSION = [
         "log",
         "memory show",
         "issue x",
+        "issue list",
+        "issue close I-001",
     ),
     *("feature retry F-1", "escalation answer x", "claim accept VAL-1", "accept x y", "doctor --fix", "ending DONE"),
 ]
@@ -135,12 +187,45 @@ def test_checks_show_their_receipts_and_10_where_one_is_red(house: House) -> Non
     assert "    what a pity\n" in done.out
 
 
+def test_where_nothing_is_fired_check_says_why_and_is_not_green(house: House) -> None:
+    """No check, no green, as with `verify`: a script must not take silence for a success."""
+    done = house.harness("check", "VAL-LOOK")
+    said = "There is nothing to run: a person decides VAL-LOOK (run.sh claim accept VAL-LOOK)\n"
+    assert (done.code, done.out) == (10, said)
+    house.lay()
+    Path(house.layout.contract).unlink()
+    done = house.harness("check")
+    assert (done.code, done.out) == (10, "There is nothing to check yet: no plan has landed. See: run.sh status\n")
+
+
 def test_issues_and_replies_have_their_doors(house: House) -> None:
     """A wrong severity is 10; a reply outside a run is 64."""
     assert house.harness("issue", "slow", "--severity", "major", "--suggested-fix", "cache").out == "I-001 is noted.\n"
     assert house.harness("next").out == "NEXT worker F-001\n"
     assert house.harness("issue", "slow", "--severity", "huge").code == 10
     assert "is for the inside of a run" in house.harness("reply", "SPEC.md").err
+
+
+def test_issues_are_listed_and_closed_a_line_each(house: House) -> None:
+    """`list` and `close` are no titles, whatever stands behind them; a title may come behind its options."""
+    assert house.harness("issue", "list").out == "No issue is known.\n"
+    house.harness("issue", "it is slow\nand more", "--severity", "major")
+    house.harness("issue", "--severity", "nit", "the list is long")
+    assert house.harness("issue", "list", "--severity", "major").code == 64
+    assert house.harness("issue", "close", "I-001", "--why", "not so").out == "I-001 is closed.\n"
+    done = house.harness("issue", "list")
+    assert (done.code, done.out.split("\n")) == (
+        0,
+        ["I-001  closed   major     it is slow and more", "I-002  open     nit       the list is long", ""],
+    )
+
+
+@pytest.mark.parametrize("words", [["issue", ""], ["issue", "--severity", "major"], ["issue", "close"], ["issue"]])
+def test_an_issue_without_words_is_64(house: House, words: list[str]) -> None:
+    """And nothing is noted."""
+    done = house.harness(*words)
+    assert (done.code, done.out) == (64, "")
+    assert not Path(house.layout.issues).exists()
 
 
 @pytest.mark.parametrize(

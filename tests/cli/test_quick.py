@@ -56,11 +56,16 @@ def test_the_last_look_asks_for_a_curator_where_there_is_something_to_fold(house
     assert house.harness("next", "--leaving", "STOPPED").out == "STOPPED\n"
 
 
-@pytest.mark.parametrize("words", [["--leaving"], ["x"], ["--leaving", "a", "b"]])
+def test_a_line_is_told_as_run_sh_shows_it(house: House) -> None:
+    """Behind its mark; nothing is decided anew."""
+    assert house.harness("next", "--told", "NEXT curator").out == "> NEXT curator\n"
+
+
+@pytest.mark.parametrize("words", [["--leaving"], ["x"], ["--leaving", "a", "b"], ["--told"]])
 def test_next_takes_nothing_else(house: House, words: list[str]) -> None:
     """The usage is the message."""
     done = house.harness("next", *words)
-    assert (done.code, done.err) == (64, "harness: Usage: harness next [--leaving WORD]\n")
+    assert (done.code, done.err) == (64, "harness: Usage: harness next [--leaving WORD | --told LINE]\n")
 
 
 def test_without_a_mission_next_says_how_to_start_one(unbegun: House) -> None:

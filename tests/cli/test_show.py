@@ -69,12 +69,41 @@ def test_before_the_plan_the_status_has_no_table(house: House) -> None:
     assert "due       NEXT planner: there is no plan yet" in out
 
 
-def test_a_long_title_is_folded_and_never_cut(house: House) -> None:
-    """Ids and titles stay whole in a pipe of 80 columns."""
-    title = "A title with quite a few words in it that is much longer than any line of eighty columns can be"
-    house.lay(house.feature().replace(title=title))
-    out = house.harness("status").out
-    assert " ".join(out.split("F-001")[1].split("due ")[0].split()).endswith(title[-20:])
+LONG = "A title with quite a few words in it that is much longer than any line of eighty columns can be, so it seems"
+
+
+def test_a_long_title_is_folded_on_a_terminal_and_never_cut(house: House) -> None:
+    """In a pipe it stays on its line, and no line has blanks at its end."""
+    house.lay(house.feature().replace(title=LONG), house.feature("F-002"))
+    lines = house.harness("status").out.split("\n")
+    assert lines[2].endswith(f"  {LONG}")
+    assert [line for line in lines if line != line.rstrip()] == []
+    screen = on_a_terminal(house, "status").split("F-002")[0].split("\n")[2:]
+    assert max(map(len, screen)) < len(LONG)
+    assert " ".join(" ".join(screen).split()).endswith(LONG[-20:])
+
+
+def test_what_is_no_terminal_gets_whole_lines(house: House) -> None:
+    """A receipt's command can be grepped and pasted, a warning's too, whatever COLUMNS says."""
+    command = f"test -f 1.txt && echo '{LONG}' && echo end"
+    path = Path(house.layout.contract)
+    path.write_text(path.read_text().replace("test -f 1.txt", command))
+    assert house.harness("check", "VAL-1", COLUMNS="40").out.split("\n")[0].endswith(f" s  {command}")
+    house.work({"fail": "auth", "reason": f"{LONG}\nrun.sh doctor agents --try"})
+    warning = f"warning   scripted could not answer: auth, {LONG} / run.sh doctor agents --try"
+    assert warning in house.harness("status", COLUMNS="40").out.split("\n")
+
+
+def test_on_a_terminal_a_long_line_goes_on_below_its_words(house: House) -> None:
+    """Not at the first column, where it would look like a line of its own."""
+    house.work({"fail": "auth", "reason": LONG})
+    rows = on_a_terminal(house, "status").split("\r\n")
+    first = next(number for number, row in enumerate(rows) if row.startswith("warning   scripted"))
+    assert re.fullmatch(r" {10}[a-z, ]+so it seems *", rows[first + 1])
+    path = Path(house.layout.contract)
+    path.write_text(path.read_text().replace("test -f 1.txt", f"test -f '{LONG}'\ntrue"))
+    receipt = on_a_terminal(house, "check", "VAL-1").split("\r\n")
+    assert re.fullmatch(r" {17}\S.*it seems' … *", receipt[1])
 
 
 def test_there_is_no_colour_in_a_pipe(house: House) -> None:
@@ -113,7 +142,20 @@ def test_runs_are_listed_a_line_each_the_newest_last(house: House) -> None:
     lines = house.harness("runs", "list").out.split("\n")[:-1]
     assert [line.split()[1:3] for line in lines] == [[first["run"], "ok"], [second["run"], "no_op"]]
     assert lines[0].endswith(first["commit"][:10])
-    assert house.harness("runs", "list", "-n", "1").out.split("\n")[:-1] == lines[1:]
+    assert house.harness("runs", "list", "-n", "1").out.split("\n")[1:-1] == lines[1:]
+
+
+def test_a_list_of_runs_that_is_cut_says_so(house: House) -> None:
+    """How many are missing, and the command that shows them all; a whole list says nothing."""
+    house.work(WORK)
+    house.work({"say": "nothing"}, feature="F-002")
+    cut = house.harness("runs", "list", "-n", "1").out.split("\n")
+    assert cut[0] == "… and 1 older: run.sh runs list -n 2"
+    assert len(house.harness("runs", "list", "-n", "2").out.split("\n")[:-1]) == 2
+    line = Path(house.layout.books).read_bytes().split(b"\n")[0] + b"\n"
+    Path(house.layout.books).write_bytes(line * 23)
+    assert house.harness("runs", "list").out.startswith("… and 3 older: run.sh runs list -n 23\n")
+    assert house.harness("runs", "list", "-n", "0").code == 64
 
 
 @pytest.mark.parametrize("most", ["-1", "0", "99999999999999999999", "many"])
@@ -192,7 +234,25 @@ def test_a_sum_that_is_not_whole_says_at_least(house: House) -> None:
     rows = cells(out)
     assert (rows["total"][:3], rows["F-002"][:2]) == (["3", ">= 0.50", "2"], ["1", "?"])
     assert rows["planner"] == ["1", *"-------"]
-    assert out.endswith("\n>= is at least: 1 run not counted, for nobody told what they cost, or not all of it.\n")
+    assert out.split("\n\n")[-1].split("\n") == [
+        ">= is at least: 1 run not counted, for nobody told what they cost, or not all of it.",
+        "?  is not known: nobody told.",
+        "-  is nothing: no feature, nobody who was asked, or an agent that is free.",
+        "",
+    ]
+
+
+def test_only_the_signs_that_are_shown_are_explained(house: House) -> None:
+    """Where no cost at all is known there is no sum to be at least; where all is known nothing is said."""
+    house.work({"usage": {"input": 1}})
+    assert house.harness("usage").out.split("\n\n")[-1] == (
+        "?  is not known: 1 run not counted, for nobody told what they cost, or not all of it.\n"
+    )
+    Path(house.layout.books).unlink()
+    whole = dict.fromkeys(("input", "cache_read", "cache_write", "output", "reasoning"), 5)
+    house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
+    house.work({"usage": {**whole, "cost_usd": 0.5}})
+    assert house.harness("usage").out.split("\n\n")[-1].split()[:2] == ["runs", "cost"]
 
 
 # the log
@@ -230,8 +290,9 @@ def test_a_followed_log_goes_on_until_the_run_is_over(house: House) -> None:
     assert log.stdout.readline().split()[1:] == ["says", "first"]
     assert log.poll() is None
     go.touch()
-    assert [line.split()[1] for line in log.communicate(timeout=20)[0].split("\n")[:-1]] == ["does", "says"]
-    assert (log.returncode, role.wait()) == (0, 0)
+    assert [line.split()[1] for line in log.stdout] == ["does", "says"]
+    log.stdout.close()
+    assert (log.wait(20), role.wait()) == (0, 0)
 
 
 def test_a_followed_log_of_a_run_that_died_ends_too(house: House) -> None:
