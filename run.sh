@@ -8,7 +8,7 @@
 #
 # Start it in the folder with SPEC.md, a git repository. Exit codes: 0 done, 3 escalated, 5 run or time cap, 6 cost cap,
 # 7 plan rejected, 8 checkpoint, 9 stopped or paused, 10 negative verdict, 11 a person must mend something, 64 usage,
-# 65 broken state, 69 agent not available, 75 busy, 130 and 143 interrupted. See docs/contract.md.
+# 65 broken state, 69 agent not available, 75 busy or killed, 130 and 143 interrupted. See docs/contract.md.
 set -u
 
 commands=' accept check claim doctor ending escalation feature hold init issue log memory next note reply runs status usage verify why '
@@ -38,17 +38,11 @@ pass_on() { # a signal of ours to the run under way; a shell's background child 
   [ -z "$child" ] || [ "$1" != INT ] || kill -s TERM "$child" 2>/dev/null
 }
 
-obey() { # end where a signal has asked us to
-  case $signal in '') ;; INT) exit 130 ;; *) exit 143 ;; esac
-}
+obey() { case $signal in '') ;; INT) exit 130 ;; *) exit 143 ;; esac; } # end where a signal has asked us to
 
 await() { # wait for the child through any number of signals; gives its exit code
-  local code=0
-  wait "$child" || code=$?
-  while kill -0 "$child" 2>/dev/null; do
-    code=0
-    wait "$child" || code=$?
-  done
+  local code
+  while wait "$child" 2>/dev/null; code=$?; kill -0 "$child" 2>/dev/null; do :; done
   child=''
   obey
   return "$code"
@@ -71,12 +65,18 @@ start() { # one run of ROLE [FEATURE]
   child=$!; await
 }
 
+finish() { # a documented code, also where SIGKILL or another signal that we did not pass on ended who ran
+  case $1 in ? | ?? | 12[678] | 130 | 143) exit "$1" ;; esac
+  echo "harness: the run was killed (signal $(($1 - 128))); the next start settles it and goes on" >&2
+  harness init --quietly 9>&- >/dev/null
+  exit 75
+}
+
 leave() { # one last look at what to curate, ten lines, and the documented code
-  [ "$2" -lt 64 ] || exit "$2"
+  [ "$2" -lt 64 ] || finish "$2"
   read -r word role _ <<<"$(harness next --leaving "$1")"
   [ "$word" != NEXT ] || TRIGGER=leaving start "$role"
-  harness ending "$1"
-  exit "$2"
+  harness ending "$1"; exit "$2"
 }
 
 loop() { # decide, carry out, again; with $1 once
@@ -97,8 +97,8 @@ loop() { # decide, carry out, again; with $1 once
       *) leave "$decision" "$code" ;;
     esac
     case $word$1 in NEXT*) start "$what" "$feature" || code=$? ;; WAIT?*) code=75 ;; esac
-    [ -z "$1" ] || exit "$code"
-    case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) exit "$code" ;; esac
+    [ -z "$1" ] || finish "$code"
+    case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) finish "$code" ;; esac
     nap=$((nap < 60 ? nap * 2 : 60)) # whoever holds the mission, or the vendor, is asked less and less often
     sleep "$nap" 9>&- & # through `await`, so that a signal ends it
     child=$!; await

@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from harness.files import Lock
     from harness.prove import Place
 
 MOST_NOTES = 10
@@ -33,7 +34,8 @@ class Run:
     `held` and `parsed` are what reconcile knows of the state from before the agent, contents by path and stamps of the
     cache; no agent can write them. `usages`: what each agent that was asked told that it used, in turn; `until`: when a
     vendor that lets nobody in said to come back, in unix seconds, 0 where it did not say. `setup_fault`: why the contract's
-    setup is red; `seen`: issues that get their numbers when the run closes.
+    setup is red; `seen`: issues that get their numbers when the run closes. `locks` are held while it lives, by `keep` also in
+    its guardians. `yielded`: None, or names of what could not be put back after it died, and that a person lets stand.
     """
 
     def __init__(
@@ -49,9 +51,11 @@ class Run:
         self.id = context.run
         self.paths = layout.run(context.run)
         self.features: list[Feature] = features.load(layout) if queue is None else queue
-        self.feature = features.find(self.features, context.feature) if context.feature else None
+        self.feature = features.find(self.features, context.feature) if context.feature and self.features else None
         self.journal = journal.Journal(layout)
+        self.locks: list[Lock] = []
         self.keep: list[int] = []
+        self.yielded: list[str] | None = None
         self.held: dict[str, bytes] = {}
         self.parsed: dict[str, list[int]] = {}
         self.started = time.monotonic()

@@ -7,6 +7,7 @@ import os
 import sys
 
 from harness import (
+    accounts,
     agents,
     config,
     contract,
@@ -14,6 +15,7 @@ from harness import (
     features,
     files,
     git,
+    holding,
     inside,
     issues,
     journal,
@@ -27,6 +29,7 @@ from harness import (
     roles,
     runs,
     trying,
+    witness,
 )
 from harness.errors import BrokenFile, HarnessError, Unavailable
 from harness.layout import Layout
@@ -63,19 +66,21 @@ def try_agents(layout: Layout) -> Iterator[Finding]:
 
 
 def fix(layout: Layout) -> list[str]:
-    """Recover what died and apply what waits, as the next run would; gives one line for each thing done."""
+    """Recover what died and apply what waits, as the next run would, and let stand what cannot be put back; gives one line
+    for each thing done."""
     inside.refuse(layout, "doctor --fix")
-    done = recover.recover_misplaced(layout)
-    mission.check_format(layout)
-    lock = files.take_or_busy(layout.mission_lock, "The mission")
+    lock = holding.take(layout) if os.path.isdir(layout.state) else None
     try:
+        done = recover.recover(layout, yielding=True) if recover.needed(layout) else []
+        mission.check_format(layout)
         done += _ledger_anew(layout)
         done += [line for path in layout.grown() for line in _heal(layout, path)]
         done += recover.recover(layout)
         done += [f"order {name}: {said}" for name, said in orders.apply_pending(layout).items()]
         journal.adopt(layout)
     finally:
-        lock.release()
+        if lock:
+            lock.release()
     return done
 
 
@@ -198,25 +203,28 @@ def _tails(layout: Layout) -> Iterator[Finding]:
 
 
 def _open_runs(layout: Layout) -> Iterator[Finding]:
-    for run_id in runs.open_runs(layout):
-        dead = runs.is_dead(layout, run_id)
-        state, how = ("bad", "died; harness doctor --fix settles it") if dead else ("note", "is under way")
+    dead = accounts.unsettled(layout)
+    for run_id in dict.fromkeys([*runs.open_runs(layout), *dead]):
+        state, how = ("bad", "died; harness doctor --fix settles it") if run_id in dead else ("note", "is under way")
         yield Finding(state=state, what=f"the run {run_id} {how}")
     if os.path.exists(layout.journal + "/record"):
         yield Finding(state="bad", what="a journal waits to be finished; harness doctor --fix does it")
-    for run_id in runs.open_runs(layout):
-        if os.path.exists(layout.run(run_id).context):
-            runs.context(layout, run_id)  # recovery cannot settle a run of which this does not parse
+    for run_id in dead:
+        if os.path.exists(layout.run(run_id).context) and witness.context(layout, run_id) is None:
+            runs.context(layout, run_id)  # says what is wrong with it: of such a run recovery knows little
 
 
 def _seals(layout: Layout) -> Iterator[Finding]:
-    broken = runs.broken_seals(layout, sys.maxsize)
+    broken, unbooked = runs.broken_seals(layout, sys.maxsize), accounts.unbooked(layout)
     yield from (Finding(state="bad", what=f"the finished run {name} was changed afterwards") for name in broken)
+    yield from (
+        Finding(state="bad", what=f"the run {name} has a result and no line in runs.jsonl") for name in unbooked
+    )
     wrong = [
         name for name in _object_names(layout) if files.digest(files.read(objects.path_of(layout, name)) or b"") != name
     ]
     yield from (Finding(state="bad", what=f"the object {name} is not what its name says") for name in wrong)
-    if not broken and not wrong:
+    if not broken and not wrong and not unbooked:
         yield _ok("finished runs and objects", "as they were sealed")
 
 

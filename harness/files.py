@@ -245,6 +245,7 @@ class Lock:
     def __init__(self, path: str) -> None:
         self.path = path
         self.descriptor = -1
+        self.signed: dict[str, object] = {}
 
     def take(self, *, wait: bool = False) -> bool:
         """Take the lock; with `wait` until it is free. False where somebody else has it."""
@@ -261,6 +262,7 @@ class Lock:
 
     def sign(self, holder: dict[str, object]) -> None:
         """Write who holds the lock into its file: information for people, never judged by."""
+        self.signed = holder
         os.ftruncate(self.descriptor, 0)
         os.pwrite(self.descriptor, dump_json(holder), 0)
 
@@ -308,13 +310,11 @@ def is_free(path: str) -> bool:
         return take_descriptor(descriptor, fcntl.LOCK_SH)
 
 
-def take_or_busy(path: str, what: str) -> Lock:
-    """The lock, taken at once; raises Busy with who holds it and since when."""
-    lock = Lock(path)
+def take_or_busy(lock: Lock, what: str) -> None:
+    """Take the lock at once; raises Busy with who holds it and since when."""
     if lock.take():
-        return lock
-    holder = lock.holder()
-    who = ", ".join(f"{key} {value}" for key, value in holder.items()) or "holder unknown"
+        return
+    who = ", ".join(f"{key} {value}" for key, value in lock.holder().items()) or "holder unknown"
     raise Busy(f"{what} is busy: {who}. Wait for it to end, or stop it, then try again.")
 
 
@@ -380,9 +380,10 @@ class Transcript:
         os.close(self.descriptor)
 
 
-def lines_backwards(path: str, block: int = 65536) -> Iterator[bytes]:
-    """The file's whole lines, last first, reading only as far as the caller asks; a torn last line is passed over."""
-    end = length(path)
+def lines_backwards(path: str, block: int = 65536, most: int | None = None) -> Iterator[bytes]:
+    """The file's (or its first `most` bytes') whole lines, last first, reading only as far as the caller asks; a torn last
+    line is passed over."""
+    end = length(path) if most is None else min(length(path), most)
     rest = b""
     first = True
     while end > 0:

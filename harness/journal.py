@@ -17,6 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+VERBS = ("replace", "append", "remove")
+NO_RECORD = "it is no record that the harness wrote for this mission"
+
 
 def append(layout: Layout, path: str, data: bytes) -> int:
     """Whole lines at the end of a file that the ledger does not hold; durable on return. Returns their offset.
@@ -115,12 +118,38 @@ class Journal:
 
 
 def finish_journal(layout: Layout) -> bool:
-    """Carry out a committed record that a crash left behind; True where there was one. The caller holds the lock."""
+    """Carry out a committed record that a crash left behind; True where there was one. The caller holds the lock.
+
+    Raises BrokenFile for a record that is not ours: one of ours was whole when it was renamed into place, and names only
+    what lies in the mission."""
     record = layout.journal + "/record"
     if not os.path.exists(record):
         return False
-    _carry_out(layout, files.read_json(record) or [])
+    _carry_out(layout, _steps(layout, record))
     return True
+
+
+def _steps(layout: Layout, record: str) -> list[list[Any]]:
+    try:
+        steps: Any = files.read_json(record)
+        fault = "" if all(_is_step(layout, *step) for step in steps) else NO_RECORD
+        line = 1
+    except BrokenFile as broken:
+        fault, line = broken.fault, broken.line or 1
+    except TypeError:
+        fault, line = NO_RECORD, 1
+    if fault:
+        raise BrokenFile(record, fault, line=line, remedy="Move it away; the next start settles what was under way.")
+    return list(steps)
+
+
+def _is_step(layout: Layout, verb: object, path: object, staged: object, offset: object) -> bool:
+    """Whether it is a step that `Journal` writes."""
+    if verb not in VERBS or type(path) is not str or type(staged) is not str or type(offset) is not int:
+        return False
+    inside = os.path.normpath(path) == path and path.startswith(layout.state + "/")
+    kept = os.path.dirname(staged) == layout.journal and os.path.basename(staged).isdigit()
+    return inside and offset >= 0 and (kept if verb != "remove" else not staged)
 
 
 def _carry_out(layout: Layout, steps: list[list[Any]]) -> None:
@@ -158,9 +187,13 @@ def _apply_tail(path: str, tail: bytes | None, offset: int) -> None:
 def read_ledger(layout: Layout) -> dict[str, list[Any]]:
     """{path below .harness: [sha256, length in bytes]} of the live set and grown files, as the harness wrote them."""
     found = files.read_json(layout.ledger)
-    if found is not None and not isinstance(found, dict):
-        raise BrokenFile(layout.ledger, "not an object", line=1, remedy="Make it anew: harness doctor --fix")
+    if found is not None and not (isinstance(found, dict) and all(map(_is_row, found.values()))):
+        raise BrokenFile(layout.ledger, "not a ledger", line=1, remedy="Make it anew: harness doctor --fix")
     return found or {}
+
+
+def _is_row(row: object) -> bool:
+    return type(row) is list and [type(value) for value in row] == [str, int]
 
 
 def note_in_ledger(layout: Layout, ledger: dict[str, list[Any]], path: str, data: bytes | None) -> None:

@@ -14,6 +14,7 @@ from harness import (
     features,
     files,
     git,
+    holding,
     inside,
     issues,
     journal,
@@ -80,8 +81,8 @@ def asked(role: str, feature: str, agent_optional: bool) -> Asked:
 def open_run(want: Asked) -> Opened:
     """Take the mission, mend what died, look at everything, and open the run. Raises what is wrong, with all as it was."""
     starting.start(want.layout)
-    lock = files.take_or_busy(want.layout.mission_lock, "The mission")
-    locks = [lock]
+    lock = holding.take(want.layout)
+    locks: list[files.Lock] = [lock]
     try:
         recover.recover(want.layout)
         if files.length(want.layout.orders):
@@ -119,7 +120,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     context = _context(want, name, feature, standing, configured)
     run = Run(layout, made, settings, role, context, queue)
     run.claims = claims
-    run.keep = [lock.descriptor for lock in locks]
+    run.locks, run.keep = locks, holding.descriptors(locks)
     files.replace(paths.context, files.dump_json(context.asdict()), files.PRIVATE)
     git.copy_index(layout.project, os.path.join(paths.folder, "index"))
     locks[0].sign({"pid": os.getpid(), "run": name, "since": context.at})
@@ -128,6 +129,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
         run.save()
         run.journal.commit()
         run.journal = journal.Journal(layout)
+    own.sign({**context.asdict(), "live": journal.read_ledger(layout)})  # for recovery, where the folder is gone
     reconcile.keep_copies(run)
     return Opened(run=run, thinkers=thinkers, missing=missing, locks=locks)
 

@@ -8,7 +8,23 @@ from __future__ import annotations
 import json
 import os
 
-from harness import clock, contract, contractlog, decide, features, files, git, inside, journal, raw, runs, shape, views
+from harness import (
+    clock,
+    contract,
+    contractlog,
+    decide,
+    features,
+    files,
+    git,
+    holding,
+    inside,
+    journal,
+    raw,
+    recover,
+    runs,
+    shape,
+    views,
+)
 from harness.contractlog import Entry
 from harness.errors import BrokenFile, HarnessError, UsageFault
 from harness.features import Feature
@@ -68,12 +84,13 @@ def place(layout: Layout, verb: str, args: list[str]) -> str:
     Raises what is wrong with the order; a wrong order is not kept.
     """
     inside.refuse(layout, verb)
+    recover.recover_dead(layout)  # else the order would be carried out on what a dead run left, and make that ours
     VERBS[verb](_desk(layout), *args)
     made = Order(id=f"O-{os.urandom(4).hex()}", at=clock.stamp(clock.now()), by="person", verb=verb, args=args)
     changes = journal.Journal(layout)
     changes.append(layout.orders, files.dump_json(made.asdict()))
     changes.commit()
-    lock = files.Lock(layout.mission_lock)
+    lock = holding.MissionLock(layout)
     if not lock.take():
         return f"noted; it is applied when the run that is under way ends ({lock.holder().get('run', 'unknown')})"
     try:

@@ -1,7 +1,7 @@
 """State has one writer, the harness: what an agent changed besides is put back, kept, and named.
 
 While the run's process lives it knows the state from before the agent by heart (`run.held`), because every file can be
-written by the agent, the ledger and our copies too. Only recovery, in another process, goes by the copies and the ledger.
+written by the agent, the ledger and our copies too. Only recovery, in another process, goes by what `witness` finds.
 Of raw.md the old bytes must stand and well-formed new lines do stand, whoever appended them; issues and orders may have
 grown through their doors, which the ledger tells.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-from harness import files, git, journal, misplaced, objects, raw, runs
+from harness import files, git, holding, journal, misplaced, objects, raw, runs, witness
 from harness.errors import BrokenFile
 from harness.layout import Layout, identity_file, identity_folder
 
@@ -28,11 +28,6 @@ SEALS_LOOKED_AT = 10
 PATCH = "working-folder.patch"
 
 
-def copies_folder(run: Run) -> str:
-    """Copies of the growing files as they were at open; gone when the run is closed."""
-    return os.path.join(run.paths.folder, "open")
-
-
 def keep_copies(run: Run) -> None:
     """Hold what can be tampered with; for recovery copy growing files beside the run, live files as objects."""
     layout = run.layout
@@ -40,7 +35,7 @@ def keep_copies(run: Run) -> None:
         data = files.read(path)
         if data is not None:
             run.held[path] = data
-            files.replace_quickly(_copy_of(run, path), data)
+            files.replace_quickly(witness.copy_of(run.paths, path), data)
     for path in layout.live():
         data = files.read(path)
         if data is not None:
@@ -59,13 +54,9 @@ def hold_own(run: Run) -> None:
             run.held[path] = data
 
 
-def _copy_of(run: Run, path: str) -> str:
-    return os.path.join(copies_folder(run), os.path.basename(path))
-
-
 def drop_copies(run: Run) -> None:
     """Remove what `keep_copies` laid beside the run."""
-    folder = copies_folder(run)
+    folder = os.path.join(run.paths.folder, witness.COPIES)
     for name in files.names(folder):
         files.remove(os.path.join(folder, name))
     if os.path.isdir(folder):
@@ -79,6 +70,7 @@ def state(run: Run) -> None:
     if SPEC in (*moved, *run.refused) and not os.path.lexists(run.layout.asked_spec):
         _spec_back(run)
     files.make_folder(run.layout.locks)
+    unlocked = [_name(run, path) for path in holding.put_back(run.locks) if path != run.layout.state]
     with files.Lock(run.layout.state_lock):
         ledger, broken = _ledger(run)
         tampered = (
@@ -91,12 +83,13 @@ def state(run: Run) -> None:
             + _held_besides(run)
         )
         tampered = list(dict.fromkeys(tampered))
-        if tampered:
+        if tampered or not run.held:
             journal.adopt(run.layout)
     _forget_parsed(run)
     sealed = _sealed(run)
     strays = _strays(run)
-    run.refused += tampered + sealed + strays + [name for name in moved if name not in aside]
+    found = tampered + sealed + strays + unlocked + [name for name in moved if name not in aside]
+    run.refused += [name for name in dict.fromkeys(found) if name not in run.refused]
     if tampered or sealed:
         run.outcome = "refused"
         run.reason = f"The agent changed state that only the harness writes: {', '.join(tampered + sealed)}."
@@ -130,31 +123,28 @@ def _name(run: Run, path: str) -> str:
     return os.path.relpath(path, run.layout.state)
 
 
-def _ledger(run: Run) -> tuple[dict[str, list[object]], list[str]]:
+def _ledger(run: Run) -> tuple[witness.Ledger, list[str]]:
     """The ledger after any journal that a door left; one of the two that does not parse is refused and forgotten."""
-    for path, look in (
-        (run.layout.journal + "/record", journal.finish_journal),
-        (run.layout.ledger, journal.read_ledger),
-    ):
+    layout, broken = run.layout, []
+    for path, look in ((layout.journal + "/record", journal.finish_journal), (layout.ledger, journal.read_ledger)):
         try:
-            found = look(run.layout)
-        except (BrokenFile, ValueError, TypeError):
+            look(layout)
+        except BrokenFile:
             _refuse(run, _name(run, path), files.read(path) or b"")
             files.remove(path)
-            return {} if run.held else journal.adopt(run.layout), [_name(run, path)]
-    if not (found or run.held):  # recovery without a ledger: what is on disk stands
-        found = journal.adopt(run.layout)
-    return found if isinstance(found, dict) else {}, []
+            broken.append(_name(run, path))
+    if run.held:
+        return dict(journal.read_ledger(layout)), broken
+    if not broken and not os.path.exists(layout.ledger):
+        broken.append(_name(run, layout.ledger))
+    return witness.ledger(layout, run.id) or dict(journal.adopt(layout)), broken  # without any, what is on disk stands
 
 
-def _live(run: Run, ledger: dict[str, list[object]]) -> list[str]:
+def _live(run: Run, ledger: witness.Ledger) -> list[str]:
     found = []
     for path in run.layout.live():
         name, data = _name(run, path), files.read(path)
-        known = run.held.get(path)
-        if not run.held and name in ledger:
-            digest = str(ledger[name][0])
-            known = data if data is not None and files.digest(data) == digest else objects.get(run.layout, digest)
+        known = run.held.get(path) if run.held else witness.live(run, path, data, ledger.get(name))
         if data == known:
             continue
         found.append(name)
@@ -166,11 +156,11 @@ def _live(run: Run, ledger: dict[str, list[object]]) -> list[str]:
     return found
 
 
-def _grown(run: Run, ledger: dict[str, list[object]]) -> list[str]:
+def _grown(run: Run, ledger: witness.Ledger) -> list[str]:
     found = []
     for path in run.layout.grown():
         name, data = _name(run, path), files.read(path) or b""
-        good = _good(run, path, data, ledger.get(name, []))
+        good = (_good if run.held else witness.grown)(run, path, data, ledger.get(name))
         if data == good:
             continue
         found.append(name)
@@ -179,16 +169,11 @@ def _grown(run: Run, ledger: dict[str, list[object]]) -> list[str]:
     return found
 
 
-def _good(run: Run, path: str, data: bytes, row: list[object]) -> bytes:
+def _good(run: Run, path: str, data: bytes, row: list[object] | None) -> bytes:
     """What may stand in a grown file: its old bytes, and what came through a door."""
-    size = row[1] if row and isinstance(row[1], int) else -1
-    told = data[:size] if size >= 0 and files.digest(data[:size]) == row[0] else None
-    if not run.held:
-        old = files.read(_copy_of(run, path))
-        return told if told is not None else data if old is None else old
-    old = run.held.get(path, b"")
-    doors = path in (run.layout.issues, run.layout.orders)
-    return told if doors and told is not None and told.startswith(old) else old
+    old, doors = run.held.get(path, b""), path in (run.layout.issues, run.layout.orders)
+    told = data[: int(str(row[1]))] if row and doors else old
+    return told if row and files.digest(told) == row[0] and told.startswith(old) else old
 
 
 def _raw(run: Run) -> list[str]:
@@ -218,7 +203,7 @@ def _raw_before(run: Run, data: bytes) -> bytes:
     size, digest = run.context.raw
     if files.digest(data[:size]) == digest:
         return data[:size]
-    return files.read(_copy_of(run, run.layout.raw)) or b""
+    return files.read(witness.copy_of(run.paths, run.layout.raw)) or b""
 
 
 def _held_besides(run: Run) -> list[str]:

@@ -6,14 +6,17 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from itertools import islice
 
 from harness import (
+    accounts,
+    agents,
+    clock,
     closing,
     config,
     features,
     files,
     git,
+    holding,
     journal,
     misplaced,
     mission,
@@ -24,63 +27,84 @@ from harness import (
     runs,
     scratch,
     usage,
+    witness,
     work,
 )
+from harness.config import Config
 from harness.current import Run
 from harness.errors import BrokenFile, UsageFault
 from harness.layout import Layout
+from harness.mission import Mission
+from harness.runs import Context
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-NEWEST = 20  # a run that died is the newest, but for what a person asked for since
-
-
-def recover(layout: Layout) -> list[str]:
-    """Settle everything that died; gives one line for each thing done."""
-    dead = [run_id for run_id in runs.open_runs(layout) if runs.is_dead(layout, run_id)]
-    moved = {run_id: misplaced.clear_way(layout, layout.run(run_id)) for run_id in dead}
-    done = []
-    with files.Lock(layout.state_lock):
-        if journal.finish_journal(layout):
-            done.append("finished a journal that a crash had left behind")
-        for run_id, names in moved.items():
-            _put_live(layout, run_id, names)
-    for run_id, names in moved.items():
-        said = _bury(layout, run_id, names)
-        done.append(said + (f"; moved away what stood in the place of {', '.join(names)}" if names else ""))
-        files.remove(layout.run(run_id).lock)
-    return done + _unstick(layout) + _close_torn(layout)
+UNKNOWN = "unknown"
+NOBODYS = Mission(id="", created="", host="", branch="", base_commit="")  # until the state is back, and may be parsed
 
 
-def recover_misplaced(layout: Layout) -> list[str]:
-    """As `recover`, where a run that died left something in a file's place over which whoever comes next would stumble;
-    takes the mission lock for it."""
-    dead = [run_id for run_id in runs.open_runs(layout) if runs.is_dead(layout, run_id)]
-    if not any(misplaced.found(layout, layout.run(run_id)) for run_id in dead):
+def recover_dead(layout: Layout) -> list[str]:
+    """As `recover`, where somebody died or the books are short, and nobody else is at work; takes the mission lock for it."""
+    if not needed(layout):
         return []
-    lock = files.take_or_busy(layout.mission_lock, "The mission")
+    lock = holding.MissionLock(layout)
+    if not lock.take():
+        return []
     try:
         return recover(layout)
     finally:
         lock.release()
 
 
-def _put_live(layout: Layout, run_id: str, names: list[str]) -> None:
-    """Put live files whose place was taken back as the ledger knows them, else as the run found them: a run cannot be
-    settled without. What cannot be put back is told by whoever reads it."""
-    known: dict[str, list[Any]] = {}
-    if names:
-        with suppress(BrokenFile, UsageFault, TypeError):
-            known |= runs.context(layout, run_id).live
-        with suppress(BrokenFile):
-            known |= journal.read_ledger(layout)
-    for name in names:
-        path = os.path.join(layout.state, name)
-        digest = str(known[name][0]) if name in known and path in layout.live() else ""
-        if digest and os.path.exists(objects.path_of(layout, digest)):
-            files.replace(path, objects.get(layout, digest))
+def needed(layout: Layout) -> bool:
+    """Whether a run died and was not settled, or lines of the books are missing."""
+    return bool(accounts.unsettled(layout)) or accounts.books_short(layout)
+
+
+def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
+    """Settle everything that died; gives one line for each thing done. With `yielding` what cannot be put back stands as it
+    is, else it raises BrokenFile."""
+    suspects = accounts.unsettled(layout)
+    moved = {run_id: misplaced.clear_way(layout, layout.run(run_id)) for run_id in _with_lock(layout, suspects)}
+    done = _finish_journal(layout, moved)
+    yielded: list[str] | None = [] if yielding else None
+    dead = suspects
+    if suspects or accounts.books_short(layout):
+        opened = [run_id for run_id in moved if not witness.closed(layout, run_id)]
+        books = witness.books(layout, opened, yielded)
+        dead = accounts.unsettled(layout, books)
+        done += [] if dead else _mend_books(layout, books)
+    for run_id in dead:
+        done.append(_bury(layout, run_id, moved.get(run_id, []), yielded))
+        files.remove(layout.run(run_id).lock)
+    done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
+    return done + _unstick(layout) + _close_torn(layout)
+
+
+def _with_lock(layout: Layout, suspects: list[str]) -> list[str]:
+    """Those that certainly died; the last where all have lost their lock, or where the books make it seem so."""
+    return [run_id for run_id in suspects if os.path.lexists(layout.run(run_id).lock)] or suspects[-1:]
+
+
+def _finish_journal(layout: Layout, moved: dict[str, list[str]]) -> list[str]:
+    """Carry out a journal that a crash left. One that is not ours was left by who died, and is moved to what is refused."""
+    files.make_folder(layout.locks)
+    with files.Lock(layout.state_lock):
+        try:
+            return ["finished a journal that a crash had left behind"] if journal.finish_journal(layout) else []
+        except BrokenFile as fault:
+            if not moved:
+                raise
+            run_id, name = list(moved)[-1], misplaced.name_of(layout, fault.path)
+            misplaced.move(layout.run(run_id), name, fault.path)
+            moved[run_id].append(name)
+            return []
+
+
+def _mend_books(layout: Layout, books: bytes) -> list[str]:
+    """Where nobody died and lines of the books are missing all the same."""
+    with files.Lock(layout.state_lock):
+        files.replace(layout.books, books)
+        journal.adopt(layout)
+    return [f"made {layout.relative(layout.books)} again from the results of finished runs"]
 
 
 def _unstick(layout: Layout) -> list[str]:
@@ -108,85 +132,160 @@ def _close_torn(layout: Layout) -> list[str]:
     return ["closed the torn last line of memory/raw.md"]
 
 
-def _bury(layout: Layout, run_id: str, moved: list[str]) -> str:
-    paths = layout.run(run_id)
-    if not os.path.exists(paths.context):
-        if moved:
-            process.sweep(f"{mission.load(layout).id}/{run_id}")
-        if os.path.isdir(paths.folder) and not files.names(paths.folder):
-            os.rmdir(paths.folder)
+def _bury(layout: Layout, run_id: str, moved: list[str], yielded: list[str] | None) -> str:
+    if witness.closed(layout, run_id):
+        _put_live(layout, moved)
+        return f"{run_id} had closed{_aside(moved)}"
+    context = witness.context(layout, run_id)
+    if context is None and not witness.began(layout, run_id):
+        _remove_empty(layout.run(run_id).folder)
         return f"{run_id} died before it began"
-    if any(result.run == run_id for result in islice(runs.books(layout), NEWEST)):
-        return f"{run_id} had closed"
-    run = _again(layout, run_id)
-    stands = _config_stands(run)
-    run.refused += moved
-    _hear(run)
-    killed = process.sweep(run.tag)
+    stands = _config_stands(layout, run_id)
+    run = Run(layout, NOBODYS, Config(), _role(context), context or _unknown(layout, run_id), [])
+    run.refused, run.yielded = list(moved), yielded
+    killed = _restore(run)
     scratch.clear_of(run.tag)
+    _hear(run)
     _settle(run)
     closing.close(run)
     ended = f"; ended {len(killed)} processes it left" if killed else ""
-    return f"{run_id} was {run.outcome}{ended}{stands}"
+    return f"{run_id} was {run.outcome}{ended}{stands}{_aside(moved)}"
 
 
-def _config_stands(run: Run) -> str:
-    """Take config.toml into the ledger as it stands where it was changed after the run's last sign of life: who mends the
-    configuration of an agent that hung does that. Says so; "" where there was nothing to take."""
-    layout = run.layout
-    try:
-        ledger, data = journal.read_ledger(layout), files.read(layout.config)
-    except BrokenFile:  # reconcile has an answer to a ledger that does not parse
+def _put_live(layout: Layout, names: list[str]) -> None:
+    """Put live files whose place was taken back as the ledger knows them."""
+    ledger = journal.read_ledger(layout)
+    for name in names:
+        path = os.path.join(layout.state, name)
+        if name in ledger and path in layout.live():
+            files.replace(path, objects.get(layout, str(ledger[name][0])))
+
+
+def _aside(moved: list[str]) -> str:
+    return f"; moved away what stood in the place of {', '.join(moved)}" if moved else ""
+
+
+def _remove_empty(folder: str) -> None:
+    """The folder of a run that never began, with what was being written there."""
+    for name in files.names(folder):
+        files.remove(os.path.join(folder, name))
+    if os.path.isdir(folder):
+        os.rmdir(folder)
+
+
+def _restore(run: Run) -> list[int]:
+    """Put the state back, on bytes, and only then parse it; gives the processes that had to be ended for that to last."""
+    _context_back(run)
+    reconcile.state(run)
+    run.mission = mission.load(run.layout)
+    killed = process.sweep(run.tag)
+    if killed:
+        reconcile.state(run)
+    run.settings = config.load(run.layout)
+    return killed
+
+
+def _context_back(run: Run) -> None:
+    """context.json as the run's lock has it, or as far as we know, where it is gone or does not parse."""
+    path, lock = run.paths.context, run.paths.lock
+    with suppress(BrokenFile, UsageFault):
+        if runs.context(run.layout, run.id) == run.context:
+            return
+    name = misplaced.name_of(run.layout, path)
+    if os.path.lexists(path):
+        misplaced.move(run.paths, name, path)
+    run.refused += [name] if name not in run.refused else []
+    files.replace(path, files.dump_json(run.context.asdict()), files.PRIVATE)
+    if os.path.exists(lock):  # when the run began tells what git's locks are its own, and how long it took
+        began = os.stat(lock).st_mtime
+        os.utime(path, (began, began))
+
+
+def _unknown(layout: Layout, run_id: str) -> Context:
+    """The context of a run whose own is nowhere: all stands as it is now, and whoever could have been asked was."""
+    standing, raw = git.standing(layout.project), files.read(layout.raw) or b""
+    return Context(
+        run=run_id,
+        role=UNKNOWN,
+        feature="",
+        trigger="",
+        reason="",
+        at=clock.stamp(clock.now()),
+        agent=[],
+        attempt=1,
+        before="",
+        head=standing.head,
+        branch=standing.branch,
+        tree=standing.tree,
+        untracked={},
+        live=witness.ledger(layout, run_id),
+        raw=[len(raw), files.digest(raw)],
+        identity=reconcile.identity_copies(layout),
+        process={},
+    )
+
+
+def _config_stands(layout: Layout, run_id: str) -> str:
+    """Take config.toml into the ledger as it stands where it parses and was changed after the run's last sign of life: who
+    mends the configuration of an agent that hung does that. Says so; "" where there was nothing to take."""
+    run, data = layout.run(run_id), files.read(layout.config)
+    ledger = witness.ledger(layout, run_id)
+    if data is None or not ledger or ledger.get("config.toml", [""])[0] == files.digest(data):
         return ""
-    if data is None or ledger.get("config.toml", [""])[0] == files.digest(data):
-        return ""
-    signs = [os.stat(path) for path in (run.paths.stream, run.paths.stderr, run.paths.context) if os.path.exists(path)]
-    last, changed = max(max(sign.st_mtime, sign.st_ctime) for sign in signs), os.stat(layout.config)
+    signs = [os.stat(path) for path in (run.stream, run.stderr, run.context, run.lock) if os.path.exists(path)]
+    last = max((max(sign.st_mtime, sign.st_ctime) for sign in signs), default=time.time())
+    changed = os.stat(layout.config)
     if min(changed.st_mtime, changed.st_ctime) <= last:  # no clock can be set back in both: it was the agent's own
         return ""
+    try:
+        config.parse(files.decode(data, layout.config), layout.config)
+    except BrokenFile:
+        return f"; config.toml does not parse and was put back, yours is in {layout.relative(run.refused)}"
     journal.note_in_ledger(layout, ledger, layout.config, data)
     files.replace(layout.ledger, files.dump_json(ledger))
     return "; config.toml was changed after it died, and stands"
-
-
-def _again(layout: Layout, run_id: str) -> Run:
-    context = runs.context(layout, run_id)
-    made = mission.load(layout)
-    return Run(layout, made, config.load(layout), _role(layout, context.role), context)
 
 
 def _hear(run: Run) -> None:
     """What the run spent before it died counts: what its transcript tells of agents, usage and time."""
     heard = usage.heard(run.paths.stream)
     run.usages = heard.usages
-    if (
-        not heard.usages and run.context.agent
-    ):  # the transcript is gone, and somebody was asked: not counted is not free
-        run.usages = [usage.Usage(agent=run.context.agent[0])]
+    if not heard.usages:  # the transcript is gone; where somebody was asked, not counted is not free
+        run.usages = [usage.Usage(agent=name) for name in _asked(run)[:1]]
     run.agent = run.usages[-1].agent if run.usages else ""
     since = time.time() - os.stat(run.paths.context).st_mtime
     run.started -= max(0.0, min(heard.seconds, since))  # the transcript is the agent's to write
 
 
-def _role(layout: Layout, name: str) -> roles.Role:
-    """The run's role; one that is gone meanwhile counts as one that changes nothing."""
-    try:
-        return roles.load(layout, name)
-    except UsageFault:
-        return roles.Role(name=name, summary="", reads=[], words="", common="", path="", script="")
+def _asked(run: Run) -> list[str]:
+    """Whom the run could ask, in turn; of one that nothing is known of, those first that are not free."""
+    if run.role.name != UNKNOWN:
+        return run.context.agent
+    own = [name for table in run.settings.roles.values() for name in config.names(table.get("agent"))]
+    return sorted(
+        dict.fromkeys([*run.settings.agent, *own]),
+        key=lambda name: not agents.costs(name, run.settings.agents.get(name, {})),
+    )
+
+
+def _role(context: Context | None) -> roles.Role:
+    """The run's role, of which no more is needed than its name: its words are asked for no more, and may be gone."""
+    name = context.role if context else UNKNOWN
+    return roles.Role(name=name, summary="", reads=[], words="", common="", path="", script="")
 
 
 def _settle(run: Run) -> None:
     """Roll forward a commit that carries the run's trailer; else the run was killed, and its tree is kept where it may be."""
-    reconcile.state(run)
     run.features = features.load(run.layout)
-    run.feature = features.find(run.features, run.context.feature) if run.context.feature else None
+    run.feature = next((one for one in run.features if one.id == run.context.feature), None)
     head = git.standing(run.layout.project).head
     rolled = git.find_trailer(run.layout.project, head, run.id) if head != run.context.head else None
     if rolled:
         _roll_forward(run, rolled)
         return
     run.outcome, run.reason = "killed", "the run died before it closed"
+    if run.role.name == UNKNOWN:
+        run.reason += ", and nothing tells how it had opened"
     in_work = run.feature is not None and run.feature.status == "in_progress"
     if closing.head_moved(run):
         run.reason += "; HEAD or the branch has moved since, so the working folder was left alone"

@@ -37,6 +37,7 @@ FREE_OF_BLAME = ("limit", "auth", "config", "killed")
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
 PERSON = "person"
 NoneType = type(None)
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 MOST = 1.7976931348623157e308  # the largest float; a whole number above it cannot be shown or divided
 NO_RUN = "the line is no finished run"
 LAST_DAY = 253402300799
@@ -157,7 +158,7 @@ def new_id(role: str, feature: str, at: int) -> str:
 
 def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
     """The run's folder, made exclusively: `wish`, or `wish-2`, `wish-3`… where the name is taken."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", wish):
+    if not ID.fullmatch(wish):
         raise UsageFault(f"'{wish[:80]}' cannot be a run's id.")
     files.make_folder(layout.runs)
     number = 1
@@ -170,7 +171,19 @@ def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
 
 def context(layout: Layout, run_id: str) -> Context:
     """context.json of a run; UsageFault where there is no such run, BrokenFile where it is malformed."""
-    path = layout.run(run_id).context
+    return _context(layout.run(run_id).context, run_id)
+
+
+def held_context(layout: Layout, run_id: str) -> Context | None:
+    """The context as the lock of a run that has not closed holds it a second time; None where it does not. `live` is there as
+    the run left it when it had opened."""
+    try:
+        return _context(layout.run(run_id).lock, run_id)
+    except (BrokenFile, UsageFault):
+        return None
+
+
+def _context(path: str, run_id: str) -> Context:
     found = Context(**_object(path, run_id, Context))
     if odd := _odd_context(found):
         raise BrokenFile(path, f"'{odd}' is not what a run writes there", line=1, remedy="See: harness doctor")
@@ -224,9 +237,9 @@ def is_dead(layout: Layout, run_id: str) -> bool:
     return files.is_free(layout.run(run_id).lock)
 
 
-def books(layout: Layout) -> Iterator[Result]:
-    """Finished runs, last first, reading only as far as the caller asks."""
-    for line in files.lines_backwards(layout.books):
+def books(layout: Layout, most: int | None = None) -> Iterator[Result]:
+    """Finished runs (of the first `most` bytes), last first, reading only as far as the caller asks."""
+    for line in files.lines_backwards(layout.books, most=most):
         yield _finished(layout, line)
 
 
@@ -237,15 +250,20 @@ def of_roles(found: Iterable[Result]) -> Iterator[Result]:
 
 def _finished(layout: Layout, line: bytes) -> Result:
     """The finished run of a line in the books; raises BrokenFile."""
+    found, fault = parse(line)
+    if found is None:
+        raise misread(layout, line, fault)
+    return found
+
+
+def parse(line: bytes) -> tuple[Result | None, str]:
+    """The finished run of a line, or None and what is wrong with the line."""
     try:
         found = Result(**json.loads(line))
         odd = _odd(found)
-        fault = f"'{odd}' is not what a run writes there" if odd else ""
+        return (None, f"'{odd}' is not what a run writes there") if odd else (found, "")
     except (ValueError, TypeError, RecursionError):
-        fault = f"{NO_RUN}: {line[:60]!r}"
-    if fault:
-        raise misread(layout, line, fault)
-    return found
+        return None, f"{NO_RUN}: {line[:60]!r}"
 
 
 def misread(layout: Layout, line: bytes, fault: str) -> BrokenFile:

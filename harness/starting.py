@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from harness import clock, files, git, gitfolder, journal, mission
+from harness import accounts, clock, console, files, git, gitfolder, journal, mission
 from harness.errors import NeedsPerson, UsageFault
 from harness.layout import Layout, home
 from harness.mission import Mission
@@ -23,14 +23,15 @@ exec {python} -P {program} "$@"
 
 
 def start(layout: Layout) -> Mission:
-    """The mission of this folder, started where there was none.
+    """The mission of this folder, started where there was none; what died in it is settled first, where nobody is at work.
 
     Raises UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with the disk as it was.
     """
-    if any(name.startswith("run-") for name in files.names(layout.locks)):
-        from harness import recover  # only where a run is under way, or died
+    if accounts.unsettled(layout) or accounts.books_short(layout):
+        from harness import recover  # only where a run died
 
-        recover.recover_misplaced(layout)
+        for line in recover.recover_dead(layout):
+            console.say(console.plain(f"  {line}"))
     if mission.exists(layout):
         return mission.load(layout)
     git.require_top(layout.project)

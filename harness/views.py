@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-from harness import config, decide, features, files, issues, memory, mission, raw, runs
+from harness import accounts, config, decide, features, files, issues, memory, mission, raw, runs
 from harness.config import Config
 from harness.decide import View
 from harness.errors import BrokenFile, UsageFault
@@ -29,9 +29,10 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     `known`: the features, where the caller has just written them.
     """
     mission.check_format(layout)
+    accounts.require_books(layout)
     settings = config.load(layout)
     found = queue(layout) if known is None else known
-    newest = list(islice(runs.books(layout), decide.EQUAL_DECISIONS))
+    newest = list(islice(accounts.believed(layout), decide.EQUAL_DECISIONS))
     wait_until, wait_why = _wait(layout, settings, newest)
     folds = memory.parse_curated(files.read(layout.curated), layout.curated)
     return View(
@@ -108,8 +109,10 @@ def queue(layout: Layout) -> list[Feature]:
 
 def _as_recovered(layout: Layout, stuck: list[Feature]) -> None:
     """Move features as recovery will: forward where a died run's commit stands, else back to where they were."""
-    began = [runs.context(layout, name) for name in runs.open_runs(layout) if os.path.exists(layout.run(name).context)]
-    opened = {context.feature: context for context in began}
+    from harness import witness  # only where somebody works, or has died
+
+    names = dict.fromkeys([*runs.open_runs(layout), *accounts.unsettled(layout)])
+    opened = {context.feature: context for name in names if (context := witness.context(layout, name))}
     for feature in stuck:
         context = opened.get(feature.id)
         if context and not runs.is_dead(layout, context.run):
@@ -172,11 +175,27 @@ def _standing(layout: Layout) -> git.Standing:
 
 
 def swept(layout: Layout) -> bool:
-    """Whether the newest final sweep was green at exactly this tree, contract and spec."""
+    """Whether the newest final sweep was green at exactly this tree, contract and spec. It counts for nothing while a run
+    that died is not settled: who wrote that line?"""
+    if accounts.unsettled(layout):
+        return False
     for found in islice(runs.books(layout), SWEEPS_BACK):
         if found.sweep is not None:
-            return found.verdict == "green" and found.sweep == proof_state(layout, _standing(layout).tree)
+            green = found.verdict == "green" and found.sweep == proof_state(layout, _standing(layout).tree)
+            return green and _has_receipts(layout, found)
     return False
+
+
+def _has_receipts(layout: Layout, found: Result) -> bool:
+    """Whether the files of a final sweep are as they were sealed, with a green receipt there for every check."""
+    from harness import contract, receipts  # only before DONE
+
+    run, tree = layout.run(found.run), (found.sweep or {}).get("tree")
+    if runs.parse(files.read(run.result) or b"")[0] != found or runs.seal(run) != found.seal:
+        return False
+    fired = [one for one in receipts.load(run.receipts) if one.phase == "sweep" and one.green and one.tree == tree]
+    wanted = {(claim.id, check.run) for claim in contract.load(layout).claims for check in claim.checks}
+    return wanted <= {(one.claim, one.command) for one in fired}
 
 
 def mark(layout: Layout) -> str:

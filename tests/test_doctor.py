@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from missions import DISPOSABLE, House, differences, listing, until
+from test_recover import killed
 
 from harness import doctor, files, runs
 from harness.errors import Busy, UsageFault
@@ -142,6 +143,25 @@ def test_an_open_run_of_which_recovery_knows_nothing_is_told_with_the_place(hous
     path.write_text(path.read_text().replace('"branch":"', '"branch":5,"x":"'))
     Path(house.layout.run(run_id).lock).touch()
     assert any("context.json, line 1: not what a run writes there" in what for what in bad(house))
+
+
+def test_a_finished_run_that_the_books_do_not_have_is_found(house: House) -> None:
+    """Its result lies in its folder, and nobody counts it; the books are made again."""
+    run_id = house.work({"say": "nothing"})["run"]
+    before = house.read("runs.jsonl")
+    Path(house.layout.books).write_bytes(b"")
+    assert f"the run {run_id} has a result and no line in runs.jsonl" in bad(house)
+    assert doctor.fix(house.layout) == ["made .harness/runs.jsonl again from the results of finished runs"]
+    assert (house.read("runs.jsonl"), bad(house)) == (before, [])
+
+
+def test_a_run_that_lost_its_lock_is_found(house: House) -> None:
+    """It died all the same."""
+    run_id = killed(house)
+    os.unlink(house.layout.run(run_id).lock)
+    assert f"the run {run_id} died; harness doctor --fix settles it" in bad(house)
+    assert doctor.fix(house.layout) == [f"{run_id} was killed"]
+    assert bad(house) == []
 
 
 def test_a_tampered_object_is_found(house: House) -> None:

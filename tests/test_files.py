@@ -211,12 +211,12 @@ def test_lines_backwards_of_no_file_is_nothing(path: str) -> None:
 
 def test_a_lock_has_one_holder_and_says_who(path: str) -> None:
     """Busy names what the holder wrote."""
-    with files.take_or_busy(path, "the mission") as held:
+    with files.Lock(path) as held:
         held.sign({"run": "r-1"})
         assert not files.is_free(path)
         assert files.Lock(path).take() is False
         with pytest.raises(Busy, match="the mission is busy: run r-1"):
-            files.take_or_busy(path, "the mission")
+            files.take_or_busy(files.Lock(path), "the mission")
     assert files.is_free(path)
 
 
@@ -261,7 +261,7 @@ def test_a_holder_that_cannot_be_read_is_unknown(path: str, signed: bytes) -> No
     """It is information for people; whatever stands there stops nobody."""
     put(path, signed)
     with files.Lock(path), pytest.raises(Busy, match="holder unknown"):
-        files.take_or_busy(path, "it")
+        files.take_or_busy(files.Lock(path), "it")
 
 
 def test_a_lock_dies_with_its_holder(path: str) -> None:

@@ -22,10 +22,11 @@ LONGEST_FUNCTION, MEDIAN_FUNCTION, LONGEST_FILE = 50, 10, 400
 
 FLOORS = (
     "errors record clock shape layout files journal objects documents console guarded",
-    "features contract contractlog receipts replies issues raw memory identity roles runs config mission alike usage masking",
+    "features contract contractlog receipts replies issues raw memory identity roles runs config mission alike usage masking"
+    " accounts holding",
     "transcript spawn kin guardian patience process gitfolder keepout git inside environment scratch agents",
     "views decide prompt prove services sweep gaming proofs verify why plan work judge fold curate material reconcile misplaced"
-    " spending recover orders current starting opening closing thinking run asking telling hiring naming trying doctor",
+    " witness spending recover orders current starting opening closing thinking run asking telling hiring naming trying doctor",
     "cli __main__",
 )
 FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names.split()}

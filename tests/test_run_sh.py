@@ -180,6 +180,27 @@ def test_a_signal_ends_the_run_under_way_with_everything_it_started(house: House
     assert house.feature().status == "validating"
 
 
+KILL_ROLE = "kill -9 $(ps -o ppid= -p $PPID)"  # between them is the guardian
+
+
+@pytest.mark.parametrize("words", [[], ["--once"]])
+def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words: list[str]) -> None:
+    """As the kernel does where memory runs out. It is settled, nothing of it lives, and the next start goes on."""
+    house.script("worker", {"run": f"echo half > half.txt; (setsid sleep 60 &); {KILL_ROLE}; sleep 60"})
+    done = house.run([str(RUN_SH), *words])
+    assert done.code == 75, done
+    assert done.err == "harness: the run was killed (signal 9); the next start settles it and goes on\n"
+    (house.state / "PAUSE").touch()
+    until(
+        lambda: house.run([str(RUN_SH)]).code == 9 and bool(house.ran())
+    )  # its guardian may hold the mission a moment
+    assert [line["outcome"] for line in house.ran()] == ["killed"]
+    assert tagged(json.loads(house.read("mission.json"))["id"]) == []
+    (house.state / "PAUSE").unlink()
+    house.script("worker", {"run": "touch 1.txt"})
+    assert house.run([str(RUN_SH), "--once"]).code == 0
+
+
 def test_a_run_by_hand_in_between_does_not_stop_the_clock(house: House) -> None:
     """The clock comes again when the mission is free."""
     house.script("planner", {"run": "touch begun; sleep 1"}, {"say": "nothing"})

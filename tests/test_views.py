@@ -12,7 +12,7 @@ import pytest
 from missions import House, differences, listing
 from planned import feature, lay, reply, role, worked
 
-from harness import decide, features, files, issues, journal, memory, opening, raw, recover, runs, views
+from harness import decide, features, files, holding, issues, journal, memory, opening, raw, recover, runs, views
 from harness.errors import BrokenFile, UsageFault
 from harness.features import Feature
 from harness.opening import Asked
@@ -34,7 +34,7 @@ def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = F
 
 def recovered(house: House) -> None:
     """What the next start does first."""
-    with files.take_or_busy(house.layout.mission_lock, "The mission"):
+    with holding.take(house.layout):
         recover.recover(house.layout)
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_is_broken_is_named_and_never_read_as_empty(house: House, na
 def test_looking_changes_nothing(house: House) -> None:
     """No lock, no repair, no file, also where a run has died; and nobody's lock is in the way."""
     die(house)
-    held = files.take_or_busy(house.layout.mission_lock, "The mission")
+    held = holding.take(house.layout)
     views.gather(house.layout)
     before = listing(house.project, ".harness/cache")
     for _ in range(2):
@@ -247,6 +247,41 @@ def test_a_red_sweep_is_none(house: House) -> None:
     house.git("rm", "-q", "--cached", "1.txt")
     house.git("commit", "-q", "-m", "forgot")
     assert role(house, "validator") == 10
+    assert not views.swept(house.layout)
+
+
+UNPROVEN: dict[str, Any] = {
+    "its result is gone": lambda run: os.unlink(run.result),
+    "its result is junk": lambda run: Path(run.result).write_bytes(b"\xff{"),
+    "its result says something else": lambda run: Path(run.result).write_text(
+        Path(run.result).read_text().replace('"outcome":"ok"', '"outcome":"no_op"')
+    ),
+    "its receipts are gone": lambda run: os.unlink(run.receipts),
+    "its receipts were changed": lambda run: Path(run.receipts).write_text(Path(run.receipts).read_text() + "\n"),
+}
+
+
+@pytest.mark.parametrize("what", UNPROVEN)
+def test_a_sweep_without_its_receipts_is_none(house: House, what: str) -> None:
+    """A line in the books alone ends no mission: result, seal and receipts must say the same."""
+    passed(house)
+    assert role(house, "validator") == 0
+    assert decide.decide(views.gather(house.layout), 0).line == "DONE"
+    UNPROVEN[what](house.layout.run(house.ran()[-1]["run"]))
+    assert decide.decide(views.gather(house.layout), 0).line == "NEXT validator"
+
+
+def test_a_sealed_sweep_that_lacks_a_check_is_none(house: House) -> None:
+    """Every check of the contract has a green receipt of that sweep, or it is not the end."""
+    passed(house)
+    assert role(house, "validator") == 0
+    row = house.ran()[-1]
+    run = house.layout.run(row["run"])
+    first, *_ = Path(run.receipts).read_text().splitlines(keepends=True)
+    Path(run.receipts).write_text(first)
+    line = files.dump_json({**row, "seal": runs.seal(run)})
+    Path(run.result).write_bytes(line)
+    Path(house.layout.books).write_bytes(line)
     assert not views.swept(house.layout)
 
 

@@ -1,0 +1,398 @@
+"""A run dies, and what its agent left in the state is junk, a lie, or nothing: the next start puts it back, by run.sh."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from missions import CHECKOUT, Done, House, until
+from test_recover import alive, killed, open_run, strike
+
+from harness import files, runs, views
+
+RUN_SH = str(CHECKOUT / "run.sh")
+JUNK = b'\xff\x00{{{\n{"run":"x"}\n'
+
+
+def start(house: House) -> Done:
+    """run.sh while a person says pause: it settles what died, and starts nothing."""
+    (house.state / "PAUSE").touch()
+    done = house.run([RUN_SH])
+    (house.state / "PAUSE").unlink()
+    return done
+
+
+def went_on(house: House) -> None:
+    """Nothing is left to mend, and the next worker works."""
+    assert house.harness("doctor").code == 0, house.harness("doctor")
+    house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
+    assert house.work({"run": "echo on > went-on.txt"})["outcome"] == "ok"
+
+
+def forge_end(house: House, run_id: str = "1-validator") -> None:
+    """Every feature passed, and a green final sweep, as the agent would like it."""
+    path = Path(house.layout.features)
+    path.write_text(path.read_text().replace('"in_progress"', '"passed"').replace('"todo"', '"passed"'))
+    state = views.proof_state(house.layout, house.git("rev-parse", "HEAD^{tree}"))
+    row = {**house.ran()[-1], "run": run_id, "role": "validator", "feature": "", "verdict": "green", "sweep": state}
+    with open(house.layout.books, "ab") as books:
+        books.write(files.dump_json(row))
+
+
+def forge_ledger(house: House) -> None:
+    """The ledger knows the lie."""
+    ledger = json.loads(house.read("ledger.json"))
+    for name in ("features.json", "runs.jsonl"):
+        data = (house.state / name).read_bytes()
+        ledger[name] = [files.digest(data), len(data)]
+    Path(house.layout.ledger).write_bytes(files.dump_json(ledger))
+
+
+def one_more(house: House) -> str:
+    """A run that ended well, then one that is killed; gives the dead one."""
+    house.work({"usage": {"input": 5, "cost_usd": 0.5}}, feature="F-002")
+    return killed(house)
+
+
+# nothing is believed
+
+
+@pytest.mark.parametrize("gone", [[], ["lock"], ["folder"], ["lock", "folder"]])
+def test_a_forged_end_of_the_mission_is_not_believed(house: House, gone: list[str]) -> None:
+    """The agent passes everything, writes itself a sweep, takes its traces away and pulls the plug: that is not DONE, and
+    the next start puts it back although it opens no run."""
+    run = house.layout.run(one_more(house))
+    forge_end(house)
+    if "lock" in gone:
+        os.unlink(run.lock)
+    if "folder" in gone:
+        shutil.rmtree(run.folder)
+    assert house.program("next").out != "DONE\n"
+    done = start(house)
+    assert done.code == 9, done
+    assert (house.feature().status, house.feature("F-002").status) == ("todo", "validating")
+    assert [line["outcome"] for line in house.ran()] == ["no_op", "killed"]
+    assert "features.json" in house.result()["refused"]
+    went_on(house)
+
+
+def test_a_run_is_not_closed_by_a_line_that_its_agent_wrote(house: House) -> None:
+    """The forged row has the id of the run that died, and its folder a result."""
+    run_id = one_more(house)
+    forge_end(house, run_id)
+    row = house.ran()[-1]
+    Path(house.layout.run(run_id).result).write_bytes(
+        files.dump_json({**row, "seal": runs.seal(house.layout.run(run_id))})
+    )
+    start(house)
+    assert [line["outcome"] for line in house.ran()] == ["no_op", "killed"]
+    assert house.feature().status == "todo"
+
+
+def test_a_ledger_that_was_mended_to_the_lie_does_not_help_it(house: House) -> None:
+    """What nobody writes while a run is open stands in the lock of the run too."""
+    one_more(house)
+    forge_end(house)
+    forge_ledger(house)
+    assert house.program("next").out != "DONE\n"
+    start(house)
+    assert (house.feature().status, len(house.ran())) == ("todo", 2)
+    went_on(house)
+
+
+def test_an_order_is_not_carried_out_on_what_a_dead_run_left(house: House) -> None:
+    """Else a person's word on one feature would make the agent's word on all others ours."""
+    one_more(house)
+    forge_end(house)
+    assert house.program("feature", "set", "F-001", "priority=3").code == 0
+    assert (house.feature().status, house.feature().priority, len(house.ran())) == ("todo", 3, 2)
+
+
+def test_what_a_dead_run_added_to_the_books_is_not_counted(house: House) -> None:
+    """`harness next` changes nothing, and passes over it."""
+    one_more(house)
+    row = house.ran()[-1]
+    lie = {**row, "run": "2-worker", "totals": {**row["totals"], "runs": 10**6}}
+    with open(house.layout.books, "ab") as books:
+        books.write(files.dump_json(lie))
+    assert house.program("next").out == "NEXT validator F-002\n"
+
+
+def test_the_next_start_ends_what_lives_also_where_it_opens_no_run(house: House) -> None:
+    """kill -9 of role and guardian, then PAUSE: run.sh ends with 9, and the agent with its daemons is gone."""
+    role = open_run(house)
+    run_id = runs.open_runs(house.layout)[0]
+    strike("guardian too", role)
+    until(lambda: runs.is_dead(house.layout, run_id))
+    assert alive(house)
+    done = start(house)
+    assert (done.code, alive(house)) == (9, [])
+    assert f"{run_id} was killed; ended " in done.out
+
+
+# junk
+
+
+STATE = [
+    *("format", "mission.json", "config.toml", "spec.md", "features.json", "validation-contract.md", "escalation.md"),
+    *("contract-log.jsonl", "issues.jsonl", "orders.jsonl", "runs.jsonl", "ledger.json", "journal/record"),
+    *("memory/archive.jsonl", "memory/curated.json", "memory/summary.md", "memory/MEMORY.md"),
+]
+
+
+@pytest.mark.parametrize("name", STATE)
+def test_junk_in_a_state_file_is_put_back_before_anything_is_read(house: House, name: str) -> None:
+    """By the copies and the ledger, and named in the result."""
+    spoilt(house, [name], JUNK)
+
+
+def test_junk_behind_all_state_files_at_once_is_cut_off(house: House) -> None:
+    """Those that grow keep what they had."""
+    spoilt(house, [name for name in STATE if name not in ("journal/record", "ledger.json")], b"\xff{\n", behind=True)
+
+
+def test_all_state_files_that_were_removed_at_once_are_back(house: House) -> None:
+    """The ledger is among them, so by what the run's lock knows."""
+    spoilt(house, STATE, None)
+
+
+def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool = False) -> None:
+    """A run dies whose agent wrote junk over these files (or behind what they had), or removed them; run.sh mends it."""
+    house.harness("issue", "a first one")
+    run_id = one_more(house)
+    before = {name: files.read(str(house.state / name)) for name in names}
+    for name, data in before.items():
+        if junk is not None:
+            (house.state / name).write_bytes((data or b"") + junk if behind else junk)
+        elif data is not None:
+            (house.state / name).unlink()
+    done = start(house)
+    assert done.code == 9, done
+    there = [name for name in names if junk is not None or before[name] is not None]
+    assert sorted(house.result(run_id)["refused"]) == sorted(there)
+    for name in {*names} - {"features.json", "runs.jsonl", "ledger.json"}:  # those are written when the run is settled
+        assert (files.read(str(house.state / name)) or b"") == (before[name] or b"")
+    assert [line["outcome"] for line in house.ran()] == ["no_op", "killed"]
+    went_on(house)
+
+
+@pytest.mark.parametrize("how", ["junk", "gone"])
+def test_a_context_that_was_spoilt_is_found_again_in_the_runs_lock(house: House, how: str) -> None:
+    """The feature goes back to where it was, the work is kept, and the run is named with its role."""
+    house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))
+    run_id = killed(house)
+    run = house.layout.run(run_id)
+    if how == "gone":
+        shutil.rmtree(run.folder)
+    else:
+        Path(run.context).write_bytes(JUNK)
+    start(house)
+    result = house.result(run_id)
+    assert (result["role"], result["feature"], result["outcome"]) == ("worker", "F-001", "killed")
+    assert result["refused"] == [f"runs/{run_id}/context.json"]
+    assert (house.feature().status, result["commit"]) == ("failing", house.head())
+    assert "1.txt" in house.git("ls-files")
+    assert runs.context(house.layout, run_id).before == "failing"
+    went_on(house)
+
+
+def test_a_configuration_that_a_person_broke_after_the_crash_is_kept_beside(house: House) -> None:
+    """It does not parse, so the one from before stands; theirs is named and can be read."""
+    before = house.read("config.toml")
+    run_id = killed(house)
+    time.sleep(0.02)  # the clock of files goes in steps of some milliseconds
+    (house.state / "config.toml").write_text("agent = \n")
+    done = start(house)
+    assert f"config.toml does not parse and was put back, yours is in .harness/runs/{run_id}/refused" in done.out
+    assert house.read("config.toml") == before
+    assert house.refused(run_id)["config.toml"] == b"agent = \n"
+
+
+def test_a_foreign_record_in_the_journal_is_named_with_a_remedy_that_works(house: House) -> None:
+    """Where no run died it is a person's to move away."""
+    record = Path(house.layout.journal) / "record"
+    record.parent.mkdir(exist_ok=True)
+    record.write_bytes(b"[[1, 2]]\n")
+    done = house.role("worker", "F-001")
+    assert done.code == 65
+    assert "journal/record, line 1: it is no record that the harness wrote for this mission. Move it away" in done.err
+    record.unlink()
+    went_on(house)
+
+
+@pytest.mark.parametrize("path", ["{state}/../outside", "{state}-outside", "{state}/runs/../../outside"])
+def test_a_record_writes_nothing_outside_of_the_mission(house: House, path: str) -> None:
+    """Whoever wrote it."""
+    folder = Path(house.layout.journal)
+    folder.mkdir(exist_ok=True)
+    (folder / "0").write_text("x")
+    steps = [["replace", path.format(state=house.state), str(folder / "0"), 0]]
+    (folder / "record").write_bytes(files.dump_json(steps))
+    assert house.program("note", "hello").code == 65
+    assert [path.name for path in house.project.iterdir() if "outside" in path.name] == []
+
+
+# what was spent
+
+
+def spend(house: House, number: int = 2) -> None:
+    """Runs that cost half a dollar each."""
+    for _ in range(number):
+        house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
+        house.work({"usage": {"input": 5, "cost_usd": 0.5}}, {"run": "date +%N > 1.txt"})
+
+
+def costly(house: House) -> str:
+    """A run that is killed while somebody thinks who is not free."""
+    command = 'command = ["sh", "-c", "cat > /dev/null; touch begun; sleep 60"]'
+    house.config('agent = "mine"', "[limits]", "max_cost_usd = 1.0", "[agents.mine]", command)
+    house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
+    role = house.begin_role("worker", "F-001", session=True)
+    until(lambda: (house.project / "begun").exists())
+    run_id = runs.open_runs(house.layout)[0]
+    role.kill()
+    role.wait()
+    until(lambda: runs.is_dead(house.layout, run_id))
+    return run_id
+
+
+GONE: dict[str, list[str]] = {
+    "the books": ["runs.jsonl"],
+    "the books and the run": ["runs.jsonl", "runs/{run}"],
+    "the books, the run and the ledger": ["runs.jsonl", "runs/{run}", "ledger.json"],
+    "all runs": ["runs"],
+    "the run": ["runs/{run}"],
+    "the run and its lock": ["runs/{run}", "locks/run-{run}"],
+    "the books, and the run's lock": ["runs.jsonl", "locks/run-{run}"],
+}
+
+
+@pytest.mark.parametrize("what", GONE)
+def test_no_agent_gives_spending_back(house: House, what: str) -> None:
+    """Whatever it removes before it pulls the plug: what was spent stands in the books, what it spent itself is counted as
+    not counted, and the cap holds."""
+    spend(house)
+    run_id = costly(house)
+    for name in GONE[what]:
+        path = house.state / name.format(run=run_id)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert house.program("next").out in ("", "BUDGET cost\n")
+    done = house.run([RUN_SH])
+    assert done.code == 6, done
+    assert [line["outcome"] for line in house.ran()] == ["ok", "ok", "killed"]
+    totals = house.ran()[-1]["totals"]
+    assert (totals["runs"], totals["cost_usd"], totals["uncounted"]) == (3, 1.0, 1)
+
+
+def test_books_of_which_nothing_is_left_stop_everybody(house: House) -> None:
+    """Exit 65 and what to do; a person who goes on all the same is told what was taken as it stands."""
+    spend(house)
+    run_id = costly(house)
+    for name in ("runs", "objects"):
+        shutil.rmtree(house.state / name)
+    (house.state / "runs.jsonl").unlink()
+    for done in (house.program("next"), house.run([RUN_SH]), house.run([RUN_SH])):
+        assert done.code == 65
+        assert "runs.jsonl: it is " in done.err
+    assert "harness doctor --fix" in done.err
+    fixed = house.program("doctor", "--fix")
+    assert f"fixed  {run_id} was killed\nfixed  took runs.jsonl as it stands\n" in fixed.out
+    assert house.ran()[-1]["totals"]["uncounted"] == 1
+    assert house.program("next").out == "NEXT worker F-001\n"
+
+
+def test_books_that_were_lost_between_runs_are_made_again(house: House) -> None:
+    """From the results of the finished runs, where that gives what the ledger knows; `next` alone says 65."""
+    spend(house)
+    before = house.read("runs.jsonl")
+    (house.state / "runs.jsonl").unlink()
+    assert house.program("next").code == 65
+    done = start(house)
+    assert "made .harness/runs.jsonl again from the results of finished runs" in done.out
+    assert house.read("runs.jsonl") == before
+    went_on(house)
+
+
+def test_what_a_person_answered_is_no_result_so_a_person_decides(house: House) -> None:
+    """The books cannot be made again as they were; `doctor --fix` keeps every finished run, and all that was spent."""
+    spend(house, 1)
+    (house.state / "escalation.md").write_text("---\nkind: stuck\n---\n")
+    assert house.program("escalation", "answer", "go on").code == 0
+    spend(house, 1)
+    (house.state / "runs.jsonl").unlink()
+    done = start(house)
+    assert (done.code, "harness doctor --fix" in done.err) == (65, True)
+    assert "fixed  took runs.jsonl as it stands" in house.program("doctor", "--fix").out
+    assert [line["totals"]["cost_usd"] for line in house.ran()] == [0.5, 1.0]
+    went_on(house)
+
+
+def test_a_line_of_the_books_may_be_mended_by_hand(house: House) -> None:
+    """Also where that makes them shorter: no finished run lacks its line."""
+    spend(house)
+    path = house.state / "runs.jsonl"
+    path.write_text(path.read_text().replace('"trigger":""', '"trigger": ""'))
+    house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
+    house.work({"run": "echo 2 > 1.txt"})
+    path.write_text(path.read_text().replace('"trigger": ""', '"trigger":""'))
+    assert house.program("next").code == 0
+
+
+def test_a_lost_copy_of_the_live_set_is_named_and_a_person_decides(house: House) -> None:
+    """The contract was changed and its copy removed: nobody can put it back, and nobody takes it for good unasked."""
+    killed(house)
+    shutil.rmtree(house.state / "objects")
+    path = Path(house.layout.contract)
+    path.write_text(path.read_text().replace("test -f 1.txt", "true"))
+    done = start(house)
+    assert done.code == 65
+    assert "validation-contract.md: it is not as the harness left it, and no copy of that is left" in done.err
+    assert "fixed  took validation-contract.md as it stands" in house.program("doctor", "--fix").out
+    assert start(house).code == 9
+
+
+# runs of which little is left
+
+
+def result_of_nobody(house: House, run_id: str) -> dict[str, Any]:
+    """What became of a run whose context nobody has any more."""
+    assert start(house).code == 9
+    result = house.result(run_id)
+    assert (result["role"], result["outcome"]) == ("unknown", "killed")
+    assert "nothing tells how it had opened" in result["reason"]
+    return result
+
+
+def test_a_run_whose_lock_is_all_that_is_left_is_killed_and_not_free(house: House) -> None:
+    """Its lock says nothing, as one of an older version: the folder was made before it, so somebody took that away."""
+    run_id = costly(house)
+    shutil.rmtree(house.layout.run(run_id).folder)
+    Path(house.layout.run(run_id).lock).write_bytes(b"")
+    result = result_of_nobody(house, run_id)
+    assert (result["usage"], result["totals"]["uncounted"]) == (None, 1)
+    assert house.feature().status == "todo"
+
+
+def test_a_run_without_context_that_has_left_something_had_begun(house: House) -> None:
+    """Its transcript tells what it used."""
+    run_id = killed(house)
+    run = house.layout.run(run_id)
+    os.unlink(run.context)
+    os.unlink(run.lock)
+    Path(run.lock).touch()
+    assert result_of_nobody(house, run_id)["agents"] == ["scripted"]
+
+
+def test_a_person_finds_the_folder_as_it_was_where_nothing_tells_what_is_theirs(house: House) -> None:
+    """The working folder of such a run is left alone."""
+    run_id = killed(house)
+    shutil.rmtree(house.layout.run(run_id).folder)
+    Path(house.layout.run(run_id).lock).write_bytes(b"")
+    head = house.head()
+    result_of_nobody(house, run_id)
+    assert (house.head(), (house.project / "1.txt").exists()) == (head, True)
