@@ -32,7 +32,7 @@ from harness import (
     witness,
 )
 from harness.errors import BrokenFile, HarnessError, Unavailable
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.trying import Finding
 
 TYPE_CHECKING = False
@@ -135,7 +135,8 @@ def _ledger(layout: Layout) -> Iterator[Finding]:
         yield _ok("ledger", f"{len(journal.read_ledger(layout))} files")
     except BrokenFile:
         yield Finding(
-            state="bad", what=f"{layout.relative(layout.ledger)} does not parse; harness doctor --fix makes it anew"
+            state="bad",
+            what=f"{layout.relative(layout.ledger)} does not parse; {command('doctor --fix')} makes it anew",
         )
 
 
@@ -198,17 +199,19 @@ def _tails(layout: Layout) -> Iterator[Finding]:
         size = files.length(path)
         if size and files.read_from(path, size - 1, 1) != b"\n":
             yield Finding(
-                state="bad", what=f"{layout.relative(path)} ends in a torn line; harness doctor --fix closes it"
+                state="bad", what=f"{layout.relative(path)} ends in a torn line; {command('doctor --fix')} closes it"
             )
 
 
 def _open_runs(layout: Layout) -> Iterator[Finding]:
     dead = accounts.unsettled(layout)
     for run_id in dict.fromkeys([*runs.open_runs(layout), *dead]):
-        state, how = ("bad", "died; harness doctor --fix settles it") if run_id in dead else ("note", "is under way")
+        state, how = (
+            ("bad", f"died; {command('doctor --fix')} settles it") if run_id in dead else ("note", "is under way")
+        )
         yield Finding(state=state, what=f"the run {run_id} {how}")
     if os.path.exists(layout.journal + "/record"):
-        yield Finding(state="bad", what="a journal waits to be finished; harness doctor --fix does it")
+        yield Finding(state="bad", what=f"a journal waits to be finished; {command('doctor --fix')} does it")
     for run_id in dead:
         if os.path.exists(layout.run(run_id).context) and witness.context(layout, run_id) is None:
             runs.context(layout, run_id)  # says what is wrong with it: of such a run recovery knows little

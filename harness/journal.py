@@ -11,7 +11,7 @@ import os
 
 from harness import files
 from harness.errors import BrokenFile
-from harness.layout import Layout
+from harness.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def read_ledger(layout: Layout) -> dict[str, list[Any]]:
     """{path below .harness: [sha256, length in bytes]} of the live set and grown files, as the harness wrote them."""
     found = files.read_json(layout.ledger)
     if found is not None and not (isinstance(found, dict) and all(map(_is_row, found.values()))):
-        raise BrokenFile(layout.ledger, "not a ledger", line=1, remedy="Make it anew: harness doctor --fix")
+        raise BrokenFile(layout.ledger, "not a ledger", line=1, remedy=f"Make it anew: {command('doctor --fix')}")
     return found or {}
 
 

@@ -32,7 +32,7 @@ from harness.contract import Claim
 from harness.current import Run
 from harness.errors import NeedsPerson, UsageFault
 from harness.features import Feature
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.record import Record
 from harness.roles import Role
 from harness.runs import Context
@@ -152,14 +152,14 @@ def _feature(want: Asked, queue: list[Feature]) -> Feature | None:
         if want.role == "worker" and feature.status not in features.TRANSITIONS["start"]:
             raise UsageFault(
                 f"{feature.id} is '{feature.status}': a worker takes what is todo or failing. "
-                f"To have it worked on again: harness feature retry {feature.id}"
+                f"To have it worked on again: {command('feature retry')} {feature.id}"
             )
         return feature
     if want.role != "worker":
         return None
     able = decide.ready(queue)
     if not able:
-        raise UsageFault("No feature is ready for a worker. See: harness status")
+        raise UsageFault(f"No feature is ready for a worker. See: {command('status')}")
     return able[0]
 
 

@@ -28,7 +28,7 @@ from harness import (
 from harness.contractlog import Entry
 from harness.errors import BrokenFile, HarnessError, UsageFault
 from harness.features import Feature
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.record import Record
 
 TYPE_CHECKING = False
@@ -156,7 +156,7 @@ def _block(desk: Desk, feature_id: str, reason: str) -> str:
     feature = desk.feature(feature_id)
     features.move(feature, "block")
     feature.note(desk.at, "person", "person", reason)
-    return f"{feature_id} is blocked until: harness feature retry {feature_id}"
+    return f"{feature_id} is blocked until: {command('feature retry')} {feature_id}"
 
 
 def _accept_claim(desk: Desk, claim_id: str, note: str) -> str:
@@ -177,7 +177,7 @@ def _answer(desk: Desk, text: str) -> str:
     question = files.read_text(layout.escalation)
     kind = views.kind_of(question or "")
     if question is None and not _needy(desk) and decide.decide(views.gather(layout), clock.now()).word != "ESCALATE":
-        raise UsageFault("Nothing is escalated. See: harness next")
+        raise UsageFault(f"Nothing is escalated. See: {command('next')}")
     named = kind if shape.NAME.match(kind) else "stuck"
     archived = os.path.join(layout.escalations, f"{clock.now()}-{named}.md")
     desk.journal.replace(archived, f"{question or ''}\n## Answer, {desk.at}\n\n{text}\n".encode())

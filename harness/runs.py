@@ -9,7 +9,7 @@ from itertools import islice
 
 from harness import files, receipts, shape
 from harness.errors import BrokenFile, UsageFault
-from harness.layout import Layout, RunLayout
+from harness.layout import Layout, RunLayout, command
 from harness.record import Record
 
 TYPE_CHECKING = False
@@ -186,7 +186,7 @@ def held_context(layout: Layout, run_id: str) -> Context | None:
 def _context(path: str, run_id: str) -> Context:
     found = Context(**_object(path, run_id, Context))
     if odd := _odd_context(found):
-        raise BrokenFile(path, f"'{odd}' is not what a run writes there", line=1, remedy="See: harness doctor")
+        raise BrokenFile(path, f"'{odd}' is not what a run writes there", line=1, remedy=f"See: {command('doctor')}")
     return found
 
 
@@ -213,7 +213,7 @@ def result(layout: Layout, run_id: str) -> Result | None:
         return None
     found = Result(**_object(path, run_id, Result))
     if odd := _odd(found):
-        raise BrokenFile(path, f"'{odd}' is not what a run writes there", line=1, remedy="See: harness doctor")
+        raise BrokenFile(path, f"'{odd}' is not what a run writes there", line=1, remedy=f"See: {command('doctor')}")
     return found
 
 
@@ -221,9 +221,9 @@ def _object(path: str, run_id: str, kind: type[Record]) -> dict[str, Any]:
     """The fields of a record of this kind; older versions of us knew not all of those that have a default."""
     value = files.read_json(path)
     if value is None:
-        raise UsageFault(f"There is no run '{run_id}'. See: harness runs list")
+        raise UsageFault(f"There is no run '{run_id}'. See: {command('runs list')}")
     if not isinstance(value, dict) or not kind.takes(value):
-        raise BrokenFile(path, "not what a run writes there", line=1, remedy="See: harness doctor")
+        raise BrokenFile(path, "not what a run writes there", line=1, remedy=f"See: {command('doctor')}")
     return value
 
 
@@ -269,7 +269,7 @@ def parse(line: bytes) -> tuple[Result | None, str]:
 def misread(layout: Layout, line: bytes, fault: str) -> BrokenFile:
     """The fault of a line in the books, with its number."""
     number = (files.read(layout.books) or b"").split(b"\n").index(line) + 1
-    return BrokenFile(layout.books, fault, line=number, remedy="See: harness doctor")
+    return BrokenFile(layout.books, fault, line=number, remedy=f"See: {command('doctor')}")
 
 
 def _odd(one: Result) -> str:

@@ -10,7 +10,7 @@ from harness.config import Config
 from harness.decide import View
 from harness.errors import BrokenFile, UsageFault
 from harness.features import Feature
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.runs import Context, Result
 
 TYPE_CHECKING = False
@@ -145,7 +145,7 @@ def escalation_kind(layout: Layout) -> str:
         return ""
     kind = kind_of(text)
     if not kind:
-        remedy = "Answer it with: harness escalation answer TEXT"
+        remedy = f"Answer it with: {command('escalation answer')} TEXT"
         raise BrokenFile(layout.escalation, "it has no line 'kind: …' in its front matter", line=1, remedy=remedy)
     return kind
 

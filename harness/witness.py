@@ -10,7 +10,7 @@ import os
 
 from harness import files, journal, objects, runs
 from harness.errors import BrokenFile, UsageFault
-from harness.layout import Layout
+from harness.layout import Layout, command
 from harness.runs import Context
 
 TYPE_CHECKING = False
@@ -154,7 +154,7 @@ def _lost(path: str, yielded: list[str] | None) -> None:
     """What cannot be put back stops everybody, until a person says that it stands as it is."""
     if yielded is None:
         fault = "it is not as the harness left it, and no copy of that is left"
-        remedy = "Put it back from a copy of the mission, or go on with what is there: harness doctor --fix"
+        remedy = f"Put it back from a copy of the mission, or go on with what is there: {command('doctor --fix')}"
         raise BrokenFile(path, fault, remedy=remedy)
     yielded.append(os.path.basename(path))
 

@@ -190,7 +190,7 @@ def test_an_issue_closed_while_a_run_is_under_way_stays_closed(house: House) -> 
 
 def test_without_a_mission_there_is_nothing_to_report_to(unbegun: House) -> None:
     """The message says how to start one."""
-    with pytest.raises(UsageFault, match="harness init"):
+    with pytest.raises(UsageFault, match=r"run\.sh init"):
         asking.issue(unbegun.layout, {"title": "slow", "severity": "nit"})
 
 

@@ -153,7 +153,7 @@ def test_a_stuck_mission_says_which_features_wait_and_why(house: House) -> None:
     assert text.startswith("---\nkind: stuck\n---\nNo feature can be worked on any more")
     assert "- F-001 blocked after 0 tries: the vendor is down\n" in text
     assert "F-002" not in text
-    assert text.endswith('Answer with: harness escalation answer "what to do"\n')
+    assert text.endswith('Answer with: run.sh escalation answer "what to do"\n')
 
 
 def test_a_stalled_mission_stops_after_the_run_that_reached_the_cap(house: House) -> None:

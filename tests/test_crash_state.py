@@ -299,7 +299,7 @@ def test_books_of_which_nothing_is_left_stop_everybody(house: House) -> None:
     for done in (house.program("next"), house.run([RUN_SH]), house.run([RUN_SH])):
         assert done.code == 65
         assert "runs.jsonl: it is " in done.err
-    assert "harness doctor --fix" in done.err
+    assert "run.sh doctor --fix" in done.err
     fixed = house.program("doctor", "--fix")
     assert f"fixed  {run_id} was killed\nfixed  took runs.jsonl as it stands\n" in fixed.out
     assert house.ran()[-1]["totals"]["uncounted"] == 1
@@ -326,7 +326,7 @@ def test_what_a_person_answered_is_no_result_so_a_person_decides(house: House) -
     spend(house, 1)
     (house.state / "runs.jsonl").unlink()
     done = start(house)
-    assert (done.code, "harness doctor --fix" in done.err) == (65, True)
+    assert (done.code, "run.sh doctor --fix" in done.err) == (65, True)
     assert "fixed  took runs.jsonl as it stands" in house.program("doctor", "--fix").out
     assert [line["totals"]["cost_usd"] for line in house.ran()] == [0.5, 1.0]
     went_on(house)

@@ -81,7 +81,7 @@ def test_torn_last_lines_are_found_and_mended(house: House) -> None:
     for name in before:
         add(house, name, b'{"id":"torn')
     found = bad(house)
-    assert all(f".harness/{name} ends in a torn line; harness doctor --fix closes it" in found for name in before)
+    assert all(f".harness/{name} ends in a torn line; run.sh doctor --fix closes it" in found for name in before)
     done = doctor.fix(house.layout)
     assert {f'cut off the torn last line of .harness/{name}: {{"id":"torn' for name in GROWN} < set(done)
     assert [name for name in GROWN if (house.state / name).read_bytes() != before[name]] == []
@@ -109,7 +109,7 @@ def test_a_dead_run_is_found_and_settled(house: House) -> None:
     role.wait()
     run_id = runs.open_runs(house.layout)[0]
     until(lambda: runs.is_dead(house.layout, run_id))
-    assert f"the run {run_id} died; harness doctor --fix settles it" in bad(house)
+    assert f"the run {run_id} died; run.sh doctor --fix settles it" in bad(house)
     assert doctor.fix(house.layout) == [f"{run_id} was killed"]
     assert bad(house) == []
 
@@ -119,7 +119,7 @@ def test_a_journal_that_waits_is_found_and_finished(house: House) -> None:
     folder = Path(house.layout.journal)
     folder.mkdir(exist_ok=True)
     (folder / "record").write_text("[]")
-    assert bad(house) == ["a journal waits to be finished; harness doctor --fix does it"]
+    assert bad(house) == ["a journal waits to be finished; run.sh doctor --fix does it"]
     assert doctor.fix(house.layout) == ["finished a journal that a crash had left behind"]
     assert bad(house) == []
 
@@ -159,7 +159,7 @@ def test_a_run_that_lost_its_lock_is_found(house: House) -> None:
     """It died all the same."""
     run_id = killed(house)
     os.unlink(house.layout.run(run_id).lock)
-    assert f"the run {run_id} died; harness doctor --fix settles it" in bad(house)
+    assert f"the run {run_id} died; run.sh doctor --fix settles it" in bad(house)
     assert doctor.fix(house.layout) == [f"{run_id} was killed"]
     assert bad(house) == []
 
@@ -199,7 +199,7 @@ def test_fixing_applies_what_waits(house: House) -> None:
     """An order that was given while a run was under way."""
     house.harness("issue", "slow")
     add(house, "orders.jsonl", b'{"id":"O-1","at":"t","by":"person","verb":"feature block","args":["F-001","wait"]}\n')
-    assert doctor.fix(house.layout) == ["order O-1: F-001 is blocked until: harness feature retry F-001"]
+    assert doctor.fix(house.layout) == ["order O-1: F-001 is blocked until: run.sh feature retry F-001"]
     assert house.feature().status == "blocked"
     assert doctor.fix(house.layout) == []
 

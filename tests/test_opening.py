@@ -45,7 +45,7 @@ def test_a_feature_that_does_not_exist_names_those_that_do(house: House) -> None
 def test_a_worker_takes_only_what_is_todo_or_failing(house: House) -> None:
     """A passed feature is not worked on again by accident."""
     house.lay(house.feature().replace(status="passed"), house.feature("F-002"))
-    refused(house, 64, "F-001 is 'passed'", "harness feature retry F-001")
+    refused(house, 64, "F-001 is 'passed'", "run.sh feature retry F-001")
 
 
 def test_a_worker_without_a_feature_takes_the_next_that_is_ready(house: House) -> None:

@@ -245,7 +245,7 @@ def test_an_escalation_without_a_kind_is_told_and_its_remedy_works(house: House,
     """A person wrote or mangled it: the command that the message names ends it."""
     Path(house.layout.escalation).write_text(text)
     done = house.harness("next")
-    assert (done.code, "harness escalation answer TEXT" in done.err) == (65, True)
+    assert (done.code, "run.sh escalation answer TEXT" in done.err) == (65, True)
     assert house.harness("escalation", "answer", "go on").code == 0
     assert (house.harness("next").code, os.path.exists(house.layout.escalation)) == (0, False)
     (archived,) = Path(house.layout.escalations).iterdir()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
+from harness import layout
 from harness.agents.base import Agent, Desk, Settings, installed
 from harness.agents.playbook import Playbook
 from harness.agents.scripted import Scripted
 from harness.errors import BrokenFile, Unavailable
-from harness.layout import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def make(name: str, settings: Settings) -> Agent:
         raise NoTrust(
             f"{name} is not started before somebody has said what it may do. Write into {settings.config_path}: "
             'trust = "workspace" (write in this folder, run commands, use the network) or trust = "full" '
-            f"(anything this user may do). Or let it ask you: {command('init')}"
+            f"(anything this user may do). Or let it ask you: {layout.command('init')}"
         )
     from harness.agents.clis import ABOUT, CLIS
     from harness.agents.driven import Driven
@@ -113,7 +113,7 @@ def choose(configured: list[str], project: str, config_path: str) -> list[str]:
     here = f"Found on this machine: {', '.join(found)}." if found else "None of the known agent CLIs is on the PATH."
     example = found[0] if found else KNOWN_CLIS[0]
     raise Unavailable(
-        f"No agent is configured and there is no playbooks/ folder. {here} Let {command('init')} ask you, or write into "
+        f"No agent is configured and there is no playbooks/ folder. {here} Let {layout.command('init')} ask you, or write into "
         f'{config_path}: agent = "{example}" and trust = "workspace". For any other program that reads a prompt on '
         'stdin: agent = "mine" and [agents.mine] command = ["program", "argument"]'
     )

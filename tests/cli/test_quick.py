@@ -71,7 +71,7 @@ def test_next_takes_nothing_else(house: House, words: list[str]) -> None:
 def test_without_a_mission_next_says_how_to_start_one(unbegun: House) -> None:
     """And starts none."""
     done = unbegun.harness("next")
-    assert (done.code, "harness init" in done.err) == (64, True)
+    assert (done.code, "run.sh init" in done.err) == (64, True)
     assert not unbegun.state.exists()
 
 
