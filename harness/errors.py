@@ -36,7 +36,7 @@ EXIT_CODES = {
     BROKEN: "the disk says something we do not understand: malformed file, unknown format",
     UNAVAILABLE: "the agent, or a program we need, is not available",
     INTERNAL: "a bug of ours",
-    BUSY: "busy, or try again later",
+    BUSY: "busy, or try again later; a run was killed, and the next start goes on",
     INTERRUPTED: "interrupted by SIGINT",
     TERMINATED: "ended by SIGTERM or SIGHUP",
 }
