@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from missions import CHECKOUT, Done, House, until
-from test_recover import alive, killed, open_run, strike
+from test_recover import TORTURE, alive, killed, open_run, strike
 
 from harness import files, runs, views
 
@@ -396,3 +398,54 @@ def test_a_person_finds_the_folder_as_it_was_where_nothing_tells_what_is_theirs(
     head = house.head()
     result_of_nobody(house, run_id)
     assert (house.head(), (house.project / "1.txt").exists()) == (head, True)
+
+
+# recovery that is cut short
+
+
+MEND_AND_DIE = """
+import os, signal, sys
+sys.path.insert(0, {checkout!r})
+from harness import recover
+from harness.layout import Layout
+count, real = 0, {name}
+def dying(*args, **kwargs):
+    global count
+    count += 1
+    if count == {step}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*args, **kwargs)
+{name} = dying
+recover.recover_dead(Layout({project!r}))
+"""
+
+
+def mend_and_die(house: House, name: str, step: int) -> bool:
+    """Recovery that is killed before its `step`th call of a function; whether it came to its end, with fewer calls."""
+    words = {"checkout": str(CHECKOUT), "project": str(house.project), "name": name, "step": step}
+    done = house.run([sys.executable, "-P", "-c", MEND_AND_DIE.format(**words)])
+    assert done.code in (0, -signal.SIGKILL), done
+    return done.code == 0
+
+
+@pytest.mark.parametrize("name", ["os.replace", "os.unlink", "os.posix_spawn"])
+def test_recovery_that_is_killed_itself_is_gone_on_with(house: House, name: str) -> None:
+    """Before every rename, removal and git call: the run counts once, and its lies do not."""
+    run_id, number, over = one_more(house), 0, False
+    forge_end(house)
+    shutil.rmtree(house.layout.run(run_id).folder)
+    template = house.folder / "template"
+    shutil.copytree(house.project, template, symlinks=True)
+    while not over:
+        number += 1 if TORTURE else 4
+        shutil.rmtree(house.project)
+        shutil.copytree(template, house.project, symlinks=True)
+        over = mend_and_die(house, name, number)
+        assert start(house).code == 9
+        assert [(line["run"] == run_id, line["outcome"]) for line in house.ran()] == [
+            (False, "no_op"),
+            (True, "killed"),
+        ]
+        assert (house.feature().status, house.feature("F-002").status) == ("todo", "validating"), number
+        assert (runs.broken_seals(house.layout, 1), alive(house)) == ([], [])
+    went_on(house)
