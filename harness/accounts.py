@@ -84,6 +84,11 @@ def books_short(layout: Layout) -> bool:
     return bool(known and not booked(layout)) or bool(unbooked(layout))
 
 
+def needs_recovery(layout: Layout) -> bool:
+    """Whether a run died and was not settled, or lines of the books are missing."""
+    return bool(unsettled(layout)) or books_short(layout)
+
+
 def require_books(layout: Layout) -> None:
     """Raises BrokenFile where lines of the books are missing: what was spent would seem to be less than it was."""
     if books_short(layout):

@@ -71,7 +71,7 @@ def fix(layout: Layout) -> list[str]:
     inside.refuse(layout, "doctor --fix")
     lock = holding.take(layout) if os.path.isdir(layout.state) else None
     try:
-        done = recover.recover(layout, yielding=True) if recover.needed(layout) else []
+        done = recover.recover(layout, yielding=True) if accounts.needs_recovery(layout) else []
         mission.check_format(layout)
         done += _ledger_anew(layout)
         done += [line for path in layout.grown() for line in _heal(layout, path)]

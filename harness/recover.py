@@ -43,7 +43,7 @@ NOBODYS = Mission(id="", created="", host="", branch="", base_commit="")  # unti
 
 def recover_dead(layout: Layout) -> list[str]:
     """As `recover`, where somebody died or the books are short, and nobody else is at work; takes the mission lock for it."""
-    if not needed(layout):
+    if not accounts.needs_recovery(layout):
         return []
     lock = holding.MissionLock(layout)
     if not lock.take():
@@ -52,11 +52,6 @@ def recover_dead(layout: Layout) -> list[str]:
         return recover(layout)
     finally:
         lock.release()
-
-
-def needed(layout: Layout) -> bool:
-    """Whether a run died and was not settled, or lines of the books are missing."""
-    return bool(accounts.unsettled(layout)) or accounts.books_short(layout)
 
 
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:

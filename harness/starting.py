@@ -27,7 +27,7 @@ def start(layout: Layout) -> Mission:
 
     Raises UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with the disk as it was.
     """
-    if accounts.unsettled(layout) or accounts.books_short(layout):
+    if accounts.needs_recovery(layout):
         from harness import recover  # only where a run died
 
         for line in recover.recover_dead(layout):

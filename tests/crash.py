@@ -18,6 +18,16 @@ TORTURE = os.environ.get("HARNESS_TORTURE") == "1"
 STOPPED = 77
 RAISED = 78
 STOPPING_CALLS = ("fsync", "replace", "unlink")
+DYING = """import os, signal, sys
+count, real = 0, {name}
+def dying(*args, **kwargs):
+    global count
+    count += 1
+    if count == {step}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*args, **kwargs)
+{name} = dying
+"""  # the beginning of a program that is killed before its `step`th call of the function `name`
 RECORDED_CALLS = ("open", "write", "pwrite", "ftruncate", "fsync", "replace", "rename", "unlink", "mkdir")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crash import DYING
 from missions import CHECKOUT, Done, House, until
 from test_recover import TORTURE, alive, killed, open_run, strike
 
@@ -403,21 +404,13 @@ def test_a_person_finds_the_folder_as_it_was_where_nothing_tells_what_is_theirs(
 # recovery that is cut short
 
 
-MEND_AND_DIE = """
-import os, signal, sys
-sys.path.insert(0, {checkout!r})
-from harness import recover
-from harness.layout import Layout
-count, real = 0, {name}
-def dying(*args, **kwargs):
-    global count
-    count += 1
-    if count == {step}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return real(*args, **kwargs)
-{name} = dying
-recover.recover_dead(Layout({project!r}))
-"""
+MEND_AND_DIE = (
+    "import sys; sys.path.insert(0, {checkout!r})\n"
+    "from harness import recover\n"
+    "from harness.layout import Layout\n"
+    f"{DYING}"
+    "recover.recover_dead(Layout({project!r}))\n"
+)
 
 
 def mend_and_die(house: House, name: str, step: int) -> bool:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from crash import DYING
 from missions import Done, House, differences, listing, tagged, until
 
 from harness import doctor, files, kin, mission, recover, runs, scratch
@@ -87,22 +88,16 @@ def test_a_kill_at_any_moment_is_settled_by_the_next_run(house: House, how: str,
     assert house.git("status", "--porcelain") == ""
 
 
-DIE_AT = """
-import os, runpy, signal, sys
-count, real = 0, {name}
-def dying(*args, **kwargs):
-    global count
-    count += 1
-    if count == {step}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return real(*args, **kwargs)
-{name} = dying
+DIE_AT = (
+    DYING
+    + """import runpy
 sys.argv = [{script!r}, "F-001"]
 try:
     runpy.run_path({script!r}, run_name="__main__")
 finally:
     os.write(1, b"%d" % count)
 """
+)
 
 
 def dying_at(house: House, name: str, step: int) -> Done:

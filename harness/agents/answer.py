@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its end counts
 LONGEST_BLOCK = 64 * 1024  # characters of a vendor's own count that are kept
 MOST_PIECES = 4096
-DEEPEST = 20
+DEEPEST = 20  # levels of a vendor's count that are kept: what is written and cannot be read back would stop the mission
 MILLISECONDS = 10**11  # what is later than the year 5000 in seconds is meant in milliseconds
 DID_CHARS = NAME_CHARS = 200
 REASON_CHARS = 400

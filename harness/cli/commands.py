@@ -117,9 +117,8 @@ def issue_report(title: str, **fields: str) -> int:
     from harness import asking
 
     if not title.strip():
-        raise errors.UsageFault(
-            "Say what is wrong, such as: harness issue 'it crashes on empty input' --severity major"
-        )
+        example = f"{command('issue')} 'it crashes on empty input' --severity major"
+        raise errors.UsageFault(f"Say what is wrong, such as: {example}")
     click.echo(asking.issue(here(), {"title": title, **fields}))
     return errors.DONE
 

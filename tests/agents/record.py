@@ -1,7 +1,8 @@
 """Record what real CLIs print into tests/agents/transcripts/: `PYTHONPATH=.:tests python tests/agents/record.py PREFIX [NAME…]`.
 
 Each takes a small mission to DONE against the model server, started by a program that keeps its stdout; then it meets a
-limit, a refused key, an empty account and an error. Folders of this machine are replaced by /project, /home/user and so on.
+limit, a refused key, an empty account, an error, a refused request and no server at all. Folders of this machine are
+replaced by /project, /home/user and so on.
 """
 
 from __future__ import annotations
