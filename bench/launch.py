@@ -24,10 +24,11 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness import contract, features, git
-from harness.contract import Check, Claim, Contract
-from harness.features import Feature
-from harness.layout import Layout
+from harness.git import dotgit, repository
+from harness.model import contract, features
+from harness.model.contract import Check, Claim, Contract
+from harness.model.features import Feature
+from harness.store.layout import Layout
 
 RUN_SH = str(HOME / "run.sh")
 RAW_ENTRIES = 100_000
@@ -117,13 +118,13 @@ def median_of(rounds: int, body: Callable[[], object]) -> float:
 def git_seconds(layout: Layout, rounds: int) -> float:
     """What the git calls of a no-op run cost."""
     index = layout.locks + "/bench-index"
-    head = git.standing(layout.project).head
+    head = repository.standing(layout.project).head
 
     def calls() -> None:
-        git.state(layout.project)
-        git.copy_index(layout.project, index)
-        git.work(layout.project, index=index, parent=head, leave=[])
-        git.standing(layout.project)
+        repository.state(layout.project)
+        dotgit.copy_index(layout.project, index)
+        repository.work(layout.project, index=index, parent=head, leave=[])
+        repository.standing(layout.project)
 
     return median_of(rounds, calls)
 

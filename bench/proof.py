@@ -24,9 +24,13 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness import environment, files, process, prove, receipts, scratch
-from harness.contract import Check, Claim
-from harness.prove import Place
+from harness.integrity import environment
+from harness.model import receipts
+from harness.model.check_environment import Place
+from harness.model.contract import Check, Claim
+from harness.process import supervise, temporary
+from harness.proof import fire
+from harness.store import files
 
 PART_ROUNDS = 200
 TURN = 10
@@ -47,7 +51,7 @@ def bare(found: list[Claim], folder: str) -> None:
 def fired(found: list[Claim], folder: str) -> None:
     """The same through the harness, each receipt durable."""
     path = os.path.join(folder, "receipts.jsonl")
-    given = list(prove.fire_all(found, "after", Place(directory=folder), path))
+    given = list(fire.fire_all(found, "after", Place(directory=folder), path))
     assert all(receipt.green for receipt in given)
     os.unlink(path)
 
@@ -68,7 +72,7 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
     """Milliseconds a check that each part of firing costs, measured alone; a machine at rest wakes up more slowly, so the
     guardian watches what takes its time too."""
     env, words = environment.plain(os.environ, "bench"), ["bash", "-c", f"sleep {seconds}"]
-    receipt = prove.fire(Check(run=":"), claims(1, 0)[0], "after", Place(directory=folder))
+    receipt = fire.fire(Check(run=":"), claims(1, 0)[0], "after", Place(directory=folder))
     record = files.Transcript(os.path.join(folder, "parts.jsonl"))
 
     def write() -> None:
@@ -76,7 +80,7 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
         record.sync()
 
     def guarded() -> None:
-        process.run(words, cwd=folder, env=env, wall_seconds=9, sink=lambda stream, chunk: None)
+        supervise.run(words, cwd=folder, env=env, wall_seconds=9, sink=lambda stream, chunk: None)
 
     def plain() -> None:
         subprocess.run(words, cwd=folder, env=env, capture_output=True, check=True)
@@ -84,8 +88,8 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
     found = {
         "guardian": 1e3 * statistics.median(wall(guarded) - wall(plain) for _ in range(40)),
         "receipt written and fsynced": each(write),
-        "TMPDIR made and removed": each(lambda: scratch.clear(scratch.new("bench"))),
-        "free PORT": each(prove.free_port),
+        "TMPDIR made and removed": each(lambda: temporary.clear(temporary.new("bench"))),
+        "free PORT": each(fire.free_port),
         "environment": each(lambda: environment.plain(os.environ, "bench")),
     }
     record.close()

@@ -11,7 +11,7 @@ if __name__ == "__main__":
 
 def main() -> int:
     """Dispatch the command line; what is no command belongs to run.sh. Returns the exit code."""
-    from harness.guarded import guarded  # here, because the path above must stand first
+    from harness.base.exits import guarded  # here, because the path above must stand first
 
     return guarded(_dispatch)
 
@@ -22,7 +22,7 @@ def _dispatch() -> int:
     words = _run_option(sys.argv[1:])
     if words and words[0] in quick.QUICK and "--help" not in words:
         return quick.QUICK[words[0]](words[1:])
-    from harness.cli import COMMANDS, application
+    from harness.cli.main import COMMANDS, application
 
     if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help")):
         return _run_sh(words)
@@ -33,8 +33,9 @@ def _run_option(words: list[str]) -> list[str]:
     """`--run ID` before a command says in which run we are; the rest of the words are given back."""
     if words[:1] != ["--run"] or len(words) < 2:
         return words
-    from harness import errors, inside
+    from harness.base import errors
     from harness.cli.quick import here
+    from harness.integrity import inside
 
     if not os.path.isdir(here().run(words[1]).folder):
         raise errors.UsageFault(f"There is no run '{words[1]}' in {here().project}.")
@@ -44,12 +45,14 @@ def _run_option(words: list[str]) -> list[str]:
 
 def _run_sh(words: list[str]) -> int:
     """Loop, --once and roles are run.sh's; a word that is neither command nor role is a usage fault."""
-    from harness import errors, layout, roles
+    from harness.base import errors
+    from harness.model import roles
+    from harness.store import layout
 
     script = os.path.join(layout.home(), "run.sh")
     here = layout.Layout(os.environ.get("HARNESS_PROJECT") or os.getcwd())
     if words and words[0] != "--once" and words[0] not in roles.known(here):
-        from harness.cli import COMMANDS
+        from harness.cli.main import COMMANDS
 
         shown = [name for name in COMMANDS if name not in ("ending", "hold")]
         there = f"Roles here: {', '.join(roles.known(here))}. Commands: {', '.join(shown)}."

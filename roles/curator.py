@@ -4,9 +4,9 @@ import sys
 
 sys.path.append(__file__.rsplit("/", 2)[0])
 
-from harness import curate
-from harness.current import Run
+from harness.model.open_run import Run
 from harness.run import main
+from harness.settle import curator
 
 
 def prepare(run: Run) -> bool:
@@ -16,7 +16,7 @@ def prepare(run: Run) -> bool:
 
 def settle(run: Run) -> None:
     """Fold what waits in raw.md by code, within all bounds."""
-    curate.settle(run)
+    curator.settle(run)
 
 
 if __name__ == "__main__":

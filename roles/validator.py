@@ -4,19 +4,19 @@ import sys
 
 sys.path.append(__file__.rsplit("/", 2)[0])
 
-from harness import judge
-from harness.current import Run
+from harness.model.open_run import Run
 from harness.run import main
+from harness.settle import validator
 
 
 def prepare(run: Run) -> bool:
     """Fire the checks; only when all are green is an agent asked."""
-    return judge.prepare(run)
+    return validator.prepare(run)
 
 
 def settle(run: Run) -> None:
     """Fire what the agent aims, then let the receipts decide."""
-    judge.settle(run)
+    validator.settle(run)
 
 
 if __name__ == "__main__":

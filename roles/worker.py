@@ -4,14 +4,14 @@ import sys
 
 sys.path.append(__file__.rsplit("/", 2)[0])
 
-from harness import work
-from harness.current import Run
+from harness.model.open_run import Run
 from harness.run import main
+from harness.settle import worker
 
 
 def settle(run: Run) -> None:
     """Commit the tree; nothing is believed yet."""
-    work.settle(run)
+    worker.settle(run)
 
 
 if __name__ == "__main__":

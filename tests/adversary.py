@@ -55,7 +55,8 @@ def supervise(folder: str, lock: str, grace_seconds: float) -> int:
     import fcntl
 
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    from harness import errors, kin, process
+    from harness.base import errors
+    from harness.process import supervise, tree
 
     def handler(signum: int, _: object) -> None:
         raise errors.Interrupted(signum)
@@ -65,11 +66,11 @@ def supervise(folder: str, lock: str, grace_seconds: float) -> int:
     fcntl.flock(held, fcntl.LOCK_EX)
     argv = [sys.executable, "-I", "-S", os.path.abspath(__file__), "spawn", folder, "stay"]
     try:
-        with process.Child(
+        with supervise.Child(
             argv, cwd="/", env=dict(os.environ), wall_seconds=60, grace_seconds=grace_seconds, keep=[held]
         ) as child:
             with open(f"{folder}/guardian", "w", encoding="ascii") as file:
-                file.write(kin.stat(child.pid)[1].decode())
+                file.write(tree.stat(child.pid)[1].decode())
             for _ in child.output():
                 pass
     except errors.Interrupted as interrupt:

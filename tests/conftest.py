@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from missions import SURROUNDINGS, House, copied, surroundings
+
+from tests.missions import SURROUNDINGS, House, copied, surroundings
 
 
 @pytest.fixture

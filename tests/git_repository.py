@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import git
+from harness.git import dotgit, repository
 
 
 class Repository:
@@ -43,21 +43,21 @@ class Repository:
         """The id of HEAD's commit."""
         return self.run("rev-parse", "HEAD")
 
-    def open(self) -> git.State:
+    def open(self) -> repository.State:
         """What a run notes at open."""
-        git.copy_index(self.project, self.index)
-        return git.state(self.project)
+        dotgit.copy_index(self.project, self.index)
+        return repository.state(self.project)
 
-    def work(self, opened: git.State) -> git.Work:
+    def work(self, opened: repository.State) -> repository.Work:
         """The folder as a tree at the end of the run."""
         parent = opened.standing.head
-        return git.work(self.project, index=self.index, parent=parent, leave=opened.untracked)
+        return repository.work(self.project, index=self.index, parent=parent, leave=opened.untracked)
 
-    def settle(self, opened: git.State, message: str = "done") -> str:
+    def settle(self, opened: repository.State, message: str = "done") -> str:
         """Commit the work of a run; returns the commit id."""
         here = opened.standing
         tree = self.work(opened).tree
-        return git.commit(self.project, tree=tree, parent=here.head, branch=here.branch, message=message)
+        return repository.commit(self.project, tree=tree, parent=here.head, branch=here.branch, message=message)
 
     def names(self, tree: str) -> list[str]:
         """The files of a tree or commit."""

@@ -6,7 +6,7 @@ import os
 import random
 from pathlib import Path
 
-from harness.layout import Layout
+from harness.store.layout import Layout
 
 NASTY = (
     "`",

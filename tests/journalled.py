@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from helpers import put
-
-from harness import files, journal
-from harness.journal import Journal
-from harness.layout import Layout
+from harness.store import files, journal
+from harness.store.journal import Journal
+from harness.store.layout import Layout
+from tests.helpers import put
 
 
 def old_state(layout: Layout) -> None:

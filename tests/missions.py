@@ -19,11 +19,12 @@ from typing import Any
 
 import pytest
 
-from harness import contract, features, mission, runs, starting
 from harness.__main__ import main
-from harness.contract import Check, Claim, Contract
-from harness.features import Feature
-from harness.layout import Layout
+from harness.model import contract, features, mission, runs
+from harness.model.contract import Check, Claim, Contract
+from harness.model.features import Feature
+from harness.run import starting
+from harness.store.layout import Layout
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PROGRAM = CHECKOUT / "harness" / "__main__.py"

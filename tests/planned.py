@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from missions import House
 
-from harness import contract, decide, files, journal, judge, plan, run, views, work
-from harness.contract import Check, Claim, Contract
-from harness.current import Run
-from harness.features import Feature, render
-from harness.opening import Asked, open_run
-from harness.run import compose
+from harness.decision import rules, views
+from harness.model import contract
+from harness.model.contract import Check, Claim, Contract
+from harness.model.features import Feature, render
+from harness.model.open_run import Run
+from harness.run import steps
+from harness.run.opening import Asked, open_run
+from harness.run.steps import compose
+from harness.settle import planner, validator, worker
+from harness.store import files, journal
+from tests.missions import House
 
 
 def claim(name: str, *commands: str) -> Claim:
@@ -62,9 +66,9 @@ def log_of(house: House) -> list[dict[str, Any]]:
 
 
 ROLES: dict[str, tuple[Callable[[Run], None], Callable[[Run], bool] | None, bool]] = {
-    "planner": (plan.settle, None, False),
-    "worker": (work.settle, None, False),
-    "validator": (judge.settle, judge.prepare, True),
+    "planner": (planner.settle, None, False),
+    "worker": (worker.settle, None, False),
+    "validator": (validator.settle, validator.prepare, True),
 }
 
 
@@ -74,7 +78,7 @@ def role(house: House, name: str, *args: str, **env: str) -> int:
         for key, value in {"HARNESS_PROJECT": str(house.project), **env}.items():
             patch.setenv(key, value)
         patch.setattr(sys, "argv", [name, *args])
-        return run._main(name, *ROLES[name])
+        return steps._main(name, *ROLES[name])
 
 
 def worked(house: House, *steps: dict[str, Any], name: str = "F-001") -> dict[str, Any]:
@@ -86,7 +90,7 @@ def worked(house: House, *steps: dict[str, Any], name: str = "F-001") -> dict[st
 
 def due(house: House) -> str:
     """What `harness next` would print."""
-    return decide.decide(views.gather(house.layout), 0).line
+    return rules.decide(views.gather(house.layout), 0).line
 
 
 def prompt_of(house: House, role: str, name: str = "", **asked: str) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crash import TORTURE, contents, lay_out, recorded
-from helpers import mission, put
-from journalled import change, finish, ledger_is_wrong, old_state, state
 
-from harness import files, journal
-from harness.journal import Journal
-from harness.layout import Layout
+from harness.store import files, journal
+from harness.store.journal import Journal
+from harness.store.layout import Layout
+from tests.crash import TORTURE, contents, lay_out, recorded
+from tests.helpers import mission, put
+from tests.journalled import change, finish, ledger_is_wrong, old_state, state
 
 ROOT = str(Path(__file__).resolve().parent.parent)
 
@@ -73,8 +73,8 @@ def fill_but(layout: Layout, pages: int) -> None:
 SCRIPT = """
 import sys
 sys.path.insert(0, {root!r})
-from harness import journal
-from harness.layout import Layout
+from harness.store import journal
+from harness.store.layout import Layout
 layout = Layout({project!r})
 changes = journal.Journal(layout)
 changes.replace(layout.features, b"new\\n")

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crash import TORTURE, contents, in_child, lay_out, power_cuts, recorded, stop_at, stops
-from helpers import mission, put
-from journalled import change, finish, ledger_is_wrong, old_state, state
 
-from harness import files, journal
-from harness.errors import BrokenFile
-from harness.journal import Journal
-from harness.layout import Layout
+from harness.base.errors import BrokenFile
+from harness.store import files, journal
+from harness.store.journal import Journal
+from harness.store.layout import Layout
+from tests.crash import TORTURE, contents, in_child, lay_out, power_cuts, recorded, stop_at, stops
+from tests.helpers import mission, put
+from tests.journalled import change, finish, ledger_is_wrong, old_state, state
 
 Append = Callable[[Layout, str, bytes], object]
 

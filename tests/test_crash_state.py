@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crash import DYING
-from missions import CHECKOUT, Done, House, until
-from test_recover import TORTURE, alive, killed, open_run, strike
 
-from harness import files, runs, views
+from harness.decision import views
+from harness.model import runs
+from harness.store import files
+from tests.crash import DYING
+from tests.missions import CHECKOUT, Done, House, until
+from tests.run.test_recover import TORTURE, alive, killed, open_run, strike
 
 RUN_SH = str(CHECKOUT / "run.sh")
 JUNK = b'\xff\x00{{{\n{"run":"x"}\n'
@@ -406,8 +408,8 @@ def test_a_person_finds_the_folder_as_it_was_where_nothing_tells_what_is_theirs(
 
 MEND_AND_DIE = (
     "import sys; sys.path.insert(0, {checkout!r})\n"
-    "from harness import recover\n"
-    "from harness.layout import Layout\n"
+    "from harness.run import recover\n"
+    "from harness.store.layout import Layout\n"
     f"{DYING}"
     "recover.recover_dead(Layout({project!r}))\n"
 )

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from crash import TORTURE, end, start
-from helpers import mission
-from journalled import ledger_is_wrong
 
-from harness import files, journal
-from harness.journal import Journal
-from harness.layout import Layout
+from harness.store import files, journal
+from harness.store.journal import Journal
+from harness.store.layout import Layout
+from tests.crash import TORTURE, end, start
+from tests.helpers import mission
+from tests.journalled import ledger_is_wrong
 
 Append = Callable[[Layout, str, bytes], object]
 ENTRIES = 300 if TORTURE else 15

@@ -12,33 +12,62 @@ from pathlib import Path
 
 import pytest
 
-from harness import config, decide, errors, layout, raw, replies, roles, runs
-from harness.features import STATUSES
+from harness.base import errors
+from harness.decision import rules
+from harness.memory import raw
+from harness.model import config, replies, roles, runs
+from harness.model.features import STATUSES
+from harness.store import layout
 
 HOME = Path(__file__).resolve().parent.parent
 MODULES = sorted([*(HOME / "harness").rglob("*.py"), *(HOME / "roles").glob("*.py")])
 TREES = {path: ast.parse(path.read_text()) for path in MODULES}
 LONGEST_FUNCTION, MEDIAN_FUNCTION, LONGEST_FILE = 50, 10, 400
 
-FLOORS = (
-    "errors record clock shape layout files journal objects documents console guarded",
-    "features contract contractlog receipts replies issues raw memory identity roles runs config mission alike usage masking"
-    " accounts holding",
-    "transcript spawn kin guardian patience process gitfolder keepout git inside environment scratch agents",
-    "views decide prompt prove services sweep gaming proofs verify why plan work judge fold curate material reconcile misplaced"
-    " witness spending recover orders current starting opening closing thinking run asking telling hiring naming trying doctor",
-    "cli __main__",
-)
-FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
-WRITERS = {"files", "journal"}
-OWN_FILES = {"spawn", "kin", "guardian", "process", "gitfolder", "git", "scratch", "identity"}
+PACKAGES = {  # lowest first: an import goes down this list only; how many modules each may grow to
+    "base": 12,
+    "store": 12,
+    "process": 12,
+    "git": 12,
+    "memory": 12,
+    "model": 13,
+    "agents": 13,
+    "integrity": 12,
+    "proof": 12,
+    "decision": 12,
+    "settle": 12,
+    "run": 12,
+    "commands": 12,
+    "cli": 12,
+}
+MOST_ARROWS = 90
+WRITERS = {"store.files", "store.journal"}
+OWN_FILES = {
+    *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary")),
+    "git.dotgit",
+    "git.repository",
+    "memory.identity",
+}
 AGENT_NAMES = ("claude", "codex", "gemini", "opencode")
 
 
+def dotted(path: Path) -> str:
+    """A module's name as it is imported: `harness.base.errors`, `roles.worker`; a package goes by its own."""
+    return ".".join(path.relative_to(HOME).with_suffix("").parts).removesuffix(".__init__")
+
+
+def package(name: str) -> str:
+    """The package of a module: `harness.base.errors` is in `base`, `harness.__main__` in none."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "harness" and len(parts) > 1 and parts[1] in PACKAGES else parts[0]
+
+
 def short(path: Path) -> str:
-    """A module as the tables above name it: `harness/agents/base.py` is agents, `roles/worker.py` is roles/."""
-    parts = path.relative_to(HOME).parts
-    return "roles/" if parts[0] == "roles" else parts[1].removesuffix(".py")
+    """A module below its package, as the sets above name it."""
+    return dotted(path).removeprefix("harness.")
+
+
+NAMES = {dotted(path): path for path in MODULES}
 
 
 def functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
@@ -47,23 +76,6 @@ def functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
                 yield path, node
-
-
-def imported(tree: ast.AST) -> Iterator[str]:
-    """Top names below `harness` that a module imports anywhere, but for what only type checkers see."""
-    hidden = {id(inner) for node in ast.walk(tree) if is_checking(node) for inner in ast.walk(node)}
-    for node in ast.walk(tree):
-        if id(node) in hidden:
-            continue
-        if isinstance(node, ast.ImportFrom) and node.module == "harness":
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("harness."):
-            yield str(node.module).split(".")[1]
-
-
-def dotted(path: Path) -> str:
-    """A module's name as it is imported; a package goes by its own."""
-    return ".".join(path.relative_to(HOME).with_suffix("").parts).removesuffix(".__init__")
 
 
 def modules_of(tree: ast.AST, names: dict[str, Path]) -> Iterator[str]:
@@ -94,26 +106,45 @@ def test_no_file_is_longer_than_four_hundred_lines() -> None:
     assert long == {}
 
 
-def test_every_module_stands_on_a_floor() -> None:
-    """A new module is put on a floor before anything else."""
-    assert sorted({short(path) for path in MODULES} - set(FLOOR_OF) - {"__init__", "roles/"}) == []
+def arrows() -> set[tuple[str, str]]:
+    """Which package imports from which, function-level imports and `__init__` counted."""
+    found = set()
+    for path, tree in TREES.items():
+        for name in modules_of(tree, NAMES):
+            found.add((package(dotted(path)), package(name)))
+    return {(source, target) for source, target in found if source != target}
 
 
-def test_imports_go_down_only() -> None:
-    """Also those inside functions; a role script stands above everything but the doors."""
-    wrong = [
-        f"{short(path)} -> {name}"
-        for path, tree in TREES.items()
-        for name in imported(tree)
-        if name in FLOOR_OF and FLOOR_OF[name] > FLOOR_OF.get(short(path), 3)
-    ]
-    assert wrong == []
+def test_every_module_stands_in_a_package_of_the_list() -> None:
+    """A new module is given a place before anything else, and a package does not grow without end."""
+    assert {path.name for path in (HOME / "harness").iterdir() if path.is_dir() and path.name != "__pycache__"} == set(
+        PACKAGES
+    )
+    assert {path.name for path in (HOME / "harness").glob("*.py")} == {"__init__.py", "__main__.py"}
+    sizes = {name: len(list((HOME / "harness" / name).glob("[a-z]*.py"))) for name in PACKAGES}
+    assert {name: size for name, size in sizes.items() if size > PACKAGES[name]} == {}
+
+
+def test_imports_go_down_the_list_of_packages_only() -> None:
+    """Also those inside functions; a role's script stands above everything but the command line."""
+    order = [*PACKAGES, "roles", "harness"]
+    assert {(source, target) for source, target in arrows() if order.index(target) > order.index(source)} == set()
+    assert not {target for source, target in arrows() if source == "roles"} & {"cli", "commands"}
+    assert len([pair for pair in arrows() if set(pair) <= set(PACKAGES)]) <= MOST_ARROWS
+
+
+def test_a_package_says_in_one_sentence_what_it_promises() -> None:
+    """And does nothing else: its `__init__` imports nothing, so that a module costs only itself."""
+    for name in PACKAGES:
+        tree = TREES[HOME / "harness" / name / "__init__.py"]
+        words = ast.get_docstring(tree) or ""
+        assert re.fullmatch(r"[A-Z][^\n]*[^.]\.", words), name
+        assert len(tree.body) == 1 or name == "run", f"{name}: only harness.run has a name of its own, for role scripts"
 
 
 def test_no_import_goes_round_in_a_circle() -> None:
     """Taking away modules that import nothing left, again and again, leaves none."""
-    names = {dotted(path): path for path in MODULES}
-    needs = {name: set(modules_of(TREES[path], names)) - {name} for name, path in names.items()}
+    needs = {name: set(modules_of(TREES[path], NAMES)) - {name} for name, path in NAMES.items()}
     while free := [name for name, others in needs.items() if not others & needs.keys()]:
         for name in free:
             del needs[name]
@@ -158,9 +189,8 @@ def test_every_module_has_a_test_file_of_its_own() -> None:
     for path in MODULES:
         parts = path.relative_to(HOME).parts
         below = parts[1:-1] if parts[0] == "harness" else ("roles",)
-        name = path.stem.strip("_") if path.stem != "__init__" else (below or ("",))[-1]
-        if path.stem != "__init__" or below == ("agents",):
-            wanted = HOME.joinpath("tests", *below, f"test_{name}.py")
+        if path.stem != "__init__":
+            wanted = HOME.joinpath("tests", *below, f"test_{path.stem.strip('_')}.py")
             missing += [] if wanted.exists() else [str(wanted.relative_to(HOME))]
     assert missing == []
 
@@ -188,7 +218,9 @@ def test_one_module_prints() -> None:
     found = [
         path.name
         for path in MODULES
-        if short(path) not in ("console", "cli") and re.search(r"\bprint\(|sys\.std(out|err)\.write", path.read_text())
+        if short(path) != "base.console"
+        and package(dotted(path)) != "cli"
+        and re.search(r"\bprint\(|sys\.std(out|err)\.write", path.read_text())
     ]
     assert found == []
 
@@ -199,7 +231,7 @@ def test_no_module_but_agents_knows_an_agent_by_name() -> None:
     found = [
         f"{path.name}:{number}"
         for path in MODULES
-        if short(path) not in ("agents", "environment")
+        if package(dotted(path)) != "agents" and short(path) != "integrity.environment"
         for number, line in enumerate(path.read_text().split("\n"), start=1)
         if re.search(rf"\b({named})\b", line, re.IGNORECASE)
     ]
@@ -208,7 +240,9 @@ def test_no_module_but_agents_knows_an_agent_by_name() -> None:
 
 def test_importing_has_no_effect() -> None:
     """No output, no folder, no file, no process: everything is imported in an interpreter that refuses them."""
-    names = [".".join(path.relative_to(HOME).with_suffix("").parts) for path in MODULES if short(path) != "roles/"]
+    names = [
+        ".".join(path.relative_to(HOME).with_suffix("").parts) for path in MODULES if package(dotted(path)) != "roles"
+    ]
     program = (
         "import sys, importlib\n"
         "def hook(event, args):\n"
@@ -241,7 +275,7 @@ HOT = (
 )
 
 
-@pytest.mark.parametrize("name", ["cli.quick", "views", "run", "work"])
+@pytest.mark.parametrize("name", ["cli.quick", "decision.views", "run.steps", "settle.worker"])
 def test_the_hot_path_loads_nothing_costly(name: str) -> None:
     """`next`, `note` and a worker's run pay only for what they use."""
     program = f"import sys; sys.path.insert(0, {str(HOME)!r}); import harness.{name}; print(*sys.modules)"
@@ -274,7 +308,7 @@ def test_one_broad_handler_stands_at_the_very_top() -> None:
         for line in path.read_text().split("\n")
         if re.search(r"except( Exception| BaseException as|:)", line)
     ]
-    assert found == ["guarded.py"]
+    assert found == ["exits.py"]
 
 
 def first_column(text: str, heading: str) -> set[str]:
@@ -304,7 +338,7 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     keys |= {f"roles.NAME.{key}" for key in config.ROLE} | {f"agents.NAME.{key}" for key in config.AGENT}
     keys |= {f"prices.MODEL.{key}" for key in (*config.PRICE, *config.CACHE_PRICE)}
     assert first_column(text, "config.toml") == keys
-    assert first_column(text, "Decisions") == {*decide.CODES, "BUDGET"}
+    assert first_column(text, "Decisions") == {*rules.CODES, "BUDGET"}
     assert first_column(text, "Feature status") == set(STATUSES)
     assert first_column(text, "Outcomes") == set(runs.OUTCOMES)
     assert first_column(text, "Front matter") == {*roles.REQUIRED, *roles.OPTIONAL}

@@ -1,42 +1,11 @@
-"""The `harness` command line: one list of commands for run.sh, the program and click; and what is none of them."""
+"""The `harness` program: which words are commands, which are run.sh's, and what is none of them."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 
-import pytest
-from missions import CHECKOUT, PROGRAM, House
-
-from harness.cli import COMMANDS
-from harness.cli.commands import cli
-from harness.cli.quick import QUICK
-
-
-def test_run_sh_the_program_and_click_know_the_same_commands() -> None:
-    """A command that one of them forgot would be taken for a role."""
-    found = re.search(r"^commands='(.*)'$", (CHECKOUT / "run.sh").read_text(), re.MULTILINE)
-    assert found is not None
-    assert found[1].split() == list(COMMANDS) == sorted({*cli.commands, *QUICK})
-
-
-@pytest.mark.parametrize("word", ["--help", "-h"])
-def test_help_lists_the_commands(house: House, word: str) -> None:
-    """With and without a mission."""
-    done = house.run([sys.executable, "-P", str(PROGRAM), word], where=house.folder)
-    assert done.code == 0
-    hidden = {"ending", "hold"}
-    assert {line.split()[0] for line in done.out.split("Commands:")[1].split("\n") if line.strip()} >= {
-        *COMMANDS
-    } - hidden - {"next", "note"}
-
-
-@pytest.mark.parametrize("command", sorted(set(QUICK) - {"hold"}))
-def test_quick_doors_help_as_the_others_do(house: House, command: str) -> None:
-    """Although no click serves them."""
-    done = house.harness(command, "--help")
-    assert (done.code, done.out.split("\n")[0].startswith(f"Usage: harness {command}")) == (0, True)
+from tests.missions import CHECKOUT, House
 
 
 def test_a_word_that_is_neither_command_nor_role_names_both_lists(house: House) -> None:

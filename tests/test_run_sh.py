@@ -12,11 +12,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from missions import CHECKOUT, House, heard, tagged, until
 
-from harness import cli, features, runs
-from harness.features import Feature
-from harness.layout import Layout
+from harness.cli import main
+from harness.model import features, runs
+from harness.model.features import Feature
+from harness.store.layout import Layout
+from tests.missions import CHECKOUT, House, heard, tagged, until
 
 RUN_SH = CHECKOUT / "run.sh"
 TEXT = RUN_SH.read_text()
@@ -76,7 +77,7 @@ def test_it_has_every_command_of_the_door() -> None:
     """A command's name wins over a role's, so run.sh must know them all."""
     listed = re.search(r"^commands=' (.*) '$", TEXT, re.M)
     assert listed is not None
-    assert tuple(listed[1].split()) == cli.COMMANDS
+    assert tuple(listed[1].split()) == main.COMMANDS
 
 
 def test_without_a_setup_it_says_how(house: House) -> None:
@@ -327,7 +328,7 @@ def test_three_plans_that_do_not_land_end_with_seven(unbegun: House) -> None:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> House:
     """The example mission, taken to DONE by run.sh on a copy."""
-    from missions import surroundings
+    from tests.missions import surroundings
 
     folder = tmp_path_factory.mktemp("demo")
     house = House(folder, surroundings(folder))
@@ -402,7 +403,7 @@ def test_every_entry_is_accounted_for(demo: House) -> None:
 
 def test_every_prompt_that_fired_can_be_rebuilt_byte_for_byte(demo: House) -> None:
     """The manifest is the prompt: its concatenation."""
-    from harness import objects
+    from harness.store import objects
 
     for run_id in os.listdir(demo.layout.runs):
         paths = demo.layout.run(run_id)

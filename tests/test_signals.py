@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from missions import CHECKOUT, House, heard, tagged, until
 
-from harness import doctor
+from harness.commands import doctor
+from tests.missions import CHECKOUT, House, heard, tagged, until
 
 RUN_SH = str(CHECKOUT / "run.sh")
 TORTURE = bool(os.environ.get("HARNESS_TORTURE"))

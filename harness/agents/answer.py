@@ -5,16 +5,17 @@ from __future__ import annotations
 import codecs
 import time
 
-from harness import files, masking
 from harness.agents.base import WAITS, Event, Failed, Finished
-from harness.usage import MOST, Usage, plus
+from harness.base import redaction
+from harness.model.usage import MOST, Usage, plus
+from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from harness.process import Ended
+    from harness.process.supervise import Ended
 
 LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its end counts
 LONGEST_BLOCK = 64 * 1024  # characters of a vendor's own count that are kept
@@ -75,7 +76,7 @@ class Answer:
 
     def knows(self, **told: object) -> None:
         """The model or the session, where the vendor tells it."""
-        known = {key: masking.mask(clean(str(value)))[:NAME_CHARS] for key, value in told.items() if value}
+        known = {key: redaction.mask(clean(str(value)))[:NAME_CHARS] for key, value in told.items() if value}
         self.usage = self.usage.replace(**known)
 
     def does(self, what: str, given: object) -> Event:
@@ -159,7 +160,7 @@ class Answer:
 def tidy(value: Any, depth: int = 0) -> Any:
     """A vendor's JSON value as it can be kept: secrets masked, no number without an end, nothing below DEEPEST levels."""
     if isinstance(value, str):
-        return masking.mask(clean(value))
+        return redaction.mask(clean(value))
     if isinstance(value, dict | list) and depth == DEEPEST:
         return "[deeper]"
     if isinstance(value, dict):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from harness.patience import Patience
-from harness.record import Record
+from harness.base.record import Record
+from harness.process.timeouts import Patience
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from typing import Any, Protocol
 
-    from harness.usage import Usage
+    from harness.model.usage import Usage
 
     Thinking = Generator["Event | Finished | Failed", None, None]
 else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.agents import claude, codex, gemini, opencode
-from harness.record import Record
+from harness.base.record import Record
 
 CLIS = {
     "claude": claude.CLI,

@@ -6,7 +6,7 @@ from harness.agents.answer import Answer
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
 from harness.agents.driven import Cli, Driven
 from harness.agents.playbook import how
-from harness.errors import BrokenFile
+from harness.base.errors import BrokenFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from harness.agents.base import Thinking
-    from harness.process import Ended
+    from harness.process.supervise import Ended
 
 
 def _no_words(settings: Settings, desk: Desk) -> list[str]:

@@ -6,8 +6,8 @@ import json
 import os
 import re
 
-from harness import files
 from harness.agents.base import Desk, Settings
+from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

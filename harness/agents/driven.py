@@ -10,13 +10,13 @@ import json
 import os
 import time
 
-from harness import files
 from harness.agents.answer import LONGEST_REPLY, Answer
 from harness.agents.base import Desk, Event, Failed, Finished, Settings, installed
-from harness.errors import Unavailable
-from harness.layout import command
-from harness.patience import IDLE, STARTUP, WALL
-from harness.process import Child, Ended
+from harness.base.errors import Unavailable
+from harness.process.supervise import Child, Ended
+from harness.process.timeouts import IDLE, STARTUP, WALL
+from harness.store import files
+from harness.store.layout import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from harness.process import Ended
+    from harness.process.supervise import Ended
 
 NOBODY = "no-server-has-this-name"
 EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # as its documentation lists them

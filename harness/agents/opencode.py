@@ -8,7 +8,7 @@ from harness.agents.answer import Answer, count, mapping, outcome_of
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
 from harness.agents.configs import config_names, known, parsed, switched_off
 from harness.agents.driven import Cli
-from harness.usage import plus
+from harness.model.usage import plus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

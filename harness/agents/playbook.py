@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from harness import documents, files, process
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.errors import Unavailable
+from harness.base.errors import Unavailable
+from harness.process import supervise
+from harness.store import documents, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Playbook:
         yield Finished(reply=reply)
 
 
-def how(ended: process.Ended) -> str:
+def how(ended: supervise.Ended) -> str:
     """How a child ended, in words."""
     if ended.cause in LIMITS:
         return LIMITS[ended.cause]
@@ -85,15 +86,15 @@ def how(ended: process.Ended) -> str:
 LIMITS = {"wall": "did not end in time", "idle": "fell silent: no output, no change in the folder, no computing"}
 
 
-def cut_by(ended: process.Ended) -> str:
+def cut_by(ended: supervise.Ended) -> str:
     """The outcome of a block that did not end well: the limit that ended it, else its own fault."""
     return ended.cause if ended.cause in LIMITS else "agent_error"
 
 
-def shell(command: str, desk: Desk, seconds: float) -> Generator[Event, None, process.Ended]:
+def shell(command: str, desk: Desk, seconds: float) -> Generator[Event, None, supervise.Ended]:
     """Run one block with bash in the working folder; yields its output, returns how it ended."""
     argv = ["bash", "-euo", "pipefail", "-c", command]
-    with process.Child(
+    with supervise.Child(
         argv,
         cwd=desk.directory,
         env=desk.environment,

@@ -11,10 +11,10 @@ import json
 import os
 import time
 
-from harness import files
 from harness.agents.base import Desk, Event, Failed, Finished, Settings
 from harness.agents.playbook import cut_by, find, how, shell
-from harness.usage import Usage, told
+from harness.model.usage import Usage, told
+from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import sys
 
 import click
 
-from harness import errors
+from harness.base import errors
 from harness.cli.quick import here
-from harness.layout import command
+from harness.store.layout import command
 
 MOST_RUNS = 1_000_000
 
@@ -26,7 +26,10 @@ def cli() -> None:
 @click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, only warn.")
 def init(agent: str, trust: str, quietly: bool) -> int:
     """Start a mission in this folder (SPEC.md, a git repository), and say who thinks in it."""
-    from harness import hiring, inside, mission, naming, starting
+    from harness.commands import choose_agent, config_check
+    from harness.integrity import inside
+    from harness.model import mission
+    from harness.run import starting
 
     layout = here()
     inside.refuse(layout, "init")
@@ -35,8 +38,8 @@ def init(agent: str, trust: str, quietly: bool) -> int:
     if not (there and quietly):
         click.echo(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
     if not quietly:
-        click.echo("\n".join(hiring.hire(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
-    warnings = [f"warning: {line}" for line in naming.require(layout)]
+        click.echo("\n".join(choose_agent.hire(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
+    warnings = [f"warning: {line}" for line in config_check.require(layout)]
     for line in [*starting.announcement(layout), *warnings]:
         click.echo(line)
     return errors.DONE
@@ -77,10 +80,10 @@ def note(tag: str, text: tuple[str, ...]) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
 def status(as_json: bool) -> int:
     """Features, attempts, last outcomes, and what is due."""
-    from harness import telling
     from harness.cli import show
+    from harness.commands import status
 
-    value = telling.status(here())
+    value = status.status(here())
     if as_json:
         click.echo(json.dumps(value, ensure_ascii=False, indent=1))
     else:
@@ -114,12 +117,12 @@ def issue() -> None:
 @click.option("--code-pointer", default="")
 def issue_report(title: str, **fields: str) -> int:
     """Report a fault that is not yours to mend now."""
-    from harness import asking
+    from harness.commands import in_run
 
     if not title.strip():
         example = f"{command('issue')} 'it crashes on empty input' --severity major"
         raise errors.UsageFault(f"Say what is wrong, such as: {example}")
-    click.echo(asking.issue(here(), {"title": title, **fields}))
+    click.echo(in_run.issue(here(), {"title": title, **fields}))
     return errors.DONE
 
 
@@ -137,9 +140,9 @@ def issue_list() -> int:
 @click.option("--why", default="", help="What became of it.")
 def issue_close(issue_id: str, why: str) -> int:
     """Close an issue: no planner sees it any more."""
-    from harness import asking
+    from harness.commands import in_run
 
-    click.echo(asking.close_issue(here(), issue_id, why))
+    click.echo(in_run.close_issue(here(), issue_id, why))
     return errors.DONE
 
 
@@ -147,10 +150,10 @@ def issue_close(issue_id: str, why: str) -> int:
 @click.argument("file")
 def reply(file: str) -> int:
     """Give the run's reply (FILE, or - for standard input); it is checked at once, the last good one counts."""
-    from harness import asking
+    from harness.commands import in_run
 
-    text = sys.stdin.read() if file == "-" else asking.text_of(file)
-    click.echo(asking.reply(here(), text))
+    text = sys.stdin.read() if file == "-" else in_run.text_of(file)
+    click.echo(in_run.reply(here(), text))
     return errors.DONE
 
 
@@ -158,12 +161,12 @@ def reply(file: str) -> int:
 @click.argument("name", required=False)
 def check(name: str | None) -> int:
     """Run the checks of a feature, a claim or everything as the validator will; it counts for nothing."""
-    from harness import asking
     from harness.cli import show
+    from harness.commands import in_run
 
-    found = list(map(show.shown, asking.check(here(), name or "")))
+    found = list(map(show.shown, in_run.check(here(), name or "")))
     if not found:
-        click.echo(asking.unchecked(here(), name or ""))
+        click.echo(in_run.unchecked(here(), name or ""))
     return errors.DONE if found and all(receipt.green for receipt in found) else errors.NEGATIVE
 
 
@@ -173,8 +176,8 @@ def check(name: str | None) -> int:
 @click.option("--at", "commit", default="", metavar="COMMIT", help="Check a fresh worktree at that commit.")
 def verify(contract_path: str, folder: str, commit: str) -> int:
     """Run all checks of a contract on any clone: a receipt you can check without trusting us."""
-    from harness import verify as verifying
     from harness.cli import show
+    from harness.proof import verify as verifying
 
     where = os.path.abspath(folder)
     found = list(map(show.shown, verifying.verify(verifying.find_contract(contract_path, where), where, commit)))
@@ -187,7 +190,7 @@ def verify(contract_path: str, folder: str, commit: str) -> int:
 @click.argument("name", metavar="FEATURE|CLAIM")
 def why(name: str) -> int:
     """Why a feature or a claim is believed: receipts, history, runs."""
-    from harness import why as explaining
+    from harness.commands import why as explaining
 
     click.echo("\n".join(explaining.explain(here(), name)))
     return errors.DONE
@@ -201,9 +204,9 @@ def feature() -> None:
 @feature.command(name="list")
 def feature_list() -> int:
     """The features, a line each."""
-    from harness import telling
+    from harness.commands import status
 
-    for row in telling.status(here())["features"]:
+    for row in status.status(here())["features"]:
         click.echo(f"{row['id']}  {row['status']:<11}  {row['attempts']}/{row['tries']}  {row['title']}")
     return errors.DONE
 
@@ -219,7 +222,8 @@ def feature_show(feature_id: str) -> int:
 
 
 def _order(verb: str, *words: str) -> int:
-    from harness import mission, orders
+    from harness.model import mission
+    from harness.run import orders
 
     mission.check_format(here())
     click.echo(orders.place(here(), verb, list(words)))
@@ -340,8 +344,8 @@ def log(run_id: str | None, follow: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
 def usage(as_json: bool) -> int:
     """What was spent: by role, feature, day and model, and in all."""
-    from harness import spending
     from harness.cli import show
+    from harness.commands import spending
 
     value = spending.spending(here())
     if as_json:
@@ -357,8 +361,8 @@ def usage(as_json: bool) -> int:
 @click.option("--try", "trial", is_flag=True, help="With agents: one small real call of each that is configured.")
 def doctor(part: str | None, fix: bool, trial: bool) -> int:
     """Look the whole folder over, or the agents of this machine."""
-    from harness import doctor as doctors
     from harness.cli import show
+    from harness.commands import doctor as doctors
 
     if trial and part != "agents":
         raise errors.UsageFault(f"Say: {command('doctor agents --try')}")
@@ -373,7 +377,7 @@ def doctor(part: str | None, fix: bool, trial: bool) -> int:
 @click.argument("word")
 def ending(word: str) -> int:
     """The lines with which run.sh ends."""
-    from harness import telling
+    from harness.commands import status
 
-    click.echo("\n".join(telling.ending(here(), word)))
+    click.echo("\n".join(status.ending(here(), word)))
     return errors.DONE

@@ -6,9 +6,9 @@ import os
 import sys
 import time
 
-from harness import console, errors
-from harness.errors import UsageFault
-from harness.layout import Layout
+from harness.base import console, errors
+from harness.base.errors import UsageFault
+from harness.store.layout import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,37 +25,39 @@ def next_(words: list[str]) -> int:
 
     `next --told LINE`: that line as a person reads it.
     """
-    from harness import decide, views  # each quick door loads only what it needs
+    from harness.decision import rules, views  # each quick door loads only what it needs
 
     if words[:1] == ["--told"] and len(words) == 2:
-        from harness import telling
+        from harness.commands import status
 
-        console.say("> " + "\n  ".join(telling.readable(here(), words[1], sys.stdout.isatty())))
+        console.say("> " + "\n  ".join(status.readable(here(), words[1], sys.stdout.isatty())))
         return errors.DONE
     view = views.gather(here())
     if words[:1] == ["--leaving"] and len(words) == 2:
-        last = decide.leaving(view, words[1])
+        last = rules.leaving(view, words[1])
         console.say(last.line if last else words[1])
         return errors.DONE
     if words:
         raise UsageFault("Usage: harness next [--leaving WORD | --told LINE]")
-    decision = decide.decide(view, int(time.time()))
+    decision = rules.decide(view, int(time.time()))
     console.say(decision.line)
     return decision.code
 
 
 def note(words: list[str]) -> int:
     """`note [--tag TAG] [--] TEXT…`: one line for whoever comes next."""
-    from harness import inside, mission, raw
+    from harness.integrity import inside
+    from harness.memory import raw
+    from harness.model import mission
 
     tag, text = _note_words(words)
     layout = here()
     mission.check_format(layout)
     run_id = inside.run_id(layout)
     if run_id:
-        from harness import current  # loads the whole run; a person's note needs none of it
+        from harness.model import open_run  # loads the whole run; a person's note needs none of it
 
-        current.add_notes(layout, current.live_context(layout, run_id), [(tag, text)])
+        open_run.add_notes(layout, open_run.live_context(layout, run_id), [(tag, text)])
     else:
         raw.append(layout, "person", "", [(tag, raw.checked(tag, text, in_run=False))])
     return errors.DONE
@@ -79,7 +81,8 @@ def _note_words(words: list[str]) -> tuple[str, str]:
 
 def hold(words: list[str]) -> int:
     """`hold FD`: take the loop's lock on a descriptor that run.sh keeps open. For run.sh alone."""
-    from harness import clock, files
+    from harness.base import clock
+    from harness.store import files
 
     layout = here()
     lock = files.Lock(layout.loop_lock)

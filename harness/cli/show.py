@@ -14,32 +14,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness import (
-    clock,
-    console,
-    contract,
-    decide,
-    errors,
-    features,
-    files,
-    issues,
-    layout,
-    mission,
-    prompt,
-    receipts,
-    runs,
-    telling,
-    views,
-)
-from harness.layout import Layout, command
-from harness.usage import COUNTS
+from harness.base import clock, console, errors
+from harness.commands.status import cost as money
+from harness.decision import rules, views
+from harness.model import contract, features, issues, mission, receipts, runs
+from harness.model.usage import COUNTS
+from harness.run import prompt
+from harness.store import files, layout
+from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from harness.trying import Finding
+    from harness.commands.try_agent import Finding
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
 MOST_SECONDS = 1e9
@@ -109,7 +98,7 @@ def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
         ("notes", f"{value['uncurated']} wait for the curator" if value["uncurated"] else ""),
         *(("warning", line) for line in value["warnings"]),
         ("runs", f"{totals['runs']} in {totals['seconds']:.0f} s, at most {value['limits']['max_runs']}"),
-        ("cost", telling.cost(*spent) if spent != (None, 0) else ""),
+        ("cost", money(*spent) if spent != (None, 0) else ""),
     ]
     return [row for row in rows if row[1]]
 
@@ -234,7 +223,7 @@ def usage(value: dict[str, Any]) -> None:
 
 def _legend(shown: set[str], uncounted: int) -> list[str]:
     """What the signs mean that stand in the tables, and no others."""
-    why = f"{decide.counted(uncounted)}, for nobody told what they cost, or not all of it"
+    why = f"{rules.counted(uncounted)}, for nobody told what they cost, or not all of it"
     meant = {
         ">=": f"is at least: {why}.",
         "?": f"is not known: {why}." if uncounted and ">=" not in shown else "is not known: nobody told.",

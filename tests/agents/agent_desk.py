@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness.agents import Agent, Desk, Settings, make
 from harness.agents.base import Event, Failed, Finished
-from harness.record import Record
+from harness.agents.registry import Agent, Desk, Settings, make
+from harness.base.record import Record
 
 
 class Heard(Record):

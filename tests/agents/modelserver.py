@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from wires import PROMPT, WIRES, Answer, Call, Exchange, Json
+from tests.agents.wires import PROMPT, WIRES, Answer, Call, Exchange, Json
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-import real
-import small_mission
-from missions import CHECKOUT, House, surroundings
-from modelserver import Reply, Server, serving
-from wires import Exchange
+from tests.agents import real, small_mission
+from tests.agents.modelserver import Reply, Server, serving
+from tests.agents.wires import Exchange
+from tests.missions import CHECKOUT, House, surroundings
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 CASES = {"limit": "rate_limit", "auth": "auth", "quota": "quota", "plan-limit": "plan_limit", "error": "server"}

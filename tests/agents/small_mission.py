@@ -11,8 +11,8 @@ import re
 import shlex
 from collections.abc import Callable
 
-from modelserver import Reply, shell_call
-from wires import Exchange, Json
+from tests.agents.modelserver import Reply, shell_call
+from tests.agents.wires import Exchange, Json
 
 GREETING = "hello from the agent"
 SPEC = f"# A greeting\n\n## Greeting\n\nThe file greeting.txt holds the line `{GREETING}`.\n"

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_desk import TRANSCRIPTS
 
-from harness import files
 from harness.agents.answer import Answer, clean, count, local_time, plain, sums, when
 from harness.agents.base import Event, Finished
 from harness.agents.clis import CLIS
 from harness.agents.driven import _read
+from harness.store import files
+from tests.agents.agent_desk import TRANSCRIPTS
 
 WRONG: list[Any] = [None, "x", "\ud800", -1, 1.5, float("nan"), float("inf"), 10**400, True, [], ["x"], {}, {"x": 1}]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agent_desk import desk, listen, project, settings
 
-from harness.agents import EMBEDDED, Agent, Desk, Settings, make
 from harness.agents.base import Event, Failed, Finished
+from harness.agents.registry import EMBEDDED, Agent, Desk, Settings, make
+from tests.agents.agent_desk import desk, listen, project, settings
 
 
 def playbook(folder: Path) -> Agent:

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from agent_desk import TRANSCRIPTS, counted, desk, project, repeat, settings
 
 from harness.agents.answer import Answer
 from harness.agents.base import Failed, Finished
 from harness.agents.claude import argv, read
+from tests.agents.agent_desk import TRANSCRIPTS, counted, desk, project, repeat, settings
 
 RECORDED = "claude-2.1.197"
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from agent_desk import settings
 
-from harness import agents
+from harness.agents import registry
 from harness.agents.clis import ABOUT, CLIS
-from harness.errors import Unavailable
+from harness.base.errors import Unavailable
+from tests.agents.agent_desk import settings
 
-FOLDER = Path(agents.__file__).parent
+FOLDER = Path(registry.__file__).parent
 
 
 def test_one_table_has_them_all() -> None:
     """Their names, how they are started, and what is known of them."""
-    assert set(agents.KNOWN_CLIS) == CLIS.keys() == ABOUT.keys()
+    assert set(registry.KNOWN_CLIS) == CLIS.keys() == ABOUT.keys()
 
 
 @pytest.mark.parametrize("name", ["text", *CLIS])
 def test_each_shape_of_events_serves_any_program(name: str, tmp_path: Path) -> None:
     """By `format`."""
-    agents.make("mine", settings(tmp_path, command=["true"], format=name))
+    registry.make("mine", settings(tmp_path, command=["true"], format=name))
 
 
 @pytest.mark.parametrize("name", CLIS)
@@ -35,7 +35,7 @@ def test_an_adapter_is_short(name: str) -> None:
 def test_a_program_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
     """Before anything is begun."""
     with pytest.raises(Unavailable, match="is not installed"):
-        agents.make(name, settings(tmp_path, path=str(tmp_path / "missing")).replace(trust="full"))
+        registry.make(name, settings(tmp_path, path=str(tmp_path / "missing")).replace(trust="full"))
 
 
 def test_what_a_program_cannot_do_is_said_for_each_trust(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from agent_desk import counted, repeat
 
 from harness.agents.answer import Answer
 from harness.agents.base import Event, Failed
 from harness.agents.codex import read
+from tests.agents.agent_desk import counted, repeat
 
 RECORDED = "codex-0.169.0"
 WORKER = f"{RECORDED}/mission-worker.jsonl"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from agent_desk import Heard, desk, listen, project, settings
 
-from harness import kin
 from harness.agents.base import Finished
 from harness.agents.command import Command
-from harness.errors import BrokenFile, Unavailable
+from harness.base.errors import BrokenFile, Unavailable
+from harness.process import tree
+from tests.agents.agent_desk import Heard, desk, listen, project, settings
 
 LARGE = "a line of the prompt, ünï¢ode too\n" * 20_000
 
@@ -51,7 +51,7 @@ def test_its_time_is_bounded_and_nothing_of_it_stays(tmp_path: Path) -> None:
     """What runs over the time ends as `wall`, with everything that it started."""
     heard = think(project(tmp_path), "sleep 60 & echo $! >&2; wait", seconds=0.3)
     assert heard.failure == ("wall", "its time ran out, after 0 s")
-    assert not kin.stat(int(heard.output))
+    assert not tree.stat(int(heard.output))
 
 
 def test_it_works_in_the_working_folder_with_its_own_variables(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from agent_desk import desk, project, settings
 
 from harness.agents.configs import config_names
+from tests.agents.agent_desk import desk, project, settings
 
 TEXTS = {
     "plain.json": '{"mcp": {"one": {}, "two": {}}}',

@@ -9,17 +9,17 @@ import sys
 import time
 from pathlib import Path
 
-import badcli
 import pytest
-from agent_desk import Heard, desk, listen, project, settings
-from badcli import CASES, Bad
 
-from harness import kin
 from harness.agents.answer import outcome_of
 from harness.agents.base import Desk, Failed, Finished
 from harness.agents.command import Command
 from harness.agents.driven import LONGEST_LINE, Lines
-from harness.runs import OUTCOMES
+from harness.model.runs import OUTCOMES
+from harness.process import tree
+from tests.agents import badcli
+from tests.agents.agent_desk import Heard, desk, listen, project, settings
+from tests.agents.badcli import CASES, Bad
 
 BADCLI = str(Path(badcli.__file__))
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "agents.md"
@@ -30,7 +30,7 @@ TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
 
 def short_desk(folder: Path, tag: str, **environment: str) -> Desk:
     """A desk whose limits are a second, and whose processes can be found."""
-    made = desk(folder, "prompt", 120.0, **{kin.TAG: tag, **environment})
+    made = desk(folder, "prompt", 120.0, **{tree.TAG: tag, **environment})
     return made.replace(idle_seconds=1.2, startup_seconds=4.0, after_result_seconds=0.8)
 
 
@@ -55,7 +55,7 @@ def test_a_program_that_misbehaves_is_noticed_and_leaves_nothing(tmp_path: Path,
     started = time.monotonic()
     heard = run(folder, case, tag, **({} if TORTURE else SHORT))
     assert outcome(heard.end) == CASES[case][0], heard.end
-    assert kin.sweep(tag) == []
+    assert tree.sweep(tag) == []
     assert TORTURE or time.monotonic() - started < LATEST
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from agent_desk import counted, repeat
+
+from tests.agents.agent_desk import counted, repeat
 
 RECORDED = "gemini-0.61.0"
 WORKER = f"{RECORDED}/mission-worker.jsonl"

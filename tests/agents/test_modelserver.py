@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import small_mission
-from missions import CHECKOUT, House, surroundings
-from modelserver import Reply, Server, serving, shell_call
-from wires import PROMPT, TOKENS, Exchange
+
+from tests.agents import small_mission
+from tests.agents.modelserver import Reply, Server, serving, shell_call
+from tests.agents.wires import PROMPT, TOKENS, Exchange
+from tests.missions import CHECKOUT, House, surroundings
 
 TOOL = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
 ASKED = {

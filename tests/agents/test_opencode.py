@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from agent_desk import counted, repeat
 
 from harness.agents.base import Failed
+from tests.agents.agent_desk import counted, repeat
 
 RECORDED = "opencode-1.18.33"
 WORKER = f"{RECORDED}/mission-worker.jsonl"

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-from agent_desk import Heard, desk, listen, project, settings
 
-from harness import kin
 from harness.agents import playbook
 from harness.agents.base import Event
-from harness.errors import Unavailable
+from harness.base.errors import Unavailable
+from harness.process import tree
+from tests.agents.agent_desk import Heard, desk, listen, project, settings
 
 
 def carry_out(folder: Path, text: str, seconds: float = 20.0) -> Heard:
@@ -113,7 +113,7 @@ def test_all_blocks_together_have_the_runs_time(tmp_path: Path) -> None:
 def test_what_a_block_leaves_running_ends_with_it(tmp_path: Path) -> None:
     """A server started in a playbook does not outlive its block."""
     heard = carry_out(project(tmp_path), "```sh\nsleep 60 >/dev/null 2>&1 &\necho $!\n```\nreply\n")
-    assert not kin.stat(int(heard.output))
+    assert not tree.stat(int(heard.output))
     assert heard.reply == "reply\n"
 
 
@@ -126,7 +126,7 @@ def test_whoever_stops_listening_ends_everything(tmp_path: Path) -> None:
     pid = next(int(event.text) for event in thinking if isinstance(event, Event) and event.kind == "output")
     started = time.monotonic()
     thinking.close()
-    assert not kin.stat(pid)
+    assert not tree.stat(pid)
     assert time.monotonic() - started < 10
 
 

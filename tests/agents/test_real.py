@@ -9,12 +9,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import real
-import small_mission
-from missions import CHECKOUT, House, surroundings
-from modelserver import serving
 
-from harness import config
+from harness.model import config
+from tests.agents import real, small_mission
+from tests.agents.modelserver import serving
+from tests.missions import CHECKOUT, House, surroundings
 
 PREFIX = os.environ.get("HARNESS_REAL_AGENTS", "")
 LONGEST_SECONDS = 300

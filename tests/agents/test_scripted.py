@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_desk import Heard, desk, listen, project, settings
 
 from harness.agents.base import Failed, Finished
 from harness.agents.scripted import Scripted
-from harness.errors import Unavailable
-from harness.usage import parse, told
+from harness.base.errors import Unavailable
+from harness.model.usage import parse, told
+from tests.agents.agent_desk import Heard, desk, listen, project, settings
 
 
 def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Heard:

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import click
 import pytest
-from missions import CHECKOUT, PROGRAM, House, heard
 
-from harness import mission, orders
 from harness.cli import commands
+from harness.model import mission
+from harness.run import orders
+from tests.missions import CHECKOUT, PROGRAM, House, heard
 
 SOURCE = ast.parse(Path(commands.__file__).read_text())
 

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from missions import CHECKOUT, DISPOSABLE, PROGRAM, House, differences, listing
+
+from tests.missions import CHECKOUT, DISPOSABLE, PROGRAM, House, differences, listing
 
 ENTRY = r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] person - TRICK: use make\n"
 NOT_LOADED = ("click", "rich", "typing", "dataclasses", "pathlib", "subprocess", "hashlib", "tomllib", "ctypes", "yaml")

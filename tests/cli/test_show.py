@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from missions import PROGRAM, House, until
 
-from harness import runs
+from harness.model import runs
+from tests.missions import PROGRAM, House, until
 
 WORK = {"run": "echo 1 > 1.txt; echo out"}
 

@@ -9,7 +9,7 @@ import itertools
 import json
 from typing import Any
 
-from harness.record import Record
+from harness.base.record import Record
 
 GREETS = "bash greet.sh Ada | diff - <(echo 'Hello, Ada')"
 PARTS = "bash part.sh Ada | diff - <(echo 'Goodbye, Ada')"

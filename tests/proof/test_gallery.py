@@ -9,10 +9,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cheats import CHEATS, Cheat
-from missions import CHECKOUT, Done, House, surroundings, tagged
 
-from harness import contractlog, mission, receipts, why
+from harness.commands import why
+from harness.model import contract_log, mission, receipts
+from tests.missions import CHECKOUT, Done, House, surroundings, tagged
+from tests.proof.cheats import CHEATS, Cheat
 
 PAGE = CHECKOUT / "docs" / "proof.md"
 ROW = re.compile(r"^\| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \|$", re.MULTILINE)
@@ -111,7 +112,7 @@ def test_what_a_validator_aimed_joins_the_contract(name: str, told: Callable[[st
     """The worker's next try meets the check that found it out."""
     house = told(name).house
     assert "Hello, Bob" in house.read("validation-contract.md")
-    assert [entry.verb for entry in contractlog.load(house.layout)] == ["add", "aim"]
+    assert [entry.verb for entry in contract_log.load(house.layout)] == ["add", "aim"]
 
 
 @pytest.mark.parametrize("name", ["a check that leaves a server running"])

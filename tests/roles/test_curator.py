@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from missions import House
+from tests.missions import House
 
 
 def test_it_folds_what_waits_without_an_agent(house: House) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from missions import House
+from tests.missions import House
 
 PLAN = {
     "features": [{"id": "F-001", "title": "One", "claims": ["VAL-A"]}],

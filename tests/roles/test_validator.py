@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from missions import House
-
-from harness.features import Feature
+from harness.model.features import Feature
+from tests.missions import House
 
 
 def test_without_a_playbook_the_checks_alone_decide(house: House) -> None:

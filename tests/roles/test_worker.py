@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from missions import House
+from tests.missions import House
 
 
 def test_its_tree_becomes_one_commit_and_nothing_is_believed_yet(house: House) -> None:

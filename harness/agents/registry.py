@@ -1,0 +1,119 @@
+"""Who thinks: one Protocol with one verb, and literal dicts. The only place that knows an agent's name."""
+
+from __future__ import annotations
+
+import os
+
+from harness.agents.base import Agent, Desk, Settings, installed
+from harness.agents.playbook import Playbook
+from harness.agents.scripted import Scripted
+from harness.base.errors import BrokenFile, Unavailable
+from harness.store import layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = [
+    "EMBEDDED",
+    "KNOWN_CLIS",
+    "Agent",
+    "Desk",
+    "Settings",
+    "available",
+    "choose",
+    "costs",
+    "embedded",
+    "installed",
+    "make",
+]
+
+EMBEDDED: dict[str, Callable[[Settings], Agent]] = {"playbook": Playbook, "scripted": Scripted}
+KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py has what is known of them; loaded when one thinks
+
+
+class NoTrust(Unavailable):
+    """Nobody has said what an agent CLI may do here, so that none is started."""
+
+
+def make(name: str, settings: Settings) -> Agent:
+    """The agent, ready to think; raises Unavailable where its program or playbook is missing, NoTrust, or BrokenFile."""
+    if "command" in settings.table:
+        from harness.agents.command import Command
+
+        return Command(name, settings)
+    if name in EMBEDDED:
+        return EMBEDDED[name](settings)
+    if name not in KNOWN_CLIS:
+        known = ", ".join((*EMBEDDED, *KNOWN_CLIS))
+        remedy = (
+            f'Known here: {known}. For any program give it a table: [agents.{name}] command = ["program", "argument"]'
+        )
+        raise BrokenFile(settings.config_path, f"there is no agent '{name}'", remedy=remedy)
+    if not settings.trust:
+        raise NoTrust(
+            f"{name} is not started before somebody has said what it may do. Write into {settings.config_path}: "
+            'trust = "workspace" (write in this folder, run commands, use the network) or trust = "full" '
+            f"(anything this user may do). Or let it ask you: {layout.command('init')}"
+        )
+    from harness.agents.clis import ABOUT, CLIS
+    from harness.agents.driven import Driven
+
+    return Driven(name, CLIS[name], settings, login=ABOUT[name].login)
+
+
+def available(
+    names: list[str], settings: Callable[[str], Settings]
+) -> tuple[list[tuple[str, Agent]], dict[str, Unavailable]]:
+    """The agents of `names` that are there, made ready, in order; and what was said for those that are not. Raises NoTrust."""
+    found: list[tuple[str, Agent]] = []
+    missing: dict[str, Unavailable] = {}
+    for name in dict.fromkeys(names):
+        try:
+            found.append((name, make(name, settings(name))))
+        except NoTrust:
+            raise
+        except Unavailable as fault:
+            missing[name] = fault
+    return found, missing
+
+
+def costs(name: str, table: dict[str, Any]) -> str:
+    """Whether the agent costs money: "" (ours, free), `reported` (its vendor tells how much) or `uncounted` (nobody does)."""
+    if name in EMBEDDED and "command" not in table:
+        return ""
+    shape = table.get("format", "text") if "command" in table else name
+    if shape not in KNOWN_CLIS:
+        return "uncounted"
+    from harness.agents.clis import CLIS
+
+    return "reported" if CLIS[shape].costs else "uncounted"
+
+
+def caveats(name: str, trust: str) -> list[str]:
+    """What to know on this machine of a known CLI under a trust."""
+    from harness.agents.clis import CLIS
+
+    return CLIS[name].caveats(trust)
+
+
+def embedded(names: list[str]) -> bool:
+    """Whether all these agents are ours, so that a missing playbook means: nothing is to be said here."""
+    return all(name in EMBEDDED for name in names)
+
+
+def choose(configured: list[str], project: str, config_path: str) -> list[str]:
+    """The names to try in turn: what is configured, else `playbook` where the project has a playbooks/ folder."""
+    if configured:
+        return configured
+    if os.path.isdir(os.path.join(project, "playbooks")):
+        return ["playbook"]
+    found = [cli for cli in KNOWN_CLIS if installed(cli)]
+    here = f"Found on this machine: {', '.join(found)}." if found else "None of the known agent CLIs is on the PATH."
+    example = found[0] if found else KNOWN_CLIS[0]
+    raise Unavailable(
+        f"No agent is configured and there is no playbooks/ folder. {here} Let {layout.command('init')} ask you, or write into "
+        f'{config_path}: agent = "{example}" and trust = "workspace". For any other program that reads a prompt on '
+        'stdin: agent = "mine" and [agents.mine] command = ["program", "argument"]'
+    )

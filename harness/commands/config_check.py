@@ -1,0 +1,88 @@
+"""Names that a person typed and that are nobody: found when a loop starts, before anything costs, and by doctor."""
+
+from __future__ import annotations
+
+from harness.agents import registry
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.model import config, roles
+from harness.model.config import Config
+from harness.store import files
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Mention(Record):
+    """A list of agents: where it stands (file, its text's line, in words), and the names in it."""
+
+    path: str
+    line: int | None
+    where: str
+    names: list[str]
+
+
+def require(layout: Layout) -> list[str]:
+    """Warnings, a line each, of tables that nobody uses; raises the first of `strangers`."""
+    for fault in strangers(layout):
+        raise fault
+    return unused(layout)
+
+
+def strangers(layout: Layout) -> list[BrokenFile]:
+    """What cannot have been meant, with file, line and the names that there are: a table of a role that is none here, and
+    a list with an agent that does not exist."""
+    settings, there = config.load(layout), roles.known(layout)
+    found = []
+    for name in settings.roles:
+        if name not in there:
+            line, remedy = _line(layout, f"[roles.{name}]"), f"The roles here are: {', '.join(there)}."
+            found.append(BrokenFile(layout.config, f"there is no role '{name}'", line=line, remedy=remedy))
+    known = agents_here(settings)
+    for mention in _mentions(layout, settings):
+        for name in mention.names:
+            if name not in known:
+                fault = f"{mention.where}there is no agent '{name}'"
+                program = f'For any program give it a table: [agents.{name}] command = ["program", "argument"]'
+                remedy = f"Known here: {', '.join(known)}. {program}"
+                found.append(BrokenFile(mention.path, fault, line=mention.line, remedy=remedy))
+    return found
+
+
+def agents_here(settings: Config) -> list[str]:
+    """The agents that a list may name: ours, the programs that we know, and those with a command of their own."""
+    own = [name for name, table in settings.agents.items() if "command" in table]
+    return list(dict.fromkeys([*registry.EMBEDDED, *registry.KNOWN_CLIS, *own]))
+
+
+def unused(layout: Layout) -> list[str]:
+    """A line for each table of an agent that no list names, kept for later or a slip; those that we know may stand by."""
+    settings = config.load(layout)
+    named = {name for mention in _mentions(layout, settings) for name in mention.names}
+    idle = [name for name in settings.agents if name not in {*named, *registry.EMBEDDED, *registry.KNOWN_CLIS}]
+    place = layout.relative(layout.config)
+    return [
+        f"no list of agents names '{name}', so its table does nothing ({place}, line {_line(layout, f'[agents.{name}]')})"
+        for name in idle
+    ]
+
+
+def _mentions(layout: Layout, settings: Config) -> Iterator[Mention]:
+    """Every list of agents: the mission's, those of the tables of roles, and the front matter's where no table is over it."""
+    yield Mention(path=layout.config, line=_line(layout, "'agent'"), where="", names=settings.agent)
+    for name in roles.known(layout):
+        place = f"[roles.{name}]"
+        if own := config.names(settings.roles.get(name, {}).get("agent")):
+            line = _line(layout, f"{place} 'agent'")
+            yield Mention(path=layout.config, line=line, where=f"{place}: ", names=own)
+        else:
+            role = roles.load(layout, name)
+            line = roles.line_of(files.read_text(role.path) or "", "'agent'")
+            yield Mention(path=role.path, line=line, where="", names=config.names(role.agent))
+
+
+def _line(layout: Layout, place: str) -> int | None:
+    """The line of config.toml that a table or a key of it stands on."""
+    return config.line_of(files.read_text(layout.config) or "", place)

@@ -1,0 +1,224 @@
+"""What doors show: the status, and the ten lines with which run.sh ends. Plain values and text, no colour."""
+
+from __future__ import annotations
+
+import time
+
+from harness.base import clock
+from harness.decision import rules, views
+from harness.git import repository
+from harness.memory import pages, raw
+from harness.model import config, contract, contract_log, issues, mission, runs
+from harness.model.features import TRIES, TRIES_REPLANNED, Feature
+from harness.proof import index
+from harness.proof.index import Standing
+from harness.store import files
+from harness.store.layout import Layout, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MANY = 10**9
+ENDING_LINES = 10
+
+
+def status(layout: Layout) -> dict[str, Any]:
+    """The mission at a glance, as plain JSON: see docs/contract.md for the keys."""
+    view = views.gather(layout)
+    made = mission.load(layout)
+    decision = rules.decide(view, int(time.time()))
+    known = contract.load(layout)
+    found = {one.claim: one for one in standings(layout, known)}
+    folds = pages.parse_curated(files.read(layout.curated), layout.curated)
+    last = _last_outcomes(layout, {feature.id for feature in view.features})
+    return {
+        "mission": made.id,
+        "branch": made.branch,
+        "due": decision.line,
+        "why": why(view, decision),
+        "under_way": [name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)],
+        "features": [_row(feature, found, last.get(feature.id, "")) for feature in view.features],
+        "claims": [one.asdict() for one in found.values()],
+        "proof": dict(proof_lines(layout, known)),
+        "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
+        "uncurated": raw.uncurated(layout, folds.first_seq, folds.folded, MANY),
+        "warnings": [*(cap.words for cap in rules.near(view.limits, view.totals)), *_trouble(view.newest)],
+        "totals": view.totals.asdict(),
+        "limits": view.limits.asdict(),
+    }
+
+
+def _trouble(newest: list[runs.Result]) -> list[str]:
+    """What stopped the last run and waits for a person."""
+    last = next(runs.of_roles(newest), None)
+    if last is None or last.outcome not in ("auth", "config"):
+        return []
+    return [f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
+
+
+def _row(feature: Feature, found: dict[str, Standing], last: str) -> dict[str, Any]:
+    tries = TRIES_REPLANNED if feature.replanned else TRIES
+    return {
+        "id": feature.id,
+        "title": feature.title,
+        "status": feature.status,
+        "attempts": feature.attempts,
+        "tries": tries,
+        "claims": len(feature.claims),
+        "proven": sum(found[claim].word == "proven" for claim in feature.claims if claim in found),
+        "depends_on": feature.depends_on,
+        "last": last,
+        "waits": _waits(feature),
+    }
+
+
+def _last_outcomes(layout: Layout, wanted: set[str]) -> dict[str, str]:
+    """{feature: role and outcome of its newest run}, reading the books only as far back as they have something to tell."""
+    found: dict[str, str] = {}
+    for result in runs.books(layout):
+        if result.feature in wanted:
+            found.setdefault(result.feature, f"{result.role} {result.verdict or result.outcome}")
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def _waits(feature: Feature) -> str:
+    note = feature.last_note("needs") or feature.last_note("dispute") or feature.last_note("person")
+    if feature.status != "blocked" or note is None:
+        return ""
+    return f"{', '.join(note['ids'])}: {note['text']}" if note["ids"] else str(note["text"])
+
+
+REASONS = {
+    "STOPPED": "somebody said stop; remove .harness/STOP to go on",
+    "PAUSED": "somebody said pause; remove .harness/PAUSE to go on",
+    "CHECKPOINT": "a person must look at the checkpoint",
+    "BUDGET": "the cap in config.toml [limits] is reached",
+    "DONE": "every feature has passed, and so has a fresh worktree",
+}
+
+
+def why(view: rules.View, decision: rules.Decision) -> str:
+    """Why that is due, in a sentence."""
+    if decision.word == "WAIT":
+        return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
+    if decision.word != "NEXT":
+        return REASONS.get(decision.word, "a person is needed: read .harness/escalation.md")
+    if decision.what == "planner":
+        return "there is no plan yet" if not view.features else "the spec, an issue or a feature asks for it"
+    if decision.what == "curator":
+        return f"at least {min(view.uncurated, view.curate_after)} notes wait"
+    if decision.what == "validator":
+        return "its worker is done" if decision.feature else "all features passed; a fresh worktree has not been tried"
+    return "its turn has come"
+
+
+def readable(layout: Layout, line: str, watched: bool) -> list[str]:
+    """A decision's line as a person reads it: of a WAIT the local time, how long, and the whole reason; then what ends it.
+
+    `watched`: somebody sits at a terminal, and may stop it.
+    """
+    last = next(runs.of_roles(runs.books(layout)), None)
+    if last is None or line.split(" ")[:2] != ["WAIT", str(last.until)]:
+        return [line]
+    now = clock.now()
+    when = f"until {clock.local(last.until, now)} (in {clock.span(last.until - now)})"
+    stop = " Ctrl-C is safe: the next start goes on from here." if watched else ""
+    return [
+        f"WAIT {when} {views.first_line(last.reason)}".rstrip(),
+        f"Another agent for the {last.role} in {layout.relative(layout.config)} ends the wait.{stop}",
+    ]
+
+
+def standings(layout: Layout, known: contract.Contract) -> list[Standing]:
+    """Where every claim stands."""
+    trails, log = index.load(layout), contract_log.load(layout)
+    weak, signed = contract_log.weakened(log), contract_log.accepted(log)
+    return [index.standing(claim, trails, weak, signed) for claim in known.claims]
+
+
+def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str]]:
+    """(word, claims): proven, unproven, flaky, weakened, signs of gaming, manual, each with the command that shows more, and
+    what a person accepted."""
+    found = standings(layout, known)
+    dropped = sorted(contract_log.weakened(contract_log.load(layout)) - {claim.id for claim in known.claims})
+    flaky, weakened = _marked(found, "flaky"), _marked(found, "weakened") + [f"{name} (dropped)" for name in dropped]
+    checks = sum(len(claim.checks) for claim, one in zip(known.claims, found, strict=True) if one.word == "proven")
+    proven, manual = ([one.claim for one in found if one.word == word] for word in ("proven", "manual"))
+    accepted = [name for name in _marked(found, "accepted") if name in manual]  # by checks, it is they that decide
+    rows = [
+        ("proven", f"{len(proven)} of {len(found)} claims, by {checks} checks"),
+        ("unproven", _named([one.claim for one in found if one.word == "unproven"], "why")),
+        ("flaky", _named(flaky, "why")),
+        ("weakened", _named(weakened, "why")),
+        ("signs", _named(_marked(found, "signs"), "why")),
+        ("manual", _named([name for name in manual if name not in accepted], "claim accept")),
+        ("accepted", f"{_few(accepted)}   (by a person)" if accepted else ""),
+    ]
+    return [row for row in rows if row[1]]
+
+
+def _marked(found: list[Standing], mark: str) -> list[str]:
+    return [one.claim for one in found if mark in one.marks]
+
+
+def _named(claims: list[str], words: str) -> str:
+    return f"{_few(claims)}   ({command(words)} {claims[0].split(' ')[0]})" if claims else ""
+
+
+def _few(claims: list[str]) -> str:
+    return ", ".join(claims[:5]) + (f" and {len(claims) - 5} more" if len(claims) > 5 else "")
+
+
+def ending(layout: Layout, word: str) -> list[str]:
+    """At most ten lines: what is proven, what is not, commits, cost, the branch to merge, the next command."""
+    made, known = mission.load(layout), contract.load(layout)
+    found = views.queue(layout)
+    passed = [feature for feature in found if feature.status == "passed"]
+    totals = runs.totals(layout)
+    standing = repository.standing(layout.project)
+    commits = len(repository.log_lines(layout.project, made.base_commit, standing.head)) if standing.head else 0
+    proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
+    near = rules.near(views.limits_of(config.load(layout)), totals)
+    books = [
+        *(f"warning   {cap.words}" for cap in near),
+        f"issues    {_open_issues(layout)}",
+        f"runs      {totals.runs} in {totals.seconds:.0f} s, cost {cost(totals.cost_usd, totals.uncounted)}",
+        f"commits   {commits} on {made.branch}, now at {standing.head[:10]}",
+    ]
+    last = _merge(layout, made.branch) if word == "DONE" else _remedy(layout, word)
+    room = ENDING_LINES - 1 - len(proof) - len(last)  # what is not proven goes before the books
+    kept = books[len(books) - min(max(room, 0), len(books)) :]
+    return [f"{word}  {made.id}: {len(passed)} of {len(found)} features passed", *proof, *kept, *last]
+
+
+def _open_issues(layout: Layout) -> str:
+    found = [issue for issue in issues.load(layout) if issue.state != "closed"]
+    return ", ".join(f"{issue.id} {issue.severity}" for issue in found[:8]) or "none"
+
+
+def cost(known: float | None, uncounted: int) -> str:
+    """What was spent, in words: what is known, and of how many runs it is not."""
+    if not uncounted:
+        return "none" if known is None else f"{known:.2f} USD"
+    return f"{'unknown' if known is None else f'at least {known:.2f} USD'}, {rules.counted(uncounted)}"
+
+
+def _merge(layout: Layout, branch: str) -> list[str]:
+    target = repository.default_branch(layout.project) or "main"
+    return [
+        f"merge     git switch {target} && git merge {branch}",
+        f"look      {command('status')}; so do: runs list, memory show, usage, log",
+    ]
+
+
+def _remedy(layout: Layout, word: str) -> list[str]:
+    if word.startswith("ESCALATE"):
+        return [
+            f"why       {layout.relative(layout.escalation)} says what is the matter",
+            f'next      {command("escalation answer")} "what to do", then {command()}',
+        ]
+    first = word.split(" ")[0]
+    return [f"why       {REASONS.get(first, 'a person is needed')}", f"next      {command('status')}"]

@@ -1,0 +1,257 @@
+"""The agents of this machine: found or not, which version, logged in or not; and one small real call of one, which tells
+whether it can do a worker's work before money is spent."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+
+from harness.agents import registry
+from harness.agents.clis import ABOUT, CLIS
+from harness.base.errors import HarnessError, Unavailable
+from harness.base.record import Record
+from harness.git import repository
+from harness.model import config, contract, features, roles, runs
+from harness.model.config import Config
+from harness.model.contract import Check, Claim, Contract
+from harness.model.features import Feature
+from harness.process import supervise, temporary, tree
+from harness.run import starting
+from harness.store import files, layout
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+VERSION_SECONDS = 30.0
+VERSION_BYTES = 4096
+LAST_LINES = 4
+TRY_SECONDS = 600.0
+NO_ANSWER = ("limit", "auth", "config")
+NOTED = "harness try"
+TASK = """Do exactly this, and nothing else:
+1. Write the file try.txt with the one line: written
+2. Run this command: uname -s > uname.txt
+3. Run this command: '{harness}' note --tag CONTEXT "{noted}"
+4. Reply that it is implemented."""
+
+
+class Finding(Record):
+    """One thing looked at: `state` is ok, note (for information), warn (it may be wrong, which cannot be seen) or bad."""
+
+    state: str
+    what: str
+
+
+def known(where: Layout) -> list[Finding]:
+    """A line for every program we know and every agent that is configured; nothing is spent."""
+    settings = config.load(where)
+    named = [name for table in (vars(settings), *settings.roles.values()) for name in config.names(table.get("agent"))]
+    others = [name for name in dict.fromkeys(named) if name not in CLIS]
+    return [_program(name, settings, name in named) for name in CLIS] + [
+        _other(name, where, settings) for name in others
+    ]
+
+
+def _program(name: str, settings: Config, wanted: bool) -> Finding:
+    table = settings.agents.get(name, {})
+    program = os.path.expanduser(str(table.get("path", CLIS[name].program)))
+    if not registry.installed(program):
+        return Finding(state="bad" if wanted else "note", what=f"{name}: not found ({program} is not on the PATH)")
+    env = {**os.environ, **{key: str(value) for key, value in table.get("env", {}).items()}}
+    try:
+        version = _version(program, env)
+    except Unavailable as fault:
+        return Finding(state="bad" if wanted else "note", what=f"{name}: {fault}")
+    trust = settings.trust
+    caveats = CLIS[name].caveats(trust) if trust else ["config.toml says no trust yet, so it is not started"]
+    cost = [] if CLIS[name].costs else ["tells no cost"]
+    login = _login(name, env)
+    state = "warn" if wanted and not login else "note" if wanted and not trust else "ok"
+    told = [_compared(version, ABOUT[name].tried), login or "no login seen (it may still have one)", *cost, *caveats]
+    return Finding(state=state, what=f"{name}: {'; '.join(told)}")
+
+
+def _version(program: str, env: dict[str, str]) -> str:
+    """What the program says of its version, in its first words; "" where it says none."""
+    said = bytearray()
+
+    def hear(_: str, chunk: bytes) -> None:
+        said.extend(chunk[: VERSION_BYTES - len(said)])
+
+    supervise.run([program, "--version"], cwd="/", env=env, wall_seconds=VERSION_SECONDS, sink=hear)
+    found = re.search(rb"(?<!\d)\d{1,9}\.\d{1,9}(\.\d{1,9})?", bytes(said))
+    return found[0].decode() if found else ""
+
+
+def _compared(version: str, tried: str) -> str:
+    if not version:
+        return "it tells no version"
+    here, there = ([int(part) for part in text.split(".")] for text in (version, tried))
+    word = (
+        "the one we tried" if here == there else f"{'newer' if here > there else 'older'} than {tried}, which we tried"
+    )
+    return f"{version}, {word}"
+
+
+def _login(name: str, env: dict[str, str]) -> str:
+    """What is there that logs it in, "" for nothing; a key chain or a provider of its own cannot be seen."""
+    key = next((key for key in ABOUT[name].keys if env.get(key)), "")
+    home = env.get("HOME", "")
+    for path in ABOUT[name].logins:
+        variable, _, rest = path.partition("/")
+        base = home if variable == "~" else env.get(variable.removeprefix("$"), "")
+        if base and os.path.exists(os.path.join(base, rest)):
+            key = key or path
+    return f"login: {key}" if key else ""
+
+
+def _other(name: str, where: Layout, settings: Config) -> Finding:
+    """An agent that is embedded, or a program of the user's own."""
+    try:
+        registry.make(name, _settings(name, where, settings))
+    except HarnessError as fault:
+        own = registry.embedded([name])  # a playbook for this role may be missing, and for others there
+        return Finding(state="ok", what=f"{name}: embedded") if own else Finding(state="bad", what=f"{name}: {fault}")
+    table = settings.agents.get(name, {})
+    shape = f"program {table['command'][0]}, format {table.get('format', 'text')}" if "command" in table else "embedded"
+    return Finding(state="ok", what=f"{name}: {shape}")
+
+
+def _settings(name: str, where: Layout, settings: Config) -> registry.Settings:
+    return registry.Settings(
+        project=where.project,
+        config_path=where.relative(where.config),
+        role="worker",
+        feature="",
+        attempt=1,
+        table=settings.agents.get(name, {}),
+        trust=settings.trust,
+    )
+
+
+def attempt(where: Layout, name: str) -> Iterator[Finding]:
+    """One worker's run by this agent in a throw-away mission, with this mission's settings; a line for each thing it did."""
+    settings = config.load(where)
+    if registry.embedded([name]):
+        yield Finding(state="note", what=f"{name}: embedded, so there is nothing to try")
+        return
+    try:
+        registry.make(name, _settings(name, where, settings))
+    except registry.NoTrust:
+        raise
+    except Unavailable as fault:  # the next one of a list may be there
+        yield Finding(state="bad", what=f"{name}: {fault}")
+        return
+    tag = f"try-{os.getpid()}"
+    folder = temporary.new("try", tag)
+    try:
+        there = _mission(os.path.join(folder, "try"), name, where, settings)
+        yield from _judged(there, name, _carried_out(there, tag))
+    finally:
+        tree.sweep(tag)
+        temporary.clear(folder)
+
+
+def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:
+    """A mission with one feature, to be worked on by this agent as it is configured here."""
+    files.make_folder(project)
+    repository.init(project)
+    there = Layout(project)
+    files.replace(there.asked_spec, b"# Try\n\nA file says that it was written.\n")
+    starting.start(there)
+    claim = Claim(id="VAL-TRY", text="The file says so", checks=[Check(run="grep -qx written try.txt")])
+    task = TASK.format(harness=there.shim, noted=NOTED)  # its path: a login shell may have a PATH of its own
+    feature = Feature(id="F-001", title="Try", description=task, claims=["VAL-TRY"])
+    for path, data in (
+        (there.spec, files.read(there.asked_spec) or b""),
+        (there.contract, contract.render(Contract(claims=[claim])).encode()),
+        (there.features, features.render([feature])),
+        (there.config, _config(name, where, settings).encode()),
+    ):
+        files.replace(path, data)
+    return there
+
+
+def _config(name: str, where: Layout, settings: Config) -> str:
+    """config.toml for the trial: this agent alone, with its table; paths below the mission's folder stay good."""
+    table = dict(settings.agents.get(name, {}))
+    if "command" in table:
+        table["command"] = [_absolute(word, where) for word in table["command"]]
+    if "path" in table:
+        table["path"] = _absolute(table["path"], where)
+    model = settings.roles.get("worker", {}).get("model")
+    values = {"agent": name, "mcp": settings.mcp, "agents": {name: table}}
+    values |= {"trust": settings.trust} if settings.trust else {}
+    values |= {"roles": {"worker": {"model": model}}} if model else {}
+    return "".join(f"{key} = {_toml(value)}\n" for key, value in values.items())
+
+
+def _absolute(word: str, where: Layout) -> str:
+    path = os.path.join(where.project, word)
+    return path if "/" in word and os.path.exists(path) else word
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML on one line: what JSON writes, but for objects."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)
+
+
+def _carried_out(there: Layout, tag: str) -> str:
+    """The run, by the role's own script as run.sh would start it; what it said."""
+    ours = ("FEATURE_ID", "TRIGGER", "REASON")
+    env = {key: value for key, value in os.environ.items() if not key.startswith("HARNESS_") and key not in ours}
+    env |= {
+        "HARNESS_HOME": layout.home(),
+        "HARNESS_PROJECT": there.project,
+        "HARNESS_IDENTITY": there.state + "/identity",
+    }
+    said: list[bytes] = []
+    supervise.run(
+        [sys.executable, "-P", roles.load(there, "worker").script, "F-001"],
+        cwd=there.project,
+        env={**env, supervise.TAG: tag},
+        wall_seconds=TRY_SECONDS,
+        sink=lambda _, chunk: said.append(chunk),
+    )
+    return b"".join(said).decode("utf-8", "replace")
+
+
+def _judged(there: Layout, name: str, said: str) -> Iterator[Finding]:
+    """What the run brought, a line each; what it used last."""
+    newest = next(runs.books(there), None)
+    if newest is None:
+        yield Finding(state="bad", what=f"{name}: {said.strip()}")
+        return
+    good = newest.outcome in runs.GOOD
+    yield _line(good, name, "answers", (newest.reason or newest.outcome).replace("\n", "\n      "))
+    if newest.outcome in NO_ANSWER:  # what it could do nobody knows
+        return
+    tree = newest.commit or newest.head
+    written, ran = ((repository.show(there.project, tree, path) or b"").strip() for path in ("try.txt", "uname.txt"))
+    yield _line(written == b"written", name, "writes a file", "try.txt is not as it was asked for")
+    yield _line(
+        ran == os.uname().sysname.encode(), name, "runs a command", "it may not, or did not: see trust in config.toml"
+    )
+    raw = files.read_text(there.raw) or ""
+    yield _line(NOTED in raw, name, "calls harness note", "nothing was noted")
+    said = (files.read(there.run(newest.run).stderr) or b"").decode("utf-8", "replace").strip()
+    if said and not (good and written == b"written" and ran):
+        yield Finding(state="note", what=f"{name} said last: {' / '.join(said.split(chr(10))[-LAST_LINES:])}")
+    usage = newest.usage or {}
+    cost = usage.get("cost_usd")
+    counted = [f"{count:,} {key}" for key in ("input", "cache_read", "output") if (count := usage.get(key)) is not None]
+    spent = f"{', '.join(counted) or 'no tokens told'}; {'cost unknown' if cost is None else f'{cost:.4f} USD'}"
+    yield Finding(state="note", what=f"{name}: {newest.seconds:.0f} s, {spent}")
+
+
+def _line(good: bool, name: str, what: str, otherwise: str) -> Finding:
+    return Finding(state="ok" if good else "bad", what=f"{name}: {what}" + ("" if good else f": no. {otherwise}"))

@@ -1,0 +1,1 @@
+"""What is due: read-only views of a mission and pure rules over them."""

@@ -1,0 +1,242 @@
+"""A view of the mission and the time give one decision: pure, writes nothing, takes no lock, starts nothing.
+
+The order of the rules is that of the table in docs/contract.md: the first that matches wins. `views.gather` makes the view;
+`harness next` prints the decision.
+"""
+
+from __future__ import annotations
+
+from harness.base import errors
+from harness.base.record import Record
+from harness.model import features, runs
+from harness.model.features import Feature
+from harness.model.runs import Result, Totals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EQUAL_DECISIONS = 3
+WARN_AT = 80  # percent of a cap
+REJECTED_PLANS = 3
+CODES = {
+    "DONE": errors.DONE,
+    "NEXT": errors.DONE,
+    "WAIT": errors.DONE,
+    "STOPPED": errors.STOPPED,
+    "PAUSED": errors.STOPPED,
+    "CHECKPOINT": errors.CHECKPOINT_WAITING,
+    "ESCALATE": errors.ESCALATED,
+}
+BUDGET_CODES = {"runs": errors.RUN_CAP, "hours": errors.RUN_CAP, "cost": errors.COST_CAP, "tokens": errors.COST_CAP}
+
+
+class Limits(Record):
+    """Caps, cumulative over restarts; None means no cap."""
+
+    max_runs: int
+    max_hours: float
+    stall_after: int
+    max_cost_usd: float | None
+    max_tokens: int | None
+
+
+class Cap(Record):
+    """How much of a cap is spent. `uncounted`: runs whose cost is not in it."""
+
+    name: str
+    spent: float
+    most: float
+    uncounted: int = 0
+
+    @property
+    def percent(self) -> int:
+        """The whole percents of it that are spent."""
+        return int(round(100 * self.spent / self.most, 6))
+
+    @property
+    def words(self) -> str:
+        """As people read it, such as `cost 20.31 of 25.00 USD (81 %)`."""
+        digits, unit = {"cost": (2, " USD"), "hours": (1, "")}.get(self.name, (0, ""))
+        least, more = ("at least ", f", {counted(self.uncounted)}") if self.uncounted else ("", "")
+        spent = f"{self.spent:.{digits}f} of {self.most:.{digits}f}{unit}"
+        return f"{self.name} {least}{spent} ({self.percent} %){more}"
+
+
+def counted(uncounted: int) -> str:
+    """How many runs' cost is not known, in words."""
+    return f"{uncounted} run{'' if uncounted == 1 else 's'} not counted"
+
+
+class View(Record):
+    """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
+    to `curate_after` only. `serious`: open critical and major issues. `swept`: a final sweep passed at this tree, contract
+    and spec. `newest`: the last finished runs, newest first. `mark`: what the newest run's mark would be now."""
+
+    stop: bool = False
+    pause: bool = False
+    checkpoint: str = ""
+    escalation: str = ""
+    limits: Limits
+    totals: Totals
+    wait_until: int = 0
+    wait_why: str = ""
+    features: list[Feature]
+    spec_changed: bool = False
+    uncurated: int = 0
+    curate_after: int = 20
+    serious: list[str] = []
+    swept: bool = False
+    newest: list[Result] = []
+    mark: str = ""
+
+
+class Decision(Record):
+    """One word and what it is about: NEXT has a role and perhaps a feature, the others a name or nothing."""
+
+    word: str
+    what: str = ""
+    feature: str = ""
+
+    @property
+    def line(self) -> str:
+        """The decision as `harness next` prints it."""
+        return " ".join(part for part in (self.word, self.what, self.feature) if part)
+
+    @property
+    def code(self) -> int:
+        """The exit code that run.sh ends with on this decision; 0 for NEXT, WAIT and DONE."""
+        if self.word == "BUDGET":
+            return BUDGET_CODES[self.what]
+        if self.word == "ESCALATE" and self.what == "plan":
+            return errors.PLAN_REJECTED
+        return CODES[self.word]
+
+
+def decide(view: View, now: int) -> Decision:
+    """What is due; the first rule that matches wins."""
+    halt = halted(view, now)
+    if halt:
+        return halt
+    due = next(_due(view))
+    return Decision(word="ESCALATE", what="stalled") if _spins(view, due) else due
+
+
+def halted(view: View, now: int) -> Decision | None:
+    """The rules that keep everything from starting."""
+    if view.stop:
+        return Decision(word="STOPPED")
+    if view.pause:
+        return Decision(word="PAUSED")
+    if view.checkpoint:
+        return Decision(word="CHECKPOINT", what=view.checkpoint)
+    if cap := budget(view):
+        return Decision(word="BUDGET", what=cap)
+    if view.wait_until > now:
+        return Decision(word="WAIT", what=str(view.wait_until), feature=view.wait_why)
+    if view.escalation:
+        return Decision(word="ESCALATE", what=view.escalation)
+    if view.totals.rejected >= REJECTED_PLANS:
+        return Decision(word="ESCALATE", what="plan")
+    if view.totals.since_green >= view.limits.stall_after:
+        return Decision(word="ESCALATE", what="stalled")
+    return None
+
+
+def budget(view: View) -> str:
+    """The first cap that is used up: runs, hours, cost or tokens; "" while there is room."""
+    return next((cap.name for cap in spent(view.limits, view.totals)), "")
+
+
+def spent(limits: Limits, totals: Totals) -> list[Cap]:
+    """The caps that are used up."""
+    return [cap for cap in caps(limits, totals) if cap.spent >= cap.most]
+
+
+def caps(limits: Limits, totals: Totals) -> list[Cap]:
+    """Where each cap stands, in the order in which they stop a mission; not those without a number on either side."""
+    known = (
+        ("runs", totals.runs, limits.max_runs),
+        ("hours", totals.seconds / 3600, limits.max_hours),
+        ("cost", totals.cost_usd, limits.max_cost_usd),
+        ("tokens", totals.tokens, limits.max_tokens),
+    )
+    return [
+        Cap(name=name, spent=spent, most=most, uncounted=totals.uncounted if name == "cost" else 0)
+        for name, spent, most in known
+        if spent is not None and most is not None
+    ]
+
+
+def near(limits: Limits, totals: Totals) -> list[Cap]:
+    """The caps of which at least WARN_AT percent is used up."""
+    return [cap for cap in caps(limits, totals) if cap.percent >= WARN_AT]
+
+
+def _due(view: View) -> Iterator[Decision]:
+    """The rules from NEXT on, in order; the last one always matches."""
+    if not view.features or view.spec_changed:
+        yield Decision(word="NEXT", what="planner")
+    if view.uncurated >= view.curate_after:
+        yield Decision(word="NEXT", what="curator")
+    for feature in view.features:
+        if feature.status == "validating":
+            yield Decision(word="NEXT", what="validator", feature=feature.id)
+    for feature in view.features:
+        if needs_planner(feature):
+            yield Decision(word="NEXT", what="planner", feature=feature.id)
+    for feature in ready(view.features):
+        yield Decision(word="NEXT", what="worker", feature=feature.id)
+    if view.serious:
+        yield Decision(word="NEXT", what="planner")
+    for feature in view.features:
+        if feature.status == "in_progress":  # its run lives: nothing is stuck, and whoever starts one is told "busy"
+            yield Decision(word="NEXT", what="worker", feature=feature.id)
+    done = all(feature.status == "passed" for feature in view.features)
+    if done and not view.swept:
+        yield Decision(word="NEXT", what="validator")
+    if view.uncurated:
+        yield Decision(word="NEXT", what="curator")
+    yield Decision(word="DONE") if done else Decision(word="ESCALATE", what="stuck")
+
+
+def needs_planner(feature: Feature) -> bool:
+    """Whether a feature used up its tries without being replanned, or its worker disputes a claim."""
+    spent = feature.status in ("todo", "failing") and feature.tries_left <= 0 and not feature.replanned
+    return spent or bool(features.disputed(feature))
+
+
+def ready(found: list[Feature]) -> list[Feature]:
+    """Features that a worker may take, in the order in which they should be: failing first, fewest attempts first."""
+    done = features.passed(found)
+    able = [
+        feature
+        for feature in found
+        if feature.status in ("todo", "failing") and feature.tries_left > 0 and done.issuperset(feature.depends_on)
+    ]
+    return sorted(able, key=_turn)
+
+
+def _turn(feature: Feature) -> tuple[int, int]:
+    if feature.status == "failing":
+        return (0, feature.attempts)
+    return (1, feature.priority)
+
+
+def _spins(view: View, due: Decision) -> bool:
+    """Whether the same decision was carried out three times in a row and changed nothing."""
+    newest = view.newest[:EQUAL_DECISIONS]
+    if due.word != "NEXT" or len(newest) < EQUAL_DECISIONS:
+        return False
+    return all(
+        (run.role, run.feature, run.mark) == (due.what, due.feature, view.mark)
+        and run.outcome not in runs.FREE_OF_BLAME  # who is interrupted three times has not been tried three times
+        for run in newest
+    )
+
+
+def leaving(view: View, word: str) -> Decision | None:
+    """One last curator run (code only) before run.sh ends with `word`, where there is something to curate."""
+    if view.uncurated and word.split(" ")[0] not in ("STOPPED", "PAUSED", "WAIT"):
+        return Decision(word="NEXT", what="curator")
+    return None

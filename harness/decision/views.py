@@ -1,0 +1,216 @@
+"""Read-only snapshots of a mission for decisions and doors: no lock is taken, nothing is mended."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+from harness.base.errors import BrokenFile, UsageFault
+from harness.decision import rules
+from harness.decision.rules import View
+from harness.integrity import unsettled
+from harness.memory import pages, raw
+from harness.model import config, features, issues, mission, runs
+from harness.model.config import Config
+from harness.model.features import Feature
+from harness.model.runs import Context, Result
+from harness.store import files
+from harness.store.layout import Layout, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.git import repository
+
+SWEEPS_BACK = 50
+WHY_CHARS = 80
+
+
+def gather(layout: Layout, known: list[Feature] | None = None) -> View:
+    """The view that `decide` needs; raises BrokenFile where the disk says something we do not understand.
+
+    `known`: the features, where the caller has just written them.
+    """
+    mission.check_format(layout)
+    unsettled.require_books(layout)
+    settings = config.load(layout)
+    found = queue(layout) if known is None else known
+    newest = list(islice(unsettled.believed(layout), rules.EQUAL_DECISIONS))
+    wait_until, wait_why = _wait(layout, settings, newest)
+    folds = pages.parse_curated(files.read(layout.curated), layout.curated)
+    return View(
+        stop=os.path.exists(layout.stop),
+        pause=os.path.exists(layout.pause),
+        checkpoint=_checkpoint(layout),
+        escalation=escalation_kind(layout),
+        limits=limits_of(settings),
+        totals=newest[0].total() if newest else runs.Totals(),
+        wait_until=wait_until,
+        wait_why=wait_why,
+        features=found,
+        spec_changed=spec_changed(layout),
+        uncurated=raw.uncurated(layout, folds.first_seq, folds.folded, settings.curate_after),
+        curate_after=settings.curate_after,
+        serious=[issue.id for issue in issues.serious(issues.load(layout))],
+        swept=bool(found) and all(feature.status == "passed" for feature in found) and swept(layout),
+        newest=newest,
+        mark=mark(layout) if _alike(newest) else "",
+    )
+
+
+def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, str]:
+    """(until when, why) nobody needs to ask the vendors again: the newest run ended at a limit; (0, "") where none is known,
+    or where a person has since given its role an agent that this run did not have."""
+    last = next(runs.of_roles(newest), None)
+    if last is None or last.outcome != "limit" or not last.until:
+        return 0, ""
+    if _other_agents(layout, settings, last):
+        return 0, ""
+    why = first_line(last.reason)
+    return last.until, why if len(why) <= WHY_CHARS else why[: WHY_CHARS - 1] + "…"
+
+
+def first_line(reason: str) -> str:
+    """The first line of a run's reason, without what would steer a terminal."""
+    return "".join(char if char.isprintable() else " " for char in reason.split("\n")[0]).strip()
+
+
+def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:
+    """Whether the run's role has an agent now that it did not have then; its files may be gone."""
+    from harness.model import roles  # only where somebody has to wait
+
+    try:
+        known = runs.context(layout, last.run).agent
+        return not set(roles.agents_of(settings, roles.load(layout, last.role))).issubset(known)
+    except UsageFault:
+        return False
+
+
+def limits_of(settings: Config) -> rules.Limits:
+    """The caps of a configuration."""
+    return rules.Limits(**{name: getattr(settings, name) for name in rules.Limits.fields})
+
+
+def _alike(newest: list[Result]) -> bool:
+    """Whether the last runs look the same, so that the costly mark is worth computing."""
+    return len(newest) == rules.EQUAL_DECISIONS and len({(run.role, run.feature, run.mark) for run in newest}) == 1
+
+
+def queue(layout: Layout) -> list[Feature]:
+    """The features, with those that a died run left in progress shown as recovery will put them."""
+    found = features.load(layout)
+    stuck = [feature for feature in found if feature.status == "in_progress"]
+    if stuck:
+        _as_recovered(layout, stuck)
+    done = features.passed(found)
+    for feature in found:
+        needs = feature.last_note("needs")
+        if feature.status == "blocked" and needs and needs["ids"] and done.issuperset(needs["ids"]):
+            feature.status = "todo"
+    return found
+
+
+def _as_recovered(layout: Layout, stuck: list[Feature]) -> None:
+    """Move features as recovery will: forward where a died run's commit stands, else back to where they were."""
+    from harness.integrity import recovery_evidence  # only where somebody works, or has died
+
+    names = dict.fromkeys([*runs.open_runs(layout), *unsettled.unsettled(layout)])
+    opened = {context.feature: context for name in names if (context := recovery_evidence.context(layout, name))}
+    for feature in stuck:
+        context = opened.get(feature.id)
+        if context and not runs.is_dead(layout, context.run):
+            continue
+        if context and _committed(layout, context):
+            features.move(feature, "implemented")
+        else:
+            failing = context.before == "failing" if context else feature.attempts > 0
+            features.move(feature, "back to failing" if failing else "back to todo")
+
+
+def _committed(layout: Layout, context: Context) -> bool:
+    """Whether a run that died had committed its work as done."""
+    from harness.git import repository  # only where a worker has died
+
+    head = repository.standing(layout.project).head
+    made = repository.find_trailer(layout.project, head, context.run) if head != context.head else None
+    return made is not None and not repository.messages_between(layout.project, context.head, made)[-1].startswith(
+        "wip("
+    )
+
+
+def _checkpoint(layout: Layout) -> str:
+    waiting = [name for name in files.names(layout.checkpoints) if name.endswith(".md")]
+    return waiting[0][:-3] if waiting else ""
+
+
+def escalation_kind(layout: Layout) -> str:
+    """The kind of an unanswered escalation.md; "" where there is none."""
+    text = files.read_text(layout.escalation)
+    if text is None:
+        return ""
+    kind = kind_of(text)
+    if not kind:
+        remedy = f"Answer it with: {command('escalation answer')} TEXT"
+        raise BrokenFile(layout.escalation, "it has no line 'kind: …' in its front matter", line=1, remedy=remedy)
+    return kind
+
+
+def kind_of(text: str) -> str:
+    """The kind that the text of an escalation says; "" where it says none."""
+    kinds = (line[6:].strip() for line in text.split("\n") if line.startswith("kind: "))
+    return next(kinds, "")
+
+
+def spec_changed(layout: Layout) -> bool:
+    """Whether people's SPEC.md differs from the accepted copy; an absent or empty SPEC.md asks for nothing."""
+    asked = files.read(layout.asked_spec)
+    return bool(asked and asked.strip()) and asked != files.read(layout.spec)
+
+
+def proof_state(layout: Layout, tree: str) -> dict[str, str]:
+    """What a final sweep is valid for: the tree, the contract and the spec."""
+    contract, spec = files.read(layout.contract) or b"", files.read(layout.spec) or b""
+    return {"tree": tree, "contract": files.digest(contract), "spec": files.digest(spec)}
+
+
+def _standing(layout: Layout) -> repository.Standing:
+    from harness.git import repository  # 5 ms of imports, and most decisions need no git
+
+    return repository.standing(layout.project)
+
+
+def swept(layout: Layout) -> bool:
+    """Whether the newest final sweep was green at exactly this tree, contract and spec. It counts for nothing while a run
+    that died is not settled: who wrote that line?"""
+    if unsettled.unsettled(layout):
+        return False
+    for found in islice(runs.books(layout), SWEEPS_BACK):
+        if found.sweep is not None:
+            green = found.verdict == "green" and found.sweep == proof_state(layout, _standing(layout).tree)
+            return green and _has_receipts(layout, found)
+    return False
+
+
+def _has_receipts(layout: Layout, found: Result) -> bool:
+    """Whether the files of a final sweep are as they were sealed, with a green receipt there for every check."""
+    from harness.model import contract, receipts  # only before DONE
+
+    run, tree = layout.run(found.run), (found.sweep or {}).get("tree")
+    if runs.parse(files.read(run.result) or b"")[0] != found or runs.seal(run) != found.seal:
+        return False
+    fired = [one for one in receipts.load(run.receipts) if one.phase == "sweep" and one.green and one.tree == tree]
+    wanted = {(claim.id, check.run) for claim in contract.load(layout).claims for check in claim.checks}
+    return wanted <= {(one.claim, one.command) for one in fired}
+
+
+def mark(layout: Layout) -> str:
+    """A digest of what decisions depend on: features, contract, spec, memory's generation and HEAD."""
+    return mark_of(layout, {}, _standing(layout).head)
+
+
+def mark_of(layout: Layout, pending: Mapping[str, bytes | None], head: str) -> str:
+    """The mark as it will be once the `pending` contents are written and HEAD is `head`."""
+    paths = (layout.features, layout.contract, layout.spec, layout.curated)
+    parts = [(pending[path] if path in pending else files.read(path)) or b"-" for path in paths]
+    return files.digest(b"\0".join([*parts, head.encode()]))

@@ -1,0 +1,1 @@
+"""Every git call of ours, and the few things done inside `.git` without one."""

@@ -1,0 +1,399 @@
+"""Every git call that we make: where the repository stands, the working folder as a tree, commits and refs.
+
+A call costs 2-4 ms, so each docstring says how many it makes. Ours run no hook, sign nothing, ask nothing, page nothing
+and make what they write durable (`core.fsync` needs git 2.36); GIT_* variables of the surroundings are not passed on.
+`project` is the top level of the repository. Names are `str` as `os.fsdecode` gives them, commits are full ids, and ""
+stands for "no commit yet". Every function raises GitFailed, with git's own words, where git refuses.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness.base.errors import NeedsPerson, Unavailable, UsageFault
+from harness.base.record import Record
+from harness.git import commit_excludes, dotgit
+from harness.process import supervise
+from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+SETTINGS = (
+    "core.hooksPath=/dev/null core.fsync=all core.fsyncMethod=fsync core.quotePath=false commit.gpgSign=false "
+    "core.fsmonitor=false "  # it names a program, and an agent can write .git/config
+    "core.safecrlf=false "  # `true` makes git refuse files with mixed line ends
+    "user.useConfigOnly=true "  # no author guessed from the host's name
+    "log.showSignature=false gc.auto=0 maintenance.auto=false submodule.recurse=false "
+    "i18n.commitEncoding=UTF-8 i18n.logOutputEncoding=UTF-8"
+)
+GIT = ("git", "--no-pager", *(word for setting in SETTINGS.split(" ") for word in ("-c", setting)))
+OLDEST = (2, 36)
+AUTHOR = ("harness", "harness@localhost")
+PERSONS = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
+PASSED_ON = {f"GIT_{name}" for name in (*PERSONS, "CONFIG_GLOBAL", "CONFIG_SYSTEM", "CONFIG_NOSYSTEM")}
+FIXED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1"}
+EMPTY_TREE = {
+    40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+BRANCHES = "refs/heads/"
+
+
+class GitFailed(NeedsPerson):
+    """Git refused; the message has its last lines."""
+
+
+class Standing(Record):
+    """Where the repository stands: commit id of HEAD and its tree's id ("" before the first commit), branch ("" = detached)."""
+
+    head: str
+    branch: str
+    tree: str
+
+
+class State(Record):
+    """Where the repository stands, the tracked files that differ from HEAD, and the untracked ones that are not ignored."""
+
+    standing: Standing
+    dirty: list[str]
+    untracked: list[str]
+
+
+class Work(Record):
+    """The working folder as a tree id, and what stayed out of it, each as `path (why)`."""
+
+    tree: str
+    kept_out: list[str]
+
+
+class _Status(Record):
+    """`git status`, parsed: `tracked` holds (XY, path); `.` in XY is "same", a conflict is UM."""
+
+    head: str = ""
+    branch: str = ""
+    tracked: list[tuple[str, str]] = []
+    untracked: list[str] = []
+
+
+def _call(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> tuple[int, bytes, bytes]:
+    """One git call: (exit code, stdout, stderr). It never looks for a repository above `project`."""
+    env = {key: value for key, value in os.environ.items() if key[:4] != "GIT_" or key in PASSED_ON}
+    env |= FIXED | {"GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(project)), **extra}
+    return supervise.capture([*GIT, *args], cwd=project, env=env, stdin=stdin)
+
+
+def _git(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> bytes:
+    """The stdout of one git call that has to succeed."""
+    code, out, err = _call(project, *args, stdin=stdin, extra=extra)
+    if code:
+        raise _failure(project, args[0], code, err)
+    return out
+
+
+def _failure(project: str, verb: str, code: int, err: bytes) -> GitFailed:
+    said = " ".join(line.strip() for line in err.decode("utf-8", "replace").split("\n")[-9:] if line.strip())
+    return GitFailed(f"git {verb} failed in {project} (exit {code}): {said or 'it said nothing'}")
+
+
+def _line(project: str, *args: str, extra: Mapping[str, str] = {}) -> str:
+    return _git(project, *args, extra=extra).decode("utf-8", "replace").rstrip("\n")
+
+
+def _listed(out: bytes) -> list[str]:
+    """The names in NUL-separated output."""
+    return [os.fsdecode(name) for name in out.split(b"\0") if name]
+
+
+def _names(paths: Iterable[str]) -> bytes:
+    """Names as git reads them with -z: literal, whatever characters they have."""
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
+
+
+def require_top(project: str) -> None:
+    """`project` is the top level of a repository; UsageFault says what is not, Unavailable that git is missing. 0 calls."""
+    if os.path.lexists(os.path.join(project, ".git")):
+        return
+    code, out, err = _call(project, "rev-parse", "--show-toplevel", extra={"GIT_CEILING_DIRECTORIES": ""})
+    if b"not a git repository" in err:
+        raise UsageFault(f"{project} is not a git repository. Run `git init` there, then start again.")
+    if code:
+        raise _failure(project, "rev-parse", code, err)
+    top = os.fsdecode(out).rstrip("\n")
+    raise UsageFault(f"{project} lies inside the repository {top}: start run.sh there, or run `git init` here first.")
+
+
+def init(project: str) -> None:
+    """Make a repository there, on the branch main. 1 call."""
+    _git(project, "init", "-q", "-b", "main", "--template=")
+
+
+def require_version(project: str) -> None:
+    """Git is new enough to write durably; Unavailable says which one is there. 1 call."""
+    said = _line(project, "version")
+    if tuple(int(part) for part in said.removeprefix("git version ").split(".")[:2]) < OLDEST:
+        raise Unavailable(f"{said} is too old: it cannot write durably. Install git 2.36 or newer.")
+
+
+def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {}) -> _Status:
+    """1 call. Submodules are as their gitlink says, whatever is checked out in them."""
+    words = ("--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--ignore-submodules=all")
+    found = _Status()
+    for entry in _git(project, "status", *words, f"--untracked-files={untracked}", extra=extra).split(b"\0")[:-1]:
+        kind, _, rest = entry.partition(b" ")
+        if kind == b"?":
+            found.untracked.append(os.fsdecode(rest))
+        elif kind == b"#":
+            _header(project, found, os.fsdecode(rest))
+        else:
+            fields = rest.split(b" ", 9 if kind == b"u" else 7)
+            found.tracked.append(("UM" if kind == b"u" else fields[0].decode(), os.fsdecode(fields[-1])))
+    found.untracked = [name for name in found.untracked if name.split("/", 1)[0] != commit_excludes.STATE]
+    return found
+
+
+def _header(project: str, found: _Status, line: str) -> None:
+    key, _, value = line.partition(" ")
+    if key == "branch.oid":
+        found.head = "" if value == "(initial)" else value
+    elif key == "branch.head":
+        found.branch = "" if value == "(detached)" else value
+        if value == "(unknown)":
+            raise GitFailed(f"HEAD in {project} names a branch that cannot be read. See `git fsck` and `git reflog`.")
+
+
+def standing(project: str) -> Standing:
+    """Where HEAD stands. 1 call, 2 before the first commit."""
+    code, out, _ = _call(project, "rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD")
+    if code:  # a branch whose file is damaged fails here too, and then fails below
+        return Standing(head="", branch=_line(project, "symbolic-ref", "--short", "HEAD"), tree="")
+    head, tree, name = os.fsdecode(out).split("\n")[:3]
+    return Standing(head=head, branch="" if name == "HEAD" else name.removeprefix(BRANCHES), tree=tree)
+
+
+def state(project: str) -> State:
+    """Everything about the repository at open. 2 calls."""
+    now = _status(project)
+    where = Standing(head=now.head, branch=now.branch, tree=tree_of(project, now.head))
+    return State(standing=where, dirty=[path for _, path in now.tracked], untracked=now.untracked)
+
+
+def dirty(project: str) -> list[str]:
+    """Tracked files that differ from HEAD, in the index or in the working folder; conflicts too. 1 call."""
+    return [path for _, path in _status(project, "no").tracked]
+
+
+def untracked(project: str) -> list[str]:
+    """Untracked files that are not ignored; a repository inside the project appears as `dir/`. 1 call."""
+    return _status(project).untracked
+
+
+def default_branch(project: str) -> str | None:
+    """The branch that people's work lands on; None where nothing tells. 1 call, 2 without a remote's word.
+
+    origin's HEAD, else init.defaultBranch, `main` or `master`, the first that exists, else the only branch there is.
+    """
+    refs = _line(project, "for-each-ref", "--format=%(refname) %(symref)", BRANCHES, "refs/remotes/origin/HEAD")
+    targets = dict(line.split(" ") for line in refs.split("\n") if line)
+    if remote := targets.pop("refs/remotes/origin/HEAD", ""):
+        return remote.removeprefix("refs/remotes/origin/")
+    named = _call(project, "config", "--get", "init.defaultBranch")[1].decode("utf-8", "replace").strip()
+    for name in (named, "main", "master"):
+        if BRANCHES + name in targets:
+            return name
+    return next(iter(targets)).removeprefix(BRANCHES) if len(targets) == 1 else None
+
+
+def switch_new(project: str, branch: str) -> None:
+    """Make `branch` at HEAD and check it out; no file changes. GitFailed where it exists. 1 call."""
+    _git(project, "switch", "-q", "--no-track", "-c", branch)
+    dotgit.sync(project, BRANCHES + branch)
+
+
+def work(project: str, *, index: str, parent: str, leave: Collection[str]) -> Work:
+    """The working folder as a tree: every tracked file, and what is new but for `leave` and the packaged exclude list.
+
+    `index` is the copy made at open, so an agent's own staging does not count; where it is lost it is made again from
+    `parent`. What the agent committed is taken from the folder by the same rules, also where it is ignored. `leave`: a
+    person's untracked files as `untracked` gave them. 2-4 calls, one more for a lost index.
+    """
+    own = {"GIT_INDEX_FILE": os.path.abspath(index)}
+    files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a git of ours that was killed; nobody else uses this index
+    if parent and not os.path.exists(index):
+        _git(project, "read-tree", parent, extra=own)
+    now = _status(project, extra=own)
+    gone = [path for xy, path in now.tracked if xy[1] == "D"]
+    take = [path for xy, path in now.tracked if xy[1] not in ".D"]
+    committed = [path for xy, path in now.tracked if xy == "D." and commit_excludes.is_file(project, path)]
+    new, kept_out = commit_excludes.sift(project, sorted({*now.untracked, *committed}), leave)
+    if gone:  # forced, because git refuses the name of a file whose folder became a symbolic link
+        _git(project, "update-index", "--force-remove", "-z", "--stdin", stdin=_names(gone), extra=own)
+    if take or new:
+        _git(project, "update-index", "--add", "--remove", "-z", "--stdin", stdin=_names([*take, *new]), extra=own)
+    return Work(tree=_line(project, "write-tree", extra=own), kept_out=kept_out)
+
+
+def commit(project: str, *, tree: str, parent: str, branch: str, message: str, at: str | None = None) -> str:
+    """Commit `tree` on `branch` in place of whatever stands there, check the branch out, bring the index in line.
+
+    `at` is where the branch must stand now ("" = it must not exist), by default where it does. A merge that the agent
+    left half done is forgotten; no file changes; all is durable on return. Returns the commit id. 4 calls: one less with
+    `at`, one more without a configured author, one more where HEAD is elsewhere.
+    """
+    ref = BRANCHES + branch
+    if at is None:
+        at = _call(project, "rev-parse", "-q", "--verify", ref)[1].decode().strip()
+    made = _commit_tree(project, tree, parent, message.replace("\0", "").rstrip("\n") + "\n")
+    _git(project, "update-ref", "-m", "harness: commit", ref, made, at)
+    _check_out(project, branch)
+    _git(project, "reset", "-q", "--mixed", made, "--")
+    dotgit.sync(project, ref)
+    return made
+
+
+def _commit_tree(project: str, tree: str, parent: str, message: str) -> str:
+    """A commit object by the configured author; by ours where there is none."""
+    words = ("commit-tree", tree, *(("-p", parent) if parent else ()), "-F", "-")
+    text = message.encode("utf-8", "replace")
+    code, out, err = _call(project, *words, stdin=text)
+    if code and b"ident" in err:
+        ours = {f"GIT_{name}": value for name, value in zip(PERSONS, AUTHOR * 2, strict=True)}
+        out = _git(project, *words, stdin=text, extra=ours)
+    elif code:
+        raise _failure(project, words[0], code, err)
+    return out.decode().strip()
+
+
+def _check_out(project: str, branch: str) -> None:
+    """HEAD names `branch`; nothing else changes. 0 calls where it does already."""
+    if dotgit.head(project) != f"ref: {BRANCHES}{branch}".encode():
+        _git(project, "symbolic-ref", "-m", "harness: back to the branch", "HEAD", BRANCHES + branch)
+
+
+def set_ref(project: str, ref: str, commit: str) -> None:
+    """`ref` (whole name, refs/…) names `commit`, durably. 1 call."""
+    _git(project, "update-ref", ref, commit)
+    dotgit.sync(project, ref)
+
+
+def delete_ref(project: str, ref: str) -> None:
+    """`ref` (whole name) is gone; no fault where it was absent. 1 call."""
+    _git(project, "update-ref", "-d", ref)
+
+
+def restore_head(project: str, standing: Standing) -> None:
+    """HEAD, its branch and the index as they were at `standing`; no file changes. 1-2 calls (3 before a first commit)."""
+    if standing.branch:
+        _check_out(project, standing.branch)
+    else:
+        _git(project, "update-ref", "--no-deref", "HEAD", standing.head)
+    if standing.head:
+        _git(project, "reset", "-q", "--mixed", standing.head, "--")
+    else:
+        delete_ref(project, BRANCHES + standing.branch)
+        _git(project, "read-tree", "--empty")
+    dotgit.sync(project, BRANCHES + standing.branch)
+
+
+def put_back(project: str, commit: str, paths: Collection[str]) -> None:
+    """These tracked files as in `commit`, in folder and index; one that it does not have is unstaged and stays. 3 calls.
+
+    A folder that took the place of a file of `commit` goes, with all that is in it.
+    """
+    if not paths:  # to git, no names mean all of them
+        return
+    words = ("--pathspec-from-file=-", "--pathspec-file-nul")
+    _git(project, "reset", "-q", *words, commit or EMPTY_TREE[40], stdin=_names(paths))
+    known = set(tracked_names(project))
+    _git(project, "checkout-index", "-f", "-u", "-z", "--stdin", stdin=_names(path for path in paths if path in known))
+
+
+def _span(old: str, new: str) -> str:
+    return f"{old}..{new}" if old else new
+
+
+def messages_between(project: str, old: str, new: str) -> list[str]:
+    """The whole messages of the commits that `new` has and `old` has not, oldest first. 1 call."""
+    out = _git(project, "log", "--reverse", "-z", "--format=%B", _span(old, new), "--")
+    return [text.decode("utf-8", "replace").strip("\n") for text in out.split(b"\0") if text]
+
+
+def log_lines(project: str, old: str, new: str) -> list[str]:
+    """`abcdef1 subject` of the commits that `new` has and `old` has not, newest first. 1 call."""
+    out = _line(project, "log", "--abbrev=7", "--format=%h %s", _span(old, new), "--")
+    return out.split("\n") if out else []
+
+
+def diff_stat(project: str, old: str, new: str) -> str:
+    """What changed from `old` to `new` (commits or trees), as `git diff --stat` says it. 1 call."""
+    return _line(project, "diff-tree", "-r", "-M", "--stat=100", old or EMPTY_TREE[len(new)], new)
+
+
+def changed(project: str, old: str, new: str) -> list[tuple[str, str]]:
+    """(status letter A M D T, path) of every file that differs from `old` to `new`; a rename is D and A. 1 call."""
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status")
+    out = _listed(_git(project, *words, old or EMPTY_TREE[len(new)], new))
+    return list(zip(out[::2], out[1::2], strict=True))
+
+
+def patch_between(project: str, old: str, new: str) -> bytes:
+    """The unified diff of two commits, renames as a deletion and an addition. 1 call."""
+    return _git(project, "diff", "--no-color", "--no-ext-diff", "--no-renames", old, new)
+
+
+def patch(project: str, old: str) -> bytes:
+    """The tracked files of the working folder against the commit `old`, as a patch that `git apply` takes. 1 call."""
+    plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/")
+    words = ("--binary", "--full-index", "--ignore-submodules=all", *plain)
+    return _git(project, "diff", *words, old or EMPTY_TREE[40], "--")
+
+
+def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> str | None:
+    """The commit, among the last `depth` up to `head`, whose trailer `Harness-Run` names the run. 1 call."""
+    if not head:
+        return None
+    words = "--format=%H %(trailers:key=Harness-Run,valueonly,unfold,separator=%x20)"
+    for line in _line(project, "log", "--first-parent", f"-{depth}", words, head, "--").split("\n"):
+        made, *runs = line.split(" ")
+        if run_id in runs:
+            return made
+    return None
+
+
+def tree_of(project: str, commit: str) -> str:
+    """The tree id of `commit`; "" for none. 1 call."""
+    return _line(project, "rev-parse", "--verify", commit + "^{tree}") if commit else ""
+
+
+def show(project: str, commit: str, path: str) -> bytes | None:
+    """The file as it is in `commit`, None where there is none. 1 call, 2 where it is absent."""
+    code, out, err = _call(project, "cat-file", "blob", f"{commit}:{path}")
+    if code and b" blob " in _git(project, "ls-tree", "-z", commit, "--", path):
+        raise _failure(project, "cat-file", code, err)
+    return None if code else out
+
+
+def others(project: str) -> list[str]:
+    """What is in the working folder and not in the index, ignored or not, whole folders as "dir/". 1 call."""
+    return [name for name in _listed(_git(project, "ls-files", "-z", "--others", "--directory")) if name != ".harness/"]
+
+
+def tracked_names(project: str) -> list[str]:
+    """Every path in the index, sorted by its bytes. 1 call."""
+    return _listed(_git(project, "ls-files", "-z", "--deduplicate"))
+
+
+def add_worktree(project: str, target: str, commit: str) -> None:
+    """A fresh checkout of `commit` in `target`, detached. Two at once race: the caller serialises. 1 call."""
+    _git(project, "worktree", "add", "-q", "--force", "--detach", target, commit)
+
+
+def remove_worktree(project: str, target: str) -> None:
+    """The worktree is gone, whatever is in it, and git forgets it and every other whose folder is gone. 2 calls."""
+    _call(project, "worktree", "remove", "--force", "--force", target)
+    if os.path.lexists(target):
+        import shutil  # here, because it costs 4 ms and only a damaged worktree comes here
+
+        shutil.rmtree(target)
+    _git(project, "worktree", "prune")

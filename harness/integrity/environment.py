@@ -1,0 +1,56 @@
+"""The environment of everything that a run starts: the user's own, without our virtual environment and our variables."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from harness.integrity.inside import INSIDE
+from harness.process.supervise import TAG
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNATTENDED = {
+    "CI": "1",
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+OURS = ("FEATURE_ID", "TRIGGER", "REASON", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+NESTED_MARKERS = (  # what an agent sets for its children; logins and settings of the same family stay the user's
+    *(
+        "CLAUDECODE",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_EXECPATH",
+    ),
+    *("CLAUDE_CODE_SSE_PORT", "CLAUDE_EFFORT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED"),
+    *("GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE", "OPENCODE", "OPENCODE_PID"),
+)
+GIT_MARKERS = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
+
+
+def plain(base: Mapping[str, str], tag: str) -> dict[str, str]:
+    """The environment of a check: nothing of ours but the tag by which left-over processes are found."""
+    kept = {
+        key: value
+        for key, value in base.items()
+        if not key.startswith("HARNESS_") and key not in (*OURS, *GIT_MARKERS, *NESTED_MARKERS)
+    }
+    own = os.path.join(sys.prefix, "bin") if sys.prefix != sys.base_prefix else ""
+    path = [folder for folder in kept.get("PATH", os.defpath).split(os.pathsep) if folder != own]
+    return {**kept, **UNATTENDED, "PATH": os.pathsep.join(path), TAG: tag}
+
+
+def of_agent(base: Mapping[str, str], tag: str, layout: Layout, run_id: str) -> dict[str, str]:
+    """The environment of an agent: that of a check, with the harness command on its PATH and its run's id."""
+    env = plain(base, tag)
+    env["PATH"] = os.path.dirname(layout.shim) + os.pathsep + env["PATH"]
+    return {**env, INSIDE: run_id}

@@ -1,0 +1,31 @@
+"""Whether we are inside a run of this mission, where only note, issue, reply, check and reading are allowed."""
+
+from __future__ import annotations
+
+import os
+
+from harness.base.errors import UsageFault
+from harness.model import mission
+from harness.process import tree
+from harness.store.layout import Layout
+
+INSIDE = "HARNESS_INSIDE"
+
+
+def run_id(layout: Layout) -> str:
+    """The id of the run of this mission in which we are, by the variable or by any ancestor's tag; "" outside."""
+    named = os.environ.get(INSIDE, "")
+    tag = tree.tagged_ancestor() or ""
+    owner, _, name = tag.partition("/")
+    if tag and mission.exists(layout) and owner == mission.load(layout).id:
+        return named or name
+    return named if os.path.isdir(layout.run(named or "-").folder) else ""
+
+
+def refuse(layout: Layout, what: str) -> None:
+    """Raises UsageFault inside a run: there only note, issue, reply, check and reading are allowed."""
+    found = run_id(layout)
+    if found:
+        raise UsageFault(
+            f"'{what}' is not for the inside of a run ({found}): only note, issue, reply, check and reads are."
+        )

@@ -1,0 +1,276 @@
+"""One fold of raw entries into MEMORY.md: what says the same is grouped, and every entry gets its fate. Pure.
+
+An entry becomes an item of its own, one more voice for an item, or the newest words of one. Groups are made from every
+entry there ever was, so that what was once dropped for want of room comes back with all its voices when it is said again.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.base.record import Record
+from harness.memory import pages, raw, similarity
+from harness.memory.identity import Evidence
+from harness.memory.pages import Archived, Curated, Item, Move
+from harness.memory.raw import Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": "decision", "CONTEXT": "context", "FAIL": "fail"}
+TITLES = {
+    "lesson": pages.LESSONS,
+    "avoid": pages.LESSONS,
+    "decision": pages.DECISIONS,
+    "context": pages.CONTEXT,
+    "fail": pages.HISTORY,
+    "other": pages.HISTORY,
+}
+MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}
+PAGE = "MEMORY.md"
+ARCHIVE = "archive.jsonl"
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
+FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class Before(Record):
+    """All that a plan depends on. `identities`: text by role. `project_names`: paths and ids that are this project's own.
+    `lines`: the waiting lines word for word, [] where they are as entries are written. `places`: the paths of MEMORY.md
+    and summary.md as people read them."""
+
+    mission: str
+    run: str
+    today: str
+    waiting: list[Entry]
+    curated: Curated
+    lines: list[str] = []
+    memory: str | None = None
+    summary: str | None = None
+    archive: list[Archived] = []
+    evidence: list[Evidence] = []
+    identities: dict[str, str] = {}
+    project_names: frozenset[str] = frozenset()
+    places: tuple[str, str] = ("memory/MEMORY.md", "memory/summary.md")
+
+
+class Voice(Record):
+    """One entry that said something; `run` folded it, `is_new` in this fold."""
+
+    entry: Entry
+    text: str
+    run: str
+    is_new: bool
+
+
+class Group(Record):
+    """Voices that say the same, the first of them in `text`. `was_known`: it stood in MEMORY.md before this fold."""
+
+    kind: str
+    text: str
+    voices: list[Voice] = []
+    item: Item | None = None
+    was_known: bool = False
+
+
+class Groups:
+    """Everything that was ever said in the mission, grouped by kind and by what it says."""
+
+    def __init__(self) -> None:
+        self.by_kind: dict[str, tuple[similarity.Index, list[Group]]] = {
+            kind: (similarity.Index(), []) for kind in TITLES
+        }
+
+    def place(self, kind: str, text: str) -> Group:
+        """The group that says the same; a new one where there is none."""
+        index, groups = self.by_kind[kind]
+        number = index.place(text)
+        if number == len(groups):
+            groups.append(Group(kind=kind, text=text))
+        return groups[number]
+
+    def of(self, *kinds: str) -> list[Group]:
+        """The groups of these kinds, in the order in which they came up."""
+        return [group for kind in kinds for group in self.by_kind[kind][1]]
+
+
+class Fold:
+    """One fold under way: the page as it becomes, the groups, and the fate of every waiting entry."""
+
+    def __init__(self, before: Before) -> None:
+        self.before = before
+        self.page = pages.parse_page(before.memory, pages.MEMORY_TITLES)
+        self.groups = Groups()
+        self.passes: dict[str, Item] = {}
+        self.new: dict[str, list[Item]] = {title: [] for title in pages.MEMORY_TITLES}
+        self.titles: dict[int, str] = {}
+        self.fates: dict[int, tuple[str, Item | None]] = {}
+        self.recurred: dict[int, Item] = {}
+        self.authors: dict[int, int] = {}
+        self.moves: list[Move] = []
+        self.ours: set[str] = set()
+        for row in before.archive:
+            self._remember(raw.parse_line(row.entry, row.seq), row.run, is_new=False)
+        for title in pages.MEMORY_TITLES:
+            for item in self.page.items(title):
+                self._known(title, item)
+
+    def _remember(self, entry: Entry, run: str, *, is_new: bool) -> Group | None:
+        """Put an entry that says something into its group; None where it has none."""
+        text, kind = said(entry), kind_said(entry)
+        self.ours.add(text)
+        if not kind or not text or entry.role == raw.CURATOR:
+            return None
+        group = self.groups.place(kind, text)
+        group.voices.append(Voice(entry=entry, text=text, run=run, is_new=is_new))
+        return group
+
+    def _known(self, title: str, item: Item) -> None:
+        """Take in an item that stands in MEMORY.md already."""
+        kind = kind_of(title, item.text)
+        self.titles[id(item)] = title
+        self.ours.add(item.text.removeprefix(MARKS.get(kind, "")))
+        if kind == "other":
+            self.passes.setdefault(item.where[0] if len(item.where) == 1 else item.text, item)
+            return
+        group = self.groups.place(kind, item.text.removeprefix(MARKS.get(kind, "")))
+        group.item, group.was_known = group.item or item, True
+
+    def take(self, entry: Entry) -> None:
+        """Fold one entry."""
+        group = self._remember(entry, self.before.run, is_new=True)
+        if group:
+            self._say(group, entry)
+            if group.kind == "fail" and len(group.voices) > 1:
+                self._recur(group, entry)
+        elif entry.role == raw.CURATOR:
+            self.fates[entry.seq] = ("curator", None)
+        elif not entry.tag or not said(entry):
+            self.fates[entry.seq] = ("malformed", None)
+        else:
+            self._pass(entry)
+
+    def _say(self, group: Group, entry: Entry) -> None:
+        """One more voice: a new item, or one more for the item that is there; a decision takes its newest words."""
+        item = group.item
+        if item is None:
+            group.item = self._new_item(group.kind, entry, group.voices)
+            return
+        add_voice(item, entry, self.before.today)
+        if group.kind == "decision" and item.text != group.voices[-1].text:
+            self._reword(item, entry, group.voices[-1].text, "superseded", f"superseded by entry {entry.seq}")
+        else:
+            self.fates[entry.seq] = ("merged", item)
+
+    def _recur(self, group: Group, entry: Entry) -> None:
+        """A failure that came back is something to avoid."""
+        avoid = self.groups.place("avoid", group.text)
+        if avoid.item is None:
+            avoid.item = self._add("avoid", group.text, group.voices + avoid.voices)
+            self.recurred.update({voice.entry.seq: avoid.item for voice in group.voices})
+        else:
+            add_voice(avoid.item, entry, self.before.today)
+        self.recurred[entry.seq] = avoid.item
+
+    def _pass(self, entry: Entry) -> None:
+        """An untagged entry: one line a feature, in its newest words."""
+        key = next(iter(features_of([entry])), "") or said(entry)
+        item = self.passes.get(key)
+        if item is None:
+            voice = Voice(entry=entry, text=said(entry), run=self.before.run, is_new=True)
+            self.passes[key] = self._new_item("other", entry, [voice])
+            return
+        add_voice(item, entry, self.before.today)
+        if item.text == said(entry):
+            self.fates[entry.seq] = ("merged", item)
+        else:
+            self._reword(item, entry, said(entry), "merged", f"entry {entry.seq} is newer")
+
+    def _reword(self, item: Item, entry: Entry, text: str, old_fate: str, why: str) -> None:
+        """The item takes new words; what stood there is named in the archive."""
+        author = self.authors.get(id(item))
+        if author is not None:
+            self.fates[author] = (old_fate, item)
+        else:
+            self.moves.append(self._move(item, ARCHIVE, why))
+        item.text = text
+        self.authors[id(item)] = entry.seq
+        self.fates[entry.seq] = ("item", item)
+
+    def _new_item(self, kind: str, entry: Entry, voices: list[Voice]) -> Item:
+        item = self._add(kind, voices[-1].text, voices)
+        self.authors[id(item)] = entry.seq
+        self.fates[entry.seq] = ("item", item)
+        return item
+
+    def _add(self, kind: str, text: str, voices: list[Voice]) -> Item:
+        where = features_of(voice.entry for voice in voices)[-pages.MOST_NAMED :]
+        date = max(day_of(voice.entry, self.before.today) for voice in voices)
+        item = Item(date=date, text=MARKS.get(kind, "") + text, where=where, count=len(voices))
+        self.new[TITLES[kind]].append(item)
+        self.titles[id(item)] = TITLES[kind]
+        return item
+
+    def _move(self, item: Item, to: str, why: str) -> Move:
+        return Move(moved=item.text, origin=f"{PAGE}#{self.titles[id(item)]}", to=to, run=self.before.run, why=why)
+
+    def lay_out(self) -> list[Archived]:
+        """Put the new items on the page, bring it within its bound, and say what became of every entry."""
+        new = {id(item) for items in self.new.values() for item in items}
+        for title in pages.MEMORY_TITLES:
+            pages.add_items(self.page.section(title), self.new[title])
+        gone = pages.fit(self.page, pages.MEMORY_LINES, pages.memory_first_to_go, self.before.places[0])
+        why = f"no room in {pages.MEMORY_LINES} lines"
+        self.moves += [self._move(item, ARCHIVE, why) for item in gone if id(item) not in new]
+        lost = {id(item) for item in gone}
+        lines = self.before.lines or [entry.line() for entry in self.before.waiting]
+        return [self._archived(entry, line, lost) for entry, line in zip(self.before.waiting, lines, strict=True)]
+
+    def _archived(self, entry: Entry, line: str, lost: set[int]) -> Archived:
+        disposition, item = self.fates[entry.seq]
+        if item is not None and id(item) in lost:
+            item = self.recurred.get(entry.seq)
+            disposition = "merged" if item is not None and id(item) not in lost else "no_room"
+        target = ""
+        if item is not None and disposition != "no_room":
+            target = f"{PAGE}#{self.titles[id(item)]}" + ("" if disposition == "item" else f": {item.text}")
+        return Archived(seq=entry.seq, entry=line, disposition=disposition, target=target, run=self.before.run)
+
+
+def kind_said(entry: Entry) -> str:
+    """The kind of what an entry says, "" for an untagged one; a trick that says what to avoid is an avoid."""
+    if entry.tag == "TRICK" and raw.one_line(entry.text).startswith(pages.AVOID_MARK):
+        return "avoid"
+    return KINDS.get(entry.tag, "")
+
+
+def said(entry: Entry) -> str:
+    """What an entry says, on one line and without the mark that an item of its kind bears."""
+    return raw.one_line(entry.text).removeprefix(MARKS.get(kind_said(entry), "")).strip()
+
+
+def kind_of(title: str, text: str) -> str:
+    """The kind of an item on MEMORY.md."""
+    if title == pages.LESSONS:
+        return "avoid" if text.startswith(pages.AVOID_MARK) else "lesson"
+    if title == pages.HISTORY:
+        return "fail" if text.startswith(pages.FAIL_MARK) else "other"
+    return "decision" if title == pages.DECISIONS else "context"
+
+
+def features_of(entries: Iterable[Entry]) -> list[str]:
+    """The features that the entries were noted on, in order; what is no name counts as none."""
+    return list(dict.fromkeys(entry.feature for entry in entries if FEATURE.fullmatch(entry.feature)))
+
+
+def day_of(entry: Entry, today: str) -> str:
+    """The day of an entry; today where its time is not one."""
+    return entry.at[:10] if DAY.match(entry.at) else today
+
+
+def add_voice(item: Item, entry: Entry, today: str) -> None:
+    """Count one more entry for an item."""
+    item.count += 1
+    item.date = max(item.date, day_of(entry, today))
+    if entry.feature not in item.where:
+        item.where = [*item.where, *features_of([entry])][-pages.MOST_NAMED :]

@@ -1,0 +1,388 @@
+"""The formats of a mission's memory: curated.json, archive.jsonl, and the pages summary.md (L2) and MEMORY.md (L3).
+
+A page is headings and lines. A line `- [2026-04-24] text (F-023, F-031 · 2x)` under a heading of ours is an item, ours to
+count, move and drop; every other line was written by a person and is kept word for word. Pages are split at "\\n" and at
+`## ` only, because what agents write must not move a boundary. Rendering what was parsed gives the same
+lines, each ending in LF.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from harness.base.errors import RESTORE, BrokenFile
+from harness.base.record import Record
+from harness.memory.raw import WINDOW
+from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+DECISIONS, CONTEXT, HISTORY, LESSONS = "Decisions", "Context", "History", "Lessons"
+CURRENT, AVOID = "Decisions (current)", "Avoid"
+MEMORY_TITLES = (DECISIONS, CONTEXT, HISTORY, LESSONS)
+SUMMARY_TITLES = (LESSONS, CURRENT, AVOID)
+MEMORY_LINES = 200
+SUMMARY_LINES = 40
+SUMMARY_TOKENS = 800
+AVOID_MARK = "Avoid: "
+FAIL_MARK = "Failed: "
+MOST_NAMED = 8
+
+# What became of an entry: an item of its own, one more voice for an item, replaced by a newer wording in the same fold,
+# no room in the bound (the archive alone has it), the curator's own, a line that is no entry.
+DISPOSITIONS = ("item", "merged", "superseded", "no_room", "curator", "malformed")
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+
+
+class Curated(Record):
+    """How far the curator came: entries 0..folded-1 are archived, `first_seq` is the number of raw.md's first line."""
+
+    generation: int = 0
+    first_seq: int = 0
+    folded: int = 0
+
+
+class Archived(Record):
+    """One raw entry in the archive: its line, what became of it (one of DISPOSITIONS), where to, by which run."""
+
+    seq: int
+    entry: str
+    disposition: str
+    target: str
+    run: str
+
+
+class Move(Record):
+    """An item that left its place after it was archived; `origin` is written as `from`."""
+
+    moved: str
+    origin: str
+    to: str
+    run: str
+    why: str
+
+
+class Item(Record):
+    """A dated line of ours: `where` names features (missions in an identity), `count` how often it was said."""
+
+    date: str
+    text: str
+    where: list[str] = []
+    count: int = 1
+
+
+class Section(Record):
+    """A heading as it stands ("" before the first) and its lines: items of ours, and what people wrote."""
+
+    heading: str
+    lines: list[Item | str] = []
+
+    @property
+    def title(self) -> str:
+        """The heading without its marks; "" before the first."""
+        return self.heading[3:].strip()
+
+    def items(self) -> list[Item]:
+        """The items of ours, in order."""
+        return [line for line in self.lines if isinstance(line, Item)]
+
+
+class Page(Record):
+    """A page of memory; the first section is what stands before the first heading."""
+
+    sections: list[Section]
+
+    def section(self, title: str) -> Section:
+        """The first section with this title; made at the end where the page has none."""
+        for section in self.sections:
+            if section.heading and section.title == title:
+                return section
+        last = self.sections[-1].lines
+        if len(self.sections) > 1 and (not last or last[-1] != ""):
+            last.append("")
+        self.sections.append(Section(heading="## " + title))
+        return self.sections[-1]
+
+    def items(self, title: str) -> list[Item]:
+        """The items under every heading with this title."""
+        return [item for section in self.sections if section.title == title for item in section.items()]
+
+    def size(self) -> int:
+        """Lines of the page."""
+        return sum(len(section.lines) + bool(section.heading) for section in self.sections)
+
+
+# ---- curated.json
+
+
+def first_seq(folded: int) -> int:
+    """The number of raw.md's first line once `folded` entries are archived: the last WINDOW of them stay."""
+    return max(0, folded - WINDOW)
+
+
+def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:
+    """The file's content, all zero where it is absent; raises BrokenFile where it does not parse or does not add up."""
+    if data is None:
+        return Curated()
+    value = files.parse_json(data, path)
+    remedy = f'It holds {{"generation":N,"first_seq":N,"folded":N}}. {RESTORE}'
+    if not isinstance(value, dict) or sorted(value) != sorted(Curated.fields):
+        raise BrokenFile(path, "not exactly generation, first_seq and folded", remedy=remedy)
+    if any(type(number) is not int or number < 0 for number in value.values()):
+        raise BrokenFile(path, "a value is not a whole number from 0 up", remedy=remedy)
+    curated = Curated(**value)
+    if curated.first_seq != first_seq(curated.folded):
+        fault = f"first_seq is {curated.first_seq}, but with {curated.folded} folded it is {first_seq(curated.folded)}"
+        raise BrokenFile(path, fault, remedy=remedy)
+    return curated
+
+
+def render_curated(curated: Curated) -> bytes:
+    """The file's bytes."""
+    return files.dump_json(curated.asdict())
+
+
+# ---- archive.jsonl
+
+
+def render_archived(entry: Archived) -> bytes:
+    """One line of the archive."""
+    return files.dump_json(entry.asdict())
+
+
+def render_move(move: Move) -> bytes:
+    """One line of the archive for an item that left its place."""
+    values = move.asdict()
+    return files.dump_json({"moved": values["moved"], "from": values["origin"], **_without(values, "moved", "origin")})
+
+
+def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def parse_archive(data: bytes | None, path: str = "archive.jsonl") -> tuple[list[Archived], list[Move]]:
+    """Every archived entry and every move, in file order; raises BrokenFile with the line that is neither."""
+    entries: list[Archived] = []
+    moves: list[Move] = []
+    for number, line in enumerate((data or b"").split(b"\n"), start=1):
+        if not line:
+            continue
+        value = _archive_line(line, path, number)
+        if "moved" in value:
+            value["origin"] = value.pop("from", "")
+            moves.append(Move(**value))
+        else:
+            entries.append(Archived(**value))
+    return entries, moves
+
+
+def _archive_line(line: bytes, path: str, number: int) -> dict[str, Any]:
+    remedy = (
+        "The archive only grows, and no other copy is kept here: mend that line, or take it from a backup of yours."
+    )
+    try:
+        value = json.loads(line)
+    except ValueError:
+        raise BrokenFile(path, "not JSON", line=number, remedy=remedy) from None
+    if not isinstance(value, dict) or set(value) not in (set(Archived.fields), {"moved", "from", "to", "run", "why"}):
+        raise BrokenFile(path, "neither an entry nor a move", line=number, remedy=remedy)
+    if "seq" in value and (type(value["seq"]) is not int or value["disposition"] not in DISPOSITIONS):
+        raise BrokenFile(path, "no known disposition, or no sequence number", line=number, remedy=remedy)
+    return value
+
+
+def check_accounts(curated: Curated, archive: Iterable[Archived], path: str = "archive.jsonl") -> None:
+    """The archive holds 0..folded-1, each once and in order; raises BrokenFile with the first number that is off."""
+    expected = 0
+    for entry in archive:
+        if entry.seq != expected:
+            raise BrokenFile(path, f"entry {entry.seq} stands where entry {expected} belongs", remedy=_REMEDY)
+        expected += 1
+    if expected != curated.folded:
+        raise BrokenFile(path, f"has {expected} entries; curated.json says {curated.folded}", remedy=_REMEDY)
+
+
+_REMEDY = "raw.md, archive.jsonl and curated.json belong together: put memory/ back from a backup of yours."
+
+
+# ---- pages
+
+
+def item_pattern(label: str) -> str:
+    """The regular expression of an item's line; `label` stands before the names, as in `missions: `."""
+    names = f"{label}({_NAME}(?:, {_NAME})*) · "
+    return rf"- \[([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})\] (\S|\S.*\S) \((?:{names})?([1-9][0-9]{{0,8}})x\)"
+
+
+def parse_item(line: str, label: str = "") -> Item | None:
+    """The item in a line, or None where a person wrote the line."""
+    if not line.startswith("- [") or not line.endswith("x)"):
+        return None
+    found = re.fullmatch(item_pattern(label), line)
+    if not found:
+        return None
+    date, text, names, count = found.groups()
+    return Item(date=date, text=text, where=names.split(", ") if names else [], count=int(count))
+
+
+def render_item(item: Item, label: str = "") -> str:
+    """The item's line without its newline."""
+    names = f"{label}{', '.join(item.where)} · " if item.where else ""
+    return f"- [{item.date}] {item.text} ({names}{item.count}x)"
+
+
+def parse_page(text: str | None, ours: tuple[str, ...], label: str = "") -> Page:
+    """The page; items are found under the headings `ours` ("" is what stands before the first). None is an empty page."""
+    page = Page(sections=[Section(heading="")])
+    lines = (text or "").replace("\r\n", "\n").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    for line in lines:
+        if line.startswith("## "):
+            page.sections.append(Section(heading=line))
+            continue
+        section = page.sections[-1]
+        item = parse_item(line, label) if section.title in ours else None
+        section.lines.append(line if item is None else item)
+    return page
+
+
+def render_page(page: Page, label: str = "") -> str:
+    """The page's text; ends with a newline unless it is empty."""
+    lines: list[str] = []
+    for section in page.sections:
+        if section.heading:
+            lines.append(section.heading)
+        lines.extend(render_item(line, label) if isinstance(line, Item) else line for line in section.lines)
+    return "".join(line + "\n" for line in lines)
+
+
+def add_items(section: Section, items: list[Item]) -> None:
+    """Put items behind the last item of the section, else behind the last line that is not blank."""
+    place = len(section.lines)
+    while place and section.lines[place - 1] == "":
+        place -= 1
+    own = [index for index, line in enumerate(section.lines) if isinstance(line, Item)]
+    if own:
+        place = own[-1] + 1
+    section.lines[place:place] = items
+
+
+def drop_items(page: Page, gone: list[Item]) -> None:
+    """Take these very items off the page."""
+    marks = {id(item) for item in gone}
+    for section in page.sections:
+        section.lines = [line for line in section.lines if id(line) not in marks]
+
+
+def fit(page: Page, most: int, first_to_go: Callable[[str, Item], Any], path: str) -> list[Item]:
+    """Bring the page to `most` lines: items go first, the smallest `first_to_go(title, item)` before others, then blank lines.
+
+    Returns the items that went. Raises BrokenFile where what people wrote alone exceeds the bound.
+    """
+    over = page.size() - most
+    if over <= 0:
+        return []
+    ranked = sorted(
+        ((first_to_go(section.title, item), item) for section in page.sections for item in section.items()),
+        key=lambda pair: pair[0],
+    )
+    gone = [item for _, item in ranked[:over]]
+    drop_items(page, gone)
+    if page.size() > most:
+        for section in page.sections:
+            section.lines = [line for line in section.lines if line != ""]
+    if page.size() > most:
+        raise too_much_by_hand(path, f"{page.size()} lines, where {most} lines are allowed")
+    return gone
+
+
+def too_much_by_hand(path: str, fault: str) -> BrokenFile:
+    """The fault of a page on which hand-written lines alone exceed the bound."""
+    return BrokenFile(path, f"what people wrote here comes to {fault}", remedy="Shorten it, or move it to AGENTS.md.")
+
+
+def memory_first_to_go(title: str, item: Item) -> tuple[bool, int, str]:
+    """The order in which MEMORY.md gives way: History by age, then what was said least, the oldest first."""
+    return (title != HISTORY, 0 if title == HISTORY else item.count, item.date)
+
+
+# ---- summary.md
+
+
+def estimated_tokens(characters: int) -> int:
+    """Tokens of a text with so many characters: a 2.8th, rounded up.
+
+    Source: our measurement of autumn 2026 over English prose and Python, on the vocabulary of the model that makes most
+    tokens of them; characters / 4 is 30 % short there. Other scripts come to more.
+    """
+    return -(-characters * 10 // 28)
+
+
+def worth(item: Item) -> tuple[int, int, str]:
+    """Sort key of what would have saved a run: most features, then most often said, then newest. Larger is better."""
+    return (len(item.where), item.count, item.date)
+
+
+def summarise(page: Page, summary: str | None, written_by_us: Callable[[str], bool], path: str) -> str:
+    """The new summary.md: the best items of MEMORY.md within both bounds, in turn from Avoid, Lessons and Decisions.
+
+    Lines of people stay; so does an item whose text `written_by_us` does not know, because a person changed it.
+    Raises BrokenFile where those alone exceed a bound.
+    """
+    short = parse_page(summary, SUMMARY_TITLES)
+    pinned: set[str] = set()
+    for section in short.sections:
+        for item in section.items():
+            if not written_by_us(item.text):
+                section.lines[section.lines.index(item)] = render_item(item)
+                pinned.add(item.text)
+    for title in SUMMARY_TITLES:
+        short.section(title)
+    for section in short.sections:
+        section.lines = [line for line in section.lines if isinstance(line, str)]
+    fit(short, SUMMARY_LINES, lambda _title, _item: 0, path)
+    used = len(render_page(short))
+    if estimated_tokens(used) > SUMMARY_TOKENS:
+        raise too_much_by_hand(path, f"about {estimated_tokens(used)} tokens, where {SUMMARY_TOKENS} are allowed")
+    for title, items in _chosen(page, short.size(), used, pinned).items():
+        add_items(short.section(title), items)
+    return render_page(short)
+
+
+def summary_candidates(page: Page) -> dict[str, list[Item]]:
+    """What MEMORY.md offers to each heading of the summary, best first."""
+    lessons = page.items(LESSONS)
+    offers = {
+        AVOID: [
+            item.replace(text=item.text.removeprefix(AVOID_MARK))
+            for item in lessons
+            if item.text.startswith(AVOID_MARK)
+        ],
+        LESSONS: [item for item in lessons if not item.text.startswith(AVOID_MARK)],
+        CURRENT: page.items(DECISIONS),
+    }
+    return {title: sorted(items, key=worth, reverse=True) for title, items in offers.items()}
+
+
+def _chosen(page: Page, lines: int, characters: int, pinned: set[str]) -> dict[str, list[Item]]:
+    """Items for each heading, taken in turn while both bounds hold; one that is too long is passed over."""
+    offers = {title: iter(items) for title, items in summary_candidates(page).items()}
+    chosen: dict[str, list[Item]] = {title: [] for title in offers}
+    while offers and lines < SUMMARY_LINES:
+        for title in list(offers):
+            item = next(offers[title], None)
+            if item is None:
+                del offers[title]
+                continue
+            more = len(render_item(item)) + 1
+            fits = estimated_tokens(characters + more) <= SUMMARY_TOKENS and lines < SUMMARY_LINES
+            if fits and item.text not in pinned:
+                chosen[title].append(item)
+                characters, lines = characters + more, lines + 1
+    return chosen

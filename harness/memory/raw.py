@@ -1,0 +1,114 @@
+"""raw.md, L1: what every role learned, append only, one line an entry.
+
+`[2026-04-24T10:05:12Z] worker F-023 TRICK: psql -f drizzle/*.sql applies migrations in filename order`
+An entry's identity is its sequence number, 0-based over all ever appended; `curated.json` says which number the first
+line of the file has. A line that is no entry (torn by a power cut, garbage) counts as one too and is kept as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.base import clock, redaction
+from harness.base.errors import UsageFault
+from harness.base.record import Record
+from harness.store import files, journal
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
+MARKS = {tag if tag == "-" else f"{tag}:": tag for tag in TAGS}
+LONGEST = 300
+WINDOW = 10
+CURATOR = "curator"
+
+
+class Entry(Record):
+    """One line of raw.md. `tag` is one of TAGS, or "" for a line that is no entry (its `text` is then the whole line)."""
+
+    seq: int
+    at: str
+    role: str
+    feature: str
+    tag: str
+    text: str
+
+    def line(self) -> str:
+        """The line as it stands in raw.md, without its newline."""
+        return _line(self.at, self.role, self.feature, self.tag, self.text) if self.tag else self.text
+
+
+def render(at: str, role: str, feature: str, tag: str, text: str) -> str:
+    """One line without its newline; newlines in `text` become spaces."""
+    return _line(at, role, feature or "-", tag, one_line(text))
+
+
+def _line(at: str, role: str, feature: str, tag: str, text: str) -> str:
+    return f"[{at}] {role} {feature} {tag if tag == '-' else tag + ':'} {text}"
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of line breaks, tabs and NULs as one space."""
+    return re.sub(r"[\0\r\n\t]+", " ", text).strip()
+
+
+def parse_line(line: str, seq: int) -> Entry:
+    """The entry in one line; what is none keeps its text, with an empty tag."""
+    stamp, _, rest = line.partition("] ")
+    parts = rest.split(" ", 3)
+    if len(parts) == 4 and stamp[:1] == "[" and stamp.endswith("Z") and parts[2] in MARKS:
+        role, feature, mark, text = parts
+        return Entry(seq=seq, at=stamp[1:], role=role, feature=feature, tag=MARKS[mark], text=text)
+    return Entry(seq=seq, at="", role="", feature="-", tag="", text=line)
+
+
+def parse(data: bytes, first_seq: int) -> list[Entry]:
+    """All whole lines of raw.md; undecodable bytes are replaced, a torn last line is left out."""
+    lines = data.decode("utf-8", "replace").split("\n")[:-1]
+    return [parse_line(line, first_seq + index) for index, line in enumerate(lines)]
+
+
+def checked(tag: str, text: str, *, in_run: bool) -> str:
+    """`text` as it may be appended; raises UsageFault for an unknown tag, nothing said, or too long a line in a run."""
+    if tag not in TAGS:
+        raise UsageFault(f"'{tag}' is no tag of a note. Use one of {', '.join(TAGS)}.")
+    text = one_line(text)
+    if not text:
+        raise UsageFault("The note is empty. Say in one line what the next stranger needs, with the command.")
+    if in_run and len(text) > LONGEST:
+        raise UsageFault(f"The note has {len(text)} characters; one line of at most {LONGEST} is kept. Shorten it.")
+    return text
+
+
+def append(layout: Layout, role: str, feature: str, notes: list[tuple[str, str]]) -> None:
+    """Append (tag, text) notes durably, in one write; secrets in them are masked (masking.py)."""
+    if not notes:
+        return
+    at = clock.stamp(clock.now())
+    lines = "".join(render(at, role, feature, tag, redaction.mask(text)) + "\n" for tag, text in notes)
+    journal.append(layout, layout.raw, lines.encode())
+
+
+def uncurated(layout: Layout, first_seq: int, folded: int, most: int) -> int:
+    """How many entries wait for the curator, counted up to `most`; what the curator wrote never counts."""
+    found = 0
+    for entry in waiting(layout, first_seq, folded):
+        found += entry.role != CURATOR
+        if found >= most:
+            break
+    return found
+
+
+def waiting(layout: Layout, first_seq: int, folded: int) -> Iterator[Entry]:
+    """The entries that no fold has archived yet, in order, read block by block."""
+    seq, offset, rest = first_seq, 0, b""
+    while block := files.read_from(layout.raw, offset, 65536):
+        offset += len(block)
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            if seq >= folded:
+                yield parse_line(line.decode("utf-8", "replace"), seq)
+            seq += 1

@@ -1,0 +1,237 @@
+"""validation-contract.md: what must hold, claim by claim, and the checks that decide it.
+
+```sh setup                                     ```sh service name=web ready="curl …" seconds=60
+### VAL-AUTH-001: one observable sentence       then ```sh check [guard] [seconds=900] blocks, or the line `manual`
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.base import schema
+from harness.base.errors import RESTORE, BrokenFile, UsageFault
+from harness.base.record import Record
+from harness.model.features import Feature
+from harness.store import documents, files
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PREAMBLE = """# Validation contract
+
+Each claim is decided by its checks, run with `bash -euo pipefail -c` in the working folder; the exit status decides.
+"""
+MANUAL = "manual"
+
+
+class Check(Record):
+    """One command; `seconds` None means config's check_seconds; a `guard` may be green before the work."""
+
+    run: str
+    seconds: int | None = None
+    guard: bool = False
+
+
+class Claim(Record):
+    """One sentence and its checks; a manual claim has none and is decided by a person."""
+
+    id: str
+    text: str
+    checks: list[Check] = []
+    manual: bool = False
+
+
+class Service(Record):
+    """A server that checks need; `ready` is a command that is green once it answers, within `seconds`."""
+
+    name: str
+    run: str
+    ready: str
+    seconds: int = 60
+
+
+class Contract(Record):
+    """The whole contract; `setup` is "" where there is none."""
+
+    setup: str = ""
+    services: list[Service] = []
+    claims: list[Claim] = []
+
+    def claim(self, claim_id: str) -> Claim:
+        """The claim; raises UsageFault where there is none of that id."""
+        for claim in self.claims:
+            if claim.id == claim_id:
+                return claim
+        known = ", ".join(claim.id for claim in self.claims[:20]) or "none: no plan has been accepted yet"
+        raise UsageFault(f"There is no claim '{claim_id}'. The claims are: {known}.")
+
+    def of(self, claim_ids: list[str]) -> list[Claim]:
+        """The claims with these ids that exist, in the order asked."""
+        known = {claim.id: claim for claim in self.claims}
+        return [known[claim_id] for claim_id in claim_ids if claim_id in known]
+
+
+FIELDS = (*Contract.fields, *Claim.fields, *Check.fields, *Service.fields)
+
+
+def from_value(value: dict[str, Any]) -> Contract:
+    """A contract from its plain JSON value, as `to_value` gives it."""
+    claims = [_from_row(row) for row in value["claims"]]
+    return Contract(setup=value["setup"], services=[Service(**row) for row in value["services"]], claims=claims)
+
+
+def to_value(contract: Contract) -> dict[str, Any]:
+    """The contract as plain JSON."""
+    claims = [{**claim.asdict(), "checks": [check.asdict() for check in claim.checks]} for claim in contract.claims]
+    services = [service.asdict() for service in contract.services]
+    return {"setup": contract.setup, "services": services, "claims": claims}
+
+
+def load(layout: Layout) -> Contract:
+    """The mission's contract, empty where no plan has landed; BrokenFile where it is malformed."""
+    value = _value(layout)
+    return from_value(value) if value else Contract()
+
+
+def load_some(layout: Layout, claim_ids: list[str]) -> list[Claim]:
+    """Only the claims with these ids that exist, in the order asked: cheap in a large contract."""
+    value = _value(layout)
+    known = {row["id"]: row for row in value["claims"]} if value else {}
+    return [_from_row(known[claim_id]) for claim_id in claim_ids if claim_id in known]
+
+
+def require(layout: Layout, found: list[Feature]) -> None:
+    """Raises BrokenFile where a feature has a claim that the contract has not: checked by nothing, it would pass."""
+    value = _value(layout) if found else None
+    known = {row["id"] for row in value["claims"]} if value else set()
+    for feature in found:
+        missing = [claim for claim in feature.claims if claim not in known]
+        if missing or not feature.claims:
+            fault = f"it lacks {', '.join(missing) or 'every claim'} of {feature.id}"
+            remedy = f"Put the claim back. {RESTORE}"
+            raise BrokenFile(layout.contract, fault, remedy=remedy)
+
+
+def _value(layout: Layout) -> dict[str, Any] | None:
+    text = files.read_text(layout.contract)
+    if text is None:
+        return None
+
+    def parsed(text: str) -> dict[str, Any]:
+        return to_value(parse(text, layout.contract))
+
+    return dict(documents.cached(layout.cache, "contract", text, parsed, FIELDS))
+
+
+def _from_row(row: dict[str, Any]) -> Claim:
+    return Claim(**{**row, "checks": [Check(**check) for check in row["checks"]]})
+
+
+def remember(layout: Layout, text: str, contract: Contract) -> None:
+    """Lay a contract that was just written as `text` into the cache, parsed."""
+    documents.keep(layout.cache, "contract", text, to_value(contract), FIELDS)
+
+
+def parse(text: str, path: str) -> Contract:
+    """The contract in a Markdown text; raises BrokenFile with the line of what is not understood."""
+    contract = Contract()
+    lines: list[int] = []
+    for block in documents.blocks(text):
+        if block.kind == "heading" and block.level == 3:
+            contract.claims.append(_claim(block, path))
+            lines.append(block.line)
+        elif block.kind == "fence":
+            _take_fence(contract, block, path)
+        elif block.kind == "paragraph" and contract.claims and block.text.strip() == MANUAL:
+            contract.claims[-1].manual = True
+        elif contract.claims or (block.kind == "heading" and block.level != 1):
+            raise BrokenFile(
+                path, f"'{block.text[:60].strip()}' is no part of a contract", line=block.line, remedy=HELP
+            )
+    _check_claims(contract.claims, lines, path)
+    return contract
+
+
+def _check_claims(claims: list[Claim], lines: list[int], path: str) -> None:
+    known: set[str] = set()
+    for claim, line in zip(claims, lines, strict=True):
+        if claim.manual == bool(claim.checks):
+            fault = f"{claim.id} needs either checks or the line '{MANUAL}', not both or neither"
+            raise BrokenFile(path, fault, line=line, remedy=HELP)
+        if claim.id.lower() in known:
+            fault = f"claim '{claim.id}' stands twice"
+            raise BrokenFile(path, fault, line=line, remedy="Give every claim an id of its own.")
+        known.add(claim.id.lower())
+
+
+HELP = "A claim is '### ID: sentence' with ```sh check blocks, or the line 'manual'; see docs/contract.md."
+
+
+def _claim(block: documents.Block, path: str) -> Claim:
+    name, colon, text = block.text.partition(":")
+    if not colon or not schema.NAME.match(name) or not text.strip():
+        raise BrokenFile(path, f"the heading '{block.text[:60]}' is not 'ID: sentence'", line=block.line, remedy=HELP)
+    return Claim(id=name, text=text.strip())
+
+
+def _take_fence(contract: Contract, block: documents.Block, path: str) -> None:
+    if not block.closed:
+        raise BrokenFile(path, f"the block '{block.info}' is not closed", line=block.line, remedy=HELP)
+    kind, options = _options(block, path)
+    command = block.text.removesuffix("\n")
+    if kind == "setup" and not options and not contract.claims and not contract.setup:
+        contract.setup = command
+    elif kind == "service" and {"name", "ready"} <= options.keys() <= {"name", "ready", "seconds"}:
+        bad = schema.name_faults([*(service.name for service in contract.services), options["name"]], "service")
+        if bad:
+            raise BrokenFile(path, bad[0], line=block.line, remedy=HELP)
+        service = Service(name=options["name"], run=command, ready=options["ready"])
+        contract.services.append(service.replace(seconds=int(options.get("seconds", 60))))
+    elif kind == "check" and contract.claims and options.keys() <= {"guard", "seconds"}:
+        seconds = int(options["seconds"]) if "seconds" in options else None
+        contract.claims[-1].checks.append(Check(run=command, seconds=seconds, guard="guard" in options))
+    else:
+        raise BrokenFile(path, f"the block '{block.info}' is not understood here", line=block.line, remedy=HELP)
+
+
+def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:
+    import shlex  # only when a contract is really parsed
+
+    try:
+        words = shlex.split(block.info)
+    except ValueError:
+        words = []
+    if len(words) < 2 or words[0] != "sh":
+        raise BrokenFile(path, f"the block '{block.info}' is not understood", line=block.line, remedy=HELP)
+    options = {key: value for key, _, value in (word.partition("=") for word in words[2:])}
+    if not re.fullmatch(r"[1-9]\d*", options.get("seconds", "1")):
+        raise BrokenFile(path, "'seconds' must be a whole number above 0", line=block.line, remedy=HELP)
+    return words[1], options
+
+
+def render(contract: Contract) -> str:
+    """The Markdown text of a contract; `parse` gives the same contract back."""
+    parts = [PREAMBLE]
+    if contract.setup:
+        parts.append(documents.fenced(contract.setup + "\n", "sh setup"))
+    for service in contract.services:
+        info = f"sh service name={service.name} ready={_quoted(service.ready)} seconds={service.seconds}"
+        parts.append(documents.fenced(service.run + "\n", info))
+    for claim in contract.claims:
+        end = " #" if claim.text.endswith("#") else ""  # Markdown takes closing marks off a heading, once
+        parts.append(f"### {claim.id}: {claim.text}{end}\n")
+        checks = [documents.fenced(check.run + "\n", _info(check)) for check in claim.checks]
+        parts += [MANUAL + "\n"] if claim.manual else checks
+    return "\n".join(parts)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _info(check: Check) -> str:
+    seconds = f" seconds={check.seconds}" if check.seconds is not None else ""
+    return f"sh check{' guard' if check.guard else ''}{seconds}"

@@ -1,0 +1,202 @@
+"""features.json: the queue. One format, one table of transitions for every caller; nobody *sets* `passed`."""
+
+from __future__ import annotations
+
+from harness.base import schema
+from harness.base.errors import RESTORE, BrokenFile, UsageFault
+from harness.base.record import Record
+from harness.store import files
+from harness.store.layout import Layout, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
+TRIES = 3
+TRIES_REPLANNED = 5
+FREE_CUTS = 2
+NOTE_KEYS = {"at", "by", "kind", "text", "ids"}
+
+TRANSITIONS: dict[str, dict[str, str]] = {
+    "start": {"todo": "in_progress", "failing": "in_progress"},
+    "implemented": {"in_progress": "validating"},
+    "blocked": {"in_progress": "blocked"},
+    "back to todo": {"in_progress": "todo"},
+    "back to failing": {"in_progress": "failing"},
+    "proved": {"validating": "passed"},
+    "green already": {"todo": "validating"},
+    "refuted": {"validating": "failing", "passed": "failing"},
+    "needs passed": {"blocked": "todo"},
+    "replanned": {"todo": "todo", "failing": "todo", "blocked": "todo"},
+    "retry": {"failing": "todo", "blocked": "todo", "todo": "todo", "validating": "todo", "in_progress": "todo"},
+    "block": {"todo": "blocked", "failing": "blocked", "validating": "blocked"},
+}
+
+REQUIRED = {
+    "id": "str",
+    "title": "str",
+    "description": "str",
+    "claims": "names",
+    "depends_on": "names",
+    "spec_refs": "strs",
+    "priority": "int",
+    "status": "str",
+    "attempts": "int",
+    "replanned": "bool",
+    "notes": "list",
+    "source_issue": "any",
+}  # fmt: skip - a table
+
+
+class Feature(Record):
+    """One feature. `priority`: 1 comes first. `notes`: [{at, by, kind, text, ids}]; a kind is a word, such as judged."""
+
+    id: str
+    title: str
+    description: str = ""
+    claims: list[str]
+    depends_on: list[str] = []
+    spec_refs: list[str] = []
+    priority: int = 1
+    status: str = "todo"
+    attempts: int = 0
+    replanned: bool = False
+    notes: list[dict[str, Any]] = []
+    source_issue: str | None = None
+
+    def note(self, at: str, by: str, kind: str, text: str, ids: Iterable[str] = ()) -> None:
+        """Remember something about the feature, for its next prompt and for decisions."""
+        self.notes = [*self.notes, {"at": at, "by": by, "kind": kind, "text": text, "ids": list(ids)}]
+
+    def last_note(self, kind: str) -> dict[str, Any] | None:
+        """The newest note of a kind that stands since the feature was last replanned or retried by a person."""
+        for note in reversed(self.notes):
+            if note["kind"] == kind:
+                return dict(note)
+            if note["kind"] in ("replanned", "retry"):
+                return None
+        return None
+
+    def cuts(self, since: tuple[str, ...] = ("judged",)) -> int:
+        """How many runs on the feature were cut short since the newest note of one of these kinds."""
+        count = 0
+        for note in reversed(self.notes):
+            if note["kind"] in since:
+                break
+            count += note["kind"] == "cut"
+        return count
+
+    @property
+    def tries_left(self) -> int:
+        """How many judged tries it still has before it needs a planner or a person."""
+        return (TRIES_REPLANNED if self.replanned else TRIES) - self.attempts
+
+
+def parse(data: bytes | None, path: str) -> list[Feature]:
+    """The features of features.json in file order; [] where the file is absent; BrokenFile where it is malformed."""
+    if data is None:
+        return []
+    value = files.parse_json(data, path)
+    if not isinstance(value, dict) or list(value) != ["features"] or not isinstance(value["features"], list):
+        raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=RESTORE)
+    rows = value["features"]
+    for index, row in enumerate(rows):
+        if not (isinstance(row, dict) and row.keys() == REQUIRED.keys() and row["status"] in STATUSES) or _odd(row):
+            raise BrokenFile(path, _fault(row), line=index + 2, remedy=f"Mend that feature. {RESTORE}")
+    twice = schema.name_faults(_ids(rows), "feature")
+    if twice:
+        line = next(index for index in range(len(rows)) if schema.name_faults(_ids(rows[: index + 1]), "feature")) + 2
+        raise BrokenFile(path, twice[0], line=line, remedy="Give every feature an id of its own.")
+    return [Feature.whole(row) for row in rows]
+
+
+def load(layout: Layout) -> list[Feature]:
+    """The mission's features, as `parse` gives them."""
+    return parse(files.read(layout.features), layout.features)
+
+
+def _ids(rows: list[dict[str, Any]]) -> list[Any]:
+    return [row["id"] for row in rows]
+
+
+def _odd(row: dict[str, Any]) -> bool:
+    try:  # joining is the quickest way to see that all of them are texts
+        "".join([*row["claims"], *row["depends_on"], *row["spec_refs"], row["title"], row["description"]])
+    except TypeError:
+        return True
+    return not (
+        type(row["attempts"]) is int
+        and type(row["priority"]) is int
+        and type(row["claims"]) is list
+        and type(row["depends_on"]) is list
+        and type(row["spec_refs"]) is list
+        and type(row["notes"]) is list
+        and all(type(note) is dict and note.keys() >= NOTE_KEYS for note in row["notes"])
+        and type(row["replanned"]) is bool
+        and (row["source_issue"] is None or type(row["source_issue"]) is str)
+    )
+
+
+def _fault(row: object) -> str:
+    found = schema.faults(row, "the feature", REQUIRED)
+    if not found and isinstance(row, dict) and row["status"] not in STATUSES:
+        found = [f"the status '{row['status']}' is none of {', '.join(STATUSES)}"]
+    return "; ".join(found) or "a note or 'source_issue' has the wrong kind"
+
+
+def render(features: list[Feature]) -> bytes:
+    """The bytes of features.json: one feature a line."""
+    rows = b",\n".join(files.dump_json(feature.asdict()).rstrip() for feature in features)
+    return b'{"features":[\n' + rows + b"\n]}\n"
+
+
+def find(features: list[Feature], feature_id: str) -> Feature:
+    """The feature; raises UsageFault that names those there are."""
+    for feature in features:
+        if feature.id == feature_id:
+            return feature
+    known = ", ".join(feature.id for feature in features[:20]) or "none: no plan has been accepted yet"
+    raise UsageFault(f"There is no feature '{feature_id}'. The features are: {known}.")
+
+
+def move(feature: Feature, event: str) -> None:
+    """Carry the feature over one transition of TRANSITIONS; raises UsageFault where its status does not allow it."""
+    allowed = TRANSITIONS[event]
+    if feature.status not in allowed:
+        raise UsageFault(
+            f"{feature.id} is '{feature.status}'; '{event}' is for a feature that is {' or '.join(allowed)}. "
+            f"See: {command('status')}"
+        )
+    feature.status = allowed[feature.status]
+
+
+def judged(feature: Feature, at: str, by: str) -> None:
+    """Count a try that was judged: the only place where `attempts` grows."""
+    feature.attempts += 1
+    feature.note(at, by, "judged", "")
+
+
+def passed(features: list[Feature]) -> set[str]:
+    """Ids of the features that have passed."""
+    return {feature.id for feature in features if feature.status == "passed"}
+
+
+def unblock(features: list[Feature], at: str, by: str) -> list[Feature]:
+    """Features blocked on others that have all passed return to todo; gives those that did."""
+    done = passed(features)
+    back = []
+    for feature in features:
+        needs = feature.last_note("needs")
+        if feature.status == "blocked" and needs and needs["ids"] and set(needs["ids"]) <= done:
+            move(feature, "needs passed")
+            feature.note(at, by, "retry", f"{', '.join(needs['ids'])} passed")
+            back.append(feature)
+    return back
+
+
+def disputed(feature: Feature) -> list[str]:
+    """Claims that the feature's last worker disputes and no planner has looked at since."""
+    note = feature.last_note("dispute")
+    return list(note["ids"]) if note and feature.status == "blocked" else []

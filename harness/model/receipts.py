@@ -1,0 +1,106 @@
+"""Receipts: what a check really did, when, and at which commit. One JSON line each, in receipts.jsonl of the run."""
+
+from __future__ import annotations
+
+import json
+
+from harness.base import schema
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.store import files
+from harness.store.layout import command
+
+HEAD_BYTES = 1024
+TAIL_BYTES = 3072
+FLAKY = "flaky: "
+MOST_SECONDS = 1e15
+KINDS = {
+    **dict.fromkeys(
+        ("claim", "command", "phase", "output", "output_sha256", "head", "tree", "by", "host", "at"), "str"
+    ),
+    "seconds": "number",
+    "guard": "bool",
+    "flaky": "bool",
+    "notes": "strs",
+}
+
+
+class Receipt(Record):
+    """One run of one check. `phase`: before, after, blame or sweep; `exit` None where the time ran out.
+
+    `flaky`: it was red the first time and green when it ran once more. `notes`: what a reader must know beside it, such
+    as signs of gaming in the diff, or what a fresh worktree lacks.
+    """
+
+    claim: str
+    command: str
+    phase: str
+    exit: int | None
+    seconds: float
+    output: str
+    output_sha256: str
+    head: str
+    tree: str
+    by: str
+    host: str
+    at: str
+    guard: bool = False
+    flaky: bool = False
+    notes: list[str] = []
+
+    @property
+    def green(self) -> bool:
+        """Whether the check held."""
+        return self.exit == 0
+
+    @property
+    def signs(self) -> list[str]:
+        """The signs of gaming among the notes: what a validation of the claim's own feature saw in the diff."""
+        return [note for note in self.notes if self.phase == "after" and not note.startswith(FLAKY)]
+
+    @property
+    def verdict(self) -> str:
+        """`green`, `red (exit 1)` or `red (timed out)`."""
+        if self.green:
+            return "green (flaky)" if self.flaky else "green"
+        return "red (timed out)" if self.exit is None else f"red (exit {self.exit})"
+
+
+def shortened(head: bytes, tail: bytes, length: int) -> str:
+    """Head and tail of an output of `length` bytes as text, with what was left out between them named."""
+    left_out = length - len(head) - len(tail)
+    gap = f"\n[… {left_out} bytes left out …]\n".encode() if left_out else b""
+    return (head + gap + tail).decode("utf-8", "replace")
+
+
+def load(path: str) -> list[Receipt]:
+    """The receipts of one run; [] where it has none. A torn last line is passed over; BrokenFile names any other."""
+    found = []
+    for number, line in enumerate((files.read(path) or b"").split(b"\n")[:-1], start=1):
+        if not line:
+            continue
+        try:
+            one = Receipt(**json.loads(line))
+            fault = _odd(one)
+        except (ValueError, TypeError, RecursionError):
+            fault = "the line is no receipt"
+        if fault:
+            raise BrokenFile(path, fault, line=number, remedy=f"See: {command('doctor')}")
+        found.append(one)
+    return found
+
+
+def _odd(one: Receipt) -> str:
+    """What is wrong with the first field whose value is of a wrong kind, "" where there is none."""
+    faults = (name for name, kind in KINDS.items() if not schema.fits(getattr(one, name), kind))
+    name = next(faults, "")
+    if one.exit is not None and not schema.fits(one.exit, "int"):
+        name = "exit"
+    elif not name and not 0 <= one.seconds < MOST_SECONDS:
+        name = "seconds"
+    return f"'{name}' is not what a check leaves there" if name else ""
+
+
+def render(receipts: list[Receipt]) -> bytes:
+    """The bytes of receipts.jsonl."""
+    return b"".join(files.dump_json(receipt.asdict()) for receipt in receipts)

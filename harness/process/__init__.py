@@ -1,0 +1,1 @@
+"""A child process that leaves nothing behind, however its run ends."""

@@ -1,0 +1,141 @@
+"""The process between us and a child: it starts the child, adopts what that orphans, and ends the tree.
+
+It is a subreaper, so whatever the child leaves behind becomes its own; it watches a pipe whose other end only we hold, and
+ends the tree when the child exits, when we ask, or when we die. process.py forks it and hears its report.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import time
+
+from harness.base import errors
+from harness.base.record import Record
+from harness.process import spawn, tree
+from harness.process.tree import KILL_SECONDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Plan(Record):
+    """What the guardian must know: the program and its surroundings, the locks to hold, the seconds from TERM to KILL."""
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    stdin: str
+    merge: bool
+    keep: Sequence[int]
+    grace_seconds: float
+
+
+class Guardian:
+    """The process between us and the child. Every signal stays blocked in it, and it ends in `os._exit`."""
+
+    def __init__(self, plan: Plan, control: int, report: int) -> None:
+        self.plan, self.control, self.report = plan, control, report
+        self.child = 0
+        self.status: int | None = None
+        self.asked = self.hurry = False
+        self.killed: set[int] = set()
+        self.poller = select.poll()
+
+    def guard(self, stdout: int, stderr: int) -> None:
+        """Start the child, wait for its end or for an order, end the tree, report. Runs in the fork, which then exits."""
+        gc.disable()  # collecting our parent's objects would close descriptors that are ours by now
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        spawn.close_all_but({0, 1, 2, self.control, self.report, stdout, stderr, *self.plan.keep})
+        tree.adopt_orphans()
+        try:
+            self.start(stdout, stderr)
+            self.tell(str(self.child))
+            self.watch()
+        except (errors.Unavailable, TypeError) as fault:
+            self.tell(str(fault).replace("\n", " "))
+            return
+        finally:
+            stopped = self.asked and self.status is None
+            left = self.end()
+        status = -signal.SIGKILL if self.status is None else self.status
+        self.tell(f"{int(status)} {len(self.killed - {self.child})} {left} {int(stopped)}")
+
+    def tell(self, line: str) -> None:
+        """Report, if our parent is still there to hear it; when it is not, there is a tree to end all the same."""
+        try:  # noqa: SIM105 - contextlib costs a launch 5 ms
+            os.write(self.report, os.fsencode(line) + b"\n")
+        except BrokenPipeError:
+            pass
+
+    def start(self, stdout: int, stderr: int) -> None:
+        """Start the child, then let go of its streams and of the folder."""
+        plan = self.plan
+        for fd in plan.keep:
+            os.set_inheritable(fd, False)
+        self.child = spawn.start(
+            plan.argv, cwd=plan.cwd, env=plan.env, stdin=plan.stdin, stdout=stdout, stderr=stderr, session=True
+        )
+        spawn.close({stdout, stderr})
+        os.chdir("/")
+
+    def watch(self) -> None:
+        """Until the child has exited or somebody asks; what the child orphans meanwhile is reaped every second."""
+        wake = spawn.exit_descriptor(self.child)
+        for fd in {self.control, wake} - {-1}:
+            self.poller.register(fd, select.POLLIN)
+        while not self.reap() and self.status is None and not self.asked:
+            self.listen(1.0 if wake >= 0 else 0.01)
+        self.reap()
+
+    def listen(self, seconds: float) -> None:
+        """Wait for an order: the first asks for the end, a second for haste; a closed pipe says that our parent is dead."""
+        for fd, _ in self.poller.poll(int(seconds * 1000)):
+            order = os.read(fd, 1) if fd == self.control else b""
+            if not order:
+                self.poller.unregister(fd)
+            if fd == self.control:
+                self.asked, self.hurry = True, self.hurry or (self.asked and order != b"")
+
+    def reap(self) -> bool:
+        """Collect what has ended; True when no descendant is left."""
+        while True:
+            try:
+                pid, code = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return tree.on_linux() or not self.family()
+            if pid == 0:
+                return False
+            if pid == self.child:
+                self.status = os.waitstatus_to_exitcode(code)
+
+    def family(self) -> dict[int, list[bytes]]:
+        """All descendants that are left."""
+        return tree.family(os.getpid(), group=self.child)
+
+    def end(self) -> int:
+        """End the tree: TERM once to each, then KILL until nothing is left; returns how many are left all the same."""
+        if self.reap():
+            return 0
+        asked: set[int] = set()
+        pause_seconds, now = 0.001, time.monotonic()
+        kill_from = now + self.plan.grace_seconds
+        while now < kill_from + KILL_SECONDS:
+            family = self.family()
+            if now < kill_from and not self.hurry:
+                self.killed |= tree.terminate({pid: fields for pid, fields in family.items() if pid not in asked})
+                asked.update(family)
+            else:
+                self.killed |= tree.kill(family)
+            if self.reap():
+                return 0
+            self.listen(pause_seconds)
+            now = time.monotonic()
+            pause_seconds = min(pause_seconds * 2, 0.05 if now < kill_from else 0.002)  # keep up with what forks fast
+        return len(self.family())

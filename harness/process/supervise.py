@@ -1,0 +1,307 @@
+"""A child process that leaves nothing behind: after its run, however that ended, no descendant of it lives.
+
+We fork a guardian, the guardian forks the child. The guardian is a subreaper, so whatever the child leaves behind becomes
+the guardian's; it watches a pipe whose other end only we hold, and ends the tree when the child exits, when we ask, or
+when we die. We are a subreaper too: when the guardian is killed its orphans are ours to end. When both are killed, the next
+start calls `sweep`. Without /proc (not Linux) process groups and `ps` stand in, which a daemon in its own session escapes.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from harness.base import errors
+from harness.base.record import Record
+from harness.process import spawn, tree
+from harness.process.guardian import Guardian, Plan
+from harness.process.spawn import capture
+from harness.process.timeouts import Patience, Watch
+from harness.process.tree import KILL_SECONDS, TAG, pid_record, sweep, tagged_ancestor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+__all__ = ["TAG", "Child", "Ended", "Patience", "capture", "live_with", "pid_record", "run", "sweep", "tagged_ancestor"]
+
+TICK_SECONDS = 0.2
+_guardians: set[int] = set()  # the living guardians that this process started
+_bound: list[int] = []  # the pid of the parent without whom we go no further
+
+
+def live_with(parent: int) -> None:
+    """From here on the children of this process end when `parent`, our parent, has died: `output` raises Interrupted, once.
+
+    For who may be left behind by a loop that was killed; asked about five times a second, so without signals or ctypes.
+    """
+    _bound[:] = [parent]
+
+
+def _orphaned() -> bool:
+    """Whether the parent to whom we were bound has died; said once, so that what is left can be put in order."""
+    orphaned = bool(_bound) and os.getppid() != _bound[0]
+    if orphaned:
+        _bound.clear()
+    return orphaned
+
+
+class Ended(Record):
+    """How a child ended: `exit` is None when a signal or a limit ended it; `cause` is exit, stopped, or a limit of patience.
+
+    `killed` counts the descendants (without the child) that had to be ended, `left` those that even SIGKILL did not end
+    in time: another user's, or stuck in the kernel.
+    """
+
+    exit: int | None
+    signal: int | None
+    cause: str
+    seconds: float
+    killed: int
+    left: int = 0
+
+
+class Child:
+    """One supervised child; use it as a context manager, leaving it ends the whole tree and waits until it is gone.
+
+    `stdin` is the path of a regular file (None: /dev/null); `keep` are lock descriptors that the guardian holds until it
+    has reaped everything; `merge` sends stderr into stdout; `watch` is told what the caller reads in the output. Raises
+    Unavailable when the program or `cwd` is missing.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        stdin: str | None = None,
+        wall_seconds: float,
+        grace_seconds: float = 5.0,
+        keep: Sequence[int] = (),
+        merge: bool = False,
+        term_first: bool = True,
+        patience: Patience | None = None,
+    ) -> None:
+        self.pid = 0
+        self.ended: Ended | None = None
+        self._guardian = 0
+        self._grace_seconds = grace_seconds if term_first else 0.0
+        self._cause, self._answer_by, self._hurried = "", 0.0, False
+        self._control, self._report, self._told = -1, -1, b""
+        self._ours: list[int] = []
+        self._streams: dict[int, str] = {}
+        self._poller = select.poll()
+        tree.adopt_orphans()
+        self.watch = Watch(wall_seconds, patience or Patience(), time.monotonic())
+        plan = Plan(
+            argv=argv,
+            cwd=cwd,
+            env=env,
+            stdin=stdin or os.devnull,
+            merge=merge,
+            keep=keep,
+            grace_seconds=self._grace_seconds,
+        )
+        try:
+            with spawn.Quiet():
+                self._launch(plan)
+            self._await_start(argv[0])
+        except BaseException:
+            self.close()
+            raise
+
+    def _launch(self, plan: Plan) -> None:
+        """Make the pipes and fork the guardian."""
+        ends: list[int] = []
+        try:
+            for _ in range(3 if plan.merge else 4):
+                ends += spawn.pipe()
+            heard, self._control, self._report, report, out, out_end = ends[:6]
+            err, err_end = ends[6:] or (-1, out_end)
+            guardian = Guardian(plan, heard, report)
+            self._guardian = spawn.fork(lambda: guardian.guard(out_end, err_end))
+        except OSError as fault:
+            spawn.close(ends)
+            raise errors.Unavailable(f"{plan.argv[0]} cannot be started: {fault.strerror}.") from fault
+        _guardians.add(self._guardian)
+        self.watch.root = self._guardian
+        spawn.close({report, out_end, err_end})
+        self._streams = {out: "stdout"} if plan.merge else {out: "stdout", err: "stderr"}
+        self._ours = [heard, self._control, self._report]  # `heard`: asking a dead guardian raises no SIGPIPE
+        for fd in (self._report, *self._streams):
+            os.set_blocking(fd, fd == self._report)
+            self._poller.register(fd, select.POLLIN)
+
+    def _await_start(self, program: str) -> None:
+        """The guardian's first line is the child's pid, or why there is none."""
+        while b"\n" not in self._told and (news := os.read(self._report, 4096)):
+            self._told += news
+        pid, _, self._told = self._told.partition(b"\n")
+        if not pid.isdigit():
+            killed = f"{program} cannot be started: its guardian was killed; try again."
+            raise errors.Unavailable(os.fsdecode(pid) or killed)
+        self.pid = int(pid)
+
+    def output(self) -> Iterator[tuple[str, bytes]]:
+        """("stdout" | "stderr", at most 64 KiB), and ("", b"") about 5 times a second while nothing comes.
+
+        Ends when the tree is gone, with `ended` set; closing the generator ends the tree.
+        """
+        try:
+            while self.ended is None:
+                if _orphaned():
+                    raise errors.Interrupted(signal.SIGTERM)
+                yield from self._step() or [("", b"")]
+        finally:
+            self.close()
+
+    @property
+    def silent(self) -> bool:
+        """Whether standard output is closed: nothing more can be said."""
+        return "stdout" not in self._streams.values()
+
+    def stop(self) -> None:
+        """Ask for the end of the tree (cause "stopped") and return at once; `output` or leaving the context waits."""
+        self._ask("stopped")
+
+    def close(self) -> None:
+        """End the tree and wait until it is gone; a signal that comes meanwhile cuts the grace short, and is raised after."""
+        if not self._guardian or self.ended is not None:
+            return
+        with spawn.Quiet():
+            self._ask("stopped")
+            while self.ended is None:
+                self._step()
+                if not self._hurried and signal.sigpending() & {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}:
+                    self._order()
+                    self._hurried = True
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        """A forgotten child ends too: its guardian sees the pipe closed."""
+        self._release()
+
+    def _release(self) -> None:
+        ours, self._ours, self._streams = (*self._ours, *self._streams), [], {}
+        spawn.close(ours)
+
+    def _ask(self, cause: str) -> None:
+        if self._guardian and not self._cause and self.ended is None:
+            self._cause = cause
+            self._answer_by = time.monotonic() + self._grace_seconds + KILL_SECONDS + 5.0
+            self._order()
+
+    def _order(self) -> None:
+        if self.ended is None:
+            os.write(self._control, b".")
+
+    def _step(self) -> list[tuple[str, bytes]]:
+        """Keep the limits, wait at most one tick, and take what came."""
+        now = time.monotonic()
+        limit, wait_seconds = self.watch.overdue(now)
+        if limit:
+            self._ask(limit)
+        if self._cause and now > self._answer_by:
+            os.kill(self._guardian, signal.SIGKILL)  # somebody stopped it; its tree then falls to us
+        wait_seconds = TICK_SECONDS if self._cause else min(TICK_SECONDS, wait_seconds)
+        ready = [fd for fd, _ in self._poller.poll(0 if self._told else max(1, int(wait_seconds * 1000)))]
+        found = [(self._streams[fd], chunk) for fd in ready if fd in self._streams and (chunk := self._take(fd))]
+        if found:
+            self.watch.heard(now)
+        if self._report in ready or self._told:
+            news = self._told or os.read(self._report, 4096)  # a line comes at once, so whole; empty: it was killed
+            self._told = next((line for line in news.split(b"\n") if line.count(b" ") == 3), b"")
+            if self._told or not news:  # else it was a first line that an interrupted caller had not taken
+                found += self._settle()
+        return found
+
+    def _take(self, fd: int) -> bytes:
+        """One chunk; nothing when there is none now, and at the end, after which the stream is forgotten."""
+        chunk = spawn.read(fd)
+        if chunk == b"":
+            self._poller.unregister(fd)
+            del self._streams[fd]
+            os.close(fd)
+        return chunk or b""
+
+    def _settle(self) -> list[tuple[str, bytes]]:
+        """The guardian has ended: reap it, do its work if it was killed, set `ended`; returns the rest of the output."""
+        if self._told:
+            os.waitpid(self._guardian, 0)
+            status, killed, left, asked = map(int, self._told.split())
+        else:
+            status, killed, left = self._bury()
+            asked = self._cause != ""
+        _guardians.discard(self._guardian)
+        rest = []
+        for fd, name in list(self._streams.items()):
+            for _ in range(64):  # a bound, for a writer that could not be ended
+                if not (chunk := self._take(fd)):
+                    break
+                rest.append((name, chunk))
+        self._release()
+        cause = self._cause if asked else "exit"
+        self.ended = Ended(
+            exit=status if status >= 0 and cause == "exit" else None,
+            signal=-status if status < 0 else None,
+            cause=cause,
+            seconds=time.monotonic() - self.watch.started,
+            killed=killed,
+            left=left,
+        )
+        return rest
+
+    def _bury(self) -> tuple[int, int, int]:
+        """The guardian was killed: end and reap the orphans that fell to us; returns (exit or -signal, killed, left)."""
+        born = int((tree.stat(self._guardian) or [b"0"] * 20)[19])
+        os.waitpid(self._guardian, 0)  # its children are handed over before this returns
+        _guardians.discard(self._guardian)
+        status, killed, until = -int(signal.SIGKILL), set[int](), time.monotonic() + KILL_SECONDS
+        while fallen := tree.fallen(born, spared=_guardians, group=self.pid):
+            if time.monotonic() > until:
+                break
+            for root, fields in fallen.items():
+                killed |= tree.kill({root: fields, **tree.family(root)})
+                code = tree.reap(root)
+                if root == self.pid and code is not None:
+                    status = os.waitstatus_to_exitcode(code)
+            time.sleep(0.002)
+        return status, len(killed - {self.pid}), len(fallen)
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    wall_seconds: float,
+    sink: Callable[[str, bytes], None],
+    keep: Sequence[int] = (),
+    stdin: str | None = None,
+    grace_seconds: float = 5.0,
+    merge: bool = True,
+) -> Ended:
+    """Run a child to its end and hand each chunk to `sink(stream, chunk)`; raises what Child raises."""
+    with Child(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=stdin,
+        wall_seconds=wall_seconds,
+        grace_seconds=grace_seconds,
+        keep=keep,
+        merge=merge,
+    ) as child:
+        for stream, chunk in child.output():
+            if chunk:
+                sink(stream, chunk)
+    assert child.ended is not None, "output() ends only with the tree"
+    return child.ended

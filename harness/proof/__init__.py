@@ -1,0 +1,1 @@
+"""Checks become receipts, and receipts decide which claims are proven."""

@@ -1,0 +1,181 @@
+"""Checks are fired here and nowhere else: each gives a receipt of what really happened."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import time
+
+from harness.base import clock
+from harness.integrity import environment
+from harness.model import receipts
+from harness.model.check_environment import Place
+from harness.model.contract import Check, Claim, Contract
+from harness.model.receipts import Receipt
+from harness.process import supervise, temporary
+from harness.store import documents, files
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GRACE_SECONDS = 1.0
+EMPTY_FOLDER_SECONDS = 20.0
+NOT_FIRED = 69
+
+
+class Output:
+    """Head, tail and digest of an output of any length."""
+
+    def __init__(self) -> None:
+        self.head, self.tail, self.length, self.hash = b"", b"", 0, hashlib.sha256()
+
+    def take(self, _: str, chunk: bytes) -> None:
+        """One more chunk."""
+        self.hash.update(chunk)
+        self.length += len(chunk)
+        room = receipts.HEAD_BYTES - len(self.head)
+        self.head += chunk[:room]
+        self.tail = (self.tail + chunk[room:])[-receipts.TAIL_BYTES :]
+
+    def text(self) -> str:
+        """The output as a receipt keeps it, what was left out named."""
+        return receipts.shortened(self.head, self.tail, self.length)
+
+
+def fire(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
+    """Run one check to its end, its whole process tree ended with it, and give the receipt."""
+    started = time.monotonic()
+    output = Output()
+    code: int | None = NOT_FIRED
+    if place.fault:
+        output.take("", place.fault.encode())
+    else:
+        code = _exit_code(run_shell(check.run, place, check.seconds or place.seconds, output))
+    return Receipt(
+        claim=claim.id,
+        command=check.run,
+        phase=phase,
+        exit=code,
+        seconds=round(time.monotonic() - started, 3),
+        output=output.text(),
+        output_sha256=output.hash.hexdigest(),
+        head=place.head,
+        tree=place.tree,
+        by=place.by,
+        host=os.uname().nodename,
+        at=clock.stamp(clock.now()),
+        guard=check.guard,
+        notes=list(place.notes),
+    )
+
+
+def _exit_code(ended: supervise.Ended) -> int | None:
+    if ended.cause != "exit":
+        return None
+    return ended.exit if ended.exit is not None else 128 + (ended.signal or 0)
+
+
+def settled(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
+    """Fire a check; where it is red once more, and green then counts and is marked flaky."""
+    first = fire(check, claim, phase, place)
+    if first.green or place.fault:
+        return first
+    again = fire(check, claim, phase, place)
+    if not again.green:
+        return first
+    return again.replace(flaky=True, notes=[*again.notes, f"{receipts.FLAKY}{first.verdict} the first time"])
+
+
+def run_shell(command: str, place: Place, seconds: float, output: Output) -> supervise.Ended:
+    """A command as a check runs: bash -euo pipefail, its own TMPDIR and PORT, no variable of ours, stdin at its end."""
+    folder = temporary.new("check", place.tag)
+    try:
+        return supervise.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=place.directory,
+            env={**environment.plain(os.environ, place.tag), "TMPDIR": folder, **port_variables(place.ports)},
+            sink=output.take,
+            wall_seconds=seconds,
+            grace_seconds=GRACE_SECONDS,
+            keep=place.keep,
+        )
+    finally:
+        temporary.clear(folder)
+
+
+def port_variables(ports: dict[str, int]) -> dict[str, str]:
+    """PORT_<NAME> of every service that is up, and PORT: the first service's, or one that is free just now."""
+    named = {f"PORT_{name.upper().replace('-', '_').replace('.', '_')}": str(port) for name, port in ports.items()}
+    return {**named, "PORT": str(next(iter(ports.values()), 0) or free_port())}
+
+
+def free_port() -> int:
+    """A TCP port on loopback that was free just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def fire_all(claims: list[Claim], phase: str, place: Place, path: str = "") -> Iterator[Receipt]:
+    """Fire every check of the claims, in order; each receipt is durable in `path`, where given, before the next check."""
+    yield from fire_each([(claim, check) for claim in claims for check in claim.checks], phase, place, path)
+
+
+def fire_each(pairs: list[tuple[Claim, Check]], phase: str, place: Place, path: str = "") -> Iterator[Receipt]:
+    """Fire these checks, in order; before the work once, afterwards a red one once more."""
+    record = files.Transcript(path) if path else None
+    try:
+        for claim, check in pairs:
+            receipt = (fire if phase == "before" else settled)(check, claim, phase, place)
+            if record:
+                record.write(receipts.render([receipt]))
+                record.sync()
+            yield receipt
+    finally:
+        if record:
+            record.close()
+
+
+def setup_once(layout: Layout, contract: Contract, place: Place) -> str:
+    """`setup_fault`, where it was not green at this commit already."""
+    done = documents.recall(layout.cache, "setup", f"{place.head} {contract.setup}")
+    fault = "" if done else setup_fault(contract, place)
+    if not fault:
+        remember_setup(layout, contract, place)
+    return fault
+
+
+def remember_setup(layout: Layout, contract: Contract, place: Place) -> None:
+    """The setup was green at this commit. Said again in settle: what a run leaves in the cache is swept away before."""
+    if contract.setup:
+        documents.keep(layout.cache, "setup", f"{place.head} {contract.setup}", True)
+
+
+def setup_fault(contract: Contract, place: Place) -> str:
+    """Run the contract's setup; "" where it is green or there is none, else what it said."""
+    if not contract.setup:
+        return ""
+    output = Output()
+    ended = run_shell(contract.setup, place, place.seconds, output)
+    if ended.cause == "exit" and ended.exit == 0:
+        return ""
+    code = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
+    how = "ran out of time" if ended.cause != "exit" else f"ended with {code}"
+    return f"setup {how}:\n{output.text()}"
+
+
+def green_on_nothing(commands: list[str]) -> list[str]:
+    """Which commands are green in an empty folder, and so prove nothing."""
+    found = []
+    for command in commands:
+        folder = temporary.new("empty")
+        try:
+            ended = run_shell(command, Place(directory=folder), EMPTY_FOLDER_SECONDS, Output())
+            if ended.cause == "exit" and ended.exit == 0:
+                found.append(command)
+        finally:
+            temporary.clear(folder)
+    return found

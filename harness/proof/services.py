@@ -1,0 +1,112 @@
+"""Services: servers that checks need, each started once a run on a port of its own and ended with its whole tree."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+
+from harness.integrity import environment
+from harness.model.check_environment import Place
+from harness.model.contract import Service
+from harness.process import supervise, temporary
+from harness.proof import fire
+from harness.proof.fire import Output
+from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+POLL_SECONDS = 0.1
+ASK_SECONDS = 5.0
+UP_SECONDS = 24 * 3600.0
+TAIL_CHARS = 2000
+TAIL_BYTES = 4 * TAIL_CHARS + 3  # enough for that many characters, wherever the cut falls
+
+
+class Running:
+    """The services of a contract, up while the `with` block lasts; gives the place with their ports.
+
+    Where one is not ready in time, the place has a `fault` instead: every check there is red, with the tail of its log.
+    """
+
+    def __init__(self, services: list[Service], place: Place) -> None:
+        self.services, self.place = services, place
+        self.children: list[supervise.Child] = []
+        self.folder = ""
+
+    def __enter__(self) -> Place:
+        if not self.services:
+            return self.place
+        self.folder = temporary.new("services", self.place.tag)
+        try:
+            return self._up()
+        except BaseException:
+            self._down()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._down()
+
+    def _up(self) -> Place:
+        ports = {service.name: fire.free_port() for service in self.services}
+        place = self.place.replace(ports=ports)
+        for service in self.services:
+            own = place.replace(ports={service.name: ports[service.name], **ports})
+            child = self._start(service, own)
+            fault = self._await(service, own, child)
+            if fault:
+                return place.replace(fault=fault)
+        return place
+
+    def _start(self, service: Service, place: Place) -> supervise.Child:
+        env = {**environment.plain(os.environ, place.tag), "TMPDIR": self.folder, **fire.port_variables(place.ports)}
+        command = f"exec >{shlex.quote(self._log(service))} 2>&1\n{service.run}"
+        child = supervise.Child(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=place.directory,
+            env=env,
+            wall_seconds=UP_SECONDS,
+            keep=place.keep,
+            merge=True,
+        )
+        self.children.append(child)
+        return child
+
+    def _await(self, service: Service, place: Place, child: supervise.Child) -> str:
+        """Ask until `ready` is green; what to say where it is not in time, or the service has ended."""
+        until = time.monotonic() + service.seconds
+        while (left := until - time.monotonic()) > 0:
+            asked = fire.run_shell(service.ready, place, min(left, ASK_SECONDS), Output())
+            if asked.cause == "exit" and asked.exit == 0:
+                return ""
+            if not _lives(child.pid):
+                return f"the service {service.name} ended before it was ready; it said:\n{self._said(service)}"
+            time.sleep(POLL_SECONDS)
+        return f"the service {service.name} was not ready within {service.seconds} s; it said:\n{self._said(service)}"
+
+    def _log(self, service: Service) -> str:
+        return os.path.join(self.folder, f"{service.name}.log")
+
+    def _said(self, service: Service) -> str:
+        path = self._log(service)
+        data = files.read_from(path, max(0, files.length(path) - TAIL_BYTES), TAIL_BYTES)
+        return data.decode("utf-8", "replace")[-TAIL_CHARS:]
+
+    def _down(self) -> None:
+        for child in reversed(self.children):
+            child.close()
+        self.children = []
+        if self.folder:
+            temporary.clear(self.folder)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

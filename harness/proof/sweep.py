@@ -1,0 +1,40 @@
+"""The final sweep: every check in a fresh worktree at HEAD, so that DONE means that a stranger's clone passes."""
+
+from __future__ import annotations
+
+import os
+
+from harness.git import repository
+from harness.model.check_environment import Place
+from harness.model.contract import Contract
+from harness.model.receipts import Receipt
+from harness.process import temporary
+from harness.proof import fire, services
+
+SHOWN = 12
+NO_SETUP = "the contract has no setup: a stranger's clone is checked as it is cloned"
+
+
+def sweep(project: str, contract: Contract, place: Place, path: str) -> tuple[list[Receipt], str]:
+    """Setup, services and all checks there: (receipts, what setup said where it failed).
+
+    A red receipt notes what the working folder has and a clone has not: that is what it may have failed for.
+    """
+    folder = temporary.new("sweep", place.tag)
+    target = os.path.join(folder, os.path.basename(project))
+    notes = [] if contract.setup else [NO_SETUP]
+    differs = repository.others(project)
+    if differs:
+        more = f" and {len(differs) - SHOWN} more" if len(differs) > SHOWN else ""
+        notes.append(f"only in the working folder, not in a clone: {', '.join(differs[:SHOWN])}{more}")
+    try:
+        repository.add_worktree(project, target, place.head)
+        there = place.replace(directory=target, notes=[*place.notes, *notes])
+        fault = fire.setup_fault(contract, there)
+        if fault:
+            return [], fault
+        with services.Running(contract.services, there) as up:
+            return list(fire.fire_all(contract.claims, "sweep", up, path)), ""
+    finally:
+        repository.remove_worktree(project, target)
+        temporary.clear(folder)

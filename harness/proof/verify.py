@@ -1,0 +1,74 @@
+"""All checks of a contract on any clone, without a mission's state: a receipt that nobody has to trust us for."""
+
+from __future__ import annotations
+
+import os
+
+from harness.base.errors import Refused, UsageFault
+from harness.git import repository
+from harness.model import contract
+from harness.model.check_environment import Place
+from harness.model.contract import Contract
+from harness.model.receipts import Receipt
+from harness.process import temporary
+from harness.proof import fire, services
+from harness.store import files
+from harness.store.layout import Layout, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TAG = "verify"
+
+
+def find_contract(path: str, folder: str) -> str:
+    """The contract's path: as named, else the mission's in `folder`, else one that lies there by itself."""
+    looked = [path] if path else [Layout(folder).contract, os.path.join(folder, "validation-contract.md")]
+    for candidate in looked:
+        if os.path.isfile(candidate):
+            return candidate
+    raise UsageFault(f"There is no contract at {' or '.join(looked)}. Say where: {command('verify')} CONTRACT --in DIR")
+
+
+def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
+    """Setup, services and every check in `folder`, or in a fresh worktree of its repository at commit `at`.
+
+    Raises Refused where setup is red, UsageFault where the folder or the commit does not exist.
+    """
+    if not os.path.isdir(folder):
+        raise UsageFault(f"There is no folder {folder}.")
+    known = contract.parse(files.read_text(contract_path) or "", contract_path)
+    if not at:
+        yield from _fired(known, Place(directory=folder, tag=TAG))
+        return
+    repository.require_top(folder)
+    _require_commit(folder, at)
+    room = temporary.new("verify")
+    target = os.path.join(room, os.path.basename(folder))
+    try:
+        repository.add_worktree(folder, target, at)
+        place = Place(
+            directory=target, head=repository.standing(target).head, tree=repository.tree_of(target, "HEAD"), tag=TAG
+        )
+        yield from _fired(known, place)
+    finally:
+        repository.remove_worktree(folder, target)
+        temporary.clear(room)
+
+
+def _require_commit(folder: str, at: str) -> None:
+    """Raises UsageFault where git knows no such commit there."""
+    try:
+        repository.tree_of(folder, at + "^{commit}")
+    except repository.GitFailed:
+        remedy = "A commit's id, a branch or a tag will do; a shallow clone may lack it (git fetch --unshallow)."
+        raise UsageFault(f"There is no commit '{at}' in {folder}. {remedy}") from None
+
+
+def _fired(known: Contract, place: Place) -> Iterator[Receipt]:
+    fault = fire.setup_fault(known, place)
+    if fault:
+        raise Refused(fault)
+    with services.Running(known.services, place) as up:
+        yield from fire.fire_all(known.claims, "after", up)

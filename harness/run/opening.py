@@ -1,0 +1,240 @@
+"""The first step of a run: everything that can be wrong is found before anything is written; then the run's folder."""
+
+from __future__ import annotations
+
+import os
+
+from harness.agents import registry
+from harness.base import clock
+from harness.base.errors import NeedsPerson, UsageFault
+from harness.base.record import Record
+from harness.decision import rules
+from harness.git import dotgit, repository
+from harness.integrity import inside, mission_lock, reconcile
+from harness.memory import pages
+from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
+from harness.model.config import Config
+from harness.model.contract import Claim
+from harness.model.features import Feature
+from harness.model.open_run import Run
+from harness.model.roles import Role
+from harness.model.runs import Context
+from harness.process import supervise
+from harness.run import recover, starting
+from harness.store import files, journal
+from harness.store.layout import Layout, command
+
+LARGE = 1024 * 1024
+MANY = 1000
+
+
+class Asked(Record):
+    """What a run was started with: L0, from the environment and the command line."""
+
+    layout: Layout
+    role: str
+    feature: str = ""
+    wish: str = ""
+    trigger: str = ""
+    reason: str = ""
+    agent_optional: bool = False
+
+
+class Opened(Record):
+    """An open run: who may think for it, in turn (none: code alone), who of those asked for is not there, and its locks."""
+
+    run: Run
+    thinkers: list[tuple[str, registry.Agent]]
+    missing: list[str]
+    locks: list[files.Lock]
+
+
+def asked(role: str, feature: str, agent_optional: bool) -> Asked:
+    """L0 from the environment; raises UsageFault inside a run of the same mission."""
+    env = os.environ
+    layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
+    inside.refuse(layout, f"run {role}")
+    return Asked(
+        layout=layout,
+        role=role,
+        feature=feature or env.get("FEATURE_ID", ""),
+        wish=env.get("HARNESS_RUN_ID", ""),
+        trigger=env.get("TRIGGER", ""),
+        reason=env.get("REASON", ""),
+        agent_optional=agent_optional,
+    )
+
+
+def open_run(want: Asked) -> Opened:
+    """Take the mission, mend what died, look at everything, and open the run. Raises what is wrong, with all as it was."""
+    starting.start(want.layout)
+    lock = mission_lock.take(want.layout)
+    locks: list[files.Lock] = [lock]
+    try:
+        recover.recover(want.layout)
+        if files.length(want.layout.orders):
+            from harness.run import orders  # only where somebody has asked for something
+
+            orders.apply_pending(want.layout)
+        lock.sign({"pid": os.getpid(), "role": want.role, "since": clock.stamp(clock.now())})
+        return _opened(want, locks)
+    except BaseException:
+        for held in reversed(locks):
+            held.release()
+        raise
+
+
+def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
+    layout = want.layout
+    made = mission.load(layout)
+    settings = config.load(layout)
+    role = roles.load(layout, want.role)
+    queue = features.load(layout)
+    feature = _feature(want, queue)
+    standing = repository.state(layout.project)
+    _require_order(made.branch, standing, role, layout.project)
+    configured = roles.agents_of(settings, role)
+    if role.name == "planner":
+        contract_log.load(layout)  # its plan could not land, and that would show only after its agent was paid
+    claims = _sound(layout, feature, queue if role.name == "validator" and not feature else [])
+    thinkers, missing = _thinkers(want, configured, settings, feature)
+    starting.shim(layout)
+    starting.ignore(layout)
+    name, paths = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
+    own = files.Lock(paths.lock)
+    own.take(wait=True)
+    locks.append(own)
+    context = _context(want, name, feature, standing, configured)
+    run = Run(layout, made, settings, role, context, queue)
+    run.claims = claims
+    run.locks, run.keep = locks, mission_lock.descriptors(locks)
+    files.replace(paths.context, files.dump_json(context.asdict()), files.PRIVATE)
+    dotgit.copy_index(layout.project, os.path.join(paths.folder, "index"))
+    locks[0].sign({"pid": os.getpid(), "run": name, "since": context.at})
+    if run.feature and run.changes_tree:
+        features.move(run.feature, "start")
+        run.save()
+        run.journal.commit()
+        run.journal = journal.Journal(layout)
+    own.sign({**context.asdict(), "live": journal.read_ledger(layout)})  # for recovery, where the folder is gone
+    reconcile.keep_copies(run)
+    return Opened(run=run, thinkers=thinkers, missing=missing, locks=locks)
+
+
+def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:
+    """The feature's claims; raises BrokenFile where anything that a prompt or a decision is made of does not parse."""
+    contract.require(layout, [feature] if feature else swept)
+    issues.load(layout)
+    runs.totals(layout)
+    pages.parse_curated(files.read(layout.curated), layout.curated)
+    for path in (layout.asked_spec, layout.spec, layout.summary, layout.steer):
+        files.read_text(path)
+    return contract.load_some(layout, feature.claims if feature else [])
+
+
+def _feature(want: Asked, queue: list[Feature]) -> Feature | None:
+    """The feature that was asked for, or for a worker without one the next that is ready."""
+    if want.feature:
+        feature = features.find(queue, want.feature)
+        if want.role == "worker" and feature.status not in features.TRANSITIONS["start"]:
+            raise UsageFault(
+                f"{feature.id} is '{feature.status}': a worker takes what is todo or failing. "
+                f"To have it worked on again: {command('feature retry')} {feature.id}"
+            )
+        return feature
+    if want.role != "worker":
+        return None
+    able = rules.ready(queue)
+    if not able:
+        raise UsageFault(f"No feature is ready for a worker. See: {command('status')}")
+    return able[0]
+
+
+def _require_order(branch: str, state: repository.State, role: Role, project: str) -> None:
+    """The branch is the mission's; what worker and validator see is what is committed."""
+    if state.standing.branch != branch:
+        here = state.standing.branch or "a detached HEAD"
+        raise NeedsPerson(
+            f"The mission works on the branch {branch}, but {project} is on {here}. Go back: git switch {branch}"
+        )
+    if role.name in ("worker", "validator") and state.dirty:
+        shown = "\n".join(f"  {path}" for path in state.dirty[:10])
+        more = f"\n  … and {len(state.dirty) - 10} more" if len(state.dirty) > 10 else ""
+        raise NeedsPerson(
+            f"Tracked files differ from the last commit, so nothing is started:\n{shown}{more}\n"
+            f"Keep them: git commit -am 'your words'   or put them aside: git stash"
+        )
+
+
+def _thinkers(
+    want: Asked, configured: list[str], settings: Config, feature: Feature | None
+) -> tuple[list[tuple[str, registry.Agent]], list[str]]:
+    """The agents that can think, made ready, and those that are not there; raises Unavailable where none can, unless the
+    role can do without."""
+    if want.trigger == "leaving":
+        return [], []
+    layout = want.layout
+    names = registry.choose(configured, layout.project, layout.relative(layout.config))
+    found, missing = registry.available(names, lambda name: _settings(want, name, name == names[0], settings, feature))
+    if not found and not (want.agent_optional and registry.embedded(names)):
+        raise next(iter(missing.values()))
+    return found, list(missing)
+
+
+def _settings(want: Asked, name: str, first: bool, settings: Config, feature: Feature | None) -> registry.Settings:
+    """What the agent is made from; the role's own model is meant for the `first` agent of its list."""
+    table, model = settings.agents.get(name, {}), settings.roles.get(want.role, {}).get("model", "")
+    return registry.Settings(
+        project=want.layout.project,
+        config_path=want.layout.relative(want.layout.config),
+        role=want.role,
+        feature=feature.id if feature else "",
+        attempt=feature.attempts + 1 if feature else 1,
+        table=table,
+        trust=settings.trust,
+        model=str((model if first else "") or table.get("model", "")),
+        mcp=settings.mcp,
+    )
+
+
+def _context(
+    want: Asked, name: str, feature: Feature | None, state: repository.State, configured: list[str]
+) -> Context:
+    layout = want.layout
+    raw = files.read(layout.raw) or b""
+    return Context(
+        run=name,
+        role=want.role,
+        feature=feature.id if feature else "",
+        trigger=want.trigger,
+        reason=want.reason,
+        at=clock.stamp(clock.now()),
+        agent=configured,
+        attempt=feature.attempts + 1 if feature else 1,
+        before=feature.status if feature else "",
+        head=state.standing.head,
+        branch=state.standing.branch,
+        tree=state.standing.tree,
+        untracked=_digests(layout.project, state.untracked),
+        live=journal.adopt(layout),
+        raw=[len(raw), files.digest(raw)],
+        identity=reconcile.identity_copies(layout),
+        process=supervise.pid_record(),
+        dirty=reconcile.dirty_copies(layout, state.dirty),
+    )
+
+
+def _digests(project: str, names: list[str]) -> dict[str, str]:
+    """{path: sha256} of a person's untracked files; `size:mtime_ns` for large ones, for those that we may not read, and
+    where there are very many."""
+    found = {}
+    for number, name in enumerate(names):
+        path = os.path.join(project, name)
+        try:
+            stat = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
+        data = files.read(path) if small and os.access(path, os.R_OK) else None
+        found[name] = files.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
+    return found

@@ -1,0 +1,251 @@
+"""Role words and what is on disk give one prompt: pure. The manifest is the prompt: its parts, in order.
+
+A part is text of ours, or the exact bytes of something on disk with its source; rebuilding a prompt is concatenation.
+Order, most stable first, so that prefix caches hold; what differs from run to run stands in the Runtime context at the end.
+"""
+
+from __future__ import annotations
+
+from harness.base.record import Record
+from harness.model import contract
+from harness.model.contract import Claim, Contract
+from harness.model.features import Feature
+from harness.model.issues import Issue
+from harness.model.receipts import Receipt
+from harness.model.roles import Role
+from harness.store import documents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ROLE_CHARS = 6_000
+IDENTITY_CHARS = 6_000
+SPEC_CHARS = 24_000
+SUMMARY_CHARS = 3_000
+RECEIPT_CHARS = 8_000
+PLAN_CHARS = 24_000
+
+
+class Part(Record):
+    """A stretch of the prompt. `source` is "" for text of ours, else the path whose bytes (or section) `data` is."""
+
+    data: bytes
+    source: str = ""
+
+
+class Material(Record):
+    """All that a prompt is made of, read from disk before. Paths are as they are shown to the agent; texts are exact.
+    `feature` None for a run on the whole mission; `findings`: (title, text) in the order in which they are shown."""
+
+    role: Role
+    identity: str
+    identity_path: str
+    spec: str
+    spec_path: str
+    summary: str
+    summary_path: str
+    memory_path: str
+    raw_path: str
+    features: list[Feature] = []
+    features_path: str = ""
+    contract: Contract | None = None
+    contract_path: str
+    claims: list[Claim] = []
+    feature: Feature | None = None
+    receipts: list[Receipt] = []
+    receipts_path: str = ""
+    findings: list[tuple[str, str]] = []
+    issues: list[Issue] = []
+    raw: str = ""
+    steer: str = ""
+    runtime: list[tuple[str, str]]
+    how_to_reply: str
+
+
+def compose(material: Material) -> list[Part]:
+    """The parts of the prompt; same material, same parts."""
+    parts = stable(material)
+    parts += _memory(material)
+    parts += _task(material)
+    parts.append(_runtime(material))
+    return parts
+
+
+def stable(material: Material) -> list[Part]:
+    """The first parts, which are the same from run to run: the role's words, its identity, the spec."""
+    return [*_role_words(material.role), *_identity(material), *_spec(material)]
+
+
+def text_of(parts: list[Part]) -> bytes:
+    """The prompt's bytes."""
+    return b"".join(part.data for part in parts)
+
+
+def _text(text: str) -> Part:
+    return Part(data=text.encode())
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+def cut(text: str, most: int, path: str) -> str:
+    """`text` up to `most` characters, the cut marked with the path where the rest is."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n[… {len(text) - most} characters left out; the rest is in {path} …]\n"
+
+
+def _role_words(role: Role) -> list[Part]:
+    common = cut(role.common, ROLE_CHARS, "roles/common.md")
+    words = cut(role.words, max(0, ROLE_CHARS - len(common)), role.path)
+    return [
+        Part(data=_ended(common).encode(), source="roles/common.md"),
+        _text("\n"),
+        Part(data=_ended(words.lstrip("\n")).encode(), source=f"roles/{role.name}.md"),
+        _text("\n"),
+    ]
+
+
+def _fenced(title: str, text: str, source: str, info: str = "") -> list[Part]:
+    """A heading and data that agents or people wrote, in a fence that it cannot close."""
+    if not text.strip():
+        return [_text(f"{title}\n\n(nothing yet)\n\n")]
+    mark = documents.fence_for(text)
+    return [
+        _text(f"{title}\n\n{mark}{info}\n"),
+        Part(data=_ended(text).encode(), source=source),
+        _text(f"{mark}\n\n"),
+    ]
+
+
+def _identity(material: Material) -> list[Part]:
+    title = f"## Your identity (cross-mission memory for the {material.role.name} role)"
+    return _fenced(title, cut(material.identity, IDENTITY_CHARS, material.identity_path), material.identity_path)
+
+
+def _spec(material: Material) -> list[Part]:
+    if "spec" not in material.role.reads:
+        return []
+    text = material.spec
+    if len(text) > SPEC_CHARS and material.feature:
+        named = [documents.section(text, heading) or "" for heading in material.feature.spec_refs]
+        text = "\n".join(named) + f"\n[only the sections of this feature; the whole is in {material.spec_path}]\n"
+    text = cut(text, SPEC_CHARS, material.spec_path)
+    return _fenced("## SPEC.md (what the mission must bring about)", text, material.spec_path, "markdown")
+
+
+def _memory(material: Material) -> list[Part]:
+    title = "## Memory (curated from prior iterations of this run)"
+    parts = _fenced(title, cut(material.summary, SUMMARY_CHARS, material.summary_path), material.summary_path)
+    more = (
+        f"More, to be read when it helps: {material.memory_path} (curated), {material.raw_path} (as it was noted).\n\n"
+    )
+    return [*parts, _text(more)]
+
+
+def _task(material: Material) -> list[Part]:
+    reads = material.role.reads
+    parts = [_text("## Your task\n\n")]
+    if "plan" in reads:
+        parts += _fenced("### The plan so far", _plan(material), material.features_path)
+    if material.contract and material.contract.claims:
+        parts += _fenced("### The validation contract", _contract(material), material.contract_path)
+    if "feature" in reads and material.feature:
+        parts += _fenced(f"### Feature {material.feature.id}", _feature(material.feature), material.features_path)
+    if "claims" in reads and material.feature:
+        parts += _claims(material)
+    if "findings" in reads:
+        parts += _receipts(material)
+        for title, text in material.findings:
+            parts += _fenced(f"### {title}", text, "")
+    if "issues" in reads and material.issues:
+        parts += _fenced("### Open issues", _issues(material.issues), "")
+    if "raw" in reads and material.raw:
+        parts += _fenced("### Entries to curate", material.raw, material.raw_path)
+    if "steer" in reads and material.steer.strip():
+        parts += _fenced("### What a person says meanwhile (STEER.md)", material.steer, "STEER.md")
+    return parts
+
+
+def _plan(material: Material) -> str:
+    rows = []
+    for feature in material.features:
+        needs = f", after {', '.join(feature.depends_on)}" if feature.depends_on else ""
+        claims = f"claims {', '.join(feature.claims)}"
+        rows.append(f"{feature.id} [{feature.status}, {feature.attempts} tries] {feature.title} ({claims}{needs})")
+    return cut("\n".join(rows), PLAN_CHARS, material.features_path)
+
+
+def _contract(material: Material) -> str:
+    return cut(contract.render(material.contract or Contract()), PLAN_CHARS, material.contract_path)
+
+
+def _feature(feature: Feature) -> str:
+    lines = [feature.title, "", feature.description]
+    if feature.depends_on:
+        lines.append(f"Builds on: {', '.join(feature.depends_on)}")
+    if feature.spec_refs:
+        lines.append(f"Sections of the spec: {'; '.join(feature.spec_refs)}")
+    notes = [f"- {note['at']} {note['kind']}: {note['text']}" for note in feature.notes if note["text"]]
+    return "\n".join([*lines, *(["", "What happened to it:"] if notes else []), *notes[-12:]])
+
+
+def _claims(material: Material) -> list[Part]:
+    return _fenced("### Claims, with the checks that decide them", "\n".join(map(claim_text, material.claims)), "")
+
+
+def claim_text(claim: Claim) -> str:
+    """A claim and its checks as people and agents read them."""
+    lines = [f"{claim.id}: {claim.text}"]
+    if claim.manual:
+        lines.append("  (a person decides)")
+    for number, check in enumerate(claim.checks, start=1):
+        lines.append(f"  check {number} of {len(claim.checks)}{', a guard' if check.guard else ''}:")
+        lines += [f"    {line}" for line in check.run.split("\n")]
+    return "\n".join(lines)
+
+
+def _receipts(material: Material) -> list[Part]:
+    if not material.receipts:
+        return []
+    red = [receipt_text(receipt) for receipt in material.receipts if not receipt.green]
+    green = [f"{receipt.claim}: green" for receipt in material.receipts if receipt.green]
+    text = cut("\n".join(red + green), RECEIPT_CHARS, material.receipts_path)
+    return _fenced("### The last receipts", text, material.receipts_path)
+
+
+def receipt_text(receipt: Receipt) -> str:
+    """A receipt as people and agents read it."""
+    return f"{receipt.claim}: {receipt.verdict} after {receipt.seconds:.1f} s\n$ {receipt.command}\n{_ended(receipt.output)}"
+
+
+def _issues(found: list[Issue]) -> str:
+    rows = []
+    for issue in found:
+        more = [getattr(issue, key) for key in ("evidence", "repro", "suggested_fix", "code_pointer")]
+        rows.append(f"{issue.id} [{issue.severity}] {issue.title}" + "".join(f"\n  {text}" for text in more if text))
+    return "\n".join(rows)
+
+
+def _runtime(material: Material) -> Part:
+    lines = [
+        f"- {key}: {value}" if key[0].isupper() and " " in key else f"- {key}={value}"
+        for key, value in material.runtime
+    ]
+    return _text("## Runtime context\n" + "\n".join(lines) + f"\n\n{material.how_to_reply}\n")
+
+
+def runtime(context: dict[str, Any]) -> list[tuple[str, str]]:
+    """The lines of the Runtime context from a run's facts; what is empty has no line."""
+    rows = [
+        ("FEATURE_ID", context["feature"]),
+        ("TRIGGER", " ".join(context["trigger"].split())),  # a variable of anybody's: it adds no lines of its own
+        ("REASON", " ".join(context["reason"].split())),
+        ("Working directory", context["project"]),
+        ("State directory", context["state"]),
+        ("Run ID", context["run"]),
+        ("Harness command", f"{context['shim']} --run {context['run']}"),
+    ]
+    return [(key, value) for key, value in rows if value]

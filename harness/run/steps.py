@@ -1,0 +1,167 @@
+"""One run: open -> compose -> think -> reconcile -> settle -> close. Six steps, no seventh; what all roles share."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from harness.base import clock, console, errors
+from harness.base.errors import Interrupted, Refused, UsageFault
+from harness.base.exits import guarded, listen
+from harness.integrity import reconcile
+from harness.memory.raw import CURATOR
+from harness.model import replies, runs
+from harness.model.open_run import Run
+from harness.model.runs import Result
+from harness.process import supervise
+from harness.run import closing, inputs, opening, prompt, thinking
+from harness.run.opening import Opened
+from harness.settle import worker
+from harness.store import files, objects
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+LOOP = "HARNESS_LOOP"
+LONGEST_PID = 20
+REASON_CHARS = 90
+
+
+def main(
+    role: str,
+    settle: Callable[[Run], None],
+    prepare: Callable[[Run], bool] | None = None,
+    *,
+    agent_optional: bool = False,
+) -> int:
+    """What every role script ends in: one run of the role, and its exit code."""
+    listen()
+    return guarded(lambda: _live_with_loop() or _main(role, settle, prepare, agent_optional))
+
+
+def _live_with_loop() -> int:
+    """Where a looping run.sh started us, end with it; the exit code where it was killed before we began, else 0."""
+    word = os.environ.get(LOOP) or "0"
+    if not (word.isascii() and word.isdigit() and len(word) < LONGEST_PID):
+        raise UsageFault(f"{LOOP} is '{word[:40]}', and no process id. run.sh alone sets it; take it out: unset {LOOP}")
+    if not int(word):
+        return errors.DONE
+    if os.getppid() != int(word):
+        return errors.TERMINATED
+    supervise.live_with(int(word))  # when it is killed later, it takes its run with it
+    return errors.DONE
+
+
+def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None, agent_optional: bool) -> int:
+    if len(sys.argv) > 2:
+        raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE]")
+    feature = sys.argv[1] if len(sys.argv) > 1 else ""
+    opened = opening.open_run(opening.asked(role, feature, agent_optional))
+    try:
+        result, signum = _steps(opened, settle, prepare)
+    finally:
+        for lock in reversed(opened.locks):
+            lock.release()
+    closing.escalate(opened.run.layout, opened.run.features, clock.now())
+    console.say("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(opened.run, result))]))
+    return errors.signal_code(signum) if signum else exit_code(result)
+
+
+def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None) -> tuple[Result, int]:
+    """Steps two to six; gives the result and the signal that cut the run short, if one did."""
+    run, signum = opened.run, 0
+    try:
+        wanted = prepare(run) if prepare else True
+        text = compose(run)
+        if wanted:
+            thinking.think(opened, text)
+    except Interrupted as signalled:
+        signum = signalled.signum
+        run.outcome, run.reason = "killed", f"interrupted by signal {signum}"
+    reconcile.state(run)
+    reconcile.tree(run)
+    take_reply(run)
+    settled(run, settle)
+    result = closing.close(run)
+    files.remove(run.paths.lock)
+    return result, signum
+
+
+def compose(run: Run) -> str:
+    """The prompt, made durable with its manifest: an ordered list of texts and objects whose concatenation it is."""
+    gathered = inputs.gather(run)
+    parts = prompt.compose(gathered)
+    run.stable_bytes = len(prompt.text_of(prompt.stable(gathered)))
+    rows = [
+        {"object": objects.put(run.layout, part.data), "source": run.layout.relative(part.source)}
+        if part.source
+        else {"text": part.data.decode()}
+        for part in parts
+    ]
+    data = prompt.text_of(parts)
+    files.replace(run.paths.manifest, files.dump_json(rows), files.PRIVATE)
+    files.replace(run.paths.prompt, data, files.PRIVATE)
+    reconcile.hold_own(run)
+    return data.decode()
+
+
+def take_reply(run: Run) -> None:
+    """The reply that `harness reply` kept, else the block in what the agent said; durable in reply.md.
+
+    A reply that does not parse is the agent's failure, and its reason goes into the next prompt.
+    """
+    data = files.read(run.paths.reply)
+    kept = None if data is None else data.decode("utf-8", "replace")  # the agent could write there by itself
+    if kept is None and run.messages:
+        files.replace(run.paths.reply, run.messages[-1].encode("utf-8", "replace"), files.PRIVATE)
+    if run.outcome not in runs.GOOD:
+        return
+    try:
+        run.reply = replies.find(run.role.name, [kept] if kept is not None else run.messages)
+    except Refused as fault:
+        run.outcome, run.reason = "agent_error", "; ".join(filter(None, [str(fault), run.reason]))
+
+
+def settled(run: Run, settle: Callable[[Run], None]) -> None:
+    """The role's own function applies the reply; a run that did not end well keeps a worker's tree and changes no more."""
+    by_code = run.role.name == CURATOR and run.outcome not in ("killed", "refused")  # it folds whatever its agent did
+    if run.outcome in runs.GOOD or by_code:
+        _shared_parts(run)
+        settle(run)
+    elif run.feature is not None and run.changes_tree:
+        worker.cut_short(run)
+
+
+def _shared_parts(run: Run) -> None:
+    """Notes and issues that a reply carries, for agents that run no commands."""
+    reply = run.reply or {}
+    try:
+        run.noted([(note["tag"], note["text"]) for note in reply.get("notes", [])])
+    except UsageFault as fault:
+        run.reason = str(fault)
+    if reply.get("issues"):
+        run.add_issues(reply["issues"])
+
+
+def line_of(result: Result) -> str:
+    """What run.sh prints of a run: one line; more where a person must mend the agent, for the reason is told whole."""
+    what = " ".join(part for part in (result.role, result.feature) if part)
+    words = [word for word in (result.said, result.commit[:10]) if word]
+    first = result.reason.split("\n")[0]
+    cut = f"{first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}"
+    whole = result.reason.replace("\n", "\n    ")  # who must do something now reads all of it
+    reason = "  " + (whole if result.outcome in thinking.NEEDS_HELP else cut) if first else ""
+    return console.plain(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}")
+
+
+def exit_code(result: Result) -> int:
+    """0 where the run settled; by hand a negative verdict is 10; 69 and 75 where no agent could answer."""
+    if result.outcome in thinking.NEEDS_HELP:
+        return errors.UNAVAILABLE
+    if os.environ.get(LOOP):
+        return errors.DONE
+    if result.outcome == "limit":
+        return errors.BUSY
+    return errors.NEGATIVE if result.negative else errors.DONE

@@ -1,0 +1,183 @@
+"""The third step of a run: let the first agent of the list that can answer think, and write down what happens meanwhile."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from itertools import islice
+
+from harness.agents.base import WAITS, Desk, Event, Finished
+from harness.base import clock, console, redaction
+from harness.base.record import Record
+from harness.integrity import environment
+from harness.model import runs
+from harness.model.usage import Usage
+from harness.process import temporary
+from harness.run import closing
+from harness.run.transcript import MIB, Recent, Transcript
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from harness.agents.base import Agent
+    from harness.model.open_run import Run
+    from harness.run.opening import Opened
+
+NEEDS_HELP = ("auth", "config")
+RETRYABLE = ("limit", *NEEDS_HELP)
+STARTUP_SECONDS = 120.0
+MARK_SECONDS = 30.0
+LOOKED_BACK = 50  # runs; in many of them nobody is asked
+UNSTATED_SECONDS = 300  # an agent that met a limit without a time is passed over for so long, where another can answer
+
+
+def think(opened: Opened, text: str) -> None:
+    """Let the first agent that can answer; the next one is tried on limit, auth and what is not available."""
+    run = opened.run
+    refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.thinkers]
+    run.waits = _remembered(run)
+    waiting = _waiting(run, [name for name, _ in opened.thinkers])
+    gc.enable()  # an agent may think for hours
+    pens, room = Pens(run), temporary.new("agent", run.tag)
+    try:
+        for name, agent in opened.thinkers:
+            if name in waiting:
+                refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
+                continue
+            pens.begin(name)
+            _listen(run, agent, text, pens, desk_of(run, room))
+            run.reason = redaction.mask(run.reason)
+            if run.outcome not in RETRYABLE:
+                run.waits.pop(name, 0)
+                break
+            refused.append(Refusal(agent=name, outcome=run.outcome, reason=run.reason, until=run.until))
+    finally:
+        pens.close()
+        temporary.clear(room)
+    if len(refused) > (run.outcome in RETRYABLE):
+        _who_answered(run, refused)
+
+
+class Refusal(Record):
+    """An agent that could not answer: why, and until when, in unix seconds (0: it did not say)."""
+
+    agent: str
+    outcome: str
+    reason: str = ""
+    until: int = 0
+
+
+def _waiting(run: Run, names: list[str]) -> dict[str, int]:
+    """The agents of a list that met a limit in an earlier run and need not be asked before {agent: unix seconds}."""
+    known = {name: until for name, until in run.waits.items() if name in names}
+    return known if len(known) < len(names) else {}  # where all are waited for, asking is all that is left
+
+
+def _remembered(run: Run) -> dict[str, int]:
+    """What the newest run that asked anybody knew of agents that let nobody in, as far as it still holds."""
+    last = next((result for result in islice(runs.books(run.layout), LOOKED_BACK) if result.agents), None)
+    now = clock.now()
+    return {name: until for name, until in (last.waits if last else {}).items() if until > now}
+
+
+def _who_answered(run: Run, refused: list[Refusal]) -> None:
+    """Say who answered, and which agents could not. Where none did and one met a limit, that one is waited for."""
+    answered = run.outcome not in RETRYABLE
+    limits = {one.agent: one.until for one in refused if one.outcome == "limit"}
+    now = clock.now()
+    for name, until in limits.items():
+        run.waits[name] = min(until if until > now else now + UNSTATED_SECONDS, now + closing.LONGEST_STATED)
+    if limits and not answered:  # one that told no time, or one that is over, is asked again after a back-off
+        run.outcome, run.until = "limit", min(until if until > now else 0 for until in limits.values())
+    words = [f"{run.agent} answered", *([run.reason] if run.reason else [])] if answered else []
+    remedies = []
+    for one in refused:
+        reason, _, remedy = one.reason.partition("\n")
+        words.append(f"{one.agent}: {', '.join(filter(None, (one.outcome, reason)))}")
+        remedies += [remedy] if remedy and run.outcome in NEEDS_HELP else []
+    run.reason = "\n".join(["; ".join(words), *remedies])
+
+
+class Pens:
+    """Where the events of a run are written down: stream.jsonl, stderr.log, the spinner, and what the run counts."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.action, self.told = run, "", False
+        self.counted, self.marked = "", 0.0
+        quarter = run.settings.max_log_mb * MIB // 4
+        self.stream, self.stderr = Transcript(run.paths.stream, 3 * quarter), Transcript(run.paths.stderr, quarter)
+        self.said = Recent(run.messages)
+        self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
+
+    def begin(self, agent: str) -> None:
+        """From here on this agent answers."""
+        self.run.agent = agent
+        self.run.usages.append(Usage(agent=agent))
+        self.counted = ""
+        self.stream.book(self.run.seconds(), "agent", agent)
+
+    def note(self, event: Event) -> None:
+        """Write one event down where it belongs."""
+        if event.kind == "output":
+            self.stream.piece(self.run.seconds(), "output", event.text)
+            self.stderr.log(event.text)
+        if event.kind == "did" or (event.kind == "output" and event.text.startswith(WAITS)):
+            self.action = event.text
+        if event.kind == "said":
+            self.said.add(event.text)
+        at = self.run.seconds()
+        if event.kind == "usage":
+            self.run.usages[-1] = Usage(**json.loads(event.text))
+            self.counted, self.told = event.text, True
+        elif event.kind not in ("tick", "output"):
+            self.stream.row(at, event.kind, event.text)
+        if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # a killed run has taken at least until here
+            self.stream.book(at, "usage" if self.counted else "time", self.counted)
+            self.marked = at
+        self.spinner.draw(self.action)
+
+    def overspent(self) -> str:
+        """The cap that the usage told since the last call has used up, in words, else ""."""
+        told, self.told = self.told, False
+        return closing.overspent(self.run) if told else ""
+
+    def close(self) -> None:
+        """Make what was written durable."""
+        self.spinner.clear()
+        self.stream.close()
+        self.stderr.close()
+
+
+def _listen(run: Run, agent: Agent, text: str, pens: Pens, desk: Desk) -> None:
+    run.outcome, run.reason, run.until = "agent_error", "the agent ended without a word", 0
+    answering = agent.think(text, desk)
+    for event in answering:
+        if isinstance(event, Event):
+            pens.note(event)
+            if event.kind == "did" and (cap := pens.overspent()):  # it goes on: what is only said may be the end
+                run.outcome, run.reason = "killed", f"ended at its cap: {cap}"
+                answering.close()
+            continue
+        run.usages[-1] = event.usage or run.usages[-1]
+        if isinstance(event, Finished):
+            run.outcome, run.reason = "timeout_after_result" if event.late else "ok", event.remark
+            if event.reply and run.messages[-1:] != [event.reply]:  # told as the result alone
+                pens.said.add(event.reply)
+        else:
+            run.outcome, run.reason, run.until = event.outcome, event.reason, event.until
+
+
+def desk_of(run: Run, room: str) -> Desk:
+    """Where the run's agent works; `room` is its temporary folder."""
+    table = run.settings.roles.get(run.role.name, {})
+    return Desk(
+        directory=run.layout.project,
+        prompt_path=run.paths.prompt,
+        seconds=60 * table.get("minutes", run.role.minutes),
+        environment={**environment.of_agent(os.environ, run.tag, run.layout, run.id), "TMPDIR": room},
+        keep=run.keep,
+        idle_seconds=60 * table.get("idle_minutes", run.role.idle_minutes),
+        startup_seconds=STARTUP_SECONDS,
+        stable_bytes=run.stable_bytes,
+        cost_left_usd=closing.cost_left(run),
+    )

@@ -1,0 +1,1 @@
+"""What each role's reply does to the mission, one module a role."""

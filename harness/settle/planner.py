@@ -1,0 +1,351 @@
+"""A planner's reply: linted, then laid over what is there as a patch by id. Pure, but for `settle`, which writes it."""
+
+from __future__ import annotations
+
+import re
+
+from harness.base import schema
+from harness.base.errors import BrokenFile, Refused
+from harness.base.record import Record
+from harness.model import contract as contracts
+from harness.model import contract_log, issues, receipts, runs
+from harness.model import features as queue
+from harness.model.check_environment import Place
+from harness.model.contract import Check, Claim, Contract, Service
+from harness.model.contract_log import Entry
+from harness.model.features import Feature
+from harness.model.receipts import Receipt
+from harness.proof import fire, services
+from harness.store import files
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from harness.model.open_run import Run
+
+REFUSED_FORMS = (
+    (
+        re.compile(r"\|\|\s*(true|:)(?![\w./=-])"),
+        "hides a failure with '|| true' or '|| :'",
+        "let the exit status decide",
+    ),
+    (
+        re.compile(r"(?<![&>\\])&\s*$", re.MULTILINE),
+        "leaves something running with a trailing '&'",
+        "declare a service",
+    ),
+    (re.compile(r"(^|[\s;&|(])sudo\s", re.MULTILINE), "uses sudo", "checks run without rights"),
+    (
+        re.compile(r"(^|[\s\"'=:<>(,])(/home/|/Users/|/root/)"),
+        "names an absolute path of this machine",
+        "use relative paths or $TMPDIR",
+    ),
+    (
+        re.compile(r"\|&?\s*[efz]?grep\s+(-[-\w=]+\s+)*(-[a-zA-Z]*q|--quiet|--silent)"),
+        "ends a pipe with 'grep -q', which stops reading, so that under pipefail what writes into it fails",
+        "write grep x >/dev/null",
+    ),
+)
+
+
+BEFORE_SECONDS = 60
+EARLY = "make it a guard, or test what the feature brings; sent again as it is, it lands and its claim stays unproven"
+
+
+class SetupRed(Refused):
+    """The contract's setup is red on today's tree."""
+
+
+class Draft(Record):
+    """What the mission would look like with the plan: features, contract, lines for the log, and checks to try."""
+
+    features: list[Feature]
+    contract: Contract
+    log: list[Entry] = []
+    new_checks: list[str] = []
+
+
+def draft(
+    reply: dict[str, Any], features: list[Feature], contract: Contract, retired: set[str]
+) -> tuple[Draft, list[str]]:
+    """The plan laid over what is there, and everything that is wrong with it. The inputs are not changed."""
+    faults: list[str] = []
+    old = {feature.id: feature for feature in features}
+    fixed = {claim for feature in features if feature.status == "passed" for claim in feature.claims}
+    gone = {row["id"]: row["reason"] for row in reply.get("drop", [])}
+    made = Draft(features=[], contract=Contract(setup=contract.setup, services=contract.services))
+    _lay_claims(made, reply, contract, fixed, gone, faults)
+    _lay_features(made, reply, features, gone, faults)
+    made.contract.setup = reply.get("setup", contract.setup).rstrip("\n")
+    if "services" in reply:
+        made.contract.services = [Service(**{**row, "run": row["run"].strip("\n")}) for row in reply["services"]]
+    names = [row["id"] for row in reply["features"]] + [row["id"] for row in reply["contract"]]
+    used = {name.lower() for name in (*retired, *gone)}
+    faults += [f"the id '{name}' was dropped before; ids are never reused" for name in names if name.lower() in used]
+    faults += [
+        f"'{name}' cannot be dropped: there is none" for name in gone if name not in old and not _has(contract, name)
+    ]
+    faults += _lint(made)
+    return made, list(dict.fromkeys(faults))
+
+
+def _has(contract: Contract, claim_id: str) -> bool:
+    return any(claim.id == claim_id for claim in contract.claims)
+
+
+def _lay_claims(
+    made: Draft, reply: dict[str, Any], contract: Contract, fixed: set[str], gone: dict[str, str], faults: list[str]
+) -> None:
+    given = {row["id"]: row for row in reply["contract"]}
+    faults += schema.name_faults((row["id"] for row in reply["contract"]), "claim")
+    for claim in contract.claims:
+        row = given.pop(claim.id, None)
+        if claim.id in fixed and (claim.id in gone or (row and _claim(row) != claim)):
+            faults.append(f"{claim.id} belongs to a feature that has passed and cannot be changed")
+        elif claim.id in gone:
+            made.log.append(Entry(verb=contract_log.DROP, claim=claim.id, why=gone[claim.id], old=claim))
+            continue
+        elif row and _claim(row) != claim:
+            reason = row.get("reason", "").strip()
+            if not reason and not _keeps(claim, _claim(row)):
+                faults.append(f"{claim.id}: a check that stood in the contract is changed or gone; say why in 'reason'")
+            why = reason or "replanned"
+            made.log.append(Entry(verb=contract_log.CHANGE, claim=claim.id, why=why, old=claim, new=_claim(row)))
+            made.new_checks += [check.run for check in _claim(row).checks if check not in claim.checks]
+            made.contract.claims.append(_claim(row))
+            continue
+        made.contract.claims.append(claim)
+    for row in given.values():
+        claim = _claim(row)
+        made.log.append(Entry(verb=contract_log.ADD, claim=claim.id, why="planned", new=claim))
+        made.new_checks += [check.run for check in claim.checks]
+        made.contract.claims.append(claim)
+
+
+def _keeps(old: Claim, new: Claim) -> bool:
+    """Whether a changed claim still has every check that it had."""
+    return all(check in new.checks for check in old.checks)
+
+
+def _claim(row: dict[str, Any]) -> Claim:
+    checks = [Check(run=check) if isinstance(check, str) else Check(**check) for check in row.get("checks", [])]
+    for check in checks:
+        check.run = check.run.strip("\n")
+    return Claim(id=row["id"], text=" ".join(row["claim"].split()), checks=checks, manual=row.get("manual", False))
+
+
+def _lay_features(
+    made: Draft, reply: dict[str, Any], features: list[Feature], gone: dict[str, str], faults: list[str]
+) -> None:
+    given = {row["id"]: row for row in reply["features"]}
+    faults += schema.name_faults((row["id"] for row in reply["features"]), "feature")
+    for feature in features:
+        row = given.pop(feature.id, None)
+        changed = feature.replace(**row) if row else feature.replace()
+        if feature.status == "passed" and (feature.id in gone or changed != feature):
+            faults.append(f"{feature.id} has passed and cannot be changed")
+        elif feature.id in gone:
+            made.log.append(Entry(verb=contract_log.DROP_FEATURE, claim=feature.id, why=gone[feature.id]))
+            continue
+        made.features.append(changed)
+    made.features += [Feature(**row) for row in given.values()]
+
+
+def _lint(made: Draft) -> list[str]:
+    """What is wrong with the mission as it would be."""
+    faults: list[str] = []
+    claims = {claim.id for claim in made.contract.claims}
+    ids = {feature.id for feature in made.features}
+    owned: set[str] = set()
+    faults += schema.name_faults((feature.id for feature in made.features), "feature")
+    faults += schema.name_faults((claim.id for claim in made.contract.claims), "claim")
+    if not made.features:
+        faults.append("the plan has no feature")
+    for feature in made.features:
+        owned.update(feature.claims)
+        if not feature.claims:
+            faults.append(f"{feature.id} has no claim: nothing would show that it works")
+        faults += [
+            f"{feature.id} names the claim '{claim}', which does not exist"
+            for claim in feature.claims
+            if claim not in claims
+        ]
+        missing = [other for other in feature.depends_on if other not in ids]
+        faults += [f"{feature.id} depends on '{other}', which does not exist" for other in missing]
+    faults += [f"no feature has the claim {claim}" for claim in sorted(claims - owned)]
+    faults += [fault for claim in made.contract.claims for fault in _claim_faults(claim)]
+    for circle in _circles(made.features):
+        faults.append(f"features depend on each other in a circle: {', '.join(circle)}")
+    return faults + [fault for check in made.new_checks for fault in form_faults(check)]
+
+
+def _claim_faults(claim: Claim) -> list[str]:
+    if claim.manual != bool(claim.checks):
+        return []
+    return [f'{claim.id} needs checks, or "manual": true, not both or neither']
+
+
+def form_faults(check: str, project: str = "") -> list[str]:
+    """Which refused shell forms a check has, with what to write instead; `project` is a path that it may not name."""
+    shown = check if len(check) < 80 else check[:77] + "…"
+    found = [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
+    if project and project in check and not any("absolute path" in fault for fault in found):
+        found.append(f"the check `{shown}` names this very folder, where no clone is: use relative paths")
+    return found
+
+
+def _circles(features: list[Feature]) -> list[list[str]]:
+    """What is left when features whose needs are met are taken away again and again."""
+    needs = {feature.id: feature.depends_on for feature in features}
+    while met := [name for name, others in needs.items() if not any(other in needs for other in others)]:
+        for name in met:
+            del needs[name]
+    return [list(needs)] if needs else []
+
+
+def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
+    """The plan as it would land; raises Refused with every reason, after trying new checks in an empty folder."""
+    features = queue.load(layout)
+    made, faults = draft(reply, features, contracts.load(layout), contract_log.retired(contract_log.load(layout)))
+    faults += [
+        fault for check in made.new_checks for fault in form_faults(check, layout.project) if fault not in faults
+    ]
+    faults = faults or write_faults(made.contract)
+    if not faults:
+        faults = [
+            f"the check `{command}` passes in an empty folder and so proves nothing: test what the feature brings"
+            for command in fire.green_on_nothing(made.new_checks)
+        ]
+    _refuse(faults)
+    return made
+
+
+def write_faults(known: Contract) -> list[str]:
+    """Whether the contract would not read back as it is meant: then every later run would be stopped, or misled, by it."""
+    text, remedy = contracts.render(known), "write names without spaces, and no control characters"
+    try:
+        text.encode()
+        again = contracts.parse(text, "the contract")
+    except (BrokenFile, UnicodeEncodeError) as fault:
+        return [f"the contract cannot be written down: {fault} In short: {remedy}"]
+    odd = [claim.id for claim, read in zip(known.claims, again.claims, strict=False) if claim != read]
+    where = ", ".join(odd) or "setup or services"
+    return [] if again == known else [f"the contract cannot be written down ({where}): {remedy}"]
+
+
+def _refuse(faults: list[str]) -> None:
+    if faults:
+        raise Refused("The plan is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
+
+
+def red_first(layout: Layout, made: Draft, place: Place, path: str, told_live: frozenset[str] = frozenset()) -> None:
+    """Red before green: fire every new check on the tree as it is, once a run; the receipts (phase before) go to `path`.
+
+    Raises SetupRed where setup is red there, and Refused for checks that are green already and no guards, unless the
+    planner was told so before and stands by them. They prove nothing then, and their claims stay unproven.
+    """
+    fired = receipts.load(path)
+    told = told_live | {receipt.command for receipt in [*fired, *_last_round(layout)] if receipt.green}
+    done = {(receipt.claim, receipt.command) for receipt in fired}
+    fault = fire.setup_once(layout, made.contract, place)
+    if fault:
+        raise SetupRed(fault)
+    pairs = [
+        (claim, check.replace(seconds=min(check.seconds or place.seconds, BEFORE_SECONDS)))
+        for claim in made.contract.claims
+        for check in claim.checks
+        if check.run in made.new_checks and (claim.id, check.run) not in done
+    ]
+    if pairs:
+        short = [service.replace(seconds=min(service.seconds, BEFORE_SECONDS)) for service in made.contract.services]
+        with services.Running(short, place) as up:
+            fired += fire.fire_each(pairs, "before", up, path)
+    early = [receipt for receipt in fired if receipt.green and not receipt.guard and receipt.command not in told]
+    _refuse([f"a check of {one.claim} is green already, on today's tree: {EARLY}\n    {one.command}" for one in early])
+
+
+def _last_round(layout: Layout) -> list[Receipt]:
+    """Receipts of the newest planner run, where it was not accepted: what its planner was told."""
+    newest = runs.last(layout, role="planner")
+    refused = newest is not None and newest.accepted is False
+    return receipts.load(layout.run(newest.run).receipts) if newest and refused else []
+
+
+def _told_live(path: str) -> frozenset[str]:
+    """Commands that `harness reply` found green in this run. Its receipts go: they were written where the planner's agent
+    could write too, so what lands is fired again now that the agent is gone."""
+    try:
+        fired = receipts.load(path)
+    except BrokenFile:
+        fired = []  # not ours, then
+    files.remove(path)
+    return frozenset(receipt.command for receipt in fired if receipt.green)
+
+
+def escalate_setup(run: Run) -> None:
+    """A red setup is for a person; it never costs an attempt."""
+    run.reason = run.setup_fault
+    text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {run.context.head[:10]}.\n\n{run.setup_fault}\n"
+    run.journal.replace(run.layout.escalation, text.encode())
+
+
+def settle(run: Run) -> None:
+    """The plan lands whole, with the spec it was made from, or goes back with its reasons."""
+    run.accepted = False
+    told = _told_live(run.paths.receipts)
+    if run.reply is None:
+        run.outcome, run.reason = "agent_error", "; ".join(filter(None, ["The planner gave no reply", run.reason]))
+        return
+    try:
+        made = examined(run.layout, run.reply)
+        red_first(run.layout, made, run.place(), run.paths.receipts, told)
+    except SetupRed as fault:
+        run.setup_fault = str(fault)
+        escalate_setup(run)
+        return
+    except Refused as fault:
+        run.reason = str(fault)
+        return
+    _land(run, made)
+
+
+def _land(run: Run, made: Draft) -> None:
+    run.accepted = True
+    _replanned(run, made)
+    _green_already(run, made)
+    run.features = made.features
+    run.contract = made.contract
+    run.save()
+    entries = [entry.replace(at=run.at, by=run.id) for entry in made.log]
+    run.journal.append(run.layout.contract_log, contract_log.render(entries))
+    spec = files.read(run.layout.asked_spec)
+    if spec:
+        run.journal.replace(run.layout.spec, spec)
+    seen = issues.serious(issues.load(run.layout))
+    run.journal.append(run.layout.issues, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
+
+
+def _green_already(run: Run, made: Draft) -> None:
+    """A feature whose every check is green before its first worker goes straight to its validation."""
+    green = {(receipt.claim, receipt.command) for receipt in receipts.load(run.paths.receipts) if receipt.green}
+    for feature in made.features:
+        checks = [(claim.id, check.run) for claim in made.contract.of(feature.claims) for check in claim.checks]
+        if feature.status == "todo" and not feature.attempts and checks and green.issuperset(checks):
+            queue.move(feature, "green already")
+
+
+def _replanned(run: Run, made: Draft) -> None:
+    """The feature a planner was asked about starts anew, as does every feature whose claims or words it changed."""
+    before = {feature.id: feature for feature in run.features}
+    touched = {entry.claim for entry in made.log}
+    for feature in made.features:
+        old = before.get(feature.id)
+        asked = feature.id == run.context.feature
+        if old is None or feature.status not in queue.TRANSITIONS["replanned"]:
+            continue
+        if asked or old != feature or touched & set(feature.claims):
+            queue.move(feature, "replanned")
+            feature.replanned = feature.replanned or asked
+            feature.note(run.at, run.id, "replanned", "")

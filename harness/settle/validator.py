@@ -1,0 +1,207 @@
+"""The validator's run: checks are fired first; only when all are green is an agent asked where else to aim."""
+
+from __future__ import annotations
+
+import time
+
+from harness.decision import views
+from harness.git import repository
+from harness.model import contract as contracts
+from harness.model import contract_log, features, receipts, runs
+from harness.model.check_environment import Place
+from harness.model.contract import Check, Claim, Contract
+from harness.model.contract_log import Entry
+from harness.model.receipts import Receipt
+from harness.proof import fire, index, reward_hacking, services, sweep
+from harness.settle import planner
+from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from harness.model.open_run import Run
+
+AIM_ROUNDS = 2
+FLAKY_MAKES_ISSUE = 3
+COMMITS_LOOKED_AT = 10
+
+
+def prepare(run: Run) -> bool:
+    """Fire what decides; gives whether an agent should be asked for more checks."""
+    place = run.place()
+    if run.feature is None:
+        run.receipts, run.setup_fault = sweep.sweep(run.layout.project, run.contract, place, run.paths.receipts)
+        return False
+    run.setup_fault = fire.setup_once(run.layout, run.contract, place)
+    if run.setup_fault:
+        return False
+    run.signs = signs(run)
+    place.notes = run.signs
+    with services.Running(run.contract.services, place) as up:
+        run.receipts = list(fire.fire_all(run.contract.of(run.feature.claims), "after", up, run.paths.receipts))
+        if all(receipt.green for receipt in run.receipts):
+            run.receipts += blame(run, up)
+    aimed = sum(note["kind"] == "aimed" for note in run.feature.notes)
+    return all(receipt.green for receipt in run.receipts) and aimed < AIM_ROUNDS
+
+
+def blame(run: Run, place: Place) -> list[Receipt]:
+    """Once the feature's own checks are green, those of passed features run too, for sweep_seconds at most: guards
+    first, then what was not run for longest. What is red here was broken by this feature."""
+    trails = index.load(run.layout)
+    mine = set(run.feature.claims) if run.feature else set()
+    others = [claim for feature in run.features if feature.status == "passed" for claim in feature.claims]
+    pairs = [(claim, check) for claim in run.contract.of(others) if claim.id not in mine for check in claim.checks]
+
+    def turn(pair: tuple[Claim, Check]) -> tuple[bool, str]:
+        trail = trails.get(index.key(pair[0].id, pair[1].run))
+        return (not pair[1].guard, trail.last_at if trail else "")
+
+    until = time.monotonic() + run.settings.sweep_seconds
+    found: list[Receipt] = []
+    for receipt in fire.fire_each(sorted(pairs, key=turn), "blame", place, run.paths.receipts):
+        found.append(receipt)
+        if not receipt.green or time.monotonic() > until:
+            break
+    return found
+
+
+def signs(run: Run) -> list[str]:
+    """Signs of gaming in what the feature's workers committed since it last passed."""
+    found: list[str] = []
+    claims = run.contract.of(run.feature.claims) if run.feature else []
+    for commit in _commits(run):
+        changed = repository.changed(run.layout.project, commit + "^", commit)
+        patch = repository.patch_between(run.layout.project, commit + "^", commit).decode("utf-8", "replace")
+        found += reward_hacking.signs(changed, patch, claims)
+    return list(dict.fromkeys(found))
+
+
+def _commits(run: Run) -> list[str]:
+    commits: list[str] = []
+    for result in runs.books(run.layout):
+        if result.feature != run.context.feature or len(commits) == COMMITS_LOOKED_AT:
+            continue
+        if result.role == run.role.name and result.verdict == "green":
+            break
+        commits += [result.commit] if result.commit else []
+    return commits[::-1]
+
+
+def settle(run: Run) -> None:
+    """The receipts decide: the feature passes or fails, or the sweep is green or sends features back."""
+    if run.setup_fault:
+        run.verdict = "red"
+        planner.escalate_setup(run)
+    elif run.feature is None:
+        _judge_sweep(run)
+    else:
+        fire.remember_setup(run.layout, run.contract, run.place())
+        _aim(run)
+        _judge_feature(run)
+    run.save()
+
+
+def _aim(run: Run) -> None:
+    """Fire what the validator proposes, twice: a check that is red both times joins the contract, others are dropped."""
+    assert run.feature is not None
+    proposed = (run.reply or {}).get("checks", [])
+    if not proposed:
+        return
+    run.feature.note(run.at, run.id, "aimed", "")
+    with services.Running(run.contract.services, run.place()) as up:
+        for aim in proposed:
+            claim = next((claim for claim in run.contract.of(run.feature.claims) if claim.id == aim["claim"]), None)
+            check = Check(run=aim["run"].strip("\n"))
+            if claim is None or claim.manual or check in claim.checks or _unfit(run, claim, check):
+                continue
+            receipt = fire.settled(check, claim, "after", up)
+            if receipt.flaky:
+                continue
+            run.receipts.append(receipt)
+            files.add_line(run.paths.receipts, receipts.render([receipt]))
+            if not receipt.green:
+                _join(run, claim, check, aim.get("why", ""))
+
+
+def _unfit(run: Run, claim: Claim, check: Check) -> list[str]:
+    """What would keep a plan with this check from landing."""
+    alone = Contract(claims=[claim.replace(checks=[check])])
+    return planner.form_faults(check.run, run.layout.project) or planner.write_faults(alone)
+
+
+def _join(run: Run, claim: Claim, check: Check, why: str) -> None:
+    old = contracts.from_value(contracts.to_value(run.contract))
+    joined = next(other for other in old.claims if other.id == claim.id)
+    joined.checks.append(check)
+    run.contract = old
+    entry = Entry(verb=contract_log.AIM, claim=claim.id, why=why, at=run.at, by=run.id, check=check)
+    run.journal.append(run.layout.contract_log, contract_log.render([entry]))
+
+
+def _judge_feature(run: Run) -> None:
+    feature = run.feature
+    assert feature is not None
+    red = [receipt for receipt in run.receipts if not receipt.green]
+    run.verdict = "red" if red else "green"
+    run.newly_green = _newly_green(run)
+    if feature.status == "validating":
+        features.judged(feature, run.at, run.id)
+    if feature.status == "validating" or (feature.status == "passed" and red):
+        features.move(feature, "refuted" if red else "proved")
+    for claim, receipt in {receipt.claim: receipt for receipt in red}.items():
+        broke = f"{feature.id} broke a neighbour: " if receipt.phase == "blame" else ""
+        run.note("FAIL", f"{broke}{claim} is {receipt.verdict}: {_why(receipt)}")
+    _report_flaky(run)
+    if feature.status == "passed":
+        run.note(
+            "-",
+            f"passed at {run.context.head[:10]}: {', '.join(dict.fromkeys(receipt.claim for receipt in run.receipts))}",
+        )
+        features.unblock(run.features, run.at, run.id)
+
+
+def _report_flaky(run: Run) -> None:
+    """A check that was flaky for the third time becomes an issue."""
+    trails = index.load(run.layout)
+    for receipt in run.receipts:
+        known = trails.get(index.key(receipt.claim, receipt.command))
+        if receipt.flaky and (known.flaky if known else 0) + 1 >= FLAKY_MAKES_ISSUE:
+            title = f"A check of {receipt.claim} is flaky"
+            evidence = (
+                f"red, then green at the same commit, {FLAKY_MAKES_ISSUE} times or more: {receipt.command.strip()}"
+            )
+            run.add_issues([{"title": title, "severity": "minor", "evidence": evidence}])
+
+
+def _why(receipt: Receipt) -> str:
+    said = [line.strip() for line in receipt.output.split("\n") if line.strip()]
+    return said[-1] if said else receipt.command.strip().split("\n")[0]
+
+
+def _newly_green(run: Run) -> int:
+    """How many claims are proven now and were not by the feature's validation before."""
+    judged = run.feature is not None and run.feature.attempts > 0
+    before = runs.last_receipts(run.layout, run.context.feature, run.role.name) if judged else []
+    return len(_proven(run.receipts) - _proven(before))
+
+
+def _proven(found: list[Receipt]) -> set[str]:
+    own = [receipt for receipt in found if receipt.phase == "after"]
+    return {receipt.claim for receipt in own} - {receipt.claim for receipt in own if not receipt.green}
+
+
+def _judge_sweep(run: Run) -> None:
+    red = {receipt.claim: receipt for receipt in run.receipts if not receipt.green}
+    run.verdict = "red" if red else "green"
+    passed = [feature for feature in run.features if feature.status == "passed"]
+    run.sweep = views.proof_state(run.layout, run.context.tree)
+    _report_flaky(run)
+    for claim, receipt in red.items():
+        owners = [feature for feature in passed if claim in feature.claims]
+        for feature in owners:
+            if feature.status == "passed":
+                features.move(feature, "refuted")
+            feature.note(run.at, run.id, "reason", f"{claim} is red in a fresh worktree")
+        run.note(
+            "FAIL", f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}", owners[0].id if owners else ""
+        )

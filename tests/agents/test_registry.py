@@ -1,0 +1,147 @@
+"""Which agent thinks: by configuration, else by what the project has; and what is said where there is none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.agents import registry
+from harness.agents.command import Command
+from harness.agents.playbook import Playbook
+from harness.base.errors import BrokenFile, Unavailable
+from tests.agents.agent_desk import project, settings
+
+CONFIG = ".harness/config.toml"
+
+
+def program(folder: Path, name: str) -> None:
+    """A program on the PATH of a test."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("#!/bin/sh\n")
+    (folder / name).chmod(0o755)
+
+
+def test_what_is_configured_is_tried_in_its_order(tmp_path: Path) -> None:
+    """A playbooks folder does not come between."""
+    (tmp_path / "playbooks").mkdir()
+    assert registry.choose(["codex", "mine"], str(tmp_path), CONFIG) == ["codex", "mine"]
+
+
+def test_a_project_with_playbooks_needs_no_configuration(tmp_path: Path) -> None:
+    """The embedded agent is used."""
+    (tmp_path / "playbooks").mkdir()
+    assert registry.choose([], str(tmp_path), CONFIG) == ["playbook"]
+
+
+def test_without_any_agent_the_message_names_those_found_and_the_line_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on this machine is looked for, and nothing is started unasked."""
+    program(tmp_path / "bin", "codex")
+    program(tmp_path / "bin", "gemini")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(Unavailable) as fault:
+        registry.choose([], str(tmp_path), CONFIG)
+    said = str(fault.value)
+    assert "Found on this machine: codex, gemini." in said
+    assert CONFIG in said
+    assert 'agent = "mine"' in said
+    assert 'command = ["program", "argument"]' in said
+    assert "playbooks/" in said
+    assert "\n" not in said
+
+
+def test_where_nothing_is_installed_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not an empty list."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="None of the known agent CLIs is on the PATH"):
+        registry.choose([], str(tmp_path), CONFIG)
+
+
+def test_a_file_called_playbooks_is_no_folder_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a folder makes the embedded agent the default."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "playbooks").write_text("")
+    with pytest.raises(Unavailable):
+        registry.choose([], str(tmp_path), CONFIG)
+
+
+def test_an_unknown_agent_says_which_there_are_and_how_to_add_one(tmp_path: Path) -> None:
+    """A typo in the configuration is the configuration's fault."""
+    with pytest.raises(BrokenFile) as fault:
+        registry.make("playbok", settings(tmp_path))
+    assert "there is no agent 'playbok'" in str(fault.value)
+    assert "playbook" in str(fault.value)
+    assert '[agents.playbok] command = ["program", "argument"]' in str(fault.value)
+    assert str(fault.value).startswith(CONFIG)
+
+
+def test_command_is_a_kind_of_agent_and_no_name(tmp_path: Path) -> None:
+    """Without a table there is no program to start."""
+    with pytest.raises(BrokenFile, match="no agent 'command'"):
+        registry.make("command", settings(tmp_path))
+
+
+def test_a_table_with_a_command_is_an_agent_of_any_name(tmp_path: Path) -> None:
+    """Any program can think."""
+    made = registry.make("mine", settings(tmp_path, command=["cat"]))
+    assert isinstance(made, Command)
+    assert made.argv == ["cat"]
+
+
+def test_those_that_are_there_are_tried_and_the_first_that_is_missing_is_told(tmp_path: Path) -> None:
+    """One missing agent does not stop the others; where all are missing its words are what a person reads."""
+    folder = project(tmp_path)
+    (folder / "playbooks").mkdir()
+    tables = {"gone": ["no-such-agent-here"], "lost": ["nor-this-one"], "mine": ["cat"]}
+
+    def of(name: str) -> registry.Settings:
+        return settings(folder, command=tables[name]) if name in tables else settings(folder)
+
+    found, missing = registry.available(["gone", "mine", "playbook"], of)
+    assert [name for name, _ in found] == ["mine"]
+    assert "no-such-agent-here" in str(next(iter(missing.values())))
+    (folder / "playbooks" / "worker.md").write_text("")
+    found, missing = registry.available(["playbook", "mine"], of)
+    assert [type(agent) for _, agent in found] == [Playbook, Command]
+    assert missing == {}
+    found, missing = registry.available(["lost", "gone"], of)
+    assert found == []
+    assert "nor-this-one" in str(missing["lost"])
+
+
+def test_only_our_own_agents_may_have_nothing_to_say() -> None:
+    """A validator without a playbook proposes nothing; one without its real agent is a fault."""
+    assert registry.embedded(["playbook"])
+    assert registry.embedded(["playbook", "scripted"])
+    assert not registry.embedded(["playbook", "codex"])
+
+
+def test_no_program_is_started_to_find_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for agents runs none of them."""
+    program(tmp_path / "bin", "claude")
+    (tmp_path / "bin" / "claude").write_text(f"#!/bin/sh\ntouch '{tmp_path}/started'\n")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "bin"), "/bin"]))
+    with pytest.raises(Unavailable, match="claude"):
+        registry.choose([], str(tmp_path), CONFIG)
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "kind"),
+    [
+        ("playbook", {}, ""),
+        ("scripted", {"path": "x"}, ""),
+        ("mine", {"command": ["cat"]}, "uncounted"),
+        ("playbook", {"command": ["cat"]}, "uncounted"),
+        ("claude", {}, "reported"),
+        ("codex", {}, "uncounted"),
+        ("mine", {"command": ["cat"], "format": "claude"}, "reported"),
+        ("codex", {"command": ["cat"]}, "uncounted"),
+    ],
+)
+def test_what_is_not_ours_may_cost_money(name: str, table: dict[str, list[str]], kind: str) -> None:
+    """Embedded agents are free; of any other program nobody knows better."""
+    assert registry.costs(name, table) == kind

@@ -1,0 +1,61 @@
+"""Time is written one way, wherever the machine stands."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from harness.base import clock
+
+
+@pytest.mark.parametrize(
+    ("seconds", "stamp"),
+    [(0, "1970-01-01T00:00:00Z"), (1777025112, "2026-04-24T10:05:12Z"), (1777025112.9, "2026-04-24T10:05:12Z")],
+)
+def test_a_stamp_is_whole_seconds_in_utc(seconds: float, stamp: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the machine's own time is another."""
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    time.tzset()
+    try:
+        assert (clock.stamp(seconds), clock.day(seconds)) == (stamp, stamp[:10])
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_now_is_now() -> None:
+    """In whole seconds."""
+    assert isinstance(clock.now(), int)
+    assert abs(clock.now() - time.time()) < 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-5, "0 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (61, "2 min"),
+        (2100, "35 min"),
+        (3600, "1 h 0 min"),
+        (12_000, "3 h 20 min"),
+        (86_399, "1 d 0 h"),
+        (691_000, "8 d 0 h"),
+    ],
+)
+def test_a_span_is_read_at_a_glance(seconds: int, words: str) -> None:
+    """Rounded up: who comes back then does not come too early."""
+    assert clock.span(seconds) == words
+
+
+def test_a_time_on_the_screen_is_the_one_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Local, with the day where it is another one than today."""
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    time.tzset()
+    try:
+        assert clock.local(1777025112, 1777025112 - 7200) == "15:50"
+        assert clock.local(1777025112, 1777025112 - 86400) == "2026-04-24 15:50"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -1,0 +1,79 @@
+"""The one place that prints: lines, and a spinner where a person watches."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from harness.base import console
+from tests.missions import CHECKOUT
+
+DRAW = f"""
+import sys, time
+sys.path.insert(0, {str(CHECKOUT)!r})
+from harness.base import console
+spinner = console.Spinner("worker F-001")
+for _ in range(3):
+    spinner.draw("reads the file\\nwith care " + "x" * 200)
+    time.sleep(0.11)
+spinner.clear()
+console.say("said")
+"""
+
+
+def on_a_terminal(**env: str) -> bytes:
+    """What the program above writes on a terminal that does not say how wide it is: then 80 columns count."""
+    leader, follower = pty.openpty()
+    child = {**{key: value for key, value in os.environ.items() if key != "NO_COLOR"}, "TERM": "xterm", **env}
+    done = subprocess.run(
+        [sys.executable, "-c", DRAW], stdin=follower, stdout=follower, stderr=follower, env=child, check=False
+    )
+    os.close(follower)
+    found = b""
+    try:
+        while chunk := os.read(leader, 65536):
+            found += chunk
+    except OSError:
+        pass  # how Linux says that the other end is closed
+    os.close(leader)
+    assert done.returncode == 0, found
+    return found
+
+
+def test_a_line_goes_to_standard_output_and_a_complaint_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with its newline."""
+    console.say("said")
+    console.complain("complained")
+    assert capsys.readouterr() == ("said\n", "complained\n")
+
+
+def test_on_a_terminal_the_spinner_shows_title_time_and_action() -> None:
+    """On one line that is never longer than the terminal, and is gone at the end."""
+    found = on_a_terminal()
+    assert b"worker F-001 0:00 reads the file with care" in found
+    frames = [part for part in found.split(b"\r\x1b[K") if part]
+    assert len(frames) >= 3
+    assert all(len(frame.decode()) <= 80 and b"\n" not in frame for frame in frames[:-1])
+    assert found.endswith(b"\r\x1b[Ksaid\r\n")
+
+
+def test_a_dumb_terminal_gets_no_spinner() -> None:
+    """Escape codes would be garbage there."""
+    assert on_a_terminal(TERM="dumb") == b"said\r\n"
+
+
+def test_where_nobody_watches_nothing_is_drawn() -> None:
+    """Logs of cron stay readable."""
+    done = subprocess.run([sys.executable, "-c", DRAW], capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"said\n", b"")
+
+
+def test_words_of_an_agent_cannot_steer_the_terminal() -> None:
+    """What would clear the screen, set its title or hide a line is shown; other text stands as it is."""
+    assert console.plain("a\tb\nü \U0001f600") == "a\tb\nü \U0001f600"
+    assert console.plain("\x1b[2J\x1b]0;x\x07 \r\x9b\x7f\0") == r"\x1b[2J\x1b]0;x\x07 \x0d\x9b\x7f\x00"
+    assert console.plain("\ud800") == r"\ud800"

@@ -1,0 +1,86 @@
+"""Every end that is not success has one exit code, and a message that says where and what to do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.base import errors
+from tests.missions import House
+
+
+def kinds(kind: type[errors.HarnessError] = errors.HarnessError) -> list[type[errors.HarnessError]]:
+    """The class and all below it."""
+    return [kind, *(below for child in kind.__subclasses__() for below in kinds(child))]
+
+
+def test_every_error_ends_with_a_code_that_is_explained() -> None:
+    """And no code stands twice in the page of codes."""
+    assert {kind.code for kind in kinds()} <= errors.EXIT_CODES.keys()
+    assert all(errors.EXIT_CODES.values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (errors.HarnessError, 70),
+        (errors.UsageFault, 64),
+        (errors.BrokenFile, 65),
+        (errors.Unavailable, 69),
+        (errors.NeedsPerson, 11),
+        (errors.Busy, 75),
+        (errors.Refused, 10),
+    ],
+)
+def test_scripts_can_rely_on_the_codes(kind: type[errors.HarnessError], code: int) -> None:
+    """They are part of the contract."""
+    assert kind.code == code
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy", "text"),
+    [
+        (3, "Mend it.", "a/b, line 3: not JSON. Mend it."),
+        (None, "Mend it.", "a/b: not JSON. Mend it."),
+        (1, "", "a/b, line 1: not JSON."),
+    ],
+)
+def test_a_broken_file_is_told_with_its_line_and_remedy(line: int | None, remedy: str, text: str) -> None:
+    """One paragraph that a person can act upon."""
+    fault = errors.BrokenFile("a/b", "not JSON", line=line, remedy=remedy)
+    assert str(fault) == text
+    assert (fault.path, fault.line, fault.fault) == ("a/b", line, "not JSON")
+
+
+@pytest.mark.parametrize(("signum", "code"), [(2, 130), (15, 143), (1, 143)])
+def test_an_interrupt_passes_every_handler_of_errors(signum: int, code: int) -> None:
+    """It is no Exception, so nothing takes it for a fault of the run."""
+    assert errors.Interrupted(signum).code == code
+    assert not issubclass(errors.Interrupted, Exception)
+
+
+BROKEN = {
+    "features.json": ("[]", "next"),
+    "mission.json": ("{}", "status"),
+    "memory/curated.json": ("{}", "next"),
+    "validation-contract.md": ("# Nothing\n", "doctor"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_live_file_is_copied_back_as_the_remedy_says(house: House, name: str) -> None:
+    """Word for word: the newest snapshot, the digest under `live`, the object, over the file; then all is well."""
+    house.harness("note", "hello")
+    house.script("curator", {"say": "nothing"})
+    assert house.role("curator").code == 0
+    house.work({"run": "echo 1 > 1.txt"})
+    good = house.read(name)
+    text, command = BROKEN[name]
+    (house.state / name).write_text(text)
+    done = house.harness(command)
+    assert (done.code, errors.RESTORE in done.out + done.err) == (10 if command == "doctor" else 65, True), done
+    newest = max((house.state / "snapshots").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    digest = json.loads(newest.read_text())["live"][name]
+    house.run(["cp", f".harness/objects/{digest[:2]}/{digest[2:]}", f".harness/{name}"])
+    assert (house.harness(command).code, house.read(name)) == (0, good)

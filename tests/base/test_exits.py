@@ -1,0 +1,112 @@
+"""How every program of ours ends: a paragraph, the documented code, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from harness.base import errors
+from harness.base.exits import guarded, os_words
+from tests.missions import CHECKOUT
+
+FAULTS = [
+    (errors.UsageFault("no such thing"), 64),
+    (errors.BrokenFile("f", "torn", line=3, remedy="Mend it."), 65),
+    (errors.Unavailable("not installed"), 69),
+    (errors.NeedsPerson("dirty"), 11),
+    (errors.Busy("somebody else"), 75),
+    (errors.Refused("not good"), 10),
+    (errors.HarnessError("ours"), 70),
+    (OSError(errno.ENOSPC, "No space left on device", "/x"), 11),
+]
+
+
+def raising(fault: BaseException) -> int:
+    """A body that fails."""
+    raise fault
+
+
+def test_a_bug_of_ours_is_seventy_and_says_where(capsys: pytest.CaptureFixture[str]) -> None:
+    """One paragraph with file and line; the traceback only for who asks."""
+    assert guarded(lambda: raising(KeyError("x"))) == 70
+    said = capsys.readouterr().err
+    assert "a bug of ours: KeyError: 'x' at test_exits.py, line " in said
+    assert "Traceback" not in said
+
+
+def test_with_debugging_on_a_bug_tells_everything(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """HARNESS_DEBUG=1 shows the traceback."""
+    monkeypatch.setenv("HARNESS_DEBUG", "1")
+    assert guarded(lambda: raising(KeyError("x"))) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_what_the_body_gives_is_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is printed where nothing went wrong."""
+    assert guarded(lambda: 9) == 9
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("fault", "code"), FAULTS, ids=[type(fault).__name__ for fault, _ in FAULTS])
+def test_every_fault_is_one_paragraph_and_its_code(
+    fault: Exception, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, with our name before it."""
+    assert guarded(lambda: raising(fault)) == code
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("harness: ")
+
+
+def test_a_full_disk_says_where_and_what_to_do() -> None:
+    """Nothing is lost, because nothing is half written."""
+    words = os_words(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x/y"))
+    assert words.startswith("No space left on device at /x/y. Nothing is lost: mend that")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+def test_a_signal_has_its_code_and_runs_every_finally(number: int, code: int) -> None:
+    """The handler only raises; a second signal does not cut the finally short."""
+    body = f"""
+import os, sys, time
+sys.path.insert(0, {str(CHECKOUT)!r})
+from harness.base.exits import guarded, listen
+def body():
+    listen()
+    try:
+        os.kill(os.getpid(), {int(number)})
+        time.sleep(60)
+    finally:
+        os.kill(os.getpid(), {int(number)})
+        print("settled", flush=True)
+sys.exit(guarded(body))
+"""
+    done = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "settled\n", "")
+
+
+def test_a_reader_that_went_away_is_no_fault() -> None:
+    """`harness status | head -1` ends quietly."""
+    body = f"""
+import sys
+sys.path.insert(0, {str(CHECKOUT)!r})
+from harness.base import console
+from harness.base.exits import guarded
+def body():
+    for _ in range(100000):
+        console.say("a line")
+    return 0
+sys.exit(guarded(body))
+"""
+    words = f"'{sys.executable}' -c '{body.replace(chr(39), chr(34))}' | head -1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", words], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (done.stdout, done.stderr) == ("a line\n", "")

@@ -1,0 +1,149 @@
+"""Secrets are masked, what only looks like one is not; the two lists in tests/masking/ hold every rule to that."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base import redaction
+
+FOLDER = Path(__file__).resolve().parent / "redaction"
+AROUND = re.compile("⟦(.*?)⟧", re.DOTALL)
+
+
+def lines(name: str) -> list[str]:
+    """The corpus of that name without its head and its marks; § keeps hosts of code from taking it for live."""
+    text = (FOLDER / name).read_text(encoding="utf-8").replace("§", "")
+    return [line.replace("␤", "\n") for line in text.split("\n") if line and not line.startswith("# ")]
+
+
+HITS = [line.split("\t", 1) for line in lines("hits.txt")]
+LOOKALIKES = lines("lookalikes.txt")
+PLAIN = [re.sub("[⟦⟧]", "", text) for _, text in HITS]
+
+
+@pytest.mark.parametrize(("rule", "text"), HITS)
+def test_a_secret_is_masked_and_nothing_beside_it(rule: str, text: str) -> None:
+    """Exactly what stands between the brackets, by the rule that is named."""
+    plain = re.sub("[⟦⟧]", "", text)
+    assert redaction.mask(plain) == AROUND.sub(f"[masked: {rule}]", text)
+    assert redaction.found(plain) == [rule]
+
+
+@pytest.mark.parametrize("text", LOOKALIKES)
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    """Digests, ids, images, lock files, code, stand-ins and prose."""
+    assert redaction.mask(text) == text
+    assert redaction.found(text) == []
+
+
+def test_the_corpus_covers_every_rule() -> None:
+    """Two hits a rule at least; a hundred and a hundred and fifty in all."""
+    counts = [sum(rule == name for rule, _ in HITS) for name in redaction.RULES]
+    assert min(counts) >= 2
+    assert len(HITS) >= 100
+    assert len(LOOKALIKES) >= 150
+    assert {rule for rule, _ in HITS} == redaction.RULES.keys()
+
+
+WITHOUT_A_PREFIX = (
+    *("assignment", "option", "authorization", "bearer", "basic", "url-password", "database-url"),
+    *("cookie", "user-option", "docker-login", "netrc", "mysql-option"),
+)
+
+
+def test_no_line_of_the_corpus_is_a_live_looking_token_in_the_file() -> None:
+    """With the marks in it, no rule finds a token that has a prefix."""
+    text = (FOLDER / "hits.txt").read_text(encoding="utf-8")
+    known = set(redaction.found(text)) - set(WITHOUT_A_PREFIX)
+    assert known == set()
+
+
+def shape(value: Any) -> Any:
+    """A JSON value without its texts."""
+    if isinstance(value, dict):
+        return {key: shape(inner) for key, inner in value.items()}
+    return [shape(inner) for inner in value] if isinstance(value, list) else type(value).__name__
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_json_stays_json_of_the_same_shape(depth: int) -> None:
+    """Whole lines, with secrets inside JSON inside JSON."""
+    for text in [*PLAIN, *LOOKALIKES]:
+        line: Any = {"a": [text, 1], "b": {"text": f"{text}\n{text}", "n": None}, "é": True}
+        for _ in range(depth):
+            line = {"text": json.dumps(line), "more": [1.5e10, "token=", ",x1", text]}
+        dumped = json.dumps(line, separators=(",", ":"))
+        assert shape(json.loads(redaction.mask(dumped))) == shape(line), text
+
+
+def test_masking_twice_changes_nothing_more() -> None:
+    """Also where secrets stand side by side in any order, with anything between."""
+    chance = random.Random(7)
+    between = ["", " ", "\n", '"', "\\n", "=", ":", "@", "-", "_", "/", "[", "token=", "é", "'", "--key ", "a1"]
+    for _ in range(1500):
+        parts = chance.choices([*PLAIN, *LOOKALIKES], k=3)
+        once = redaction.mask(chance.choice(between).join(parts))
+        assert redaction.mask(once) == once
+
+
+def test_text_that_is_not_quite_unicode_is_masked() -> None:
+    """Lone surrogates, letters whose lower case is longer, other alphabets; positions stay right."""
+    secret = PLAIN[0]
+    for around in ("\ud800", "İİİ", "密码", "\0", "🔑"):
+        masked = redaction.mask(f"{around} {secret} {around} TOKEN=a8Kd93jfLs02LqPz {around}")
+        assert masked == f"{around} {redaction.mask(secret)} {around} TOKEN=[masked: assignment] {around}"
+
+
+EVIL = [
+    "sk-",
+    "eyJ-",
+    "eyJ.",
+    "token",
+    "token=",
+    "token=a1",
+    'password="',
+    "password='\\",
+    "://a:b",
+    "SK",
+    ":AA",
+    "--a-",
+]
+EVIL += [
+    "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY----- abcd",
+    "SG.a",
+    "_key",
+    "bearer ",
+    "basic ",
+    "IA",
+    "gh",
+]
+EVIL += ["hooks.slack.com/a/b", "authorization:", "secret_access_key=", "x", "\\", "\\\\n", "key:a|b", "npm_", "://@:@"]
+
+
+@pytest.mark.parametrize("word", EVIL)
+def test_no_text_makes_it_slow(word: str) -> None:
+    """The time grows as the text does: four times the text takes nowhere near sixteen times as long."""
+    taken = []
+    for size in (50_000, 200_000):
+        text = word * (size // len(word))
+        begun = time.process_time()
+        redaction.mask(text)
+        taken.append(time.process_time() - begun)
+    assert taken[1] < 10 * taken[0] + 0.2
+
+
+def test_a_mebibyte_of_base64_is_read_in_no_time() -> None:
+    """One line without a space: 50 MB/s measured, 5 asked for here."""
+    line = base64.b64encode(random.Random(1).randbytes(786_432)).decode()
+    begun = time.process_time()
+    assert redaction.mask(line) == line
+    assert time.process_time() - begun < 0.2

@@ -1,0 +1,165 @@
+"""Who thinks, and what it may do: asked once, written where a person finds it, and nothing is started without it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import BrokenFile, UsageFault
+from harness.commands import choose_agent
+from harness.model import config
+from tests.missions import House
+
+
+def program(house: House, name: str) -> None:
+    """A program of that name on the PATH of the house."""
+    folder = house.folder / "bin"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("#!/bin/sh\ncat >/dev/null\n")
+    (folder / name).chmod(0o755)
+
+
+def path_of(house: House) -> str:
+    """A PATH with the house's programs, git, and little else."""
+    return f"{house.folder / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin"
+
+
+def answers(*given: str) -> list[str]:
+    """What a person will say, in turn."""
+    return list(given)
+
+
+def test_without_a_terminal_init_asks_nothing_and_says_what_to_write(unbegun: House) -> None:
+    """As from cron: who thinks is for a person to say."""
+    program(unbegun, "codex")
+    done = unbegun.program("init", PATH=path_of(unbegun))
+    assert done.code == 0
+    assert "run.sh init --agent NAME --trust workspace (found here: codex" in done.out
+    assert not Path(unbegun.layout.config).exists()
+
+
+def test_what_is_said_on_the_command_line_is_written_down(unbegun: House) -> None:
+    """And the way from there to DONE is shown."""
+    done = unbegun.program("init", "--agent", "codex", "--trust", "workspace")
+    assert done.code == 0
+    settings = config.load(unbegun.layout)
+    assert (settings.agent, settings.trust) == (["codex"], "workspace")
+    shown = [line.split("  ")[1] for line in done.out.split("\n") if line.startswith("  run.sh")]
+    assert shown == ["run.sh doctor agents --try", "run.sh planner", "run.sh status", "run.sh"]
+
+
+def test_it_is_asked_once(unbegun: House) -> None:
+    """The second time everything is known."""
+    program(unbegun, "codex")
+    unbegun.program("init")
+    said, asked = answers("codex", "full"), []
+
+    def ask(question: str, choices: dict[str, str]) -> str:
+        asked.append((question, list(choices)))
+        return said.pop(0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path_of(unbegun))
+        choose_agent.hire(unbegun.layout, "", "", ask)
+        choose_agent.hire(unbegun.layout, "", "", ask)
+    assert asked == [("Which agent thinks here?", ["codex"]), ("How far may it go?", ["workspace", "full"])]
+    assert config.load(unbegun.layout).trust == "full"
+
+
+def test_a_person_s_configuration_stays_as_it_was_written(house: House) -> None:
+    """Only the keys that were said change; comments and tables stand."""
+    path = Path(house.layout.config)
+    path.write_text('# mine\nagent = "mine"\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n')
+    choose_agent.hire(house.layout, "codex", "workspace", None)
+    assert path.read_text() == (
+        'agent = "codex"\ntrust = "workspace"\n# mine\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n'
+    )
+
+
+LISTS = {
+    "over several lines": 'agent = [\n  "codex",\n  "claude",\n]\n',
+    "with comments between": 'agent = [  # in turn\n  # [first] = "codex"\n  "codex",\n\n  "claude", # ] then\n]  # end\n',
+    "with a quoted key": '"agent" = [\n"codex"\n]\n',
+    "on one line": 'agent = ["codex", "claude"]\n',
+}
+
+
+@pytest.mark.parametrize("written", LISTS.values(), ids=LISTS)
+def test_a_list_of_agents_is_replaced_whole_however_it_was_written(house: House, written: str) -> None:
+    """Not its first line alone; what stands before and behind it stays."""
+    path = Path(house.layout.config)
+    rest = '# after\n\ncheck_seconds = 9\n\n[roles.worker]\nagent = [\n  "codex",\n]\n'
+    path.write_text(f'# before\ntrust = """\nfull"""\n{written}{rest}')
+    choose_agent.hire(house.layout, "gemini", "workspace", None)
+    assert path.read_text() == f'agent = "gemini"\ntrust = "workspace"\n# before\n{rest}'
+    assert config.load(house.layout).agent == ["gemini"]
+
+
+def test_an_unknown_trust_is_refused_before_anything_is_written(house: House) -> None:
+    """With the words that there are."""
+    before = Path(house.layout.config).read_text()
+    with pytest.raises(UsageFault, match="workspace, full"):
+        choose_agent.hire(house.layout, "codex", "some", None)
+    assert Path(house.layout.config).read_text() == before
+
+
+def test_a_broken_configuration_is_not_written_over(house: House) -> None:
+    """It is a person's to mend."""
+    Path(house.layout.config).write_text("agent =\n")
+    with pytest.raises(BrokenFile):
+        choose_agent.hire(house.layout, "codex", "workspace", None)
+    assert Path(house.layout.config).read_text() == "agent =\n"
+
+
+def test_no_agent_cli_is_started_before_somebody_said_what_it_may_do(house: House) -> None:
+    """The run ends before it begins, with the line to write; nor is the next agent of the list taken instead."""
+    program(house, "codex")
+    house.script("worker", {"run": "echo 1 > 1.txt"})
+    house.config('agent = ["codex", "scripted"]')
+    done = house.role("worker", "F-001", PATH=path_of(house))
+    assert done.code == 69
+    assert 'trust = "workspace"' in done.err
+    assert 'trust = "full"' in done.err
+    assert house.ran() == []
+
+
+def test_a_mission_with_playbooks_needs_no_trust(unbegun: House) -> None:
+    """The embedded agent is the project's own text."""
+    unbegun.write("playbooks/worker.md")
+    assert "run.sh planner" in unbegun.program("init").out
+
+
+def test_several_agents_are_a_list_and_a_slip_is_told(unbegun: House) -> None:
+    """Nothing is written for a name that nobody knows."""
+    done = unbegun.program("init", "--agent", "claude, codex", "--trust", "full")
+    assert done.code == 0
+    assert config.load(unbegun.layout).agent == ["claude", "codex"]
+    wrong = unbegun.program("init", "--agent", "codexx")
+    assert (wrong.code, config.load(unbegun.layout).agent) == (64, ["claude", "codex"])
+    assert "There is no agent 'codexx'" in wrong.err
+
+
+def test_without_trust_the_next_step_is_to_say_it(unbegun: House) -> None:
+    """Not a command that would end with 69."""
+    out = unbegun.program("init", "--agent", "codex").out
+    assert "run.sh init --trust workspace" in out
+    assert "doctor agents --try" not in out
+
+
+def test_each_trust_is_explained_where_it_is_asked_for(unbegun: House) -> None:
+    """With what the agent cannot do under it, here."""
+    program(unbegun, "gemini")
+    unbegun.program("init")
+    seen: dict[str, str] = {}
+
+    def ask(_: str, choices: dict[str, str]) -> str:
+        seen.update(choices)
+        return next(iter(choices))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path_of(unbegun))
+        choose_agent.hire(unbegun.layout, "", "", ask)
+    assert "no sandbox: its commands may write anywhere" in seen["workspace"]
+    assert "anything" in seen["full"]

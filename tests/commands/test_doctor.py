@@ -1,0 +1,223 @@
+"""doctor finds every fault that was planted, changes nothing while it looks, and --fix mends what can be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import Busy, UsageFault
+from harness.commands import doctor
+from harness.model import runs
+from harness.store import files
+from tests.missions import DISPOSABLE, House, differences, listing, until
+from tests.run.test_recover import killed
+
+
+def bad(house: House) -> list[str]:
+    """What doctor calls bad."""
+    return [one.what for one in doctor.examine(house.layout) if one.state == "bad"]
+
+
+def add(house: House, name: str, data: bytes) -> None:
+    """Append bytes to a file below .harness."""
+    with open(house.state / name, "ab") as file:
+        file.write(data)
+
+
+def test_a_sound_mission_is_sound(house: House) -> None:
+    """Nothing is bad, every part is named, and looking changes nothing."""
+    house.work({"run": "echo 1 > 1.txt"})
+    house.harness("note", "hello")
+    before = listing(house.project, *DISPOSABLE)
+    found = doctor.examine(house.layout)
+    assert [one.what for one in found if one.state == "bad"] == []
+    names = {one.what.partition(":")[0] for one in found}
+    assert {
+        "Python",
+        "repository",
+        "mission",
+        "agents",
+        "features",
+        "claims",
+        "roles",
+        "raw.md",
+        "finished runs and objects",
+    } <= names
+    assert differences(before, listing(house.project, *DISPOSABLE)) == []
+
+
+MALFORMED = {
+    "features.json": b"{",
+    "validation-contract.md": b"### nothing\n",
+    "config.toml": b"agent =\n",
+    "mission.json": b"[]",
+    "format": b"9\n",
+    "issues.jsonl": b"{}\n",
+    "contract-log.jsonl": b"{}\n",
+    "orders.jsonl": b"x\n",
+    "runs.jsonl": b"{}\n",
+    "memory/curated.json": b"[]",
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_file_is_found_with_its_place(house: House, name: str) -> None:
+    """And everything else is looked at all the same."""
+    (house.state / name).write_bytes(MALFORMED[name])
+    found = bad(house)
+    assert any(name.rpartition("/")[2] in what for what in found), found
+    assert "repository: branch" in " ".join(one.what for one in doctor.examine(house.layout))
+
+
+GROWN = ["contract-log.jsonl", "issues.jsonl", "orders.jsonl", "runs.jsonl"]
+
+
+def test_torn_last_lines_are_found_and_mended(house: House) -> None:
+    """Of raw.md it stays as a line; of a JSON file what cannot be read is cut off and told."""
+    house.work({"run": "harness note hello; harness issue slow"})
+    house.harness("feature", "set", "F-002", "priority=3")
+    house.harness("claim", "accept", "VAL-LOOK")
+    before = {name: (house.state / name).read_bytes() for name in (*GROWN, "memory/raw.md")}
+    for name in before:
+        add(house, name, b'{"id":"torn')
+    found = bad(house)
+    assert all(f".harness/{name} ends in a torn line; run.sh doctor --fix closes it" in found for name in before)
+    done = doctor.fix(house.layout)
+    assert {f'cut off the torn last line of .harness/{name}: {{"id":"torn' for name in GROWN} < set(done)
+    assert [name for name in GROWN if (house.state / name).read_bytes() != before[name]] == []
+    assert house.read("memory/raw.md").encode() == before["memory/raw.md"] + b'{"id":"torn\n'
+    assert bad(house) == []
+    assert house.work({"say": "nothing"}, feature="F-002")["outcome"] == "no_op"
+
+
+def test_a_line_that_lacks_only_its_end_is_closed(house: House) -> None:
+    """The entry is whole: nothing is lost."""
+    house.harness("issue", "slow")
+    path = Path(house.layout.issues)
+    path.write_bytes(path.read_bytes()[:-1] + b"\0\0")
+    assert doctor.fix(house.layout) == ["closed the torn last line of .harness/issues.jsonl"]
+    assert (path.read_bytes()[-2:], bad(house)) == (b"}\n", [])
+
+
+def test_a_dead_run_is_found_and_settled(house: House) -> None:
+    """As the next run would."""
+    house.script("worker", {"run": "echo 1 > 1.txt; sleep 90"})
+    role = house.begin_role("worker", "F-001")
+    until((house.project / "1.txt").exists)
+    assert [one.what for one in doctor.examine(house.layout) if "under way" in one.what]
+    role.kill()
+    role.wait()
+    run_id = runs.open_runs(house.layout)[0]
+    until(lambda: runs.is_dead(house.layout, run_id))
+    assert f"the run {run_id} died; run.sh doctor --fix settles it" in bad(house)
+    assert doctor.fix(house.layout) == [f"{run_id} was killed"]
+    assert bad(house) == []
+
+
+def test_a_journal_that_waits_is_found_and_finished(house: House) -> None:
+    """Committed is committed."""
+    folder = Path(house.layout.journal)
+    folder.mkdir(exist_ok=True)
+    (folder / "record").write_text("[]")
+    assert bad(house) == ["a journal waits to be finished; run.sh doctor --fix does it"]
+    assert doctor.fix(house.layout) == ["finished a journal that a crash had left behind"]
+    assert bad(house) == []
+
+
+def test_a_tampered_run_is_found(house: House) -> None:
+    """Whichever of its files it was, and however long ago it finished."""
+    run_id = house.work({"say": "nothing"})["run"]
+    for name in ("prompt.md", "result.json", "context.json", "manifest.json"):
+        path = Path(house.layout.run(run_id).folder, name)
+        before = path.read_bytes()
+        path.write_bytes(before + b" ")
+        assert bad(house) == [f"the finished run {run_id} was changed afterwards"]
+        path.write_bytes(before)
+    assert bad(house) == []
+
+
+def test_an_open_run_of_which_recovery_knows_nothing_is_told_with_the_place(house: House) -> None:
+    """Not only that the run died."""
+    run_id = house.work({"say": "nothing"})["run"]
+    path = Path(house.layout.run(run_id).context)
+    path.write_text(path.read_text().replace('"branch":"', '"branch":5,"x":"'))
+    Path(house.layout.run(run_id).lock).touch()
+    assert any("context.json, line 1: not what a run writes there" in what for what in bad(house))
+
+
+def test_a_finished_run_that_the_books_do_not_have_is_found(house: House) -> None:
+    """Its result lies in its folder, and nobody counts it; the books are made again."""
+    run_id = house.work({"say": "nothing"})["run"]
+    before = house.read("runs.jsonl")
+    Path(house.layout.books).write_bytes(b"")
+    assert f"the run {run_id} has a result and no line in runs.jsonl" in bad(house)
+    assert doctor.fix(house.layout) == ["made .harness/runs.jsonl again from the results of finished runs"]
+    assert (house.read("runs.jsonl"), bad(house)) == (before, [])
+
+
+def test_a_run_that_lost_its_lock_is_found(house: House) -> None:
+    """It died all the same."""
+    run_id = killed(house)
+    os.unlink(house.layout.run(run_id).lock)
+    assert f"the run {run_id} died; run.sh doctor --fix settles it" in bad(house)
+    assert doctor.fix(house.layout) == [f"{run_id} was killed"]
+    assert bad(house) == []
+
+
+def test_a_tampered_object_is_found(house: House) -> None:
+    """Its name is the digest of its bytes."""
+    house.work({"say": "nothing"})
+    path = next(path for path in Path(house.layout.objects).rglob("*") if path.is_file())
+    path.write_bytes(b"lie")
+    assert bad(house) == [f"the object {path.parent.name}{path.name} is not what its name says"]
+
+
+def test_lines_of_raw_that_are_no_entries_are_told(house: House) -> None:
+    """For information: they are kept as they are."""
+    add(house, "memory/raw.md", b"not an entry\n")
+    notes = [one.what for one in doctor.examine(house.layout) if one.state == "note"]
+    assert notes == ["raw.md has 1 lines that are no entries, the first: 'not an entry'"]
+
+
+def test_a_dirty_tree_is_told(house: House) -> None:
+    """For information: a person may be at work."""
+    house.write("main.py", "edited\n")
+    assert [one.what for one in doctor.examine(house.layout) if one.state == "note"] == [
+        "tracked files differ from the last commit: main.py"
+    ]
+
+
+def test_outside_a_repository_everything_says_why(bare: House) -> None:
+    """No traceback, whatever is missing."""
+    bare.project.mkdir()
+    found = bad(bare)
+    assert any("git init" in what for what in found)
+    assert any("There is no mission" in what for what in found)
+
+
+def test_fixing_applies_what_waits(house: House) -> None:
+    """An order that was given while a run was under way."""
+    house.harness("issue", "slow")
+    add(house, "orders.jsonl", b'{"id":"O-1","at":"t","by":"person","verb":"feature block","args":["F-001","wait"]}\n')
+    assert doctor.fix(house.layout) == ["order O-1: F-001 is blocked until: run.sh feature retry F-001"]
+    assert house.feature().status == "blocked"
+    assert doctor.fix(house.layout) == []
+
+
+def test_fixing_takes_in_what_a_person_changed(house: House) -> None:
+    """The ledger knows afterwards: the next run blames nobody."""
+    path = Path(house.layout.config)
+    path.write_text("curate_after = 7\n" + path.read_text())
+    assert doctor.fix(house.layout) == []
+    assert house.work({"say": "nothing"})["refused"] == []
+
+
+def test_fixing_waits_for_nobody(house: House) -> None:
+    """Busy while a run is under way; a usage fault where there is no mission."""
+    with files.Lock(house.layout.mission_lock), pytest.raises(Busy):
+        doctor.fix(house.layout)
+    os.unlink(house.layout.format)
+    with pytest.raises(UsageFault, match="There is no mission"):
+        doctor.fix(house.layout)

@@ -1,0 +1,328 @@
+"""What doors show: the status as plain values, and the lines with which run.sh ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.commands import status
+from harness.decision.rules import Decision
+from harness.model import mission, receipts, runs
+from harness.model.features import Feature
+from harness.model.issues import Issue
+from harness.run import orders
+from tests.missions import House, until
+from tests.planned import role
+
+KEYS = [
+    *("mission", "branch", "due", "why", "under_way", "features", "claims", "proof", "issues", "uncurated"),
+    *("warnings", "totals", "limits"),
+]
+
+
+def row(house: House, feature_id: str = "F-001") -> dict[str, object]:
+    """The status of one feature."""
+    found = status.status(house.layout)["features"]
+    return next(dict(one) for one in found if one["id"] == feature_id)
+
+
+def put(house: House, **changes: object) -> None:
+    """Change F-001 as a run would have."""
+    house.lay(house.feature().replace(**changes), house.feature("F-002"))
+
+
+# the status
+
+
+def test_the_status_has_a_closed_set_of_keys(house: House) -> None:
+    """Scripts rely on them."""
+    found = status.status(house.layout)
+    assert list(found) == KEYS
+    assert (found["mission"], found["branch"]) == (mission.load(house.layout).id, house.git("branch", "--show-current"))
+    assert (found["due"], found["why"]) == ("NEXT worker F-001", "its turn has come")
+    assert [(one["claim"], one["word"]) for one in found["claims"]] == [
+        ("VAL-1", "unproven"),
+        ("VAL-2", "unproven"),
+        ("VAL-LOOK", "manual"),
+    ]
+    assert (found["under_way"], found["issues"], found["uncurated"]) == ([], [], 0)
+
+
+def proven(house: House) -> None:
+    """VAL-1 was seen to fail, then F-001 was built and judged."""
+    house.script("validator", {"say": "fine"})
+    role(house, "validator", "F-001")
+    house.work({"run": "echo 1 > 1.txt"})
+    role(house, "validator", "F-001")
+
+
+def test_a_feature_shows_its_tries_its_proof_and_its_last_run(house: House) -> None:
+    """What counts is receipts, not a status: a feature that was laid down as passed has proven nothing."""
+    proven(house)
+    assert (row(house)["proven"], row(house)["claims"], row(house)["last"]) == (1, 1, "validator green")
+    assert (row(house)["status"], row(house)["attempts"], row(house)["tries"]) == ("passed", 1, 3)
+    house.lay(house.feature(), house.feature("F-002").replace(status="passed"))
+    assert (row(house, "F-002")["proven"], row(house, "F-002")["claims"]) == (0, 2)
+
+
+def test_a_green_check_that_nobody_saw_red_proves_nothing(house: House) -> None:
+    """The feature passes; the claim stays unproven, and the status says where to look."""
+    house.work({"run": "echo 1 > 1.txt"})
+    house.script("validator", {"say": "fine"})
+    role(house, "validator", "F-001")
+    assert (row(house)["status"], row(house)["proven"]) == ("passed", 0)
+    assert status.status(house.layout)["proof"]["unproven"] == "VAL-1, VAL-2   (run.sh why VAL-1)"
+
+
+def test_the_newest_run_of_a_feature_is_the_last(house: House) -> None:
+    """However many ran since on others."""
+    house.work({"say": "nothing"})
+    put(house, status="todo")
+    house.work({"fail": "agent_error"})
+    house.work({"say": "nothing"}, feature="F-002")
+    assert (row(house)["last"], row(house, "F-002")["last"]) == ("worker agent_error", "worker no_op")
+
+
+def test_a_blocked_feature_says_what_it_waits_for(house: House) -> None:
+    """The features it needs, the claims it disputes, or a person's words."""
+    feature = house.feature().replace(status="blocked")
+    feature.note("t", "r", "needs", "first the store", ["F-002"])
+    house.lay(feature, house.feature("F-002"))
+    assert row(house)["waits"] == "F-002: first the store"
+
+
+def test_a_run_under_way_is_named_and_its_feature_is_in_progress(house: House) -> None:
+    """A dead one is not: its feature is shown as recovery will put it."""
+    house.script("worker", {"sleep": 60})
+    begun = house.begin_role("worker", "F-001")
+    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    found = status.status(house.layout)
+    assert (found["under_way"], row(house)["status"]) == (runs.open_runs(house.layout), "in_progress")
+    begun.kill()
+    begun.wait()
+    until(lambda: status.status(house.layout)["under_way"] == [])
+    assert row(house)["status"] == "todo"
+
+
+def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
+    """200 features that never ran and 1,000 runs: the books are read once, not once a feature."""
+    house.work({"say": "nothing"})
+    line = Path(house.layout.books).read_bytes()
+    Path(house.layout.books).write_bytes(line * 1000)
+    house.lay(*(Feature(id=f"F-{number:03d}", title="x", claims=["VAL-1"]) for number in range(1, 201)))
+    started = time.process_time()
+    status.status(house.layout)
+    assert time.process_time() - started < 1.5
+
+
+# why
+
+
+@pytest.mark.parametrize(
+    ("decision", "words"),
+    [
+        (Decision(word="STOPPED"), "remove .harness/STOP"),
+        (Decision(word="PAUSED"), "remove .harness/PAUSE"),
+        (Decision(word="BUDGET", what="runs"), "cap in config.toml"),
+        (
+            Decision(word="WAIT", what="60", feature="full"),
+            "until 1970-01-01T00:01:00Z the agent's vendor lets nobody in",
+        ),
+        (Decision(word="ESCALATE", what="stuck"), "read .harness/escalation.md"),
+        (Decision(word="DONE"), "every feature has passed"),
+        (Decision(word="NEXT", what="validator", feature="F-001"), "its worker is done"),
+        (Decision(word="NEXT", what="validator"), "fresh worktree"),
+    ],
+)
+def test_every_decision_has_a_reason_in_words(house: House, decision: Decision, words: str) -> None:
+    """What to do stands in it, where a person has to do something."""
+    from harness.decision import views
+
+    assert words in status.why(views.gather(house.layout), decision)
+
+
+def test_a_wait_is_told_in_local_time_with_its_whole_reason(house: House) -> None:
+    """And with what ends it; whoever sits at a terminal may stop it. Every other line is as it was."""
+    reason = f"You've hit your usage limit. {'Upgrade to go on, or come back later. ' * 3}".strip()
+    until = int(time.time()) + 2100
+    house.work({"fail": "limit", "until": until, "reason": f"{reason}\nmore"})
+    until = house.result()["until"]
+    line = house.harness("next").out.rstrip("\n")
+    assert line.startswith(f"WAIT {until} You've hit")
+    first, second = status.readable(house.layout, line, watched=False)
+    assert re.fullmatch(rf"WAIT until (\S+ )?\d\d:\d\d \(in 3\d min\) {re.escape(reason)}", first)
+    assert second == "Another agent for the worker in .harness/config.toml ends the wait."
+    assert "Ctrl-C is safe" in status.readable(house.layout, line, watched=True)[1]
+    for other in ("NEXT worker F-001", "WAIT 5 long ago", "DONE", "WAIT"):
+        assert status.readable(house.layout, other, watched=True) == [other]
+
+
+# the ending
+
+
+def test_done_says_what_is_proven_and_how_to_merge(house: House) -> None:
+    """At most ten lines, each kind of claim with the command that shows more."""
+    proven(house)
+    house.lay(*(house.feature(name).replace(status="passed") for name in ("F-001", "F-002")))
+    lines = status.ending(house.layout, "DONE")
+    branch = mission.load(house.layout).branch
+    assert len(lines) <= 10
+    assert lines[0].endswith(": 2 of 2 features passed")
+    assert lines[1:4] == [
+        "proven    1 of 3 claims, by 1 checks",
+        "unproven  VAL-2   (run.sh why VAL-2)",
+        "manual    VAL-LOOK   (run.sh claim accept VAL-LOOK)",
+    ]
+    assert lines[6] == f"commits   1 on {branch}, now at {house.head()[:10]}"
+    assert f"git switch main && git merge {branch}" in lines[7]
+
+
+def test_an_accepted_claim_waits_for_nobody_and_is_accounted_for(house: House) -> None:
+    """A person's receipt is one: the claim is no longer asked about, and the sum of claims is explained."""
+    assert "manual" in status.status(house.layout)["proof"]
+    orders.place(house.layout, "claim accept", ["VAL-LOOK", "looked"])
+    assert "manual" not in status.status(house.layout)["proof"]
+    assert "accepted  VAL-LOOK   (by a person)" in status.ending(house.layout, "DONE")
+    assert len(status.ending(house.layout, "DONE")) <= 10
+
+
+def test_every_kind_of_claim_at_once_leaves_no_more_than_ten_lines(house: House) -> None:
+    """What is not proven goes before the books."""
+    proven(house)
+    path = house.layout.run(house.result()["run"]).receipts
+    mark = receipts.load(path)[0].replace(flaky=True, phase="after", notes=["a test was deleted"])
+    Path(path).write_bytes(receipts.render([mark]))
+    shutil.rmtree(house.layout.cache)
+    with open(house.layout.contract, "a") as file:
+        file.write("\n### VAL-FEEL: It feels right\n\nmanual\n")
+    orders.place(house.layout, "claim accept", ["VAL-LOOK", "looked"])
+    row: dict[str, object] = {
+        "at": "t",
+        "by": "r",
+        "verb": "drop",
+        "claim": "VAL-0",
+        "why": "w",
+        "old": {"id": "VAL-0", "text": "t", "checks": [], "manual": True},
+        "new": None,
+    }
+    with open(house.layout.contract_log, "a") as file:
+        file.write(json.dumps(row) + "\n")
+    lines = status.ending(house.layout, "DONE")
+    kinds = ["proven", "unproven", "flaky", "weakened", "signs", "manual", "accepted"]
+    assert [line.split(" ")[0] for line in lines[1:-2]] == kinds
+    assert len(lines) == 10
+
+
+def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house: House) -> None:
+    """The marks that a reader of DONE must not miss; ten lines are enough for all of them."""
+    proven(house)
+    command = "test -f 1.txt"
+    mark = receipts.load(house.layout.run(house.result()["run"]).receipts)[0].replace(flaky=True)
+    Path(house.layout.run(house.result()["run"]).receipts).write_bytes(receipts.render([mark]))
+    shutil.rmtree(house.layout.cache)
+    old = {"id": "VAL-1", "text": "t", "checks": [{"run": command, "seconds": None, "guard": False}], "manual": False}
+    rows = [
+        {
+            "at": "t",
+            "by": "r",
+            "verb": "change",
+            "claim": "VAL-1",
+            "why": "w",
+            "old": old,
+            "new": {**old, "checks": []},
+        },
+        {"at": "t", "by": "r", "verb": "drop", "claim": "VAL-0", "why": "w", "old": old, "new": None},
+    ]
+    Path(house.layout.contract_log).write_text("".join(json.dumps(one) + "\n" for one in rows))
+    lines = status.ending(house.layout, "DONE")
+    assert lines[3:5] == [
+        "flaky     VAL-1   (run.sh why VAL-1)",
+        "weakened  VAL-1, VAL-0 (dropped)   (run.sh why VAL-1)",
+    ]
+    assert len(lines) <= 10
+
+
+def test_a_claim_that_became_a_persons_to_judge_is_listed_until_it_is_accepted(house: House) -> None:
+    """A planner made it out of checks: it is weakened, and nobody has looked yet."""
+    old = {"id": "VAL-LOOK", "text": "t", "checks": [{"run": "true", "seconds": None, "guard": False}], "manual": False}
+    new = {**old, "checks": [], "manual": True}
+    row = {"at": "t", "by": "r", "verb": "change", "claim": "VAL-LOOK", "why": "w", "old": old, "new": new}
+    Path(house.layout.contract_log).write_text(json.dumps(row) + "\n")
+    line = "manual    VAL-LOOK   (run.sh claim accept VAL-LOOK)"
+    assert line in status.ending(house.layout, "DONE")
+    orders.place(house.layout, "claim accept", ["VAL-LOOK", "I looked"])
+    assert line not in status.ending(house.layout, "DONE")
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("ESCALATE stuck", 'next      run.sh escalation answer "what to do", then run.sh'),
+        ("STOPPED", "why       somebody said stop; remove .harness/STOP to go on"),
+        ("BUDGET runs", "why       the cap in config.toml [limits] is reached"),
+    ],
+)
+def test_every_other_end_says_why_and_what_next(house: House, word: str, line: str) -> None:
+    """At most ten lines."""
+    lines = status.ending(house.layout, word)
+    assert line in lines
+    assert len(lines) <= 10
+
+
+def test_however_much_is_open_ten_lines_are_enough(house: House) -> None:
+    """Many claims and issues are shortened, the rest counted."""
+    text = Path(house.layout.contract).read_text()
+    more = "".join(f"### VAL-M{number}: More\n\nmanual\n\n" for number in range(20))
+    Path(house.layout.contract).write_text(text + "\n" + more)
+    rows = [Issue(id=f"I-{number:03d}", at="t", by="p", title=str(number), severity="nit") for number in range(20)]
+    Path(house.layout.issues).write_text("".join(str(row.asdict()).replace("'", '"') + "\n" for row in rows))
+    lines = status.ending(house.layout, "ESCALATE stuck")
+    assert len(lines) <= 10
+    assert "and 16 more" in lines[3]
+    assert max(len(line) for line in lines) < 200
+
+
+# what was spent
+
+
+def test_a_cap_that_is_near_is_told_while_it_holds(house: House) -> None:
+    """In the status, and at the end; raised, it is told no more."""
+    house.config('agent = "scripted"', "[limits]", "max_cost_usd = 1.0")
+    house.work({"usage": {"cost_usd": 0.9}})
+    words = "cost 0.90 of 1.00 USD (90 %)"
+    assert status.status(house.layout)["warnings"] == [words]
+    assert f"warning   {words}" in status.ending(house.layout, "STOPPED")
+    house.config('agent = "scripted"', "[limits]", "max_cost_usd = 2.0")
+    assert status.status(house.layout)["warnings"] == []
+
+
+def test_the_ending_says_what_is_not_counted(house: House) -> None:
+    """At least so much; unknown is not nothing."""
+    assert "cost none" in "\n".join(status.ending(house.layout, "STOPPED"))
+    house.work({"usage": {"input": 5}})
+    assert "cost unknown, 1 run not counted" in "\n".join(status.ending(house.layout, "STOPPED"))
+    put(house, status="todo")
+    house.work({"usage": {"input": 5, "cost_usd": 3.2}})
+    assert "cost at least 3.20 USD, 1 run not counted" in "\n".join(status.ending(house.layout, "STOPPED"))
+
+
+@pytest.mark.parametrize(
+    ("known", "uncounted", "words"),
+    [(None, 0, "none"), (0.0, 0, "0.00 USD"), (3.2, 4, "at least 3.20 USD, 4 runs not counted")],
+)
+def test_a_cost_in_words(known: float | None, uncounted: int, words: str) -> None:
+    """None was told, nothing was spent, or not all is known."""
+    assert status.cost(known, uncounted) == words
+
+
+def test_what_stopped_the_last_run_is_shown_until_a_run_goes_on(house: House) -> None:
+    """With what to do, which nobody has to look for."""
+    house.work({"fail": "auth", "reason": "no key\nLog in"})
+    assert status.status(house.layout)["warnings"] == ["scripted could not answer: auth, no key / Log in"]
+    house.work({"run": "echo 1 > 1.txt"})
+    assert status.status(house.layout)["warnings"] == []

@@ -1,0 +1,167 @@
+"""doctor agents: what is there, and one small call that tells whether an agent can work before money is spent."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.model import mission
+from tests.missions import House, tagged
+
+ABLE = r"""#!/bin/bash
+# An agent that reads its prompt and does what it says.
+[ "$1" = --version ] && { echo "codex-cli 0.170.1"; exit 0; }
+prompt=$(cat)
+note=$(grep -o "^3\. Run this command: .*" <<<"$prompt" | sed 's/^[^:]*: //')
+echo written > try.txt
+uname -s > uname.txt
+eval "$note"
+echo '{"type":"thread.started","thread_id":"t"}'
+echo '{"type":"item.completed","item":{"type":"agent_message","text":"```json harness\n{\"status\":\"implemented\"}\n```"}}'
+echo '{"type":"turn.completed","usage":{"input_tokens":1200,"cached_input_tokens":200,"output_tokens":34}}'
+"""
+UNABLE = r"""#!/bin/bash
+cat >/dev/null
+echo "the sandbox has no shell" >&2
+echo '{"type":"thread.started","thread_id":"t"}'
+echo '{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized: no key"}}'
+exit 1
+"""
+
+
+def install(house: House, name: str, text: str) -> str:
+    """A program on a PATH of its own; gives that PATH."""
+    folder = house.folder / "bin"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+    return f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"
+
+
+def lines(out: str) -> dict[str, str]:
+    """{agent: its line} of `doctor agents`."""
+    rows = [line[6:] for line in out.split("\n") if line]
+    return {row.partition(":")[0]: row for row in rows}
+
+
+def test_every_known_program_has_a_line(house: House) -> None:
+    """Found or not, its version beside the one that was tried, and whether something logs it in."""
+    path = install(house, "codex", ABLE)
+    house.config('agent = "codex"', 'trust = "workspace"')
+    done = house.program("doctor", "agents", PATH=path, OPENAI_API_KEY="x")
+    assert done.code == 0
+    found = lines(done.out)
+    assert found["codex"].startswith("codex: 0.170.1, newer than ")
+    assert "login: OPENAI_API_KEY" in found["codex"]
+    assert "tells no cost" in found["codex"]
+    assert found["gemini"] == "gemini: not found (gemini is not on the PATH)"
+    assert {"claude", "opencode"} <= found.keys()
+
+
+def test_an_agent_that_is_configured_and_not_there_is_bad(house: House) -> None:
+    """So is a program of one's own; exit code 10."""
+    house.config('agent = ["gemini", "mine"]', 'trust = "full"', "[agents.mine]", 'command = ["no-such-program"]')
+    done = house.program("doctor", "agents", PATH=install(house, "codex", ABLE))
+    assert done.code == 10
+    bad = [line for line in done.out.split("\n") if line.startswith("bad")]
+    assert [line.split()[1] for line in bad] == ["gemini:", "mine:"]
+
+
+def test_an_agent_without_trust_is_said_to_wait_for_it(house: House) -> None:
+    """Before a run finds out."""
+    house.config('agent = "codex"')
+    found = lines(house.program("doctor", "agents", PATH=install(house, "codex", ABLE)).out)
+    assert "config.toml says no trust yet" in found["codex"]
+
+
+def test_an_agent_without_a_login_that_can_be_seen_is_a_warning(house: House) -> None:
+    """It may have one that cannot be seen, so it is not bad; one that is not configured stands by as it did."""
+    path = install(house, "codex", ABLE)
+    house.config('agent = "codex"', 'trust = "workspace"')
+    done = house.program("doctor", "agents", PATH=path)
+    (line,) = [line for line in done.out.split("\n") if "codex:" in line]
+    assert (done.code, line[:6]) == (0, "warn  ")
+    assert "no login seen (it may still have one)" in line
+    logged_in = house.program("doctor", "agents", PATH=path, CODEX_API_KEY="x").out
+    assert [line[:6] for line in logged_in.split("\n") if "codex:" in line] == ["ok    "]
+    house.config('agent = "scripted"', 'trust = "workspace"')
+    idle = house.program("doctor", "agents", PATH=path).out
+    assert [line[:6] for line in idle.split("\n") if "codex:" in line] == ["ok    "]
+
+
+def test_a_small_real_call_shows_that_an_agent_can_work(house: House) -> None:
+    """It answers, writes, runs a command and notes; what it used is told; the mission itself is untouched."""
+    path = install(house, "codex", ABLE)
+    house.config('agent = "codex"', 'trust = "workspace"')
+    before = (house.head(), house.git("status", "--porcelain"), house.ran())
+    done = house.program("doctor", "agents", "--try", PATH=path)
+    assert done.code == 0, done
+    told = [line.split(None, 1) for line in done.out.split("\n") if line]
+    assert [row[0] for row in told] == ["ok", "ok", "ok", "ok", "note"]
+    assert [row[1] for row in told[:4]] == [
+        "codex: answers",
+        "codex: writes a file",
+        "codex: runs a command",
+        "codex: calls harness note",
+    ]
+    assert told[4][1].endswith("1,000 input, 200 cache_read, 34 output; cost unknown")
+    assert (house.head(), house.git("status", "--porcelain"), house.ran()) == before
+    assert list((house.folder / "temporary").iterdir()) == []
+    assert tagged(mission.load(house.layout).id) == []
+
+
+def test_an_agent_that_cannot_work_is_told_with_the_reason(house: House) -> None:
+    """Before a mission stops at it."""
+    path = install(house, "codex", UNABLE)
+    house.config('agent = "codex"', 'trust = "workspace"')
+    done = house.program("doctor", "agents", "--try", PATH=path)
+    assert done.code == 10
+    one, two, *rest = done.out.split("\n")
+    assert one.startswith("bad   codex: answers: no. unexpected status 401 Unauthorized: no key")
+    assert two.startswith("      Log codex in, or pay for it: codex login")
+    assert rest == [""]
+
+
+def test_an_agent_that_is_not_there_does_not_keep_the_next_one_from_being_tried(house: House) -> None:
+    """As a run would go on to it."""
+    path = install(house, "codex", ABLE)
+    house.config('agent = ["gemini", "codex"]', 'trust = "workspace"')
+    done = house.program("doctor", "agents", "--try", PATH=path)
+    assert done.code == 10
+    assert done.out.startswith("bad   gemini: The agent's program 'gemini' is not installed")
+    assert "ok    codex: answers" in done.out
+
+
+def test_a_program_of_one_s_own_is_tried_as_it_is_configured(house: House) -> None:
+    """Also where its path is relative to the project."""
+    house.write("tools/agent", ABLE)
+    Path(house.project, "tools/agent").chmod(0o755)
+    house.config('agent = "mine"', "[agents.mine]", 'command = ["tools/agent"]', 'format = "codex"')
+    done = house.program("doctor", "agents", "--try")
+    assert done.code == 0, done
+
+
+def test_the_trial_has_the_variables_that_a_run_has(house: House) -> None:
+    """A name that only begins like one of ours is the user's own."""
+    own = '[ "$REASONING_EFFORT$TRIGGER_CI$FEATURE_IDS" = high12 ] || exit 1\nprompt='
+    path = install(house, "codex", ABLE.replace("prompt=", own, 1))
+    house.config('agent = "codex"', 'trust = "workspace"')
+    mine = {"REASONING_EFFORT": "high", "TRIGGER_CI": "1", "FEATURE_IDS": "2"}
+    done = house.program("doctor", "agents", "--try", PATH=path, **mine)
+    assert done.code == 0, done
+
+
+def test_nothing_is_tried_inside_a_run(house: House) -> None:
+    """An agent must not start agents."""
+    house.config('agent = "scripted"')
+    told = house.folder / "told"
+    house.work({"run": f"'{house.layout.shim}' doctor agents --try || echo $? > '{told}'"})
+    assert told.read_text() == "64\n"
+
+
+@pytest.mark.parametrize("words", [("doctor", "--try"), ("doctor", "agent")])
+def test_a_slip_of_the_tongue_is_a_usage_fault(house: House, words: tuple[str, ...]) -> None:
+    """Nothing is looked at."""
+    assert house.harness(*words).code == 64

@@ -1,0 +1,114 @@
+"""`harness why`: one screen that says why a feature or a claim is believed, or is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import UsageFault
+from harness.commands import why
+from tests.missions import House
+from tests.planned import contract_of, lay, reply, role, worked
+
+
+@pytest.fixture
+def built(house: House) -> House:
+    """VAL-1 was seen to fail, then F-001 was built by a worker that also edits a test, and passed."""
+    house.write("tests/test_one.py", "def test_one():\n    assert one()\n    assert two()\n")
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "tests")
+    house.script("validator", reply(checks=[]))
+    role(house, "validator", "F-001")
+    step = "echo 1 > 1.txt; printf 'def test_one():\\n    pass\\n' > tests/test_one.py"
+    worked(house, {"run": step}, reply(status="implemented", summary="s"))
+    role(house, "validator", "F-001")
+    return house
+
+
+def told(house: House, name: str) -> str:
+    """The screen, as one text."""
+    return "\n".join(why.explain(house.layout, name))
+
+
+def test_a_claim_shows_its_red_and_green_receipts_with_commits_and_runs(built: House) -> None:
+    """What a reader needs to look for himself."""
+    red, work, green = (row["run"] for row in built.ran())
+    lines = told(built, "VAL-1").split("\n")
+    assert lines[:2] == ["", "VAL-1: Part 1 works"]
+    assert lines[2].startswith("  proven")
+    assert lines[3] == "  check  test -f 1.txt"
+    before = built.git("rev-parse", "HEAD^")[:10]
+    assert lines[4].startswith(f"    red    at {before} in {red}, ")
+    now = built.head()[:10]
+    assert lines[5].startswith(f"    green  at {now} in {green}, ")
+    for run_id in (red, work, green):
+        assert any(run_id in line for line in lines[lines.index("runs") :])
+
+
+def test_a_feature_shows_its_claims_its_tries_and_the_runs_that_worked_on_it(built: House) -> None:
+    """The oldest first, each with what came of it."""
+    text = told(built, "F-001")
+    assert text.startswith("F-001 Part one: passed after 1 tries\n")
+    assert "VAL-1: Part 1 works" in text
+    assert "VAL-2" not in text
+    runs = [line.split(" ") for line in text.split("\nruns\n")[1].split("\n") if "look twice" not in line]
+    assert [words[4] for words in runs] == ["red", "ok", "green"]
+    assert runs[1][5] == built.head()[:10]
+
+
+def test_what_looks_like_gaming_stands_beside_the_run_that_saw_it(built: House) -> None:
+    """Nobody who asks why passes it by."""
+    assert "    look twice: takes assertions out of tests/test_one.py" in told(built, "F-001")
+
+
+def test_what_was_never_fired_says_never(house: House) -> None:
+    """A claim without receipts is unproven, a manual one waits for a person."""
+    text = told(house, "VAL-2")
+    assert text.split("\n")[1:] == [
+        "VAL-2: Part 2 works",
+        "  unproven",
+        "  check  test -f 2.txt",
+        "    red    never",
+        "    green  never",
+    ]
+    assert "  manual" in told(house, "VAL-LOOK")
+
+
+def test_the_history_of_a_claim_is_told_from_the_contract_log(house: House) -> None:
+    """Who added, changed or accepted it, when and why; other claims are left out."""
+    rows = [
+        {"at": "t1", "by": "run-1", "verb": "add", "claim": "VAL-LOOK", "why": "planned", "old": None, "new": None},
+        {"at": "t2", "by": "run-1", "verb": "add", "claim": "VAL-2", "why": "other", "old": None, "new": None},
+        {"at": "t3", "by": "person", "verb": "accept", "claim": "VAL-LOOK", "why": "", "old": None, "new": "c0ffee"},
+    ]
+    Path(house.layout.contract_log).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert told(house, "VAL-LOOK").split("\n")[1:] == [
+        "VAL-LOOK: It looks right",
+        "  manual, accepted",
+        "  t1 add by run-1: planned",
+        "  t3 accept by person",
+    ]
+
+
+def test_a_long_check_and_a_long_history_fit_one_screen(house: House) -> None:
+    """The first line of the check, the newest runs."""
+    known = contract_of(house)
+    known.claims[0].checks[0].run = "test -f " + "x" * 300 + "\ntest -f y"
+    lay(house, [house.feature(), house.feature("F-002")], known)
+    worked(house, {"say": "nothing"})
+    line = Path(house.layout.books).read_text()
+    Path(house.layout.books).write_text(line * 30)
+    lines = told(house, "F-001").split("\n")
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 120
+    assert len(lines[lines.index("runs") + 1 :]) == why.RUNS_SHOWN
+
+
+def test_an_unknown_name_says_where_to_look(house: House) -> None:
+    """Exit 64; and `why` on the command line says the same as here."""
+    with pytest.raises(UsageFault, match="no feature and no claim 'X'"):
+        why.explain(house.layout, "X")
+    assert house.harness("why", "X").code == 64
+    assert house.harness("why", "F-001").out == told(house, "F-001") + "\n"

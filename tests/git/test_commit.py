@@ -1,0 +1,340 @@
+"""What git.py writes: commits, refs, what is put back, worktrees; and what it reads out of commits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.git import dotgit, repository
+from tests.git_repository import Repository, conflict, new
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository without a commit."""
+    return new(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def repo(empty: Repository) -> Repository:
+    """A repository with the files a and b in its first commit."""
+    empty.save(a="1\n", b="2\n")
+    return empty
+
+
+def author(repo: Repository) -> str:
+    """Who wrote and who committed HEAD."""
+    return repo.run("log", "-1", "--format=%an <%ae> %cn <%ce>")
+
+
+# commits
+
+
+def test_a_commit_leaves_a_clean_folder(repo: Repository) -> None:
+    """One commit on the branch, its message as given, nothing left to commit, and no file touched."""
+    opened = repo.open()
+    repo.write("new", "1")
+    (repo.folder / "b").unlink()
+    made = repo.settle(opened, "F-1: dö it\n\nHarness-Run: r-1")
+    assert repository.state(repo.project) == repository.State(
+        standing=repository.Standing(head=made, branch="main", tree=repository.tree_of(repo.project, made)),
+        dirty=[],
+        untracked=[],
+    )
+    assert repository.messages_between(repo.project, opened.standing.head, made) == ["F-1: dö it\n\nHarness-Run: r-1"]
+    assert repo.run("rev-parse", "HEAD^") == opened.standing.head
+
+
+def test_without_a_configured_name_the_author_is_ours(repo: Repository) -> None:
+    """A fresh machine commits too; half a name is none."""
+    repo.settle(repo.open())
+    assert author(repo) == "harness <harness@localhost> harness <harness@localhost>"
+    repo.run("config", "user.name", "Half")
+    repo.settle(repo.open())
+    assert author(repo) == "harness <harness@localhost> harness <harness@localhost>"
+
+
+def test_a_configured_name_is_used(repo: Repository) -> None:
+    """The person's repository, the person's name."""
+    repo.run("config", "user.name", "Ünal")
+    repo.run("config", "user.email", "u@example.com")
+    repo.settle(repo.open())
+    assert author(repo) == "Ünal <u@example.com> Ünal <u@example.com>"
+
+
+def test_hooks_and_signing_do_not_stop_a_commit(repo: Repository) -> None:
+    """Hooks that fail, a signing key that is not there, a monitor that is a program: none of them runs."""
+    for name in ("pre-commit", "commit-msg", "reference-transaction", "post-checkout", "post-index-change", "monitor"):
+        repo.write(f".git/hooks/{name}", '#!/bin/sh\ntouch "$GIT_DIR/ran" ./ran\nexit 1\n')
+        (repo.folder / ".git/hooks" / name).chmod(0o755)
+    for key, value in {
+        "commit.gpgSign": "true",
+        "user.signingKey": "none",
+        "core.fsmonitor": ".git/hooks/monitor",
+    }.items():
+        repo.run("config", key, value)
+    opened = repo.open()
+    repo.write("new")
+    made = repo.settle(opened)
+    repository.switch_new(repo.project, "harness/m")
+    assert repo.names(made) == ["a", "b", "new"]
+    assert not (repo.folder / "ran").exists() and not (repo.folder / ".git/ran").exists()
+
+
+def test_mixed_line_ends_do_not_stop_a_commit(repo: Repository) -> None:
+    """core.safecrlf makes git itself refuse such a file."""
+    repo.run("config", "core.safecrlf", "true")
+    repo.run("config", "core.autocrlf", "input")
+    opened = repo.open()
+    (repo.folder / "new").write_bytes(b"1\r\n2\n")
+    assert repo.names(repo.settle(opened)) == ["a", "b", "new"]
+
+
+def test_the_agents_commits_become_one(repo: Repository) -> None:
+    """Their messages can be kept, oldest first."""
+    opened = repo.open()
+    first, last = repo.save(c="1"), repo.save(d="1")
+    assert repository.messages_between(repo.project, opened.standing.head, last) == ["c", "d"]
+    assert repository.log_lines(repo.project, opened.standing.head, last) == [f"{last[:7]} d", f"{first[:7]} c"]
+    made = repo.settle(opened)
+    assert repo.run("rev-list", f"{opened.standing.head}..main") == made
+    assert (repo.names(made), repository.dirty(repo.project)) == (["a", "b", "c", "d"], [])
+
+
+@pytest.mark.parametrize("move", [("switch", "-q", "-c", "mine"), ("checkout", "-q", "--detach")])
+def test_an_agent_that_left_the_branch_is_brought_back(repo: Repository, move: tuple[str, ...]) -> None:
+    """Its work is in the commit, and the commit on the branch of the mission."""
+    opened = repo.open()
+    repo.run(*move)
+    repo.save(c="1")
+    repo.run("branch", "-D", "main")
+    made = repo.settle(opened)
+    standing = repository.standing(repo.project)
+    assert (standing.branch, standing.head, repo.run("rev-parse", "HEAD^")) == ("main", made, opened.standing.head)
+    assert (repo.names(made), repository.dirty(repo.project)) == (["a", "b", "c"], [])
+
+
+def test_a_merge_that_was_left_half_done_is_forgotten(repo: Repository) -> None:
+    """The next commit of a person is no merge, and the folder is clean."""
+    opened = repo.open()
+    conflict(repo)
+    made = repo.settle(opened)
+    assert "<<<<<<<" in repo.run("show", f"{made}:a")
+    assert repository.dirty(repo.project) == []
+    assert not (repo.folder / ".git/MERGE_HEAD").exists()
+
+
+def test_a_branch_that_moved_meanwhile_is_not_overwritten(repo: Repository) -> None:
+    """Compare and set: what somebody committed after we looked stays."""
+    opened = repo.open()
+    theirs = repo.save(c="1")
+    with pytest.raises(repository.GitFailed, match=opened.standing.head):
+        repository.commit(
+            repo.project, tree=opened.standing.tree, parent="", branch="main", message="x", at=opened.standing.head
+        )
+    assert repo.head() == theirs
+
+
+def test_a_leftover_lock_is_named_with_the_remedy(repo: Repository) -> None:
+    """And once it is cleared, the commit goes on."""
+    opened = repo.open()
+    repo.write(".git/index.lock", "")
+    with pytest.raises(repository.GitFailed, match=r"index\.lock.*File exists.*remove the file manually"):
+        repo.settle(opened)
+    assert dotgit.clear_locks(repo.project, 0.0) == [repo.project + "/.git/index.lock"]
+    repo.settle(opened)
+
+
+def test_a_linked_worktree_is_a_project_like_any_other(repo: Repository) -> None:
+    """Its branch, its index, its commits; the main folder is not touched."""
+    main = repository.state(repo.project)
+    repo.run("worktree", "add", "-q", "-b", "side", "../side")
+    side = Repository(repo.folder.parent / "side")
+    repository.require_top(side.project)
+    opened = side.open()
+    side.write("new")
+    side.run("switch", "-q", "-c", "elsewhere")
+    made = side.settle(opened)
+    assert side.names(made) == ["a", "b", "new"]
+    assert repository.standing(side.project).branch == "side"
+    assert (repository.dirty(side.project), repository.state(repo.project)) == ([], main)
+
+
+def test_what_a_commit_needs_is_on_the_disk_when_it_returns(repo: Repository, tmp_path: Path) -> None:
+    """Objects, index and ref are fsynced by git; HEAD and the ref's folder by us."""
+    log = tmp_path / "trace"
+    opened = repo.open()
+    repo.write("new")
+    given = f"{repo.project!r}, tree={repo.work(opened).tree!r}, parent={repo.head()!r}, branch='main', message='x'"
+    trace = ["strace", "-f", "-y", "-e", "trace=fsync,fdatasync", "-o", str(log)]
+    try:
+        subprocess.run([*trace, "true"], check=True, capture_output=True)
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        pytest.skip("strace is missing or may not trace here")
+    words = [*trace, sys.executable, "-c", f"from harness.git import repository; repository.commit({given})"]
+    subprocess.run(words, cwd=Path(repository.__file__).parents[2], check=True)
+    synced = log.read_text()
+    for end in ("/.git/objects/", "/.git/index.lock>", "/refs/heads/main.lock>", "/.git/HEAD>", "/.git/refs/heads>"):
+        assert end in synced, synced
+
+
+# refs, and going back
+
+
+def test_refs_are_set_and_deleted(repo: Repository) -> None:
+    """Deleting what is not there is no fault."""
+    repository.set_ref(repo.project, "refs/harness/partial/r-1", repo.head())
+    assert repo.run("rev-parse", "refs/harness/partial/r-1") == repo.head()
+    for _ in range(2):
+        repository.delete_ref(repo.project, "refs/harness/partial/r-1")
+    assert repo.run("for-each-ref", "refs/harness") == ""
+
+
+def test_head_goes_back_and_files_stay(repo: Repository) -> None:
+    """A role that may not commit did: branch, HEAD and index are as before, its files are still there."""
+    before = repository.standing(repo.project)
+    repo.run("switch", "-q", "-c", "mine")
+    repo.save(c="1", a="2")
+    repo.run("branch", "-f", "main", "mine")
+    repository.restore_head(repo.project, before)
+    assert repository.standing(repo.project) == before
+    assert (repository.dirty(repo.project), repository.untracked(repo.project)) == (["a"], ["c"])
+
+
+def test_a_detached_head_goes_back(repo: Repository) -> None:
+    """The branch that the agent switched to keeps its commits."""
+    repo.run("checkout", "-q", "--detach")
+    before = repository.standing(repo.project)
+    repo.run("switch", "-q", "main")
+    theirs = repo.save(c="1")
+    repository.restore_head(repo.project, before)
+    assert repository.standing(repo.project) == before
+    assert repo.run("rev-parse", "main") == theirs
+
+
+def test_an_unborn_branch_goes_back(empty: Repository) -> None:
+    """Its first commit is the mission's, or a person's."""
+    before = repository.standing(empty.project)
+    empty.save(c="1")
+    repository.restore_head(empty.project, before)
+    assert repository.state(empty.project) == repository.State(standing=before, dirty=[], untracked=["c"])
+
+
+def test_tracked_files_are_put_back(repo: Repository) -> None:
+    """Changed, deleted, renamed, staged: as in the commit; what was added is unstaged and stays; other changes stay."""
+    names = [":(top)b", "new\nline", "gone", "old", "mode"]
+    head = repo.save(**dict.fromkeys(names, "1"))
+    for name in (":(top)b", "new\nline", "b"):
+        repo.write(name, "2")
+    (repo.folder / "gone").unlink()
+    (repo.folder / "mode").chmod(0o755)
+    repo.run("mv", "old", "renamed")
+    repo.run("add", "-A")
+    repository.put_back(repo.project, head, [*names, "renamed"])
+    assert (repository.dirty(repo.project), sorted(repository.untracked(repo.project))) == (["b"], ["renamed"])
+    repository.put_back(repo.project, head, [])
+    assert repo.run("diff", "--cached", "--name-only", head) == repo.run("diff", "--name-only", head) == "b"
+
+
+def test_a_link_in_the_place_of_a_folder_is_not_followed(repo: Repository, tmp_path: Path) -> None:
+    """What lies behind it is not ours to write."""
+    head = repo.save(**{"d/a": "1"})
+    (tmp_path / "outside").mkdir()
+    (repo.folder / "d/a").unlink()
+    (repo.folder / "d").rmdir()
+    (repo.folder / "d").symlink_to(tmp_path / "outside")
+    repository.put_back(repo.project, head, repository.dirty(repo.project))
+    assert repository.dirty(repo.project) == []
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_what_was_put_back_can_be_had_again(repo: Repository) -> None:
+    """The patch holds text, binary content, modes, deleted and staged files."""
+    head = repo.save(mode="", text="1\n")
+    repo.write("text", "2\n")
+    repo.run("config", "diff.noprefix", "true")
+    (repo.folder / "mode").chmod(0o755)
+    (repo.folder / "a").write_bytes(bytes(range(256)))
+    (repo.folder / "b").unlink()
+    before, patch = repository.dirty(repo.project), repository.patch(repo.project, head)
+    repository.put_back(repo.project, head, before)
+    assert repository.dirty(repo.project) == []
+    subprocess.run(["git", "-c", "diff.noprefix=false", "apply"], cwd=repo.folder, input=patch, check=True)
+    assert repository.dirty(repo.project) == before
+    assert (repo.folder / "a").read_bytes() == bytes(range(256))
+    assert repository.patch(repo.project, head) == patch
+
+
+# reading commits
+
+
+def test_a_runs_commit_is_found_by_its_trailer(repo: Repository) -> None:
+    """The whole id, and only a trailer: not a word of the message, not a longer id, not too long ago."""
+    repo.run("commit", "-q", "--allow-empty", "-m", "x", "-m", "Harness-Run: 17-worker-F-1")
+    made = repo.head()
+    repo.run("commit", "-q", "--allow-empty", "-m", "Harness-Run: 17-worker-F-2", "-m", "in the middle", "-m", "end")
+    repo.run("commit", "-q", "--allow-empty", "-m", "x", "-m", "Harness-Run: 17-worker-F-1-2\nOther: y")
+    head = repo.head()
+    assert repository.find_trailer(repo.project, head, "17-worker-F-1") == made
+    assert repository.find_trailer(repo.project, head, "17-worker-F-1-2") == head
+    assert repository.find_trailer(repo.project, head, "17-worker-F-2") is None
+    assert repository.find_trailer(repo.project, head, "17-worker-F-1", depth=2) is None
+    assert repository.find_trailer(repo.project, "", "17-worker-F-1") is None
+
+
+def test_a_file_of_a_commit_is_shown(repo: Repository) -> None:
+    """None where there is none; a commit that does not exist is a fault."""
+    head = repo.save(**{"d/ü *": "1"})
+    assert repository.show(repo.project, head, "d/ü *") == b"1"
+    assert repository.show(repo.project, head, "d") is repository.show(repo.project, head, "none") is None
+    with pytest.raises(repository.GitFailed):
+        repository.show(repo.project, "0" * 40, "a")
+
+
+def test_differences_are_told(repo: Repository) -> None:
+    """From a commit, or from nothing at all."""
+    old = repo.head()
+    new = repo.save(a="1\n2\n", ü="1")
+    assert repository.changed(repo.project, old, new) == [("M", "a"), ("A", "ü")]
+    assert repository.changed(repo.project, "", old) == [("A", "a"), ("A", "b")]
+    stat = repository.diff_stat(repo.project, old, new)
+    assert " ü | 1 +" in stat and "2 files changed, 2 insertions(+)" in stat
+    assert repository.log_lines(repo.project, new, new) == repository.messages_between(repo.project, new, new) == []
+    assert len(repository.log_lines(repo.project, "", new)) == 2
+
+
+# worktrees
+
+
+def test_a_worktree_comes_and_goes(repo: Repository, tmp_path: Path) -> None:
+    """A fresh checkout of the commit, removed whatever was written into it; twice is no fault."""
+    head = repo.head()
+    repo.save(c="1")
+    target = tmp_path / "sweep" / "tree"
+    repository.add_worktree(repo.project, str(target), head)
+    assert sorted(path.name for path in target.iterdir()) == [".git", "a", "b"]
+    assert dotgit.head(str(target)) == head.encode()
+    (target / "a").write_text("changed")
+    (target / "dirt").write_text("")
+    for _ in range(2):
+        repository.remove_worktree(repo.project, str(target))
+    assert not target.exists()
+    assert repo.run("worktree", "list").count("\n") == 0
+
+
+def test_a_damaged_or_lost_worktree_goes_too(repo: Repository, tmp_path: Path) -> None:
+    """Its .git file deleted, or all of it by a reboot; the same place can be used again."""
+    target = tmp_path / "tree"
+    repository.add_worktree(repo.project, str(target), repo.head())
+    (target / ".git").unlink()
+    repository.remove_worktree(repo.project, str(target))
+    assert not target.exists()
+    assert repo.run("worktree", "list").count("\n") == 0
+    repository.add_worktree(repo.project, str(target), repo.head())
+    target.rename(tmp_path / "lost")
+    repository.add_worktree(repo.project, str(target), repo.head())
+    repository.remove_worktree(repo.project, str(target))
+    assert repo.run("worktree", "list").count("\n") == 0

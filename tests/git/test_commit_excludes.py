@@ -1,0 +1,100 @@
+"""New files that never enter a commit of ours are named with the reason; everything else is taken."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.git import commit_excludes
+
+
+def sift(project: Path, *names: str, leave: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
+    """Make the files that are not there yet, then sift their names."""
+    for name in names:
+        if name[-1:] != "/" and not os.path.lexists(project / name):
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            (project / name).write_text("x")
+    return commit_excludes.sift(str(project), sorted(names), leave)
+
+
+@pytest.mark.parametrize(
+    "name", [".env", ".env.local", "a/.ENV", "id_rsa", "id_ed25519.pub", "tls/Server.PEM", "x.key"]
+)
+def test_what_may_hold_a_secret_stays_out(tmp_path: Path, name: str) -> None:
+    """Wherever it lies and however it is spelt."""
+    assert sift(tmp_path, name) == ([], [f"{name} (on the exclude list, it may hold a secret)"])
+
+
+@pytest.mark.parametrize("name", [".env.example", "environment", "keys.py", "a.keyboard", "rsa.c", "venv.py", "my.env"])
+def test_what_only_looks_like_a_secret_is_taken(tmp_path: Path, name: str) -> None:
+    """A fresh clone needs `.env.example`."""
+    assert sift(tmp_path, name) == ([name], [])
+
+
+@pytest.mark.parametrize("folder", ["node_modules", ".venv", "a b/venv", "src/__pycache__"])
+def test_a_folder_of_packages_is_named_once(tmp_path: Path, folder: str) -> None:
+    """Ten thousand files are one line of the result."""
+    names = [f"{folder}/{name}" for name in ("a", "b/c", "z.key")]
+    assert sift(tmp_path, *names, "zz") == (["zz"], [f"{folder}/ (on the exclude list)"])
+
+
+def test_target_is_excluded_only_where_it_is_cargos(tmp_path: Path) -> None:
+    """A folder of that name may as well hold source."""
+    assert sift(tmp_path, "a/target/x") == (["a/target/x"], [])
+    sift(tmp_path, "Cargo.toml", "b/target/CACHEDIR.TAG")
+    assert sift(tmp_path, "target/x") == ([], ["target/ (on the exclude list)"])
+    assert sift(tmp_path, "b/target/x") == ([], ["b/target/ (on the exclude list)"])
+
+
+def test_a_large_file_stays_out_and_its_link_does_not(tmp_path: Path) -> None:
+    """5 MiB is the most."""
+    for name, size in (("most", 5 << 20), ("more", (5 << 20) + 1), ("six", 6 << 20)):
+        with open(tmp_path / name, "wb") as file:
+            file.truncate(size)
+    (tmp_path / "link").symlink_to("six")
+    taken, out = sift(tmp_path, "link", "more", "most", "six")
+    assert taken == ["link", "most"]
+    assert out == ["more (5.0 MiB, over 5 MiB)", "six (6.0 MiB, over 5 MiB)"]
+
+
+def test_a_repository_inside_stays_out(tmp_path: Path) -> None:
+    """Git would take only a link to its commit."""
+    assert sift(tmp_path, "inner/") == ([], ["inner/ (a repository of its own)"])
+
+
+def test_a_persons_files_and_our_state_stay_out_without_a_word(tmp_path: Path) -> None:
+    """Also what lies in a person's repository that is one no more."""
+    names = (".harness/x", "mine.txt", "theirs/", "was/a", "was/b", "work.txt")
+    assert sift(tmp_path, *names, leave=("mine.txt", "theirs/", "was/")) == (["work.txt"], [])
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".harness" / "x").unlink()
+    assert sift(tmp_path, ".harness", ".harnessed") == ([".harnessed"], [])
+
+
+def test_a_file_that_vanished_meanwhile_is_no_fault(tmp_path: Path) -> None:
+    """An editor's temporary file; git passes the name over."""
+    assert commit_excludes.sift(str(tmp_path), ["gone"], ()) == (["gone"], [])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """One such file does not stop the commit of the others."""
+    (tmp_path / "locked").write_text("x")
+    (tmp_path / "locked").chmod(0)
+    assert sift(tmp_path, "locked") == ([], ["locked (not readable)"])
+
+
+def test_a_file_behind_a_linked_folder_is_not_the_projects(tmp_path: Path) -> None:
+    """Git refuses such a name, and what lies there is not ours."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a").write_text("x")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    found = [
+        name
+        for name in ("real/a", "link/a", "link", "dangling", "real", "none")
+        if commit_excludes.is_file(str(tmp_path), name)
+    ]
+    assert found == ["real/a", "link", "dangling"]

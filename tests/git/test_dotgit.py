@@ -1,0 +1,99 @@
+"""What we do inside `.git` without calling git holds in a plain repository and in a linked worktree."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.git import dotgit
+from tests.git_repository import Repository, new
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one commit."""
+    repository = new(tmp_path, monkeypatch)
+    repository.save(a="1\n")
+    return repository.folder
+
+
+@pytest.fixture
+def linked(project: Path) -> Path:
+    """A linked worktree of the project, on the branch `side`."""
+    Repository(project).run("worktree", "add", "-q", "-b", "side", "../linked")
+    return project.parent / "linked"
+
+
+def test_a_line_is_excluded_once_whatever_stood_there(project: Path) -> None:
+    """The person's own lines stay, also a last one without its newline."""
+    path = project / ".git" / "info" / "exclude"
+    path.write_text("mine")
+    for _ in range(2):
+        dotgit.exclude(str(project), "/.harness/")
+    assert path.read_text() == "mine\n/.harness/\n"
+
+
+def test_an_exclude_file_is_made_where_there_is_none(project: Path) -> None:
+    """A repository made from an empty template has no info folder."""
+    path = project / ".git" / "info" / "exclude"
+    path.unlink()
+    path.parent.rmdir()
+    dotgit.exclude(str(project), "/.harness/")
+    assert path.read_text() == "/.harness/\n"
+
+
+def test_a_linked_worktree_shares_the_excludes(project: Path, linked: Path) -> None:
+    """Git reads info/exclude from the folder that all worktrees share, and so do we."""
+    dotgit.exclude(str(linked), "/.harness/")
+    (linked / ".harness").mkdir()
+    (linked / ".harness" / "x").write_text("")
+    assert Repository(linked).run("status", "--porcelain") == ""
+    assert "/.harness/" in (project / ".git" / "info" / "exclude").read_text()
+
+
+def test_head_is_the_worktrees_own(project: Path, linked: Path) -> None:
+    """Each worktree has its own HEAD."""
+    assert (dotgit.head(str(project)), dotgit.head(str(linked))) == (
+        b"ref: refs/heads/main",
+        b"ref: refs/heads/side",
+    )
+
+
+def test_the_copy_of_the_index_keeps_content_and_time(project: Path, linked: Path, tmp_path: Path) -> None:
+    """The time tells git which files may have changed in the same tick."""
+    for place, index in ((project, project / ".git" / "index"), (linked, project / ".git/worktrees/linked/index")):
+        target = tmp_path / "copies" / "index"
+        dotgit.copy_index(str(place), str(target))
+        assert target.read_bytes() == index.read_bytes()
+        assert target.stat().st_mtime_ns == index.stat().st_mtime_ns
+
+
+def test_without_an_index_there_is_no_copy(project: Path, tmp_path: Path) -> None:
+    """A copy of an earlier run does not pass for this one's."""
+    target = tmp_path / "index"
+    target.write_text("old")
+    (project / ".git" / "index").unlink()
+    dotgit.copy_index(str(project), str(target))
+    assert not target.exists()
+
+
+def test_locks_of_a_killed_git_are_cleared_and_older_ones_stay(project: Path, linked: Path) -> None:
+    """Only what was made since the run began goes: an older lock may be a person's commit in an editor."""
+    folder = project / ".git"
+    old, since = folder / "HEAD.lock", time.time() - 60
+    new = [folder / "index.lock", folder / "refs/heads/main.lock", folder / "worktrees/linked/index.lock"]
+    for path in (old, *new):
+        path.write_text("")
+    os.utime(old, (since - 60, since - 60))
+    cleared = {*dotgit.clear_locks(str(project), since), *dotgit.clear_locks(str(linked), since)}
+    assert {os.path.realpath(path) for path in cleared} == {str(path.resolve()) for path in new}
+    assert [path.exists() for path in (old, *new)] == [True, False, False, False]
+
+
+def test_sync_takes_refs_that_have_no_folder(project: Path) -> None:
+    """A packed ref has no file, and a detached HEAD no branch."""
+    Repository(project).run("pack-refs", "--all")
+    dotgit.sync(str(project), "refs/harness/partial/r-1")

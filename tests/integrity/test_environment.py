@@ -1,0 +1,110 @@
+"""What a check and an agent see of the environment: the user's own, unattended, without anything of ours."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from harness.integrity import environment
+from harness.store.layout import Layout
+
+BASE = {
+    "HOME": "/home/somebody",
+    "PATH": "/usr/bin:/bin",
+    "LANG": "de_DE.UTF-8",
+    "TERM": "xterm",
+    "API_KEY": "theirs",
+}
+OURS = {
+    "HARNESS_HOME": "/h",
+    "HARNESS_PROJECT": "/p",
+    "HARNESS_INSIDE": "1-worker",
+    "HARNESS_LOOP": "1",
+    "HARNESS_ANYTHING": "x",
+    "FEATURE_ID": "F-001",
+    "TRIGGER": "leaving",
+    "REASON": "because",
+}
+PYTHONS = {"PYTHONPATH": "/h", "PYTHONHOME": "/h", "VIRTUAL_ENV": "/h/.venv", "__PYVENV_LAUNCHER__": "/h"}
+NESTED = {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "cli", "CODEX_SANDBOX": "x", "GEMINI_CLI": "1", "OPENCODE": "1"}
+GIT = {"GIT_DIR": "/elsewhere/.git", "GIT_INDEX_FILE": "/i", "GIT_WORK_TREE": "/w", "GIT_OBJECT_DIRECTORY": "/o"}
+
+
+def test_what_is_the_users_own_stays() -> None:
+    """A check may need the user's language, home and keys."""
+    seen = environment.plain(BASE, "m/1")
+    assert {key: seen[key] for key in ("HOME", "LANG", "API_KEY", "PATH")} == {
+        key: BASE[key] for key in ("HOME", "LANG", "API_KEY", "PATH")
+    }
+
+
+@pytest.mark.parametrize("gone", [OURS, PYTHONS, NESTED, GIT], ids=["ours", "python", "nested agents", "git"])
+def test_what_would_lead_a_child_astray_is_gone(gone: dict[str, str]) -> None:
+    """Neither our variables, nor our interpreter's, nor markers that make an agent think it is nested."""
+    assert environment.plain({**BASE, **gone}, "m/1") == environment.plain(BASE, "m/1")
+
+
+def test_logins_and_settings_of_an_agent_stay() -> None:
+    """Of the same family as the markers, and the user's own."""
+    own = {
+        "CLAUDE_CODE_OAUTH_TOKEN": "t",
+        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "OPENCODE_CONFIG": "c",
+        "GEMINI_CLI_HOME": "h",
+    }
+    assert environment.plain({**BASE, **own}, "m/1").items() >= own.items()
+
+
+def test_programs_are_told_that_nobody_watches() -> None:
+    """No pager, no colour, no question; whatever the user's own terminal says."""
+    seen = environment.plain({**BASE, "PAGER": "less"}, "m/1")
+    assert {key: seen[key] for key in environment.UNATTENDED} == {
+        "CI": "1",
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+        "GIT_TERMINAL_PROMPT": "0",
+        "DEBIAN_FRONTEND": "noninteractive",
+    }
+
+
+def test_every_process_carries_the_tag_of_its_run() -> None:
+    """By the tag the next start finds what a killed run left behind; it is no HARNESS_ variable."""
+    seen = environment.plain(BASE, "greet-1a2b3c/1777076234-worker-F-001")
+    tagged = [key for key, value in seen.items() if value == "greet-1a2b3c/1777076234-worker-F-001"]
+    assert len(tagged) == 1
+    assert not tagged[0].startswith("HARNESS_")
+
+
+def test_our_virtual_environment_is_not_on_the_path() -> None:
+    """`python` in a check is the project's or the user's, never the one that runs the harness."""
+    assert sys.prefix != sys.base_prefix, "these tests run in the project's virtual environment"
+    own = os.path.join(sys.prefix, "bin")
+    seen = environment.plain({**BASE, "PATH": f"{own}:/opt/tools:{own}:/bin"}, "m/1")
+    assert seen["PATH"] == "/opt/tools:/bin"
+
+
+def test_without_a_path_there_is_the_systems_own() -> None:
+    """An empty environment, as cron may give it, still finds programs."""
+    assert environment.plain({}, "m/1")["PATH"] == os.defpath
+
+
+def test_an_agent_finds_the_harness_command_first() -> None:
+    """`harness note` works for an agent whatever else is called so on the machine, and knows its run."""
+    layout = Layout("/srv/greet")
+    seen = environment.of_agent({**BASE, **OURS}, "m/1", layout, "1777076234-worker-F-001")
+    assert seen["PATH"] == "/srv/greet/.harness/bin:/usr/bin:/bin"
+    assert {key: value for key, value in seen.items() if key.startswith("HARNESS_")} == {
+        "HARNESS_INSIDE": "1777076234-worker-F-001"
+    }
+
+
+def test_the_given_environment_is_left_as_it_was() -> None:
+    """A dictionary of the caller is never changed."""
+    base = {**BASE, **OURS}
+    before = dict(base)
+    environment.of_agent(base, "m/1", Layout("/p"), "1-worker")
+    assert base == before

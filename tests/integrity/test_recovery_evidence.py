@@ -1,0 +1,113 @@
+"""What is left of a run that died, held against each other: the newest that agrees counts, and a lie alone does not."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import BrokenFile
+from harness.integrity import recovery_evidence
+from harness.model import runs
+from harness.store import files
+from tests.missions import House
+from tests.run.test_recover import killed
+
+
+def ledger_of(house: House) -> dict[str, list[object]]:
+    """The ledger on disk."""
+    return dict(json.loads(house.read("ledger.json")))
+
+
+def test_a_run_had_closed_where_its_line_and_its_files_say_the_same(house: House) -> None:
+    """The power went before its lock was removed."""
+    run_id = house.work({"run": "echo 1 > 1.txt"})["run"]
+    assert recovery_evidence.closed(house.layout, run_id)
+    assert not recovery_evidence.closed(house.layout, "another")
+
+
+@pytest.mark.parametrize("name", ["runs.jsonl", "ledger.json", "result.json", "reply.md", "context.json"])
+def test_a_run_had_not_closed_where_one_of_them_says_otherwise(house: House, name: str) -> None:
+    """Books, ledger, result and what is sealed must agree."""
+    run_id = house.work({"run": "echo 1 > 1.txt"}, {"say": "done"})["run"]
+    path = house.state / name if name in ("runs.jsonl", "ledger.json") else house.state / "runs" / run_id / name
+    path.write_bytes(path.read_bytes().replace(b"1", b"2") + b" ")
+    assert not recovery_evidence.closed(house.layout, run_id)
+
+
+def test_the_context_of_a_run_stands_in_its_lock_too(house: House) -> None:
+    """The one in its folder counts while it parses and is its own."""
+    run_id = killed(house)
+    path = Path(house.layout.run(run_id).context)
+    known = runs.context(house.layout, run_id)
+    assert recovery_evidence.context(house.layout, run_id) == known
+    again = known.replace(live=ledger_of(house))  # as the run left it when it had opened: its feature is in progress
+    for spoilt in (b"{", b"", files.dump_json({**known.asdict(), "run": "another"})):
+        path.write_bytes(spoilt)
+        assert recovery_evidence.context(house.layout, run_id) == again
+    path.unlink()
+    assert recovery_evidence.context(house.layout, run_id) == again
+    os.truncate(house.layout.run(run_id).lock, 5)
+    assert recovery_evidence.context(house.layout, run_id) is None
+
+
+def test_the_ledger_of_a_dead_run_is_the_one_on_disk_but_for_what_nobody_may_have_written(house: House) -> None:
+    """Issues and memory may have come through their doors; a plan, a contract and the books may not."""
+    run_id = killed(house)
+    known = ledger_of(house)
+    forged = {**known, "features.json": ["0" * 64, 5], "runs.jsonl": ["1" * 64, 6], "issues.jsonl": ["2" * 64, 7]}
+    Path(house.layout.ledger).write_bytes(files.dump_json(forged))
+    assert recovery_evidence.ledger(house.layout, run_id) == {**known, "issues.jsonl": ["2" * 64, 7]}
+    Path(house.layout.ledger).write_text("{")
+    assert recovery_evidence.ledger(house.layout, run_id) == known
+
+
+def test_where_nothing_tells_nothing_is_made_up(house: House) -> None:
+    """What is on disk stands then."""
+    run_id = killed(house)
+    os.unlink(house.layout.ledger)
+    os.unlink(house.layout.run(run_id).lock)
+    os.unlink(house.layout.run(run_id).context)
+    assert recovery_evidence.ledger(house.layout, run_id) == {}
+
+
+def test_books_are_found_in_their_own_head_in_the_copy_or_in_the_results(house: House) -> None:
+    """In this order, and only where they are what the ledger knows."""
+    house.work({"usage": {"input": 1}}, feature="F-002")
+    run_id = killed(house)
+    path, copy = Path(house.layout.books), Path(recovery_evidence.copy_of(house.layout.run(run_id), house.layout.books))
+    before = path.read_bytes()
+    path.write_bytes(before + b"more\n")
+    assert recovery_evidence.books(house.layout, [run_id], None) == before
+    path.write_bytes(b"other\n")
+    assert recovery_evidence.books(house.layout, [run_id], None) == before
+    copy.write_bytes(b"other\n")
+    assert recovery_evidence.books(house.layout, [run_id], None) == before
+    first = json.loads(before)["run"]
+    os.unlink(house.layout.run(first).result)
+    with pytest.raises(BrokenFile, match="no copy of that is left"):
+        recovery_evidence.books(house.layout, [run_id], None)
+    path.write_bytes(before.replace(b'"outcome":"no_op"', b'"outcome":"ok"') + b"garbage\n")
+    yielded: list[str] = []
+    assert recovery_evidence.books(house.layout, [run_id], yielded).count(b"\n") == 1
+    assert yielded == ["runs.jsonl"]
+
+
+def test_a_run_without_context_began_where_something_of_it_is_left_or_was_taken_away(house: House) -> None:
+    """A crash leaves an empty folder, or the file that was being written."""
+    run = house.layout.run("7-worker")
+    os.mkdir(run.folder)
+    Path(run.lock).touch()
+    Path(run.context + ".55.tmp").touch()
+    assert not recovery_evidence.began(house.layout, "7-worker")
+    Path(run.stream).touch()
+    assert recovery_evidence.began(house.layout, "7-worker")
+    os.unlink(run.stream)
+    Path(run.lock).write_text("{")
+    assert recovery_evidence.began(house.layout, "7-worker")
+    os.unlink(run.context + ".55.tmp")
+    os.truncate(run.lock, 0)
+    os.rmdir(run.folder)
+    assert recovery_evidence.began(house.layout, "7-worker")

@@ -1,0 +1,76 @@
+"""Whether every run is accounted for: asked often, so nothing is parsed or hashed, and nothing that is whole is accused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import BrokenFile
+from harness.integrity import unsettled
+from harness.model import runs
+from harness.store import files
+from tests.missions import House
+from tests.run.test_recover import killed
+
+
+def test_a_mission_in_which_nobody_died_has_nobody_unsettled(house: House) -> None:
+    """Neither before its first run nor after some, nor while one lives."""
+    assert unsettled.unsettled(house.layout) == []
+    house.work({"run": "echo 1 > 1.txt"})
+    assert (unsettled.unsettled(house.layout), unsettled.unbooked(house.layout)) == ([], [])
+    with files.Lock(house.layout.run("7-worker").lock):
+        assert unsettled.unsettled(house.layout) == []
+    assert unsettled.unsettled(house.layout) == ["7-worker"]
+
+
+@pytest.mark.parametrize("left", [["lock"], ["context"], ["signature"]])
+def test_a_run_that_died_is_found_by_whatever_is_left_of_it(house: House, left: list[str]) -> None:
+    """Its lock, its context, or its name in the mission's lock."""
+    run_id = killed(house)
+    run = house.layout.run(run_id)
+    for name, path in (("lock", run.lock), ("context", run.context), ("signature", house.layout.mission_lock)):
+        if name not in left:
+            os.unlink(path)
+    assert unsettled.unsettled(house.layout) == [run_id]
+
+
+def test_a_line_behind_what_the_ledger_knows_settles_nobody(house: House) -> None:
+    """The agent could have written it."""
+    house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
+    run_id = killed(house)
+    os.unlink(house.layout.run(run_id).lock)
+    with open(house.layout.books, "ab") as books:
+        books.write(files.dump_json({**house.ran()[-1], "run": run_id}))
+    assert unsettled.unsettled(house.layout) == [run_id]
+    assert next(unsettled.believed(house.layout)).run == run_id  # no run is known to have died: `unsettled` is for that
+    Path(house.layout.run(run_id).lock).touch()
+    assert next(unsettled.believed(house.layout)).run != run_id
+
+
+def test_books_are_short_where_a_finished_run_lacks_its_line_or_nothing_is_left(house: House) -> None:
+    """Not where a person has mended a line, and not before the first run."""
+    assert not unsettled.books_short(house.layout)
+    house.work({"run": "echo 1 > 1.txt"})
+    house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
+    path = Path(house.layout.books)
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + second.replace(b'"trigger":"",', b""))
+    assert not unsettled.books_short(house.layout)
+    for short in (first, second, b""):
+        path.write_bytes(short)
+        assert unsettled.books_short(house.layout)
+        with pytest.raises(BrokenFile, match=r"runs\.jsonl: it is shorter than the harness left it"):
+            unsettled.require_books(house.layout)
+    path.unlink()
+    assert unsettled.books_short(house.layout)
+    assert len(unsettled.unbooked(house.layout)) == 2
+
+
+def test_a_ledger_that_does_not_parse_accuses_nobody(house: House) -> None:
+    """Whoever writes next tells of it."""
+    house.work({"run": "echo 1 > 1.txt"})
+    Path(house.layout.ledger).write_text("{")
+    assert (unsettled.unsettled(house.layout), unsettled.books_short(house.layout)) == ([], False)
+    assert runs.totals(house.layout).runs == 1

@@ -1,0 +1,146 @@
+"""raw.md: one line an entry, whatever was said, and every line has its number for ever."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import UsageFault
+from harness.memory import raw
+from harness.store.layout import Layout
+from tests.helpers import mission, nasty, put
+
+AT = "2026-04-24T10:05:12Z"
+LINE = f"[{AT}] worker F-023 TRICK: psql -f drizzle/*.sql applies migrations in filename order"
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A mission whose folder is empty."""
+    return mission(tmp_path)
+
+
+def test_an_entry_reads_exactly_as_documented() -> None:
+    """People grep it."""
+    said = "psql -f drizzle/*.sql applies migrations in filename order"
+    assert raw.render(AT, "worker", "F-023", "TRICK", said) == LINE
+    assert raw.render(AT, "person", "", "-", "hello") == f"[{AT}] person - - hello"
+
+
+@pytest.mark.parametrize("tag", raw.TAGS)
+def test_an_entry_comes_back_field_by_field_and_byte_by_byte(tag: str) -> None:
+    """With whatever text: breaks become one space, nothing else changes."""
+    dice = random.Random(tag)
+    for _ in range(100):
+        text = nasty(dice)
+        line = raw.render(AT, "worker", "F-1", tag, text)
+        entry = raw.parse_line(line, 7)
+        assert "\n" not in line
+        assert (entry.seq, entry.at, entry.role, entry.feature, entry.tag) == (7, AT, "worker", "F-1", tag)
+        assert entry.text == raw.one_line(text)
+        assert entry.line() == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "garbage",
+        "[torn",
+        "\0\0",
+        "[x] a b TRICK: no time",
+        f"[{AT}] worker F-1 TRICK no colon",
+        f"[{AT}] worker F-1 -: a colon",
+        f"[{AT}] worker F-1 LIE: no tag",
+        f"[{AT}] worker TRICK: no feature",
+        f" {LINE}",
+    ],
+)
+def test_a_line_that_is_no_entry_is_kept_as_it_is(line: str) -> None:
+    """It counts, has no tag, and gives its text back."""
+    entry = raw.parse_line(line, 3)
+    assert (entry.tag, entry.text, entry.line(), entry.seq) == ("", line, line, 3)
+
+
+def test_an_entry_that_others_appended_comes_back_byte_for_byte() -> None:
+    """Also with tabs and spaces that we would not have written."""
+    line = f"[{AT}] worker F-1 CONTEXT:  two spaces\tand a tab "
+    assert raw.parse_line(line, 0).tag == "CONTEXT"
+    assert raw.parse_line(line, 0).line() == line
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("a\nb", "a b"), ("a\r\n\n\tb", "a b"), ("  a  b ", "a  b"), ("a\0b", "a b"), ("a\u2028b\x0cc", "a\u2028b\x0cc")],
+)
+def test_breaks_become_one_space(text: str, line: str) -> None:
+    """Lines end at newlines only; other separators are text."""
+    assert raw.one_line(text) == line
+
+
+def test_every_whole_line_has_its_number() -> None:
+    """A torn last one has none yet; bytes that are no text are replaced."""
+    entries = raw.parse(f"{LINE}\n\nb\xff\n{LINE}".encode("latin-1"), 40)
+    assert [(entry.seq, entry.tag) for entry in entries] == [(40, "TRICK"), (41, ""), (42, "")]
+    assert entries[2].text == "b\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("tag", "text", "fault"), [("LIE", "x", "no tag"), ("TRICK", " \n\t", "empty"), ("TRICK", "x" * 301, "301 char")]
+)
+def test_a_note_that_does_not_fit_is_refused(tag: str, text: str, fault: str) -> None:
+    """With what to do."""
+    with pytest.raises(UsageFault, match=fault):
+        raw.checked(tag, text, in_run=True)
+
+
+def test_people_may_say_more_than_a_run() -> None:
+    """Outside a run no length is refused."""
+    assert raw.checked("-", "x" * 301, in_run=False) == "x" * 301
+    assert raw.checked("TRICK", "a\nb", in_run=True) == "a b"
+
+
+def test_notes_are_appended_in_order(layout: Layout) -> None:
+    """None at all touch nothing."""
+    raw.append(layout, "worker", "F-1", [])
+    assert not Path(layout.raw).exists()
+    raw.append(layout, "worker", "F-1", [("TRICK", "one"), ("-", "two\nlines")])
+    raw.append(layout, "person", "", [("AVOID", "three")])
+    entries = raw.parse(Path(layout.raw).read_bytes(), 0)
+    assert [(entry.seq, entry.role, entry.feature, entry.tag, entry.text) for entry in entries] == [
+        (0, "worker", "F-1", "TRICK", "one"),
+        (1, "worker", "F-1", "-", "two lines"),
+        (2, "person", "-", "AVOID", "three"),
+    ]
+
+
+def test_a_secret_in_a_note_does_not_get_into_memory(layout: Layout) -> None:
+    """What is noted goes into prompts and, one day, into other missions: the rule's name stands for it."""
+    token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
+    raw.append(layout, "worker", "F-1", [("TRICK", f"npm wants {token} as its token")])
+    assert Path(layout.raw).read_text().endswith("TRICK: npm wants [masked: github-token] as its token\n")
+
+
+def test_what_waits_is_counted_without_what_the_curator_wrote(layout: Layout) -> None:
+    """And only as far as somebody asks."""
+    roles = ["worker", "curator", "worker", "validator", "curator"]
+    put(layout.raw, "".join(f"[{AT}] {role} - - said\n" for role in roles) + "torn")
+    assert raw.uncurated(layout, 0, 0, 99) == 3
+    assert raw.uncurated(layout, 0, 0, 2) == 2
+    assert raw.uncurated(layout, 0, 3, 99) == 1
+    assert raw.uncurated(layout, 10, 13, 99) == 1
+    assert [entry.seq for entry in raw.waiting(layout, 10, 13)] == [13, 14]
+
+
+def test_a_long_file_is_read_block_by_block_without_losing_count(layout: Layout) -> None:
+    """Lines cross the blocks; numbers stay."""
+    lines = [f"[{AT}] worker - - {number} {'é' * (number % 700)}" for number in range(400)]
+    put(layout.raw, "\n".join(lines) + "\n")
+    assert [entry.line() for entry in raw.waiting(layout, 0, 150)] == lines[150:]
+
+
+def test_where_there_is_no_file_nothing_waits(layout: Layout) -> None:
+    """A mission that has just begun."""
+    assert raw.uncurated(layout, 0, 0, 99) == 0

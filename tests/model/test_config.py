@@ -1,0 +1,181 @@
+"""config.toml is optional and closed: every key is checked, and what is wrong is named with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import BrokenFile
+from harness.model import config
+from harness.model.config import Config
+from tests.helpers import mission, put
+
+WHOLE = """
+agent = ["codex", "claude"]
+trust = "full"
+mcp = true
+check_seconds = 1
+sweep_seconds = 2
+curate_after = 3
+
+[limits]
+max_runs = 4
+max_hours = 5.5
+stall_after = 6
+max_cost_usd = 7
+max_tokens = 50_000_000
+max_log_mb = 9
+
+[roles.worker]
+agent = "codex"
+model = "m"
+minutes = 0.5
+idle_minutes = 8
+
+[agents.codex]
+path = "/x"
+args = ["-a"]
+env = { A = "b" }
+model = "m"
+command = ["c"]
+format = "claude"
+
+[prices."gpt-5.1-codex"]
+input = 1.25
+output = 10
+cache_read = 0.125
+cache_write = 0
+"""
+PRICES = 'prices."gpt-5.1-codex"'
+TABLES = {
+    "": {**config.TOP},
+    "limits": config.LIMITS,
+    "roles.worker": config.ROLE,
+    "agents.codex": config.AGENT,
+    PRICES: {**config.PRICE, **config.CACHE_PRICE},
+}
+
+
+def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
+    """An empty one says nothing either."""
+    layout = mission(tmp_path)
+    assert config.load(layout) == Config()
+    put(layout.config, "")
+    assert config.load(layout) == Config()
+    assert Config().asdict() | {"max_runs": 200, "max_hours": 48, "stall_after": 8} == Config().asdict()
+
+
+def test_every_key_is_read() -> None:
+    """The page above has each key of the module's tables, and each reaches its place."""
+    told = config.parse(WHOLE, "c")
+    read = told.asdict()
+    assert [read[key] for key in config.TOP] == [["codex", "claude"], "full", True, 1, 2, 3]
+    assert [read[key] for key in config.LIMITS] == [4, 5.5, 6, 7, 50_000_000, 9]
+    assert told.roles["worker"].keys() == config.ROLE.keys()
+    assert told.agents["codex"].keys() == config.AGENT.keys()
+    assert told.prices == {"gpt-5.1-codex": {"input": 1.25, "output": 10, "cache_read": 0.125, "cache_write": 0}}
+    for keys in TABLES.values():
+        assert [key for key in keys if f"\n{key} = " not in WHOLE] == []
+
+
+def test_the_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
+    """Whatever the cache still knows."""
+    layout = mission(tmp_path)
+    for text in (WHOLE, "max = 1", "check_seconds = 9\n"):
+        put(layout.config, text)
+        for _ in range(2):
+            if text == "max = 1":
+                with pytest.raises(BrokenFile):
+                    config.load(layout)
+            else:
+                assert config.load(layout) == config.parse(text, "c")
+
+
+@pytest.mark.parametrize(
+    ("given", "names"), [(None, []), ("", []), ("a", ["a"]), (["a", "b"], ["a", "b"]), ([], []), (5, [])]
+)
+def test_one_agent_or_a_list_of_them(given: object, names: list[str]) -> None:
+    """Tried in this order."""
+    assert config.names(given) == names
+
+
+def line_of(text: str, part: str) -> int:
+    """The 1-based line of a text's first line with this beginning."""
+    return 1 + next(number for number, line in enumerate(text.split("\n")) if line.startswith(part))
+
+
+def fault_in(text: str) -> BrokenFile:
+    """The fault of a text that is no config."""
+    with pytest.raises(BrokenFile) as caught:
+        config.parse(text, "c.toml")
+    return caught.value
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_an_unknown_key_is_named_with_its_line(table: str) -> None:
+    """In each table; the same key may be known in another."""
+    header = f"[{table}]\n" if table else "\n"
+    text = WHOLE.replace(header, header + "minuets = 1\n", 1)
+    assert fault_in(text).line == line_of(text, "minuets")
+    assert "unknown key 'minuets'" in str(fault_in(text))
+
+
+def test_a_key_in_the_wrong_table_is_named_where_it_is_wrong() -> None:
+    """Not where it is right."""
+    text = WHOLE + "\n[limits2]\nminutes = 1\n"
+    assert fault_in(text).line == line_of(text, "[limits2]")
+    text = WHOLE.replace("[agents.codex]\n", "[agents.codex]\nminutes = 1\n")
+    assert fault_in(text).line == line_of(text, "[agents.codex]") + 1
+    text = '# minuets\nagent = "a"\n[roles]\nworker = { minuets = 1 }\n'
+    assert fault_in(text).line == 4
+    assert fault_in("limits.max_rnus = 3\n").line == 1
+
+
+WRONG = {"any": "5", "str": "5", "bool": "1", "int": "1.5", "number": '"1"', "strs": '"x"', "texts": "{ A = 1 }"}
+
+
+@pytest.mark.parametrize(("table", "key"), [(table, key) for table, keys in TABLES.items() for key in keys])
+def test_a_value_of_the_wrong_kind_is_named_with_its_line(table: str, key: str) -> None:
+    """Every key of every table."""
+    start = WHOLE.index(f"[{table}]") if table else 0
+    before, after = WHOLE[:start], WHOLE[start:]
+    at = after.index(f"\n{key} = ") + 1
+    text = before + after[:at] + f"{key} = {WRONG[TABLES[table][key]]}" + after[after.index("\n", at) :]
+    fault = fault_in(text)
+    assert f"'{key}'" in str(fault)
+    assert fault.line == (before + after[:at]).count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "line"),
+    [
+        ("agent = \n", "not TOML", 1),
+        ('trust = "full"\nagent = "a', "not TOML", 2),
+        ("[limits\n", "not TOML", 1),
+        ("agent = 'a'\nagent = 'b'\n", "not TOML", 2),
+        ('\ntrust = "all"\n', "'trust' must be one of workspace, full", 2),
+        ("\ncheck_seconds = 0\n", "'check_seconds' must be above 0", 2),
+        ("[limits]\nmax_cost_usd = -1.5\n", "'max_cost_usd' must be above 0", 2),
+        ("[limits]\nmax_cost_usd = nan\n", "'max_cost_usd' must be above 0, and a number with an end", 2),
+        ("[roles.worker]\nidle_minutes = inf\n", "'idle_minutes' must be above 0, and a number with an end", 2),
+        ("[roles.worker]\nminutes = 0\n", "'minutes' must be above 0", 2),
+        ("check_seconds = true\n", "'check_seconds' must be a whole number", 1),
+        ("agent = [1]\n", "'agent' must be a name", 1),
+        ("agent = 2026-04-24\n", "'agent' must be a name", 1),
+        ("[roles.worker]\nagent = 1\n", "'agent' must be a name", 2),
+        ("limits = 5\n", "'limits' must be an object", 1),
+        ("[roles]\nworker = 5\n", r"\[roles.worker\] must be an object", 2),
+        ("[agents.a]\nenv = { A = 2026-04-24 }\n", "'env' must be an object of texts", 2),
+        ("[prices.m]\ninput = 1\n\n[prices.n]\noutput = 1\n", r"\[prices.m\] lacks 'output'", 1),
+        ("[prices.m]\ninput = 1\noutput = -1\n", "'output' must be a price, 0 or above", 3),
+        ("[prices.m]\ninput = nan\noutput = 1\n", "'input' must be a price", 2),
+        ("[prices.m]\ninput = 1\noutput = inf\n", "'output' must be a price", 3),
+        ("[prices]\nm = 5\n", r"\[prices.m\] must be an object", 2),
+        ("[[roles]]\n", "'roles' must be an object", 1),
+    ],
+)
+def test_what_is_no_config_is_named(text: str, fault: str, line: int) -> None:
+    """With file, line, and where the keys stand."""
+    with pytest.raises(BrokenFile, match=rf"^c\.toml, line {line}: .*{fault}"):
+        config.parse(text, "c.toml")

@@ -1,0 +1,129 @@
+"""The contract log comes back as it was written, in every shape it ever had, and a line that is no entry is named."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base.errors import BrokenFile
+from harness.model import contract_log
+from harness.model.contract import Check, Claim
+from harness.model.contract_log import Entry
+from tests.helpers import mission, nasty, put
+from tests.missions import House
+
+OLD = Claim(id="VAL-1", text="It holds", checks=[Check(run="test -f one"), Check(run="true", seconds=5, guard=True)])
+NEW = Claim(id="VAL-1", text="A person looks", manual=True)
+TOLD = {"at": "t", "by": "r", "claim": "VAL-1", "why": "w"}
+PLAIN = {"id": "VAL-1", "text": "t", "checks": [{"run": "true", "seconds": None, "guard": False}], "manual": False}
+
+
+def entry(verb: str, **fields: Any) -> Entry:
+    """An entry about VAL-1."""
+    return Entry(verb=verb, **{**TOLD, **fields})
+
+
+def row(verb: str = "change", **fields: Any) -> dict[str, Any]:
+    """A line about VAL-1 as it stands on disk."""
+    return {**TOLD, "verb": verb, "old": PLAIN, "new": PLAIN, **fields}
+
+
+def test_every_entry_comes_back() -> None:
+    """Whatever was done, and whatever people and agents wrote as its reason."""
+    dice = random.Random(7)
+    made = [
+        entry("add", new=OLD),
+        entry("change", old=OLD, new=NEW),
+        entry("drop", old=NEW),
+        entry("drop feature", claim="F-001"),
+        entry("aim", check=Check(run="a\nb", seconds=9)),
+        entry("accept", commit="c0ffee"),
+        *(entry("accept", why=nasty(dice), by=nasty(dice)) for _ in range(50)),
+    ]
+    assert contract_log.parse(contract_log.render(made), "log") == made
+
+
+def test_a_mission_without_a_log_has_no_entries(tmp_path: Path) -> None:
+    """Nor has one whose log is empty."""
+    layout = mission(tmp_path)
+    assert contract_log.load(layout) == []
+    put(layout.contract_log, "")
+    assert contract_log.load(layout) == []
+
+
+def test_what_an_older_version_wrote_is_read() -> None:
+    """It had the aimed check, or the commit that a person looked at, where the new claim stands."""
+    check = {"run": "test -f three", "seconds": 9, "guard": False}
+    rows = [row("aim", old=None, new=check), row("accept", old=None, new="c0ffee"), row("add", old=None)]
+    aimed, accepted, added = contract_log.parse("".join(json.dumps(one) + "\n" for one in rows).encode(), "log")
+    assert (aimed.check, aimed.new) == (Check(run="test -f three", seconds=9), None)
+    assert (accepted.commit, accepted.new) == ("c0ffee", None)
+    assert (added.new, added.check, added.commit) == (Claim(id="VAL-1", text="t", checks=[Check(run="true")]), None, "")
+
+
+WRONG: list[tuple[Any, str]] = [
+    ("{", "the line is no JSON"),
+    ("[" * 100_000, "the line is no JSON"),
+    ([], "the entry must be an object"),
+    ({}, "the entry lacks 'at'"),
+    (row(by=5), "the entry: 'by' must be text"),
+    (row(surprise=1), "unknown key 'surprise'"),
+    (row("forget"), "the verb 'forget' is none of add, change"),
+    (row(old=None), "a change has the old and the new claim"),
+    (row("add", new=5), "'new' must be an object"),
+    (row("add", new="c0ffee"), "'new' must be an object"),
+    (row(old={**PLAIN, "checks": "true"}), "'old': 'checks' must be a list"),
+    (row(old={**PLAIN, "checks": [1]}), "a check of 'old' must be an object"),
+    (row(new={**PLAIN, "checks": [{"run": "x", "seconds": "9", "guard": False}]}), "'seconds' must be a whole number"),
+    (row("aim", old=None, new={"run": "x"}), "'check' lacks 'seconds'"),
+    (row("accept", commit=5), "'commit' must be text"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG, ids=[words for _, words in WRONG])
+def test_a_line_that_is_no_entry_is_named(line: Any, words: str) -> None:
+    """With its number, what is wrong with it, and what to do."""
+    data = line if isinstance(line, str) else json.dumps(line)
+    with pytest.raises(BrokenFile, match=r"log, line 3: .*Mend that line, or take it out") as caught:
+        contract_log.parse(contract_log.render([entry("add", new=OLD)]) + b"\n" + data.encode() + b"\n", "log")
+    assert words in caught.value.fault
+
+
+def test_a_line_that_is_just_being_written_is_passed_over() -> None:
+    """Whoever looks meanwhile sees what was there before."""
+    data = contract_log.render([entry("add", new=OLD), entry("drop", old=OLD)])
+    assert contract_log.parse(data[:-9], "log") == [entry("add", new=OLD)]
+
+
+def test_what_was_dropped_weakened_and_accepted_is_told_from_the_log() -> None:
+    """A dropped feature is no claim, and an aimed check takes nothing away."""
+    log = [
+        entry("drop", old=OLD),
+        entry("drop feature", claim="F-001"),
+        entry("change", claim="VAL-2", old=OLD, new=NEW),
+        entry("change", claim="VAL-3", old=OLD, new=OLD.replace(text="In other words")),
+        entry("aim", claim="VAL-4", check=Check(run="true")),
+        entry("accept", claim="VAL-5"),
+    ]
+    assert contract_log.retired(log) == {"VAL-1", "F-001"}
+    assert contract_log.weakened(log) == {"VAL-1", "VAL-2"}
+    assert contract_log.accepted(log) == {"VAL-5"}
+
+
+@pytest.mark.parametrize("line", ["{", "{}", '{"verb": "change", "old": 5}'])
+def test_every_door_names_a_broken_line(house: House, line: str) -> None:
+    """None calls it a bug of ours, and doctor does not call the mission sound; once mended, all is well."""
+    house.harness("claim", "accept", "VAL-LOOK")
+    good = house.read("contract-log.jsonl")
+    Path(house.layout.contract_log).write_text(f"{good}{line}\n{good}")
+    for words in (["status"], ["why", "VAL-1"], ["ending", "DONE"]):
+        done = house.harness(*words)
+        assert (done.code, "contract-log.jsonl, line 2: " in done.err) == (65, True), done
+    done = house.harness("doctor")
+    assert (done.code, "contract-log.jsonl, line 2: " in done.out) == (10, True)
+    Path(house.layout.contract_log).write_text(good)
+    assert house.harness("status").code == house.harness("doctor").code == 0

@@ -1,0 +1,240 @@
+"""The queue has one format and one table of transitions, and nobody sets `passed`."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base.errors import BrokenFile, UsageFault
+from harness.model import features
+from harness.model.features import Feature
+from tests.helpers import mission, put
+
+ALLOWED = {
+    ("start", "todo"): "in_progress",
+    ("start", "failing"): "in_progress",
+    ("implemented", "in_progress"): "validating",
+    ("blocked", "in_progress"): "blocked",
+    ("back to todo", "in_progress"): "todo",
+    ("back to failing", "in_progress"): "failing",
+    ("proved", "validating"): "passed",
+    ("green already", "todo"): "validating",
+    ("refuted", "validating"): "failing",
+    ("refuted", "passed"): "failing",
+    ("needs passed", "blocked"): "todo",
+    ("replanned", "todo"): "todo",
+    ("replanned", "failing"): "todo",
+    ("replanned", "blocked"): "todo",
+    ("retry", "todo"): "todo",
+    ("retry", "in_progress"): "todo",
+    ("retry", "validating"): "todo",
+    ("retry", "failing"): "todo",
+    ("retry", "blocked"): "todo",
+    ("block", "todo"): "blocked",
+    ("block", "failing"): "blocked",
+    ("block", "validating"): "blocked",
+}
+EVENTS = sorted({event for event, _ in ALLOWED})
+
+
+def feature(name: str = "F-1", **values: Any) -> Feature:
+    """A feature, with what is said of it."""
+    return Feature(**{"id": name, "title": "t", "claims": ["VAL-1"], **values})
+
+
+def note(one: Feature, kind: str, *ids: str) -> None:
+    """Something remembered about a feature."""
+    one.note("2026-04-24T10:05:12Z", "r", kind, "text", ids)
+
+
+def test_the_table_of_transitions_is_this_one() -> None:
+    """No event is missing here, and none is there besides."""
+    assert sorted(features.TRANSITIONS) == EVENTS
+
+
+@pytest.mark.parametrize(("event", "status"), list(itertools.product(EVENTS, features.STATUSES)))
+def test_every_event_moves_a_feature_or_is_refused(event: str, status: str) -> None:
+    """Refused: the feature stays as it was, and the answer says for which it is."""
+    one = feature(status=status)
+    if (event, status) in ALLOWED:
+        features.move(one, event)
+        assert one.status == ALLOWED[event, status]
+    else:
+        with pytest.raises(UsageFault, match=f"F-1 is '{status}'; '{event}' is for a feature that is"):
+            features.move(one, event)
+        assert one.status == status
+
+
+def test_nobody_sets_passed() -> None:
+    """Only a proof of what was being validated gives it."""
+    ways = [
+        (event, old) for event, table in features.TRANSITIONS.items() for old, new in table.items() if new == "passed"
+    ]
+    assert ways == [("proved", "validating")]
+
+
+def test_only_a_red_check_takes_passed_away() -> None:
+    """Neither a person's retry nor a new plan does."""
+    assert [event for event, table in features.TRANSITIONS.items() if "passed" in table] == ["refuted"]
+
+
+def test_features_come_back_one_a_line() -> None:
+    """In file order, with everything that was noted."""
+    made = [feature(), feature("F-2", title="é\n\u2028", depends_on=["F-1"], source_issue="I-001", replanned=True)]
+    note(made[1], "needs", "F-1")
+    data = features.render(made)
+    assert features.parse(data, "f") == made
+    assert len(data.split(b"\n")) == len(made) + 3
+    assert features.parse(features.render([]), "f") == []
+
+
+def test_no_file_is_no_features(tmp_path: Path) -> None:
+    """Absent and empty are two answers."""
+    layout = mission(tmp_path)
+    assert features.load(layout) == []
+    put(layout.features, "")
+    with pytest.raises(BrokenFile, match=r"features\.json, line 1: not JSON"):
+        features.load(layout)
+    put(layout.features, features.render([feature()]))
+    assert features.load(layout) == [feature()]
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"features":{}}', '{"features":[],"x":1}', "null", '"features"'])
+def test_what_is_no_queue_is_named(text: str) -> None:
+    """It never counts as an empty one."""
+    with pytest.raises(BrokenFile, match=r"f, line 1: not an object"):
+        features.parse(text.encode(), "f")
+
+
+def second(value: object) -> bytes:
+    """A queue whose second line is this."""
+    return b'{"features":[\n%s,\n%s\n]}\n' % (json.dumps(feature().asdict()).encode(), json.dumps(value).encode())
+
+
+GOOD = feature("F-2").asdict()
+WRONG: dict[str, list[object]] = {
+    "id": [5, None, "a b", ["F"]],
+    "title": [5, None],
+    "description": [5, None],
+    "claims": ["VAL-1", [5], None],
+    "depends_on": ["F-1", [None], {}],
+    "spec_refs": ["x", [1]],
+    "priority": ["1", 1.5, True],
+    "status": ["done", 5, None, []],
+    "attempts": ["1", None, False],
+    "replanned": [0, "no"],
+    "notes": [{}, [5], [{"kind": "cut"}]],
+    "source_issue": [5, ["I-1"]],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in WRONG.items() for value in values])
+def test_a_field_of_the_wrong_kind_is_named_with_its_line(key: str, value: object) -> None:
+    """Whichever it is."""
+    with pytest.raises(BrokenFile) as caught:
+        features.parse(second({**GOOD, key: value}), "f")
+    assert caught.value.line == 3
+
+
+def test_this_page_knows_every_field() -> None:
+    """A new one needs its wrong values above."""
+    assert WRONG.keys() == features.REQUIRED.keys() == GOOD.keys()
+
+
+@pytest.mark.parametrize("key", GOOD)
+def test_a_missing_field_is_named(key: str) -> None:
+    """With its line."""
+    with pytest.raises(BrokenFile, match=f"f, line 3: the feature lacks '{key}'"):
+        features.parse(second({other: GOOD[other] for other in GOOD if other != key}), "f")
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [(5, "must be an object"), ({**GOOD, "x": 1}, "unknown key 'x'"), ({**GOOD, "id": "f-1"}, "'f-1' stands twice")],
+)
+def test_what_is_no_feature_is_named(value: object, fault: str) -> None:
+    """With its line."""
+    with pytest.raises(BrokenFile, match=f"f, line 3: .*{fault}"):
+        features.parse(second(value), "f")
+
+
+def test_an_unknown_feature_is_answered_with_the_known_ones() -> None:
+    """Or with the news that there is no plan."""
+    assert features.find([feature(), feature("F-2")], "F-2").id == "F-2"
+    with pytest.raises(UsageFault, match=r"no feature 'X'\. The features are: F-1, F-2\."):
+        features.find([feature(), feature("F-2")], "X")
+    with pytest.raises(UsageFault, match="none: no plan has been accepted yet"):
+        features.find([], "X")
+
+
+def test_tries_are_counted_where_they_are_judged() -> None:
+    """Three, and five once a planner has looked at the feature."""
+    one = feature()
+    for left in (2, 1, 0):
+        features.judged(one, "", "r")
+        assert one.tries_left == left
+    one.replanned = True
+    assert one.tries_left == 2
+
+
+def test_cuts_count_since_the_last_judgement() -> None:
+    """Two in a row are free, not two in a life."""
+    one = feature()
+    for kind, count in (("cut", 1), ("reason", 1), ("cut", 2), ("judged", 0), ("cut", 1)):
+        note(one, kind)
+        assert one.cuts() == count
+
+
+@pytest.mark.parametrize("end", ["replanned", "retry"])
+def test_a_note_stands_until_the_feature_starts_anew(end: str) -> None:
+    """The newest of its kind counts."""
+    one = feature()
+    assert one.last_note("needs") is None
+    note(one, "needs", "F-2")
+    note(one, "needs", "F-3")
+    note(one, "reason")
+    assert (one.last_note("needs") or {})["ids"] == ["F-3"]
+    note(one, end)
+    assert one.last_note("needs") is None
+
+
+def waiting(*needs: str) -> Feature:
+    """A feature that its worker blocked on others."""
+    one = feature("F-9", status="blocked")
+    note(one, "needs", *needs)
+    return one
+
+
+def test_a_feature_comes_back_when_all_that_it_needs_has_passed() -> None:
+    """Not before; and it needs nothing any more then."""
+    first, other, one = feature("A", status="passed"), feature("B"), waiting("A", "B")
+    assert features.unblock([first, other, one], "", "r") == []
+    other.status = "passed"
+    assert features.unblock([first, other, one], "", "r") == [one]
+    assert (one.status, one.last_note("needs")) == ("todo", None)
+    one.status = "blocked"
+    assert features.unblock([first, other, one], "", "r") == []
+
+
+def test_what_a_person_blocked_stays_blocked() -> None:
+    """Without needs, and with needs of nothing."""
+    mine, empty, started = feature("A", status="blocked"), waiting(), waiting("P")
+    started.status = "in_progress"
+    assert features.unblock([mine, empty, started, feature("P", status="passed")], "", "r") == []
+
+
+def test_a_dispute_stands_while_the_feature_is_blocked() -> None:
+    """And until a planner has looked at it."""
+    one = feature(status="blocked")
+    assert features.disputed(one) == []
+    note(one, "dispute", "VAL-1")
+    assert features.disputed(one) == ["VAL-1"]
+    one.status = "todo"
+    assert features.disputed(one) == []
+    one.status = "blocked"
+    note(one, "replanned")
+    assert features.disputed(one) == []

@@ -1,0 +1,78 @@
+"""Which mission a folder holds, and whether we understand it, is said before anything is touched."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base.errors import BrokenFile, UsageFault
+from harness.model import mission
+from harness.store.layout import Layout
+from tests.helpers import mission as folder
+from tests.helpers import put
+
+TOLD = {"id": "sheets-a1b2c3", "created": "2026-04-24", "host": "h", "branch": "harness/x", "base_commit": "0" * 40}
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A mission whose folder is empty."""
+    return folder(tmp_path)
+
+
+def test_where_there_is_no_mission_it_is_said_how_to_begin(layout: Layout) -> None:
+    """That is no broken file."""
+    assert not mission.exists(layout)
+    with pytest.raises(UsageFault, match=r"no mission in .* Write SPEC\.md"):
+        mission.load(layout)
+
+
+def test_a_mission_comes_back(layout: Layout) -> None:
+    """With or without a newline behind the format."""
+    put(layout.mission, json.dumps(TOLD))
+    for text in ("1", "1\n"):
+        put(layout.format, text)
+        assert mission.load(layout) == mission.Mission(**TOLD)
+    assert mission.exists(layout)
+
+
+@pytest.mark.parametrize("text", ["2\n", "", "one", "1.0"])
+def test_an_unknown_format_is_refused(layout: Layout, text: str) -> None:
+    """A newer harness wrote it, or somebody else."""
+    put(layout.format, text)
+    put(layout.mission, json.dumps(TOLD))
+    with pytest.raises(BrokenFile, match=r"format, line 1: unknown format .* reads format 1"):
+        mission.load(layout)
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        (None, "must be an object"),
+        ([], "must be an object"),
+        ({**TOLD, "x": 1}, "unknown key 'x'"),
+        *[({**TOLD, key: 5}, f"'{key}' must be text") for key in TOLD],
+        *[({other: TOLD[other] for other in TOLD if other != key}, f"lacks '{key}'") for key in TOLD],
+    ],
+)
+def test_a_mission_that_is_none_is_named(layout: Layout, value: Any, fault: str) -> None:
+    """With the file and every fault; an absent one too, where there is a format."""
+    put(layout.format, "1\n")
+    if value is not None:
+        put(layout.mission, json.dumps(value))
+    with pytest.raises(BrokenFile, match=rf"mission\.json: not a mission's .*{fault}"):
+        mission.load(layout)
+
+
+@pytest.mark.parametrize(
+    ("project", "slug"),
+    [("/a/Sheets Clone", "sheets-clone"), ("/a/é", "mission"), ("/", "mission"), ("/a/" + "x" * 90, "x" * 40)],
+)
+def test_an_id_is_the_folders_slug_and_six_digits(project: str, slug: str) -> None:
+    """Two missions in folders of one name are two."""
+    assert re.fullmatch(rf"{slug}-[0-9a-f]{{6}}", mission.new_id(project))
+    assert mission.new_id(project) != mission.new_id(project)

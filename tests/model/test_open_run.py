@@ -1,0 +1,117 @@
+"""The run under way: what it may note, and what it writes when it settles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import UsageFault
+from harness.memory import raw
+from harness.model import config, mission, open_run, roles, runs
+from harness.model.open_run import Run
+from tests.missions import House
+
+
+def noted(house: House) -> list[str]:
+    """The texts in raw.md."""
+    path = Path(house.layout.raw)
+    return [entry.text for entry in raw.parse(path.read_bytes() if path.exists() else b"", 0)]
+
+
+def again(house: House, run_id: str) -> Run:
+    """A Run object over a run that is on disk."""
+    context = runs.context(house.layout, run_id)
+    role = roles.load(house.layout, context.role)
+    return Run(house.layout, mission.load(house.layout), config.load(house.layout), role, context)
+
+
+def shell(house: House, *lines: str) -> dict[str, object]:
+    """A worker's run whose agent gives these commands, none of which stops it."""
+    return house.work({"run": "\n".join(f"{line} || true" for line in lines)})
+
+
+def test_a_run_may_note_ten_entries(house: House) -> None:
+    """The eleventh is refused with the reason, and is nowhere."""
+    out = house.folder / "said"
+    shell(house, *(f"harness note --tag TRICK number {n}" for n in range(10)), f"harness note one too many 2> '{out}'")
+    assert noted(house) == [f"number {n}" for n in range(10)]
+    assert "A run may note 10 entries; 10 are noted." in out.read_text()
+
+
+def test_notes_given_in_parallel_are_counted_too(house: House) -> None:
+    """Ten of twenty-four stand, each whole, and each of the others was told so."""
+    out = house.folder / "said"
+    house.work({"run": f"for n in $(seq 24); do harness note number $n 2>> '{out}' & done; wait"})
+    assert len(noted(house)) == 10
+    assert out.read_text().count("10 are noted.") == 14
+
+
+def test_notes_of_a_reply_count_with_the_others(house: House) -> None:
+    """Nine by command and two by reply: the two are refused together, and the run stands."""
+    reply = '{"status":"implemented","notes":[{"tag":"TRICK","text":"a"},{"tag":"TRICK","text":"b"}]}'
+    steps = "\n".join(f"harness note number {n}" for n in range(9))
+    result = house.work({"run": steps}, {"say": f"```json harness\n{reply}\n```"})
+    assert len(noted(house)) == 9
+    assert (result["outcome"], "9 are noted" in result["reason"]) == ("no_op", True)
+
+
+def test_a_note_in_a_run_has_at_most_three_hundred_characters(house: House) -> None:
+    """Exactly 300 stand; 301 are refused; a person may write more."""
+    out = house.folder / "said"
+    shell(house, f"harness note {'x' * 300}", f"harness note {'y' * 301} 2> '{out}'")
+    assert noted(house) == ["x" * 300]
+    assert "The note has 301 characters; one line of at most 300 is kept" in out.read_text()
+    assert house.harness("note", "z" * 301).code == 0
+
+
+def test_a_note_carries_role_feature_and_tag(house: House) -> None:
+    """Whoever reads it knows where it came from; a newline is a space."""
+    shell(house, "harness note --tag=AVOID $'two\\nlines'")
+    line = house.read("memory/raw.md")
+    assert line[23:] == "worker F-001 AVOID: two lines\n"
+
+
+def test_nothing_can_be_noted_in_a_run_that_is_over(house: House) -> None:
+    """Its result is sealed."""
+    run_id = house.work({"say": "nothing"})["run"]
+    with pytest.raises(UsageFault, match=f"The run {run_id} is over"):
+        open_run.live_context(house.layout, run_id)
+    with pytest.raises(UsageFault, match="There is no run 'nothing'"):
+        open_run.live_context(house.layout, "nothing")
+
+
+def test_a_roles_own_note_is_shortened_to_one_line(house: House) -> None:
+    """Receipts can be long; raw.md is not where they are kept."""
+    run = again(house, house.work({"say": "nothing"})["run"])
+    run.note("FAIL", "x" * 400)
+    assert noted(house) == ["x" * 299 + "…"]
+
+
+def test_what_a_role_changes_is_written_only_when_its_journal_is(house: House) -> None:
+    """Until then a crash leaves the disk as it was."""
+    run = again(house, house.work({"say": "nothing"})["run"])
+    before = house.read("features.json"), house.read("validation-contract.md")
+    assert run.feature is not None
+    run.feature.title = "Another"
+    run.contract = run.contract.__class__(setup="true", claims=run.contract.claims)
+    run.save()
+    assert (house.read("features.json"), house.read("validation-contract.md")) == before
+    run.journal.commit()
+    assert house.feature().title == "Another"
+    assert "```sh setup\ntrue\n```" in house.read("validation-contract.md")
+
+
+def test_issues_of_a_reply_land_with_the_result(house: House) -> None:
+    """For agents that run no commands."""
+    reply = '{"status":"implemented","issues":[{"title":"slow","severity":"nit"}]}'
+    result = house.work({"say": f"```json harness\n{reply}\n```"})
+    assert f'"by":"{result["run"]}","title":"slow"' in house.read("issues.jsonl")
+
+
+def test_a_run_is_known_by_mission_and_id(house: House) -> None:
+    """The tag by which left-over processes are found; only a worker changes the tree."""
+    run = again(house, house.work({"say": "nothing"})["run"])
+    assert run.tag == f"{mission.load(house.layout).id}/{run.id}"
+    assert run.changes_tree
+    assert run.seconds() >= 0

@@ -1,0 +1,246 @@
+"""Every reply has a closed schema; what is wrong names its key; the reply is found in whatever an agent said."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from harness.base.errors import Refused
+from harness.memory import raw
+from harness.model import replies
+
+NOTES = [{"tag": tag, "text": "x"} for tag in raw.TAGS]
+ISSUES = [{"title": "t", "severity": "nit", "evidence": "e", "repro": "r", "suggested_fix": "s", "code_pointer": "c"}]
+WHOLE: dict[str, dict[str, Any]] = {
+    "planner": {
+        "features": [
+            {
+                "id": "F-1",
+                "title": "t",
+                "claims": ["A"],
+                "description": "d",
+                "depends_on": [],
+                "spec_refs": ["S"],
+                "priority": 1,
+                "source_issue": "I-001",
+            }
+        ],
+        "contract": [
+            {"id": "A", "claim": "it holds", "checks": [{"run": "x", "seconds": 9, "guard": True}], "manual": False}
+        ],
+        "setup": "make",
+        "services": [{"name": "web", "run": "serve", "ready": "curl x", "seconds": 5}],
+        "drop": [{"id": "B", "reason": "gone"}],
+        "notes": NOTES,
+        "issues": ISSUES,
+    },
+    "worker": {
+        "status": "blocked",
+        "summary": "s",
+        "reason": "r",
+        "needs": ["F-2"],
+        "disputes": ["A"],
+        "notes": NOTES,
+        "issues": ISSUES,
+    },
+    "validator": {"checks": [{"claim": "A", "run": "x", "why": "y"}], "notes": NOTES, "issues": ISSUES},
+    "curator": {"operations": [], "notes": NOTES, "issues": ISSUES},
+}
+FREE = {"operations"}  # what the curator may ask for is checked where it is done
+
+
+def spots(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every object in a reply, the reply itself first."""
+    found = [path] if isinstance(value, dict) else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return found + [spot for key, item in items for spot in spots(item, (*path, key))]
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    """What lies there."""
+    for key in path:
+        value = value[key]
+    return value
+
+
+SPOTS = [(role, path) for role in WHOLE for path in spots(WHOLE[role])]
+KEYS = [(role, path, key) for role, path in SPOTS for key in at(WHOLE[role], path) if key not in FREE]
+
+
+def test_every_schema_has_a_whole_reply_here() -> None:
+    """With every key that it knows; none of them has a fault."""
+    assert WHOLE.keys() == replies.SCHEMAS.keys()
+    for role, (required, optional) in replies.SCHEMAS.items():
+        assert WHOLE[role].keys() == {**required, **optional, **replies.SHARED}.keys()
+        assert replies.faults(role, WHOLE[role]) == []
+
+
+@pytest.mark.parametrize(("role", "path"), SPOTS)
+def test_every_object_in_a_reply_is_closed(role: str, path: tuple[Any, ...]) -> None:
+    """A key that nobody reads would be lost without a word."""
+    value = copy.deepcopy(WHOLE[role])
+    at(value, path)["surprise"] = 1
+    (fault,) = replies.faults(role, value)
+    assert "unknown key 'surprise'" in fault
+    assert all(f"{key}" in fault for key in path[:1])
+
+
+@pytest.mark.parametrize(("role", "path", "key"), KEYS)
+def test_a_value_of_the_wrong_kind_is_named_by_its_key(role: str, path: tuple[Any, ...], key: str) -> None:
+    """An agent can mend it while it lives."""
+    value = copy.deepcopy(WHOLE[role])
+    at(value, path)[key] = 1.5
+    assert any(f"'{key}'" in fault for fault in replies.faults(role, value))
+
+
+NEEDED = [
+    ("planner", (), "features"),
+    ("planner", (), "contract"),
+    ("worker", (), "status"),
+    ("planner", ("features", 0), "id"),
+    ("planner", ("features", 0), "title"),
+    ("planner", ("features", 0), "claims"),
+    ("planner", ("contract", 0), "id"),
+    ("planner", ("contract", 0), "claim"),
+    ("planner", ("contract", 0, "checks", 0), "run"),
+    ("planner", ("services", 0), "name"),
+    ("planner", ("services", 0), "run"),
+    ("planner", ("services", 0), "ready"),
+    ("planner", ("drop", 0), "id"),
+    ("planner", ("drop", 0), "reason"),
+    ("validator", ("checks", 0), "claim"),
+    ("validator", ("checks", 0), "run"),
+    ("worker", ("notes", 0), "tag"),
+    ("worker", ("notes", 0), "text"),
+    ("worker", ("issues", 0), "title"),
+    ("worker", ("issues", 0), "severity"),
+]
+
+
+@pytest.mark.parametrize(("role", "path", "key"), NEEDED)
+def test_what_is_missing_is_named(role: str, path: tuple[Any, ...], key: str) -> None:
+    """With the place where it is missing."""
+    value = copy.deepcopy(WHOLE[role])
+    del at(value, path)[key]
+    (fault,) = replies.faults(role, value)
+    assert f"lacks '{key}'" in fault
+
+
+def planned(**values: Any) -> dict[str, Any]:
+    """A planner's reply with other values."""
+    return {**copy.deepcopy(WHOLE["planner"]), **values}
+
+
+@pytest.mark.parametrize(
+    ("role", "value", "fault"),
+    [
+        ("worker", {"status": "passed"}, "'status' must be one of implemented, blocked"),
+        ("worker", {"status": "blocked"}, "needs a 'reason'"),
+        ("worker", {"status": "blocked", "reason": " \n"}, "needs a 'reason'"),
+        ("worker", {"status": "implemented", "notes": [{"tag": "LIE", "text": "x"}]}, "notes[0]: the tag 'LIE'"),
+        ("worker", {"status": "implemented", "issues": [{"title": "t", "severity": "bad"}]}, "issues[0]: the severity"),
+        ("validator", {"checks": [{"claim": "A", "run": "x"}] * 4}, "at most 3 checks"),
+        ("validator", {"checks": [{"claim": "A", "run": "a\0b"}]}, "'run' must be text without NUL"),
+        ("planner", planned(contract=[{"id": "A", "claim": " "}]), "'claim' must say in one sentence"),
+        ("planner", planned(contract=[{"id": "A", "claim": "x", "checks": ["a\0b"]}]), "contract[0].checks[0]: 'run'"),
+        ("planner", planned(contract=[{"id": "A", "claim": "x", "checks": [{"run": "x", "seconds": 0}]}]), "'seconds'"),
+        ("planner", planned(services=[{"name": "a b", "run": "x", "ready": "y"}]), "service 'a b' is no name"),
+        ("planner", planned(services=[{"name": "w", "run": "x", "ready": "y"}] * 2), "service 'w' stands twice"),
+        ("planner", planned(services=[{"name": "w", "run": "x", "ready": "a\nb"}]), "'ready' must be one line"),
+        ("documenter", {"notes": {}}, "'notes' must be a list"),
+        *[(role, value, "must be a JSON object") for role in ("worker", "documenter") for value in (None, 1, "x")],
+    ],
+)
+def test_what_cannot_be_carried_out_is_refused_with_its_reason(role: str, value: object, fault: str) -> None:
+    """Before anything of it reaches the disk, where it would not read back."""
+    found = replies.faults(role, value)
+    assert len(found) == 1
+    assert fault in found[0]
+
+
+def test_a_check_may_be_a_plain_text() -> None:
+    """The short form of {"run": …}."""
+    assert replies.faults("planner", planned(contract=[{"id": "A", "claim": "x", "checks": ["true"]}])) == []
+
+
+def test_a_role_of_the_users_own_may_reply_any_object() -> None:
+    """Its notes and issues are checked all the same."""
+    assert replies.faults("documenter", {"anything": [1], "notes": NOTES, "issues": ISSUES}) == []
+    assert replies.faults("documenter", {"notes": [{"tag": "LIE", "text": "x"}]}) != []
+
+
+def test_all_faults_are_told_at_once() -> None:
+    """One answer mends all."""
+    with pytest.raises(Refused) as caught:
+        replies.parse("worker", '{"statu": 1, "summary": 2}')
+    assert [key in str(caught.value) for key in ("'statu'", "'status'", "'summary'")] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "not JSON: line 1"),
+        ("{\n'status'", "not JSON: line 2"),
+        ("[" * 100_000, "cannot be kept"),
+        ('{"status": "implemented", "summary": %s}' % ("9" * 5000), "cannot be kept"),
+        ('{"status": "implemented", "summary": "\\ud83d"}', "cannot be kept"),
+    ],
+)
+def test_what_is_no_json_is_the_agents_fault(text: str, fault: str) -> None:
+    """Also where the parser itself gives up, and where the text could never be written."""
+    with pytest.raises(Refused, match=fault):
+        replies.parse("worker", text)
+
+
+def said(summary: str, mark: str = "json harness") -> str:
+    """A message with a worker's reply in it."""
+    return f"words\n```{mark}\n{json.dumps({'status': 'implemented', 'summary': summary})}\n```\nmore words\n"
+
+
+def found(*messages: str) -> str | None:
+    """The summary of the reply in these messages."""
+    reply = replies.find("worker", list(messages))
+    return reply["summary"] if reply else None
+
+
+def test_the_last_marked_block_wins() -> None:
+    """Over earlier ones and over plain ones behind it."""
+    assert found(said("a") + said("b"), said("c") + said("plain", "json"), "bye") == "c"
+
+
+def test_a_plain_block_that_fits_is_taken() -> None:
+    """The last one that does; examples and other data are passed over."""
+    assert found(said("a", "json") + said("b", "json") + '```json\n{"name": "x"}\n```\n```json\n{\n```\n') == "b"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        "words",
+        '{"status": "implemented"}',
+        '```\n{"status": "implemented"}\n```\n',
+        said("a")[:-20],
+        said("a", "sh"),
+    ],
+)
+def test_without_a_block_there_is_no_reply(message: str) -> None:
+    """An unclosed fence is none."""
+    assert replies.find("worker", [message]) is None
+
+
+@pytest.mark.parametrize(
+    "before", ["```python\nnever closed\n", "```json harness\n{torn\n", "```x``` shows\n", "~~~\n~~~\n"]
+)
+def test_an_unclosed_fence_takes_no_reply_along(before: str) -> None:
+    """What stands behind it is found."""
+    assert found(before + said("a")) == "a"
+
+
+def test_a_marked_block_that_is_wrong_is_told_not_passed_over() -> None:
+    """An older or a plain one is not what the agent meant last."""
+    with pytest.raises(Refused, match="'status' must be one of"):
+        replies.find("worker", [said("a"), '```json harness\n{"status": "done"}\n```\n', said("plain", "json")])

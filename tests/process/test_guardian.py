@@ -1,0 +1,33 @@
+"""The guardian alone, as its supervisor finds it when things go wrong; together they are tested in test_process.py."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from harness.process import guardian, spawn, tree
+
+ADVERSARY = [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "adversary.py")]
+ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+
+
+def test_the_tree_ends_though_the_supervisor_died_before_it_heard_of_the_start(tmp_path: Path) -> None:
+    """The guardian cannot report to anybody, and ends the tree all the same (found by random kill -9)."""
+    tag, folder = f"test-{os.getpid()}-{tmp_path.name}", str(tmp_path)
+    plan = guardian.Plan(
+        argv=[*ADVERSARY, "spawn", folder, "stay"],
+        cwd="/",
+        env=ENV | {tree.TAG: tag},
+        stdin=os.devnull,
+        merge=True,
+        keep=(),
+        grace_seconds=0.0,
+    )
+    (control, order), (heard, report), (out, out_end) = spawn.pipe(), spawn.pipe(), spawn.pipe()
+    os.close(heard)
+    with spawn.Quiet():
+        pid = spawn.fork(lambda: guardian.Guardian(plan, control, report).guard(out_end, out_end))
+    spawn.close((control, order, report, out, out_end))
+    os.waitpid(pid, 0)
+    assert tree.sweep(tag) == []

@@ -1,0 +1,115 @@
+"""Promises of harness/process/spawn.py: what is started gets exactly what it should, and what went wrong is named."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.base import errors
+from harness.process import spawn, tree
+
+
+def python(script: str) -> list[str]:
+    """The command line of a small Python program."""
+    return [sys.executable, "-I", "-S", "-c", script]
+
+
+def test_five_megabytes_in_and_out_do_not_deadlock() -> None:
+    """A program that answers while it still reads."""
+    words = os.urandom(5_000_000)
+    assert spawn.capture(["cat"], cwd="/", stdin=words) == (0, words, b"")
+
+
+def test_a_program_that_does_not_read_its_input_is_no_fault() -> None:
+    """It closes the pipe early, we stop writing."""
+    assert spawn.capture(["sh", "-c", "exec <&-; echo done"], cwd="/", stdin=bytes(5_000_000)) == (0, b"done\n", b"")
+
+
+def test_exit_codes_signals_and_both_streams_are_told_apart() -> None:
+    """A signal is negative."""
+    assert spawn.capture(["sh", "-c", "echo out; echo err >&2; exit 7"], cwd="/") == (7, b"out\n", b"err\n")
+    assert spawn.capture(["sh", "-c", "kill -9 $$"], cwd="/")[0] == -signal.SIGKILL
+
+
+def test_the_program_runs_in_its_folder_with_its_environment(tmp_path: Path) -> None:
+    """The PATH that counts is the one given; we stay where we are."""
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\n/bin/pwd\necho $WORD\ncat\n")
+    tool.chmod(0o755)
+    here = os.getcwd()
+    code, out, _ = spawn.capture(["tool"], cwd=str(tmp_path), env={"PATH": f"/nowhere:{tmp_path}:/bin", "WORD": "yes"})
+    assert (code, out) == (0, f"{tmp_path}\nyes\n".encode())
+    assert os.getcwd() == here
+
+
+def test_a_missing_program_or_folder_is_named_and_nothing_leaks(tmp_path: Path) -> None:
+    """Unavailable, exit 69."""
+    before = set(os.listdir("/proc/self/fd"))
+    with pytest.raises(errors.Unavailable, match="no-such-program cannot be started"):
+        spawn.capture(["no-such-program"], cwd="/", stdin=b"words")
+    with pytest.raises(errors.Unavailable, match="in the folder"):
+        spawn.capture(["true"], cwd=str(tmp_path / "gone"))
+    with pytest.raises(errors.Unavailable, match="null byte"):
+        spawn.capture(["echo", "a\0b"], cwd="/")
+    with pytest.raises(errors.Unavailable, match="Permission denied"):
+        spawn.capture([str(tmp_path)], cwd="/")
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_daemon_that_keeps_the_streams_open_does_not_hold_us() -> None:
+    """Git leaves such daemons; the program's exit is what counts."""
+    begun = time.monotonic()
+    code, out, _ = spawn.capture(["sh", "-c", "sleep 30 & echo $!"], cwd="/")
+    os.kill(int(out), signal.SIGKILL)
+    assert code == 0
+    assert time.monotonic() - begun < 20
+
+
+def test_an_interrupt_ends_the_program_and_waits_for_it() -> None:
+    """A git that is interrupted removes its lock files first."""
+
+    def handler(signum: int, _: object) -> None:
+        raise errors.Interrupted(signum)
+
+    before, family = signal.signal(signal.SIGALRM, handler), set(tree.family(os.getpid()))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(errors.Interrupted):
+            spawn.capture(["sleep", "60"], cwd="/")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert set(tree.family(os.getpid())) == family
+
+
+def test_the_program_gets_default_signals_and_no_foreign_descriptor() -> None:
+    """SIGPIPE, which Python ignores, and a descriptor that a shell opened for us."""
+    lock = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(lock, True)
+    out = spawn.capture(["grep", "-E", "SigIgn|SigBlk", "/proc/self/status"], cwd="/")[1]
+    standard = (1 << 31) - 1  # without 32 and 33, which belong to the C library
+    assert [int(line.split()[1], 16) & standard for line in out.split(b"\n") if line] == [0, 0]
+    listing = spawn.capture(python("import os; print(os.listdir('/proc/self/fd'))"), cwd="/")[1]
+    os.close(lock)
+    assert listing == b"['0', '1', '2', '3']\n", "3 is the listing itself"
+
+
+def test_it_works_while_our_own_standard_streams_are_closed() -> None:
+    """Some cron daemons and scripts start us so."""
+    root = str(Path(__file__).resolve().parents[2])
+    script = (
+        f"import os, sys; sys.path.insert(0, {root!r}); from harness.process import supervise\n"
+        "ok = supervise.capture(['cat'], cwd='/', stdin=b'hi') == (0, b'hi', b'')\n"
+        "got = []\n"
+        "supervise.run(['cat', '/dev/stdin'], cwd='/', env=dict(os.environ), wall_seconds=60, sink=lambda *c: got.append(c))\n"
+        "ended = supervise.run(['sh', '-c', 'echo a; echo b >&2'], cwd='/', env=dict(os.environ), wall_seconds=60,\n"
+        "                    merge=False, sink=lambda *c: got.append(c))\n"
+        "sys.exit(40 + ok + (sorted(got) == [('stderr', b'b\\n'), ('stdout', b'a\\n')]))\n"
+    )
+    argv = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", script]
+    assert subprocess.run(argv, check=False).returncode == 42

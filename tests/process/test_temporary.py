@@ -1,0 +1,56 @@
+"""Temporary folders: new, private, and gone with whatever was made in them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.process import temporary
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The system's temporary folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def test_a_folder_is_new_empty_and_private(place: Path) -> None:
+    """Two that are asked for with the same words are two."""
+    one, two = (Path(temporary.new("check", "mission/run")) for _ in range(2))
+    assert one != two
+    assert (one.parent, one.stat().st_mode & 0o777, list(one.iterdir())) == (place, 0o700, [])
+
+
+def test_a_temporary_folder_that_is_not_there_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that points nowhere is not rare; /tmp serves then."""
+    monkeypatch.setenv("TMPDIR", "/no/such/folder")
+    made = temporary.new("check")
+    assert made.startswith("/tmp/")
+    temporary.clear(made)
+
+
+def test_a_folder_goes_with_what_is_in_it(place: Path) -> None:
+    """Read-only folders, as package caches make them, and links, whose ends stay."""
+    outside = place / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    made = Path(temporary.new("check"))
+    (made / "deep").mkdir()
+    (made / "deep" / "file").touch()
+    (made / "link").symlink_to(outside)
+    (made / "deep").chmod(0o500)
+    temporary.clear(str(made))
+    temporary.clear(str(made))
+    assert os.listdir(place) == ["outside"]
+    assert os.listdir(outside) == ["kept"]
+
+
+def test_only_the_folders_of_one_run_go(place: Path) -> None:
+    """By its tag; a run whose name begins alike keeps its own."""
+    for tag in ("m/1-worker", "m/1-worker", "m/2-worker"):
+        temporary.new("agent", tag)
+    temporary.clear_of("m/1-worker")
+    assert [name.rpartition("-")[0] for name in os.listdir(place)] == ["harness-m-2-worker-agent"]

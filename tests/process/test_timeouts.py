@@ -1,0 +1,119 @@
+"""How long a child is waited for: silence is not idleness while its tree computes or the folder changes."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.process.supervise import Child, Ended
+from harness.process.timeouts import Patience, newest_change
+
+ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+
+
+def wait(script: str, patience: Patience, wall_seconds: float = 30.0, result: bool = False) -> Ended:
+    """A shell script under these limits, to its end; with `result` its first output counts as the result."""
+    with Child(
+        ["bash", "-c", script], cwd="/", env=ENV, wall_seconds=wall_seconds, grace_seconds=0.2, patience=patience
+    ) as child:
+        for _, chunk in child.output():
+            if chunk:
+                child.watch.event()
+            if chunk and result:
+                child.watch.result(time.monotonic())
+        assert child.ended is not None
+        return child.ended
+
+
+def test_a_child_that_never_tells_anything_ends_as_a_startup_hang() -> None:
+    """Long before its time is over."""
+    ended = wait("sleep 60", Patience(startup_seconds=0.3, idle_seconds=20))
+    assert ended.cause == "startup_hang"
+    assert ended.seconds < 5
+
+
+def test_a_child_that_falls_silent_ends_as_idle() -> None:
+    """The limit counts from the last sign of life."""
+    ended = wait("for n in 1 2 3; do echo $n; sleep 0.3; done; sleep 60", Patience(startup_seconds=9, idle_seconds=0.8))
+    assert ended.cause == "idle"
+    assert 1.3 < ended.seconds < 8
+
+
+def test_who_was_stopped_itself_hears_first_what_it_missed() -> None:
+    """Ctrl-Z for a while, then fg: the child spoke all the time, and what it said lies in the pipe."""
+    with Child(
+        ["bash", "-c", "for n in $(seq 20); do echo $n; sleep 0.2; done"],
+        cwd="/",
+        env=ENV,
+        wall_seconds=30,
+        patience=Patience(idle_seconds=1.0),
+    ) as child:
+        said = b""
+        for _, chunk in child.output():
+            if not said:
+                time.sleep(3)
+            said += chunk
+    assert child.ended is not None
+    assert (child.ended.cause, said.split()[-1]) == ("exit", b"20")
+
+
+def test_a_child_whose_tree_computes_in_silence_is_not_idle() -> None:
+    """CPU time of a grandchild is a sign of life."""
+    ended = wait("bash -c 'end=$((SECONDS+3)); while ((SECONDS < end)); do :; done'", Patience(idle_seconds=0.8))
+    assert (ended.cause, ended.exit) == ("exit", 0)
+
+
+def test_a_child_that_changes_files_in_silence_is_not_idle(tmp_path: Path) -> None:
+    """Deep in the working folder too; what lies below the passed-over name does not count."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / ".harness").mkdir()
+    busy = f"for n in $(seq 12); do sleep 0.2; echo > '{tmp_path}'/{{}}/$n; done"
+    patience = Patience(idle_seconds=1.2, folder=str(tmp_path))
+    assert wait(busy.format("deep"), patience).cause == "exit"
+    assert wait(busy.format(".harness"), patience).cause == "idle"
+
+
+def test_only_the_grace_counts_after_the_result() -> None:
+    """Neither startup nor idle limits it, and it is soon over."""
+    ended = wait("echo done; sleep 60", Patience(after_result_seconds=0.4, idle_seconds=0.2), result=True)
+    assert ended.cause == "after_result"
+    assert 0.3 < ended.seconds < 6
+
+
+def test_the_wall_stands_whatever_happens() -> None:
+    """Output for ever is no life for ever."""
+    ended = wait("while :; do echo x; sleep 0.01; done", Patience(idle_seconds=5, startup_seconds=5), wall_seconds=0.5)
+    assert ended.cause == "wall"
+
+
+def test_no_patience_means_no_limit_but_the_wall() -> None:
+    """What checks and services get."""
+    assert wait("sleep 0.5", Patience()).cause == "exit"
+
+
+@pytest.mark.parametrize("change", ["write", "make", "remove", "touch back"])
+def test_every_change_below_a_folder_is_seen(tmp_path: Path, change: str) -> None:
+    """Also one that sets back the time of a file, as unpacking does."""
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (inner / "file").write_text("1")
+    before = newest_change(str(tmp_path), ".harness")
+    time.sleep(0.02)
+    if change == "write":
+        (inner / "file").write_text("2")
+    elif change == "make":
+        (inner / "other").mkdir()
+    elif change == "remove":
+        (inner / "file").unlink()
+    else:
+        os.utime(inner / "file", (1, 1))
+    assert newest_change(str(tmp_path), ".harness") > before > 0
+
+
+def test_a_folder_that_is_not_there_never_changes(tmp_path: Path) -> None:
+    """An agent may delete what it works in."""
+    assert newest_change(str(tmp_path / "gone"), ".harness") == 0
+    assert newest_change("", ".harness") == 0

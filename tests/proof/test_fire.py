@@ -1,0 +1,285 @@
+"""Checks: how they run, what they may see, what a receipt says, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.model import contract, receipts
+from harness.model.check_environment import Place
+from harness.model.contract import Check, Contract
+from harness.model.receipts import Receipt
+from harness.process import tree
+from harness.proof import fire
+from tests.helpers import passable
+from tests.missions import PROGRAM, House
+from tests.planned import claim
+from tests.run.test_starting import NOBODY, nobody_can_run
+
+
+@pytest.fixture
+def folder(bare: House) -> Path:
+    """An empty working folder; TMPDIR is the test's own."""
+    bare.project.mkdir()
+    return bare.project
+
+
+def fired(folder: Path, command: str, seconds: float = 20) -> Receipt:
+    """The receipt of one check."""
+    place = Place(directory=str(folder), head="c0ffee", tree="7ee", by="run-1", tag="m/run-1", seconds=seconds)
+    return fire.fire(Check(run=command), claim("VAL-1"), "after", place)
+
+
+def left(folder: Path) -> list[str]:
+    """What checks left in the temporary folder."""
+    return os.listdir(folder.parent / "temporary")
+
+
+# how a check runs
+
+
+VERDICTS = [
+    ("it holds", "test 1 = 1", 0),
+    ("its exit status counts", "exit 7", 7),
+    ("-e: the first failing command ends it", "false\ntrue", 1),
+    ("-u: an unset variable is a fault", 'echo "$not_set_anywhere"', 1),
+    ("pipefail: every part of a pipe counts", "false | true", 1),
+    ("bash it is", "[[ abc == a* ]]", 0),
+    ("an expected failure", "! false", 0),
+    ("a list that handles its failure", "false || exit 9", 9),
+    ("a missing program", "no-such-program-here", 127),
+    ("a signal of its own", "kill -TERM $$", 143),
+]
+
+
+@pytest.mark.parametrize(("command", "code"), [case[1:] for case in VERDICTS], ids=[case[0] for case in VERDICTS])
+def test_the_exit_status_of_strict_bash_decides(folder: Path, command: str, code: int) -> None:
+    """`bash -euo pipefail -c`: green is 0 and nothing else."""
+    receipt = fired(folder, command)
+    assert receipt.exit == code
+    assert receipt.green == (code == 0)
+
+
+def test_it_runs_in_the_working_folder(folder: Path) -> None:
+    """Relative paths are the project's, also in a folder with a space."""
+    assert fired(folder, "pwd").output == f"{folder}\n"
+
+
+def test_standard_input_is_at_its_end(folder: Path) -> None:
+    """A check that asks gets no answer, and does not hang."""
+    assert fired(folder, "cat; if read -r x; then exit 9; fi").exit == 0
+
+
+def test_it_sees_nothing_of_ours(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No HARNESS_ variable, no virtual environment: a check must hold for a stranger too."""
+    for name in ("HARNESS_HOME", "HARNESS_INSIDE", "FEATURE_ID", "VIRTUAL_ENV", "PYTHONPATH", "CLAUDECODE"):
+        monkeypatch.setenv(name, "x")
+    names = {line.partition("=")[0] for line in fired(folder, "env").output.split("\n")}
+    assert not [name for name in names if name.startswith("HARNESS_")]
+    assert not names & {"FEATURE_ID", "VIRTUAL_ENV", "PYTHONPATH", "CLAUDECODE"}
+    assert {"CI", "NO_COLOR", "TMPDIR", "PORT", "PATH", "HOME"} <= names
+
+
+def test_every_check_has_a_folder_and_a_port_of_its_own(folder: Path) -> None:
+    """TMPDIR is new and empty, PORT is free; both are gone afterwards, whatever was left in them."""
+    command = 'test -z "$(ls -A "$TMPDIR")"; mkdir -p "$TMPDIR/a/b"; touch "$TMPDIR/a/b/c"; echo "$TMPDIR"; echo $PORT'
+    seen = [fired(folder, command).output.split("\n") for _ in range(2)]
+    assert seen[0][0] != seen[1][0]
+    assert left(folder) == []
+    assert all(1024 <= int(port) <= 65535 for _, port, _ in seen)
+
+
+def test_a_read_only_folder_that_a_check_made_goes_too(folder: Path) -> None:
+    """Package caches are read-only; a link in them is removed, and what it points to is left alone."""
+    outside = folder / "outside"
+    outside.mkdir(mode=0o500)
+    command = 'mkdir -p "$TMPDIR/a/b/c"; ln -s "$PWD/outside" "$TMPDIR/a/b"; chmod -R a-w "$TMPDIR"; stat -c %a outside'
+    assert fired(folder, command).output == "500\n"
+    assert left(folder) == []
+    assert outside.stat().st_mode & 0o777 == 0o500
+
+
+SERVER = """
+python3 -c 'import os, socket
+server = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
+server.accept()' >&2 &
+python3 -c 'import os, socket, time
+for _ in range(200):
+    try:
+        socket.create_connection(("127.0.0.1", int(os.environ["PORT"]))); break
+    except ConnectionRefusedError:
+        time.sleep(0.02)
+else:
+    raise SystemExit(9)'
+sleep 60 >&2 &
+echo $!
+"""
+
+
+def test_a_check_can_serve_on_its_port_and_what_it_leaves_running_is_ended(folder: Path) -> None:
+    """The whole tree goes with the check: no server, no background job outlives its receipt."""
+    started = time.monotonic()
+    receipt = fired(folder, SERVER)
+    assert receipt.exit == 0, receipt.output
+    assert not tree.stat(int(receipt.output))
+    assert time.monotonic() - started < 15
+
+
+CLEAR = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from harness.process import temporary
+temporary.clear(sys.argv[2])
+"""
+
+
+@pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
+def test_what_another_user_left_in_a_checks_folder_fails_nothing(folder: Path) -> None:
+    """A container's files, say: they stay, all else goes, and the run that fired the check goes on."""
+    scratch = folder / "scratch"
+    for name in ("mine", "theirs"):
+        (scratch / name / "below").mkdir(parents=True)
+        (scratch / name / "below" / "file").write_text("x")
+    (scratch / "theirs").chmod(0o700)
+    passable(folder.parent)
+    for path in (folder, scratch, *(scratch / "mine").rglob("*"), scratch / "mine"):
+        os.chown(path, 65534, 65534)
+    words = [*NOBODY, "--regid=65534", sys.executable, "-P", "-c", CLEAR, str(PROGRAM.parent.parent), str(scratch)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in scratch.iterdir()] == ["theirs"]
+
+
+def test_a_check_that_closes_its_folder_or_leads_it_elsewhere_harms_nobody(folder: Path) -> None:
+    """Its folder goes; where a link stands in its place, what that leads to stays as it is."""
+    (folder / "kept" / "below").mkdir(parents=True)
+    (folder / "kept" / "below").chmod(0o755)
+    assert fired(folder, 'mkdir -p "$TMPDIR/a/b"; chmod 0 "$TMPDIR/a" "$TMPDIR"').exit == 0
+    assert fired(folder, 'rmdir "$TMPDIR"; ln -s "$PWD/kept" "$TMPDIR"').exit == 0
+    assert oct((folder / "kept" / "below").stat().st_mode)[-3:] == "755"
+    assert left(folder) == []
+
+
+# time
+
+
+def test_a_check_that_hangs_is_red_without_an_exit_code(folder: Path) -> None:
+    """`exit` is null: it did not end, it was ended; its children too, and what it had said is kept."""
+    receipt = fired(folder, "sleep 60 & echo $!; wait", seconds=0.3)
+    assert receipt.exit is None
+    assert not receipt.green
+    assert receipt.verdict == "red (timed out)"
+    assert not tree.stat(int(receipt.output))
+    assert 0.3 <= receipt.seconds < 10
+    assert left(folder) == []
+
+
+def test_a_checks_own_time_goes_before_the_configured_one(folder: Path) -> None:
+    """`seconds` of the check, else check_seconds."""
+    place = Place(directory=str(folder), seconds=0.2)
+    assert fire.fire(Check(run="sleep 0.4", seconds=20), claim("V"), "after", place).exit == 0
+    assert fire.fire(Check(run="sleep 20"), claim("V"), "after", place).exit is None
+
+
+def test_a_late_exit_zero_is_not_green(folder: Path) -> None:
+    """A check that catches the signal and then exits 0 has still run out of time."""
+    assert fired(folder, "trap 'exit 0' TERM; while :; do sleep 0.05; done", seconds=0.3).exit is None
+
+
+# what a receipt says
+
+
+def test_a_receipt_says_what_was_fired_where_and_by_whom(folder: Path) -> None:
+    """Everything that one needs to fire it again."""
+    receipt = fired(folder, "echo out; echo err >&2; exit 3")
+    assert (receipt.claim, receipt.command, receipt.phase) == ("VAL-1", "echo out; echo err >&2; exit 3", "after")
+    assert (receipt.head, receipt.tree, receipt.by, receipt.host) == ("c0ffee", "7ee", "run-1", os.uname().nodename)
+    assert receipt.output == "out\nerr\n"
+    assert receipt.verdict == "red (exit 3)"
+    assert 0 <= receipt.seconds < 10
+
+
+def test_of_ten_megabytes_head_tail_and_digest_are_kept(folder: Path) -> None:
+    """1 KiB, 3 KiB, the number of bytes between them, and a digest over all of it."""
+    receipt = fired(folder, "seq 1 1398765")
+    whole = "".join(f"{number}\n" for number in range(1, 1_398_766)).encode()
+    assert len(whole) > 10_000_000
+    assert receipt.output_sha256 == hashlib.sha256(whole).hexdigest()
+    gap = f"\n[… {len(whole) - 4096} bytes left out …]\n"
+    assert receipt.output == whole[:1024].decode() + gap + whole[-3072:].decode()
+
+
+@pytest.mark.parametrize("size", [0, 1, 1024, 1025, 4096])
+def test_up_to_four_kilobytes_nothing_is_left_out(folder: Path, size: int) -> None:
+    """Head and tail join without a gap or an overlap."""
+    assert fired(folder, f"head -c {size} /dev/zero | tr '\\0' x").output == "x" * size
+    output = fire.Output()
+    for _ in range(4097):
+        output.take("stdout", b"y")
+    assert output.text() == "y" * 1024 + "\n[… 1 bytes left out …]\n" + "y" * 3072
+
+
+def test_bytes_that_are_no_text_are_replaced(folder: Path) -> None:
+    """The receipt stays readable; the digest is over what was really said."""
+    receipt = fired(folder, "printf 'a\\377b'")
+    assert receipt.output == "a\ufffdb"
+    assert receipt.output_sha256 == hashlib.sha256(b"a\xffb").hexdigest()
+
+
+def test_each_receipt_is_durable_before_the_next_check_starts(folder: Path) -> None:
+    """What was proven stays proven when the power goes in the middle."""
+    path = str(folder / "receipts.jsonl")
+    seen = []
+    claims = [claim("V-1", "true", "false"), claim("V-2", "wc -l < receipts.jsonl")]
+    for receipt in fire.fire_all(claims, "after", Place(directory=str(folder)), path):
+        seen.append(receipt)
+        assert receipts.load(path) == seen
+    assert [(one.claim, one.exit) for one in seen] == [("V-1", 0), ("V-1", 1), ("V-2", 0)]
+    assert seen[-1].output.strip() == "2"
+
+
+def test_claims_without_checks_have_no_receipt(folder: Path) -> None:
+    """A manual claim is a person's to decide."""
+    manual = contract.Claim(id="V", text="t", manual=True)
+    assert list(fire.fire_all([manual], "after", Place(directory=str(folder)))) == []
+
+
+# setup, and the empty folder
+
+
+def test_setup_runs_as_a_check_does_and_says_what_went_wrong(folder: Path) -> None:
+    """ "" where it is green or there is none."""
+    place = Place(directory=str(folder), seconds=0.5)
+    assert fire.setup_fault(Contract(), place) == ""
+    assert fire.setup_fault(Contract(setup="touch built"), place) == ""
+    assert (folder / "built").exists()
+    assert fire.setup_fault(Contract(setup="echo no compiler; exit 2"), place) == (
+        "setup ended with exit 2:\nno compiler\n"
+    )
+    assert fire.setup_fault(Contract(setup="echo waiting; sleep 20"), place) == "setup ran out of time:\nwaiting\n"
+    assert fire.setup_fault(Contract(setup="kill -9 $$"), place).startswith("setup ended with signal 9:")
+
+
+def test_what_is_green_in_an_empty_folder_proves_nothing(folder: Path) -> None:
+    """Whatever has nothing to test is found by firing it where there is nothing; the folders are gone afterwards."""
+    (folder / "made").write_text("")
+    empty = ["true", ":", "echo ok", "! grep -q x made", "test ! -e made", "cat </dev/null"]
+    real = ["test -e made", "false", "grep x made", "./made", "sleep"]
+    assert fire.green_on_nothing([*empty, *real]) == empty
+    assert left(folder) == []
+
+
+# ports
+
+
+def test_a_port_is_free_when_it_is_given() -> None:
+    """Two calls give numbers on which one can listen."""
+    port = fire.free_port()
+    code = f"import socket; socket.create_server(('127.0.0.1', {port})).close()"
+    assert subprocess.run(["python3", "-c", code], check=False).returncode == 0

@@ -1,0 +1,266 @@
+"""The index of proof: it says what all receipts say, however often and wherever it is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base.errors import BrokenFile
+from harness.model import contract, contract_log, receipts
+from harness.model.contract import Check, Claim
+from harness.model.receipts import Receipt
+from harness.proof import index
+from harness.proof.index import Standing
+from harness.store.layout import Layout
+from tests.helpers import mission, put
+from tests.planned import claim
+
+CHECK = Check(run="test -f one")
+ONE = Claim(id="VAL-1", text="It holds", checks=[CHECK])
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A mission without a run."""
+    return mission(tmp_path)
+
+
+def receipt(exit_code: int | None = 0, command: str = CHECK.run, name: str = "VAL-1", **fields: Any) -> Receipt:
+    """What a check did."""
+    plain = {"output": "", "output_sha256": "", "tree": "t", "by": "r", "host": "h", "seconds": 0.1, "phase": "after"}
+    more = {"head": "c0ffee", "at": "2026-04-24T10:05:12Z", **plain, **fields}
+    return Receipt(claim=name, command=command, exit=exit_code, **more)
+
+
+def ran(layout: Layout, run_id: str, *found: Receipt, role: str = "validator", accepted: bool = False) -> None:
+    """A finished run with these receipts."""
+    put(layout.run(run_id).receipts, receipts.render(list(found)))
+    with open(layout.books, "ab") as books:
+        books.write(json.dumps({"run": run_id, "role": role, "accepted": accepted}).encode() + b"\n")
+
+
+def fresh(layout: Layout) -> dict[str, Any]:
+    """The index made anew from the books and all receipts."""
+    shutil.rmtree(layout.cache, ignore_errors=True)
+    return {key: trail.asdict() for key, trail in index.load(layout).items()}
+
+
+def standing(layout: Layout, one: Claim = ONE) -> Standing:
+    """Where a claim stands."""
+    rows = contract_log.load(layout)
+    return index.standing(one, index.load(layout), contract_log.weakened(rows), contract_log.accepted(rows))
+
+
+# the index
+
+
+def test_the_index_equals_a_full_read_after_any_number_of_runs(layout: Layout) -> None:
+    """Brought up to date at any time, or not for many runs: it is what a reader of everything would say."""
+    dice = random.Random(7)
+    for number in range(60):
+        found = [
+            receipt(
+                dice.choice([0, 1, None]), f"check {dice.randrange(4)}", f"V-{dice.randrange(3)}", head=f"h{number}"
+            )
+            for _ in range(dice.randrange(4))
+        ]
+        ran(layout, f"run-{number}", *[one.replace(flaky=dice.random() < 0.2 and one.green) for one in found])
+        if dice.random() < 0.5:
+            held = {key: trail.asdict() for key, trail in index.load(layout).items()}
+            assert held == fresh(layout)
+
+
+def test_only_what_is_new_is_read(layout: Layout) -> None:
+    """Old runs are not opened again, so that a long mission stays quick."""
+    ran(layout, "r-1", receipt(1))
+    assert standing(layout).red == ["r-1", "c0ffee", "2026-04-24T10:05:12Z"]
+    shutil.rmtree(layout.run("r-1").folder)
+    ran(layout, "r-2", receipt(0))
+    assert (standing(layout).word, standing(layout).red[0], standing(layout).green[0]) == ("proven", "r-1", "r-2")
+
+
+TORN = ["", "{", "[]", "null", "{}", '{"text":"","value":{}}', '{"text":"","value":{"bytes":5}}', '{"value":[1]}']
+
+
+@pytest.mark.parametrize("text", TORN)
+def test_a_torn_cache_is_an_absent_one(layout: Layout, text: str) -> None:
+    """The receipts say it all again, and the cache is whole afterwards."""
+    ran(layout, "r-1", receipt(1))
+    ran(layout, "r-2", receipt(0))
+    whole = fresh(layout)
+    path = Path(layout.cache, "proofs.json")
+    path.write_text(text)
+    assert {key: trail.asdict() for key, trail in index.load(layout).items()} == whole
+    assert json.loads(path.read_text())["value"]["trails"] == whole
+
+
+def test_books_that_became_shorter_are_read_anew(layout: Layout) -> None:
+    """A restored snapshot: what the index knew of runs that are gone counts no more."""
+    ran(layout, "r-1", receipt(1))
+    size = os.path.getsize(layout.books)
+    ran(layout, "r-2", receipt(0))
+    assert standing(layout).word == "proven"
+    os.truncate(layout.books, size)
+    assert standing(layout).word == "unproven"
+
+
+def test_a_torn_last_line_of_the_books_waits_for_its_end(layout: Layout) -> None:
+    """It is neither taken nor passed over for ever."""
+    ran(layout, "r-1", receipt(1))
+    put(layout.run("r-2").receipts, receipts.render([receipt(0)]))
+    with open(layout.books, "ab") as books:
+        books.write(b'{"role": "planner", "accepted": true, "run": "r-')
+    assert standing(layout).word == "unproven"
+    with open(layout.books, "ab") as books:
+        books.write(b'2"}\n')
+    assert standing(layout).word == "proven"
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "5", '{"role": "worker"}'])
+def test_a_line_of_the_books_that_is_no_run_is_named(layout: Layout, line: str) -> None:
+    """However old it is: what it told of proof must not vanish."""
+    ran(layout, "r-1", receipt(1))
+    with open(layout.books, "a") as books:
+        books.write(line + "\n")
+    ran(layout, "r-2", receipt(0))
+    with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 2: the line is no finished run"):
+        index.load(layout)
+
+
+def test_runs_without_receipts_and_no_runs_at_all_are_no_fault(layout: Layout) -> None:
+    """Most runs fire nothing."""
+    assert index.load(layout) == {}
+    ran(layout, "r-1")
+    os.unlink(layout.run("r-1").receipts)
+    assert index.load(layout) == {}
+
+
+def test_receipts_that_an_agent_may_have_laid_down_count_for_nothing(layout: Layout) -> None:
+    """No check that counts is fired by a worker's run, nor by a planner's whose plan did not land."""
+    ran(layout, "r-1", receipt(1), role="worker")
+    ran(layout, "r-2", receipt(1), role="planner")
+    ran(layout, "r-3", receipt(0))
+    assert standing(layout).word == "unproven"
+    ran(layout, "r-4", receipt(1), role="planner", accepted=True)
+    ran(layout, "r-5", receipt(0))
+    assert (standing(layout).word, standing(layout).red[0]) == ("proven", "r-4")
+
+
+# where a claim stands
+
+
+@pytest.mark.parametrize(
+    ("codes", "word"),
+    [
+        ([], "unproven"),
+        ([0], "unproven"),
+        ([1], "unproven"),
+        ([1, 0], "proven"),
+        ([None, 0], "proven"),
+        ([0, 1], "unproven"),
+        ([0, 1, 0], "proven"),
+        ([1, 0, 1], "unproven"),
+    ],
+)
+def test_proven_is_green_now_and_red_before(layout: Layout, codes: list[int | None], word: str) -> None:
+    """A timeout is red; what is red again is proven no more."""
+    for number, code in enumerate(codes):
+        ran(layout, f"r-{number}", receipt(code))
+    assert standing(layout).word == word
+
+
+def test_a_guard_needs_no_red(layout: Layout) -> None:
+    """It was green before the work, and has to stay so."""
+    guarded = ONE.replace(checks=[CHECK.replace(guard=True)])
+    ran(layout, "r-1", receipt(0))
+    assert (standing(layout, guarded).word, standing(layout).word) == ("proven", "unproven")
+    ran(layout, "r-2", receipt(1))
+    assert standing(layout, guarded).word == "unproven"
+
+
+def test_every_check_of_a_claim_must_be_green_and_one_was_red(layout: Layout) -> None:
+    """Of two checks, one that was seen to fail is enough; one that was never fired is not green."""
+    two = claim("VAL-1", CHECK.run, "test -f two")
+    ran(layout, "r-1", receipt(1), receipt(0))
+    assert standing(layout, two).word == "unproven"
+    ran(layout, "r-2", receipt(0, "test -f two"))
+    assert standing(layout, two).word == "proven"
+
+
+def test_another_claims_receipt_proves_nothing(layout: Layout) -> None:
+    """Nor does one of a check that was changed since."""
+    ran(layout, "r-1", receipt(1, name="VAL-2"), receipt(0, name="VAL-2"), receipt(1, "old"), receipt(0, "old"))
+    assert (standing(layout).word, standing(layout).green) == ("unproven", [])
+
+
+def test_marks_stand_beside_the_word(layout: Layout) -> None:
+    """Flaky once is flaky for good; it may be proven all the same."""
+    ran(layout, "r-1", receipt(1), receipt(0, flaky=True))
+    ran(layout, "r-2", receipt(0))
+    assert (standing(layout).word, standing(layout).marks) == ("proven", ["flaky"])
+
+
+# the contract log
+
+
+def logged(layout: Layout, verb: str, old: Claim | None, new: Claim | str | None) -> None:
+    """One line of the contract log, as a plan or a person writes it."""
+
+    def plain(one: Claim | str | None) -> Any:
+        return contract.to_value(contract.Contract(claims=[one]))["claims"][0] if isinstance(one, Claim) else one
+
+    row = {"at": "t", "by": "r", "verb": verb, "claim": "VAL-1", "why": "w", "old": plain(old), "new": plain(new)}
+    with open(layout.contract_log, "ab") as log:
+        log.write(json.dumps(row).encode() + b"\n")
+
+
+MORE = ONE.replace(checks=[CHECK, Check(run="test -f two")])
+CHANGES = [
+    ("a check was added", ONE, MORE, False),
+    ("a check was dropped", MORE, ONE, True),
+    ("a check was changed", ONE, claim("VAL-1", "true"), True),
+    ("a check became a guard", ONE, ONE.replace(checks=[CHECK.replace(guard=True)]), True),
+    ("only the words changed", ONE, ONE.replace(text="It holds well"), False),
+    ("a person is to look instead", ONE, Claim(id="VAL-1", text="t", manual=True), True),
+    ("a check came where a person was to look", Claim(id="VAL-1", text="t", manual=True), ONE, False),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "weak"), [case[1:] for case in CHANGES], ids=[case[0] for case in CHANGES])
+def test_a_claim_is_weakened_where_it_lost_a_check(layout: Layout, old: Claim, new: Claim, weak: bool) -> None:
+    """More is no less; the mark stays whatever comes later."""
+    logged(layout, "add", None, old)
+    assert contract_log.weakened(contract_log.load(layout)) == set()
+    logged(layout, "change", old, new)
+    assert contract_log.weakened(contract_log.load(layout)) == ({"VAL-1"} if weak else set())
+    logged(layout, "change", new, new)
+    assert ("weakened" in standing(layout).marks) == weak
+
+
+def test_a_dropped_claim_is_weakened_and_a_dropped_feature_is_not_a_claim(layout: Layout) -> None:
+    """Features are dropped with their claims, each with a line of its own."""
+    logged(layout, "drop feature", None, None)
+    assert contract_log.weakened(contract_log.load(layout)) == set()
+    logged(layout, "drop", ONE, None)
+    assert contract_log.weakened(contract_log.load(layout)) == {"VAL-1"}
+
+
+def test_a_manual_claim_is_manual_and_accepted_when_a_person_said_so(layout: Layout) -> None:
+    """It blocks nothing and is never called proven."""
+    manual = Claim(id="VAL-1", text="It looks right", manual=True)
+    assert (standing(layout, manual).word, standing(layout, manual).marks) == ("manual", [])
+    logged(layout, "accept", None, "c0ffee")
+    assert (standing(layout, manual).word, standing(layout, manual).marks) == ("manual", ["accepted"])
+
+
+def test_an_aimed_check_weakens_nothing(layout: Layout) -> None:
+    """Anyone may add a check."""
+    row = {"at": "t", "by": "r", "verb": "aim", "claim": "VAL-1", "why": "w", "old": None, "new": CHECK.asdict()}
+    put(layout.contract_log, json.dumps(row) + "\n")
+    assert contract_log.weakened(contract_log.load(layout)) == set()

@@ -1,0 +1,244 @@
+"""Services: real servers, up while checks need them, each on a port of its own, gone afterwards with all they started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from harness.model.check_environment import Place
+from harness.model.contract import Check, Service
+from harness.model.receipts import Receipt
+from harness.process import tree
+from harness.proof import fire
+from harness.proof import services as serving
+from tests.helpers import passable
+from tests.missions import House
+from tests.planned import claim
+
+PAGE = "import os, http.server as h; h.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), h.SimpleHTTPRequestHandler)"
+ASK = "import os, urllib.request as u; print(u.urlopen('http://127.0.0.1:' + os.environ['{port}'] + '/page').read())"
+SETTLING = "import os, socket; socket.create_connection(('127.0.0.1', int(os.environ['PORT']))).close()"
+
+
+def web(name: str = "web", prefix: str = "", seconds: int = 30) -> Service:
+    """A web server over the working folder, by Python alone."""
+    run = f'{prefix}exec python3 -c "{PAGE}.serve_forever()"'
+    return Service(name=name, run=run, ready=f'python3 -c "{SETTLING}"', seconds=seconds)
+
+
+@pytest.fixture
+def place(bare: House) -> Place:
+    """A working folder with one page."""
+    bare.project.mkdir()
+    bare.write("page", "hello\n")
+    return Place(directory=str(bare.project), tag="m/run-1", seconds=20)
+
+
+def fired(command: str, place: Place) -> Receipt:
+    """The receipt of one check."""
+    return fire.fire(Check(run=command), claim("VAL-1"), "after", place)
+
+
+def left(place: Place) -> list[str]:
+    """What is left in the temporary folder."""
+    return os.listdir(Path(place.directory).parent / "temporary")
+
+
+def alive(pids: str) -> list[int]:
+    """Which of these process ids still live."""
+    return [int(pid) for pid in pids.split() if tree.stat(int(pid))]
+
+
+def test_a_check_reaches_a_real_web_server_on_its_port(place: Place) -> None:
+    """PORT and PORT_WEB lead to it; before and after, nothing listens there."""
+    with serving.Running([web()], place) as up:
+        for name in ("PORT", "PORT_WEB"):
+            receipt = fired(f'python3 -c "{ASK.format(port=name)}"', up)
+            assert (receipt.exit, receipt.output) == (0, "b'hello\\n'\n")
+        port = up.ports["web"]
+    receipt = fired(f'PORT={port} python3 -c "{SETTLING}"', place)
+    assert (receipt.green, "ConnectionRefused" in receipt.output) == (False, True)
+    assert left(place) == []
+
+
+def test_two_services_have_two_ports_and_know_each_other(place: Place) -> None:
+    """PORT is its own for a service, the first one's for a check; the neighbour's is PORT_<NAME>."""
+    second = web("api-2", prefix='echo "$PORT $PORT_API_2 $PORT_WEB" >ports\n')
+    with serving.Running([web(), second], place) as up:
+        assert fired('echo "$PORT $PORT_WEB $PORT_API_2"', up).output == "{0} {0} {1}\n".format(*up.ports.values())
+        own, named, neighbour = Path(place.directory, "ports").read_text().split()
+    assert (own, named, neighbour) == (str(up.ports["api-2"]), str(up.ports["api-2"]), str(up.ports["web"]))
+    assert own != neighbour
+
+
+def test_without_services_nothing_is_started(place: Place) -> None:
+    """The place is as it was, and no folder is made."""
+    with serving.Running([], place) as up:
+        assert up is place
+        assert left(place) == []
+
+
+def test_a_service_sees_nothing_of_ours_and_has_a_tmpdir(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is started as a check is, in the working folder."""
+    monkeypatch.setenv("HARNESS_HOME", "x")
+    service = web(prefix='env >environment; pwd >where; touch "$TMPDIR/mine"\n')
+    with serving.Running([service], place):
+        names = [line.partition("=")[0] for line in Path(place.directory, "environment").read_text().split("\n")]
+        assert Path(place.directory, "where").read_text() == place.directory + "\n"
+    assert "PATH" in names
+    assert not [name for name in names if name.startswith("HARNESS_")]
+    assert left(place) == []
+
+
+# ready
+
+
+def test_a_service_that_takes_its_time_is_waited_for(place: Place) -> None:
+    """`ready` is asked again and again."""
+    slow = Service(name="slow", run="sleep 0.5; touch up; sleep 60", ready="test -e up", seconds=20)
+    with serving.Running([slow], place) as up:
+        assert up.fault == ""
+        assert Path(place.directory, "up").exists()
+
+
+def test_a_service_that_is_not_ready_in_time_makes_checks_red_with_its_log(place: Place) -> None:
+    """No check is fired against what is not there; the tail of the log says why."""
+    stuck = Service(name="db", run="echo waiting for a lock; echo really >&2; sleep 60", ready="false", seconds=1)
+    with serving.Running([stuck], place) as up:
+        receipt = fired("touch fired", up)
+    assert (receipt.exit, receipt.green) == (fire.NOT_FIRED, False)
+    assert receipt.output == "the service db was not ready within 1 s; it said:\nwaiting for a lock\nreally\n"
+    assert not Path(place.directory, "fired").exists()
+    assert left(place) == []
+
+
+def test_a_service_that_ends_is_not_waited_for(place: Place) -> None:
+    """What it said last is told at once, not after its seconds."""
+    started = time.monotonic()
+    broken = Service(name="db", run="echo no such port; exit 3", ready="false", seconds=50)
+    with serving.Running([broken], place) as up:
+        assert up.fault == "the service db ended before it was ready; it said:\nno such port\n"
+    assert time.monotonic() - started < 15
+
+
+def test_a_ready_command_that_hangs_is_asked_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that never answers does not keep a run for ever."""
+    monkeypatch.setattr(serving, "ASK_SECONDS", 0.2)  # 5 s are right for a real one, and too long for a test
+    ready = "test -e asked || { touch asked; sleep 60; }"
+    with serving.Running([Service(name="s", run="sleep 60", ready=ready, seconds=20)], place) as up:
+        assert up.fault == ""
+
+
+def test_of_a_long_log_the_tail_is_told(place: Place) -> None:
+    """The newest 2,000 characters, whatever bytes they are."""
+    loud = Service(name="s", run="seq 1 5000; printf '\\377end'; exit 1", ready="false", seconds=30)
+    with serving.Running([loud], place) as up:
+        said = up.fault.split("it said:\n")[1]
+    assert (len(said), said.endswith("5000\n\ufffdend")) == (serving.TAIL_CHARS, True)
+
+
+def test_a_red_neighbour_is_not_fired_twice(place: Place) -> None:
+    """Where nothing can be fired, a second look would tell nothing: it is red and not flaky."""
+    receipt = fire.settled(Check(run="true"), claim("V"), "after", place.replace(fault="the service db is not ready"))
+    assert (receipt.exit, receipt.flaky, receipt.output) == (fire.NOT_FIRED, False, "the service db is not ready")
+
+
+# the end
+
+
+TREE = """(trap '' TERM HUP INT; echo $BASHPID >>pids; while :; do sleep 1; done) &
+setsid bash -c 'echo $$ >>pids; sleep 1000' &
+echo $$ >>pids
+sleep 1000
+"""
+
+
+def test_the_whole_tree_of_a_service_is_ended(place: Place) -> None:
+    """Children in sessions of their own, and those that hear no signal."""
+    tree = Service(name="s", run=TREE, ready="test $(wc -l <pids) = 3", seconds=20)
+    with serving.Running([tree], place) as up:
+        assert up.fault == ""
+        pids = Path(place.directory, "pids").read_text()
+        assert len(alive(pids)) == 3
+    assert alive(pids) == []
+
+
+def test_services_end_when_what_needs_them_fails(place: Place) -> None:
+    """Also where it is an interrupt in the middle of a check."""
+    service = Service(name="s", run="echo $$ >pid; sleep 1000", ready="test -s pid", seconds=20)
+    with pytest.raises(KeyboardInterrupt), serving.Running([service], place):
+        raise KeyboardInterrupt
+    assert alive(Path(place.directory, "pid").read_text()) == []
+    assert left(place) == []
+
+
+def test_the_first_ends_where_the_second_never_comes_up(place: Place) -> None:
+    """No service outlives the block, whichever was at fault."""
+    first = Service(name="a", run="echo $$ >pid; sleep 1000", ready="test -s pid", seconds=20)
+    with serving.Running([first, Service(name="b", run="exit 1", ready="false")], place) as up:
+        assert "the service b ended" in up.fault
+    assert alive(Path(place.directory, "pid").read_text()) == []
+
+
+def test_of_a_log_of_any_length_the_end_is_told(place: Place) -> None:
+    """A server that floods its log costs no memory; what it said last stands whole."""
+    flood = 'truncate -s 64M "$TMPDIR/s.log"; exec >>"$TMPDIR/s.log"; echo "é the port is taken"; exit 1'
+    tracemalloc.start()
+    with serving.Running([Service(name="s", run=flood, ready="false")], place) as up:
+        peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert up.fault.endswith("\0é the port is taken\n")
+    assert len(up.fault) < 2200
+    assert peak < 8 * 1024 * 1024
+
+
+# databases
+
+
+def program(name: str) -> str:
+    """Where a program is, also where Debian keeps PostgreSQL's; "" where it is not installed."""
+    places = [str(path) for path in Path("/usr/lib/postgresql").glob("*/bin")]
+    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *sorted(places)])) or ""
+
+
+def test_a_real_postgresql_serves_a_check(place: Place) -> None:
+    """initdb and postgres as a user without rights, as they ask for; a table is made and read."""
+    needed = {name: program(name) for name in ("initdb", "postgres", "psql", "setpriv")}
+    if not all(needed.values()):
+        pytest.skip(f"not installed here: {', '.join(name for name, found in needed.items() if not found)}")
+    bins = os.path.dirname(needed["postgres"])
+    with_rights = os.geteuid() == 0
+    if with_rights:
+        passable(Path(place.directory))
+    drop = "setpriv --reuid=65534 --regid=65534 --clear-groups " if with_rights else ""
+    own = 'chmod 711 "$TMPDIR"; chown 65534 "$TMPDIR/db"; ' if with_rights else ""
+    run = (
+        f'export PATH="$PATH:{bins}"; mkdir "$TMPDIR/db"; {own}'
+        f'{drop}initdb -D "$TMPDIR/db" -U me -A trust --no-sync >/dev/null\n'
+        f'exec {drop}postgres -D "$TMPDIR/db" -p "$PORT" -h 127.0.0.1 -k "" -F'
+    )
+    ask = f'{needed["psql"]} -qtAX -h 127.0.0.1 -p "$PORT_DB" -U me postgres -c'
+    database = Service(name="db", run=run, ready=f"{ask} 'select 1'", seconds=60)
+    with serving.Running([database], place) as up:
+        receipt = fired(f"{ask} 'create table t (n int)'; {ask} 'insert into t values (42)'; {ask} 'table t'", up)
+        assert (receipt.exit, receipt.output) == (0, "42\n"), receipt
+    assert not fired(f"PORT_DB={up.ports['db']} bash -c '{ask} \"select 1\"'", place).green
+    assert left(place) == []
+
+
+def test_a_real_redis_serves_a_check(place: Place) -> None:
+    """A value is put and read; the server is gone afterwards."""
+    if not (program("redis-server") and program("redis-cli")):
+        pytest.skip("not installed here: redis-server or redis-cli")
+    run = 'exec redis-server --port "$PORT" --bind 127.0.0.1 --dir "$TMPDIR" --save ""'
+    store = Service(name="redis", run=run, ready='redis-cli -p "$PORT" ping | grep PONG >/dev/null', seconds=30)
+    with serving.Running([store], place) as up:
+        receipt = fired('redis-cli -p "$PORT" set k 42; redis-cli -p "$PORT_REDIS" get k', up)
+        assert (receipt.exit, receipt.output) == (0, "OK\n42\n")
+        gone = f"redis-cli -p {up.ports['redis']} ping"
+    assert not fired(gone, place).green

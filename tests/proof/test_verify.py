@@ -1,0 +1,168 @@
+"""`harness verify`: all checks of a contract on any clone, by whoever does not want to trust us."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import Refused
+from harness.model import contract
+from harness.model.contract import Check, Contract, Service
+from harness.proof import verify
+from tests.missions import PROGRAM, Done, House, differences, listing
+from tests.planned import claim
+
+KNOWN = Contract(setup="touch built", claims=[claim("VAL-1", "test -f built", "grep hello main.py"), claim("VAL-2")])
+
+
+@pytest.fixture
+def clone(unbegun: House) -> House:
+    """A plain repository without a mission: its first commit lacks VAL-2, its second has it."""
+    unbegun.write(".gitignore", "built\n")
+    unbegun.git("add", "-A")
+    unbegun.git("commit", "-q", "-m", "first")
+    unbegun.write("VAL-2")
+    unbegun.git("add", "-A")
+    unbegun.git("commit", "-q", "-m", "second")
+    return unbegun
+
+
+def written(clone: House, known: Contract, name: str = "the contract.md") -> str:
+    """The contract in a file beside the clone."""
+    path = clone.folder / name
+    path.write_text(contract.render(known))
+    return str(path)
+
+
+def verified(clone: House, *words: str, where: Path | None = None) -> Done:
+    """What the command says, given anywhere."""
+    return clone.run([sys.executable, "-P", str(PROGRAM), "verify", *words], where or clone.folder)
+
+
+def kept(clone: House) -> dict[str, bytes]:
+    """All that lies there, git's own logs aside."""
+    return listing(clone.folder, *(f"my project/.git/{name}" for name in ("logs", "index", "worktrees")))
+
+
+def test_a_plain_clone_is_checked_by_a_contract_that_lies_elsewhere(clone: House) -> None:
+    """From any folder, with a line for each check, and nothing of ours is left in it."""
+    path = written(clone, KNOWN)
+    done = verified(clone, path, "--in", str(clone.project))
+    assert (done.code, done.out.split("\n")[-2]) == (0, "3 of 3 checks are green"), done
+    names = {".git", ".gitignore", "SPEC.md", "main.py", "VAL-2", "built"}
+    assert set(os.listdir(clone.project)) == names
+    assert os.listdir(clone.folder / "temporary") == []
+
+
+def test_red_is_exit_10_with_what_the_check_said(clone: House) -> None:
+    """So that a script can rely on it."""
+    (clone.project / "main.py").write_text("print('bye')\n")
+    done = verified(clone, written(clone, KNOWN), "--in", str(clone.project))
+    assert (done.code, "red (exit 1)" in done.out) == (10, True)
+    assert "2 of 3 checks are green" in done.out
+
+
+def test_a_commit_is_checked_in_a_fresh_worktree_and_nothing_is_left(clone: House) -> None:
+    """Whatever the working folder holds: it is neither looked at nor changed."""
+    (clone.project / "main.py").write_text("print('bye')\n")
+    path = written(clone, KNOWN)
+    before = kept(clone)
+    assert verified(clone, path, "--in", str(clone.project), "--at", "HEAD").code == 0
+    old = verified(clone, path, "--in", str(clone.project), "--at", "HEAD^")
+    assert (old.code, "2 of 3 checks are green" in old.out) == (10, True)
+    assert differences(before, kept(clone)) == []
+    assert clone.git("worktree", "list").count("\n") == 0
+
+
+def test_a_receipt_names_the_commit_that_was_checked(clone: House) -> None:
+    """In full, with its tree."""
+    found = list(verify.verify(written(clone, KNOWN), str(clone.project), "HEAD^"))
+    head = clone.git("rev-parse", "HEAD^")
+    assert {(one.head, one.tree, one.by) for one in found} == {
+        (head, clone.git("rev-parse", "HEAD^^{tree}"), "person"),
+    }
+
+
+def test_services_run_for_a_stranger_too(clone: House) -> None:
+    """On ports of their own, ended afterwards."""
+    serve = Service(name="web", run="echo $PORT >$TMPDIR/../port; sleep 60", ready="test -s $TMPDIR/../port")
+    known = Contract(
+        services=[serve], claims=[claim("V", "test $(cat $TMPDIR/../port) = $PORT_WEB; rm $TMPDIR/../port")]
+    )
+    (found,) = verify.verify(written(clone, known), str(clone.project), "HEAD")
+    assert found.green, found
+    assert os.listdir(clone.folder / "temporary") == []
+
+
+def test_a_red_setup_is_said_and_no_check_is_fired(clone: House) -> None:
+    """Exit 10: it is the clone's fault, not the command's."""
+    known = Contract(setup="echo no compiler; exit 3", claims=[claim("V", "touch fired")])
+    with pytest.raises(Refused, match=r"setup ended with exit 3:\nno compiler"):
+        list(verify.verify(written(clone, known), str(clone.project), "HEAD"))
+    assert verified(clone, written(clone, known), "--in", str(clone.project)).code == 10
+    assert not (clone.project / "fired").exists()
+    assert os.listdir(clone.folder / "temporary") == []
+    assert clone.git("worktree", "list").count("\n") == 0
+
+
+def test_a_contract_without_checks_proves_nothing(clone: House) -> None:
+    """No check, no green."""
+    manual = contract.Claim(id="V", text="It looks right", manual=True)
+    done = verified(clone, written(clone, Contract(claims=[manual])), "--in", str(clone.project))
+    assert (done.code, done.out) == (10, "0 of 0 checks are green\n")
+
+
+def test_a_flaky_check_says_so(clone: House) -> None:
+    """It counts, and the line tells."""
+    check = Check(run='test -e "$TMPDIR/../once" || { touch "$TMPDIR/../once"; exit 1; }')
+    known = Contract(claims=[contract.Claim(id="V", text="t", checks=[check])])
+    done = verified(clone, written(clone, known), "--in", str(clone.project))
+    assert (done.code, "green (flaky)" in done.out) == (0, True), done
+
+
+# where the contract is
+
+
+def test_the_missions_contract_is_found_where_there_is_a_mission(house: House) -> None:
+    """And one that lies in the folder by itself, as an archive of the project may have it."""
+    assert verify.find_contract("", str(house.project)) == house.layout.contract
+    plain = house.folder / "plain"
+    plain.mkdir()
+    (plain / "validation-contract.md").write_text(contract.render(KNOWN))
+    assert verify.find_contract("", str(plain)) == str(plain / "validation-contract.md")
+
+
+def test_inside_a_mission_verify_counts_nothing(house: House) -> None:
+    """No run, no receipt, no attempt: it is a look from outside."""
+    before = listing(house.state, "cache", "locks")
+    done = verified(house, "--in", str(house.project))
+    assert (done.code, "0 of 2 checks are green" in done.out) == (10, True)
+    assert differences(before, listing(house.state, "cache", "locks")) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere.md"], "There is no contract at nowhere.md"),
+        ([], "There is no contract at"),
+        (["the contract.md", "--in", "nowhere"], "There is no folder"),
+        (["the contract.md", "--at", "HEAD"], "is not a git repository"),
+    ],
+)
+def test_what_is_not_there_is_a_usage_fault(clone: House, words: list[str], said: str) -> None:
+    """Exit 64, with what to say instead."""
+    written(clone, KNOWN)
+    done = verified(clone, *words)
+    assert (done.code, said in done.err) == (64, True), done
+
+
+@pytest.mark.parametrize("at", ["no-such", "--no-such", "HEAD^{tree}", "HEAD~99"])
+def test_a_commit_that_does_not_exist_is_named_and_nothing_is_left(clone: House, at: str) -> None:
+    """A slip of the hand is exit 64 in our words, not a state of the folder that somebody has to mend."""
+    done = verified(clone, written(clone, KNOWN), "--in", str(clone.project), f"--at={at}")
+    assert (done.code, done.out, done.err.count("\n")) == (64, "", 1), done
+    assert done.err.startswith(f"harness: There is no commit '{at}' in {clone.project}. ")
+    assert os.listdir(clone.folder / "temporary") == []

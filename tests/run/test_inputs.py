@@ -1,0 +1,169 @@
+"""What a prompt is made of: read from disk alone, and everything that went before is told to whom it concerns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.memory import pages, raw
+from harness.model import issues
+from harness.model.contract import Contract
+from harness.run import inputs, opening
+from harness.run.opening import Asked
+from harness.run.prompt import Material
+from harness.store import files, journal
+from tests.missions import House
+from tests.planned import claim, feature, lay, prompt_of, reply, role, worked
+
+
+@pytest.fixture
+def one(house: House) -> House:
+    """A mission with one feature to do; its claim is decided by the file `made`."""
+    lay(house, [feature("F-001", "VAL-1")], Contract(claims=[claim("VAL-1", "test -f made")]))
+    return house
+
+
+def gathered(house: House, role: str, name: str = "") -> Material:
+    """What a run of the role is told now; the run stays open, as one that died."""
+    made = opening.open_run(Asked(layout=house.layout, role=role, feature=name, agent_optional=True, trigger="leaving"))
+    try:
+        return inputs.gather(made.run)
+    finally:
+        for lock in reversed(made.locks):
+            lock.release()
+
+
+def validated(house: House) -> None:
+    """A validation of the feature."""
+    house.script("validator", reply(checks=[]))
+    role(house, "validator", "F-001")
+
+
+# files
+
+
+def test_everything_is_read_from_disk(one: House) -> None:
+    """Identity, accepted spec, summary and what a person says meanwhile; paths are as the agent can open them."""
+    one.identity.mkdir()
+    (one.identity / "worker.md").write_text("- [2026-04-24] Be kind (missions: a, b · 3x)\n")
+    Path(one.layout.summary).write_text("## Lessons\n- short\n")
+    Path(one.layout.steer).write_text("Hurry.\n")
+    one.write("SPEC.md", "# Changed since\n")
+    one.git("commit", "-q", "-am", "spec")
+    told = gathered(one, "worker", "F-001")
+    assert told.identity.startswith("- [2026-04-24] Be kind")
+    assert told.identity_path == str(one.identity / "worker.md")
+    assert told.spec == one.read("spec.md") != "# Changed since\n"
+    assert (told.summary, told.steer) == ("## Lessons\n- short\n", "Hurry.\n")
+    assert (told.summary_path, told.raw_path) == (".harness/memory/summary.md", ".harness/memory/raw.md")
+    assert (told.spec_path, told.memory_path) == (".harness/spec.md", ".harness/memory/MEMORY.md")
+    assert told.feature is not None
+    assert [one.id for one in told.claims] == ["VAL-1"]
+
+
+def test_the_planner_reads_what_is_asked_now(one: House) -> None:
+    """The others work by the accepted copy; the plan that comes will be for the changed spec."""
+    one.write("SPEC.md", "# Changed since\n")
+    told = gathered(one, "planner")
+    assert (told.spec, told.spec_path) == ("# Changed since\n", "SPEC.md")
+    (one.project / "SPEC.md").unlink()
+    assert gathered(one, "planner").spec == one.read("spec.md")
+
+
+def test_what_a_role_does_not_read_is_not_even_loaded(one: House) -> None:
+    """A worker is not shown the mission's issues, raw notes or whole contract."""
+    Path(one.layout.raw).write_text("[2026-04-24T10:05:12Z] worker F-001 TRICK: x\n")
+    changes = journal.Journal(one.layout)
+    changes.append(one.layout.issues, issues.render(issues.new([], [{"title": "t", "severity": "critical"}], "p")))
+    changes.commit()
+    told = gathered(one, "worker", "F-001")
+    assert (told.issues, told.raw, told.contract) == ([], "", None)
+    told = gathered(one, "planner")
+    assert ([one.title for one in told.issues], told.raw, told.steer) == (["t"], "", "")
+    assert told.contract is not None
+
+
+def test_the_curator_is_shown_what_waits_with_its_numbers(one: House) -> None:
+    """Entries that are archived already stay out, though the last of them still stand in raw.md; at most 200."""
+    raw.append(one.layout, "worker", "F-001", [("TRICK", f"note {number}") for number in range(232)])
+    data = pages.render_curated(pages.Curated(generation=1, first_seq=20, folded=30))
+    files.replace(one.layout.curated, data)
+    lines = gathered(one, "curator").raw.split("\n")
+    assert (len(lines), inputs.RAW_ENTRIES) == (200, 200)
+    assert lines[0].startswith("30 [")
+    assert lines[0].endswith("] worker F-001 TRICK: note 10")
+
+
+# what went before
+
+
+def test_a_first_try_is_told_nothing_of_the_past(one: House) -> None:
+    """There is none."""
+    told = gathered(one, "worker", "F-001")
+    assert (told.receipts, told.findings) == ([], [])
+
+
+def test_a_worker_reads_the_last_receipts_and_what_its_predecessor_changed(one: House) -> None:
+    """Red receipts with output, the diff as a stat, and the commands that show more."""
+    worked(one, {"run": "echo x > other"})
+    validated(one)
+    told = gathered(one, "worker", "F-001")
+    assert [(found.claim, found.exit) for found in told.receipts] == [("VAL-1", 1)]
+    ((title, text),) = told.findings
+    assert title == "What its last worker changed"
+    assert "other | 1 +" in text
+    assert f"See it: git show {one.head()[:10]}" in text
+
+
+def test_a_validator_reads_its_own_receipts_not_those_of_before(one: House) -> None:
+    """Those were fired at another tree."""
+    worked(one, {"run": "echo x > other"})
+    validated(one)
+    worked(one, {"run": "echo x > made"})
+    validated(one)
+    assert "VAL-1: green" in one.prompt()
+    assert "red (exit" not in one.prompt()
+
+
+def test_a_reply_that_was_not_understood_is_told_to_the_same_role_only(one: House) -> None:
+    """With its reason; the next good run ends it."""
+    worked(one, {"say": "```json harness\n{}\n```"})
+    heading = "How your role's last run here ended"
+    assert heading not in prompt_of(one, "validator", "F-001")
+    worked(one, {"run": "touch other"})
+    assert "agent_error: The reply is not accepted" in one.prompt().split(heading)[1]
+    validated(one)
+    worked(one, {"run": "touch made"})
+    assert heading not in one.prompt()
+
+
+def test_what_was_refused_is_told_to_the_next_of_that_role(one: House) -> None:
+    """It is not the agent's to change, and it should know."""
+    worked(one, {"run": 'echo "{}" > .harness/features.json'})
+    assert one.result()["outcome"] == "refused"
+    worked(one, {"run": "touch made"})
+    shown = one.prompt().split("### What was put back after it (not yours to change)")[1]
+    assert "features.json" in shown.split("### ")[0]
+
+
+def test_cut_work_is_named_until_the_feature_is_judged(one: House) -> None:
+    """By a ref that is there, also when a person has asked for a retry since."""
+    worked(one, {"run": "touch half"}, {"fail": "wall"})
+    run = one.result()["run"]
+    assert one.harness("feature", "retry", "F-001").code == 0
+    shown = dict(gathered(one, "worker", "F-001").findings)["Cut work"]
+    assert shown.endswith(f"git show --stat refs/harness/partial/{run}")
+    assert one.git("rev-parse", f"refs/harness/partial/{run}") == one.head()
+    worked(one, {"run": "touch more"})
+    validated(one)
+    assert "Cut work" not in [title for title, _ in gathered(one, "worker", "F-001").findings]
+
+
+def test_every_prompt_says_how_to_reply(one: House) -> None:
+    """In one line, at its very end."""
+    for name in ("planner", "worker", "validator"):
+        told = gathered(one, name, "F-001")
+        assert "\n" not in told.how_to_reply
+        assert "harness reply FILE" in told.how_to_reply
+        assert "json harness" in told.how_to_reply

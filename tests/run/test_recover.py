@@ -1,0 +1,415 @@
+"""Whatever dies, the next run settles it: kills at many moments, and disk states built by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.commands import doctor
+from harness.model import mission, runs
+from harness.process import temporary, tree
+from harness.run import recover
+from harness.store import files
+from tests.crash import DYING
+from tests.missions import Done, House, differences, listing, tagged, until
+
+TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
+MOMENTS = 14 if TORTURE else 4
+LINGERING = ({"say": "goes on"}, {"run": "sleep 0.1; echo 1 > 1.txt"}, {"sleep": 60})
+LINGER = {"run": "echo 1 > 1.txt; (setsid sleep 90 &); sleep 90 & sleep 90"}
+
+
+def recovered(house: House) -> list[str]:
+    """Recovery as every run does it first."""
+    with files.Lock(house.layout.mission_lock):
+        return recover.recover(house.layout)
+
+
+def alive(house: House) -> list[int]:
+    """Processes of the mission's runs."""
+    return tagged(mission.load(house.layout).id)
+
+
+def open_run(house: House, *args: str) -> subprocess.Popen[bytes]:
+    """A worker whose agent has written 1.txt and lingers."""
+    house.script("worker", LINGER)
+    role = house.begin_role("worker", "F-001", *args, session=True)
+    until(lambda: (house.project / "1.txt").exists() and len(alive(house)) >= 3)
+    return role
+
+
+def killed(house: House) -> str:
+    """The id of a worker's run that was killed with SIGKILL while its agent worked; nothing of it lives."""
+    role = open_run(house)
+    run_id = runs.open_runs(house.layout)[0]
+    role.kill()
+    role.wait()
+    until(lambda: not alive(house) and runs.is_dead(house.layout, run_id))
+    return run_id
+
+
+def strike(how: str, role: subprocess.Popen[bytes]) -> None:
+    """SIGKILL to the role, to its process group, or to it and its guardians at once."""
+    if how == "guardian too":
+        role.send_signal(signal.SIGSTOP)  # else it may do a dead guardian's work before it dies itself
+    guardians = list(tree.family(role.pid, deep=False)) if how == "guardian too" else []
+    if how == "group":
+        os.killpg(role.pid, signal.SIGKILL)
+    for pid in [*guardians, role.pid]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue  # it had ended by itself
+    role.wait()
+
+
+@pytest.mark.parametrize("moment", range(MOMENTS))
+@pytest.mark.parametrize("how", ["role", "group", "guardian too"])
+def test_a_kill_at_any_moment_is_settled_by_the_next_run(house: House, how: str, moment: int) -> None:
+    """No descendant lives, the run is `killed`, the feature goes back without a try used, and the next worker goes on."""
+    house.script("worker", LINGER)
+    role = house.begin_role("worker", "F-001", session=True)
+    time.sleep(0.02 + 0.4 * moment / MOMENTS)
+    strike(how, role)
+    if how != "guardian too":
+        until(lambda: not alive(house))
+    until(lambda: files.is_free(house.layout.mission_lock) or how == "guardian too")
+    result = house.work({"run": "echo 2 > 2.txt"})
+    assert alive(house) == []
+    assert (result["outcome"], house.feature().status, house.feature().attempts) == ("ok", "validating", 0)
+    dead = [line for line in house.ran() if line["outcome"] == "killed"]
+    begun = [path.parent.name for path in Path(house.layout.runs).glob("*/context.json")]
+    assert sorted(line["run"] for line in house.ran()) == sorted(begun)
+    assert [line for line in dead if line["commit"]] == [line for line in dead if "1.txt" in house.git("ls-files")]
+    assert house.git("status", "--porcelain") == ""
+
+
+DIE_AT = (
+    DYING
+    + """import runpy
+sys.argv = [{script!r}, "F-001"]
+try:
+    runpy.run_path({script!r}, run_name="__main__")
+finally:
+    os.write(1, b"%d" % count)
+"""
+)
+
+
+def dying_at(house: House, name: str, step: int) -> Done:
+    """A worker's run that is killed before its `step`th call of a function of ours, such as os.replace."""
+    script = house.words("worker")[-1]
+    return house.run([sys.executable, "-P", "-c", DIE_AT.format(name=name, step=step, script=script)])
+
+
+@pytest.mark.parametrize("name", ["os.replace", "os.posix_spawn", "os.unlink"])
+def test_a_kill_before_any_step_of_a_run_is_settled(house: House, name: str) -> None:
+    """Before every rename, every git call, every removal: the work counts whole or as cut work, and counts once."""
+    house.script("worker", {"run": "date +%N > 1.txt"}, {"say": "done"})
+    total = int(dying_at(house, name, 0).out.split()[-1])
+    steps = range(1, total + 1) if TORTURE else range(1 + total % 3, total + 1, max(1, total // MOMENTS))
+    for step in steps:
+        house.lay(house.feature().replace(status="todo", notes=[]), house.feature("F-002"))
+        head, ran = house.head(), len(house.ran())
+        assert dying_at(house, name, step).code in (-signal.SIGKILL, 69, 0)  # 69: the guardian died; 0: fewer steps now
+        until(lambda: files.is_free(house.layout.mission_lock))
+        recovered(house)
+        done = house.feature().status == "validating"
+        assert (done or house.feature().status == "todo", house.feature().attempts) == (True, 0), step
+        new = house.ran()[ran:]
+        assert len(new) <= 1, step
+        assert done == bool(new and new[0]["outcome"] == "ok"), step
+        assert house.git("rev-list", f"{head}..HEAD").split() == [line["commit"] for line in new if line["commit"]], (
+            step
+        )
+        assert house.git("status", "--porcelain", "--untracked-files=no") == "", step
+        assert runs.broken_seals(house.layout, 1) == [], step
+    assert [one.what for one in doctor.examine(house.layout) if one.state == "bad"] == []
+
+
+def test_cut_work_is_committed_with_a_ref_and_costs_no_try(house: House) -> None:
+    """The next prompt says that work was cut, and how to see it."""
+    run_id = killed(house)
+    assert recovered(house) == [f"{run_id} was killed"]
+    result, feature = house.result(run_id), house.feature()
+    assert (result["outcome"], result["reason"]) == ("killed", "the run died before it closed")
+    assert (feature.status, feature.attempts) == ("todo", 0)
+    assert house.git("rev-parse", f"refs/harness/partial/{run_id}") == result["commit"] == house.head()
+    assert house.git("log", "-1", "--format=%s") == "wip(F-001): killed"
+    house.work({"run": "echo more > 1.txt"})
+    assert "### Cut work" in house.prompt()
+    assert f"git show --stat refs/harness/partial/{run_id}" in house.prompt()
+
+
+def test_a_failing_feature_goes_back_to_failing(house: House) -> None:
+    """Recovery puts the feature where the run found it."""
+    house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))
+    killed(house)
+    recovered(house)
+    assert (house.feature().status, house.feature().attempts) == ("failing", 1)
+
+
+def test_processes_that_a_dead_guardian_left_are_ended_and_counted(house: House) -> None:
+    """When role and guardian are killed together, the next start finds what lives by its tag."""
+    role = open_run(house)
+    run_id = runs.open_runs(house.layout)[0]
+    strike("guardian too", role)
+    left = alive(house)
+    assert left
+    until(lambda: runs.is_dead(house.layout, run_id))
+    assert recovered(house) == [f"{run_id} was killed; ended {len(left)} processes it left"]
+    assert alive(house) == []
+
+
+def test_recovering_twice_changes_nothing_more(house: House) -> None:
+    """Idempotent: the second time there is nothing to do."""
+    killed(house)
+    recovered(house)
+    before = listing(house.project)
+    assert recovered(house) == []
+    assert differences(before, listing(house.project)) == []
+
+
+def test_doctor_fix_recovers_as_the_next_run_would(house: House) -> None:
+    """The same code, from another door."""
+    run_id = killed(house)
+    done = house.harness("doctor", "--fix")
+    assert f"fixed  {run_id} was killed" in done.out
+    assert house.result(run_id)["outcome"] == "killed"
+
+
+def commit_as(house: House, run_id: str, subject: str) -> str:
+    """What a worker's settle commits, a moment before the power goes."""
+    house.git("add", "1.txt")
+    house.git("commit", "-q", "-m", f"{subject}\n\nHarness-Run: {run_id}")
+    return house.head()
+
+
+def test_a_commit_that_carries_the_runs_trailer_is_rolled_forward(house: House) -> None:
+    """The power went between the commit and the result: the work counts, and the feature goes on to validation."""
+    run_id = killed(house)
+    made = commit_as(house, run_id, "F-001: Part one")
+    assert recovered(house) == [f"{run_id} was ok"]
+    result = house.result(run_id)
+    assert (result["outcome"], result["commit"]) == ("ok", made)
+    assert (house.feature().status, house.head()) == ("validating", made)
+
+
+def test_a_wip_commit_that_carries_the_trailer_was_a_run_put_away(house: House) -> None:
+    """It had been cut short before the power went: the feature goes back."""
+    run_id = killed(house)
+    made = commit_as(house, run_id, "wip(F-001): wall")
+    assert recovered(house) == [f"{run_id} was killed"]
+    assert (house.result(run_id)["commit"], house.feature().status) == (made, "todo")
+    assert house.git("rev-parse", f"refs/harness/partial/{run_id}") == made
+    house.work({"run": "echo more > 1.txt"})
+    assert "### Cut work" in house.prompt()
+
+
+def test_a_folder_whose_head_moved_meanwhile_is_left_alone(house: House) -> None:
+    """A person committed after the run died: nobody touches the folder, and the result says so."""
+    run_id = killed(house)
+    house.git("commit", "-q", "--allow-empty", "-m", "a person went on")
+    head, before = house.head(), listing(house.project, ".harness", ".git")
+    recovered(house)
+    assert "HEAD or the branch has moved since, so the working folder was left alone" in house.result(run_id)["reason"]
+    assert (house.head(), house.feature().status) == (head, "todo")
+    assert listing(house.project, ".harness", ".git") == before
+    assert house.git("status", "--porcelain") == "?? 1.txt"
+
+
+def test_a_folder_on_another_branch_is_left_alone(house: House) -> None:
+    """A person switched after the run died."""
+    run_id = killed(house)
+    house.git("switch", "-q", "main")
+    recovered(house)
+    assert "has moved since" in house.result(run_id)["reason"]
+    assert house.git("branch", "--show-current") == "main"
+    assert (house.project / "1.txt").exists()
+
+
+def test_tampering_in_a_run_that_died_is_put_back_too(house: House) -> None:
+    """The agent wrote itself passed and then pulled the plug."""
+    run_id = killed(house)
+    path = Path(house.layout.features)
+    path.write_text(path.read_text().replace("in_progress", "passed"))
+    recovered(house)
+    assert (house.feature().status, house.result(run_id)["refused"]) == ("todo", ["features.json"])
+    assert b'"passed"' in house.refused(run_id)["features.json"]
+
+
+def test_a_line_that_a_dying_run_tore_is_kept_as_a_line(house: House) -> None:
+    """The power's doing is nobody's tampering: the torn note is closed, and counts as an entry."""
+    house.harness("note", "from before")
+    run_id = killed(house)
+    path = Path(house.layout.raw)
+    path.write_bytes(path.read_bytes() + b"[2026-04-24T10:05:12Z] worker F-0")
+    recovered(house)
+    assert path.read_bytes().endswith(b"from before\n[2026-04-24T10:05:12Z] worker F-0\n")
+    assert house.result(run_id)["refused"] == []
+
+
+def test_a_forged_result_does_not_keep_a_dead_run_from_being_settled(house: House) -> None:
+    """A run is closed when the books have it, whatever lies in its folder."""
+    run_id = killed(house)
+    Path(house.layout.run(run_id).result).write_text("{}")
+    recovered(house)
+    assert (house.result(run_id)["outcome"], house.feature().status) == ("killed", "todo")
+
+
+@pytest.mark.parametrize("what", ["lock", "folder"])
+def test_a_feature_never_stays_in_progress_when_its_runs_traces_are_gone(house: House, what: str) -> None:
+    """Whatever the agent removed before it died: nobody runs, so nobody is working on the feature."""
+    run = house.layout.run(killed(house))
+    if what == "lock":
+        os.unlink(run.lock)
+    else:
+        shutil.rmtree(run.folder)
+    recovered(house)
+    assert house.feature().status == "todo"
+
+
+def test_a_run_that_closed_but_could_not_remove_its_lock_is_only_tidied_up(house: House) -> None:
+    """The last step before a crash was the journal: nothing is done twice."""
+    run_id = house.work({"run": "echo 1 > 1.txt"})["run"]
+    Path(house.layout.run(run_id).lock).touch()
+    before = listing(house.project)
+    assert recovered(house) == [f"{run_id} had closed"]
+    assert differences(before, listing(house.project)) == [f".harness/locks/run-{run_id}"]
+
+
+def test_a_run_that_died_before_it_began_leaves_no_trace(house: House) -> None:
+    """Killed between its folder and its context."""
+    run = house.layout.run("1-worker-F-001")
+    os.mkdir(run.folder)
+    Path(run.lock).touch()
+    assert recovered(house) == ["1-worker-F-001 died before it began"]
+    assert not os.path.exists(run.folder)
+    assert not os.path.exists(run.lock)
+
+
+def test_a_journal_that_a_crash_left_behind_is_finished(house: House) -> None:
+    """The record was committed: its steps are carried out."""
+    folder = Path(house.layout.journal)
+    folder.mkdir(exist_ok=True)
+    (folder / "0").write_text("## Lessons\n")
+    steps = [["replace", house.layout.summary, str(folder / "0"), 0]]
+    (folder / "record").write_text(json.dumps(steps))
+    assert recovered(house) == ["finished a journal that a crash had left behind"]
+    assert house.read("memory/summary.md") == "## Lessons\n"
+    assert list(folder.iterdir()) == []
+
+
+def test_a_role_that_is_gone_meanwhile_does_not_stop_recovery(house: House) -> None:
+    """A user's own role ran, died, and was deleted."""
+    house.role_files("helper")
+    house.script("helper", {"sleep": 60})
+    role = house.begin_role("helper")
+    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    role.kill()
+    role.wait()
+    shutil.rmtree(house.layout.roles)
+    recovered(house)
+    assert [(line["role"], line["outcome"]) for line in house.ran()] == [("helper", "killed")]
+
+
+def test_temporary_folders_of_a_run_that_died_are_removed(house: House) -> None:
+    """A check that was under way left one; other runs' folders stay."""
+    run_id = killed(house)
+    left = temporary.new("check", f"{mission.load(house.layout).id}/{run_id}")
+    other = temporary.new("check", "other/run")
+    recovered(house)
+    assert (os.path.exists(left), os.path.exists(other)) == (False, True)
+    temporary.clear(other)
+
+
+SPENDS = ({"usage": {"input": 5, "cost_usd": 0.1}}, {"usage": {"input": 700, "cost_usd": 0.25}}, {"run": "touch begun"})
+
+
+def test_what_a_killed_run_had_spent_is_in_the_books(house: House) -> None:
+    """kill -9 in the middle of an answer: the next start counts what the vendor had told until then, and the time."""
+    house.script("worker", *SPENDS, {"sleep": 60})
+    role = house.begin_role("worker", "F-001")
+    until(lambda: (house.project / "begun").exists())
+    run_id = runs.open_runs(house.layout)[0]
+    time.sleep(0.3)
+    with open(house.layout.run(run_id).stream, "ab") as stream:
+        stream.write(b'{"at":0.2,"kind":"did","text":"x"}\n{"at":99,"kind":"usage","te')
+    role.kill()
+    role.wait()
+    until(lambda: runs.is_dead(house.layout, run_id))
+    recovered(house)
+    result = house.result(run_id)
+    assert (result["outcome"], result["agent"], result["agents"]) == ("killed", "scripted", ["scripted"])
+    assert (result["usage"]["input"], result["usage"]["cost_usd"]) == (700, 0.25)
+    assert (result["totals"]["cost_usd"], result["totals"]["tokens"], result["totals"]["uncounted"]) == (0.25, 700, 0)
+    assert 0.2 <= result["seconds"] < 20
+    assert house.harness("next").out == "NEXT worker F-001\n"
+
+
+def test_a_transcript_cannot_make_a_dead_run_longer_than_it_was(house: House) -> None:
+    """Its agent may write there: the clock on the wall is the bound."""
+    run_id = killed(house)
+    with open(house.layout.run(run_id).stream, "ab") as stream:
+        stream.write(b'{"at":1e300,"kind":"did","text":"x"}\n')
+    recovered(house)
+    assert house.result(run_id)["seconds"] < 60
+
+
+def test_a_signal_keeps_what_was_told_until_then(house: House) -> None:
+    """The run closes by itself, with its usage."""
+    house.script("worker", *SPENDS, {"run": "sleep 60"})
+    role = house.begin_role("worker", "F-001")
+    until(lambda: (house.project / "begun").exists())
+    role.send_signal(signal.SIGTERM)
+    assert role.wait() == 143
+    assert (house.result()["outcome"], house.result()["usage"]["cost_usd"]) == ("killed", 0.25)
+
+
+def test_a_killed_run_whose_transcript_is_gone_is_not_free(house: House) -> None:
+    """Somebody was asked, and nobody can tell what it cost: it is counted as not counted."""
+    house.config('agent = "mine"', "[agents.mine]", 'command = ["sh", "-c", "cat > /dev/null; touch begun; sleep 60"]')
+    role = house.begin_role("worker", "F-001", session=True)
+    until(lambda: (house.project / "begun").exists())
+    run_id = runs.open_runs(house.layout)[0]
+    role.kill()
+    role.wait()
+    until(lambda: runs.is_dead(house.layout, run_id))
+    os.unlink(house.layout.run(run_id).stream)
+    recovered(house)
+    assert (house.result()["usage"], house.result()["totals"]["uncounted"]) == (None, 1)
+
+
+def test_a_configuration_that_a_person_mended_after_the_crash_stands(house: House) -> None:
+    """The agent hung, the role was killed, a person chose another agent: that is what the next run is made with."""
+    run_id = killed(house)
+    time.sleep(0.02)  # the clock of files goes in steps of some milliseconds
+    house.config('agent = "scripted"', "curate_after = 7")
+    mended = house.read("config.toml")
+    done = house.harness("doctor", "--fix")
+    assert f"fixed  {run_id} was killed; config.toml was changed after it died, and stands" in done.out
+    assert (house.read("config.toml"), house.result(run_id)["refused"]) == (mended, [])
+    assert house.work({"run": "echo 2 > 1.txt"})["refused"] == []
+
+
+def test_a_configuration_that_the_agent_changed_before_the_crash_is_put_back(house: House) -> None:
+    """Also where it gave the file a time that is still to come."""
+    before = house.read("config.toml")
+    spoil = "echo 'curate_after = 1' > .harness/config.toml; touch -d '2 days' .harness/config.toml; echo ready"
+    house.script("worker", {"run": spoil}, *LINGERING)
+    role = house.begin_role("worker", "F-001", session=True)
+    until(lambda: (house.project / "1.txt").exists())
+    run_id = runs.open_runs(house.layout)[0]
+    role.kill()
+    role.wait()
+    until(lambda: not alive(house) and runs.is_dead(house.layout, run_id))
+    assert recovered(house) == [f"{run_id} was killed"]
+    assert (house.read("config.toml"), house.result(run_id)["refused"]) == (before, ["config.toml"])

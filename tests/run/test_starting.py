@@ -1,0 +1,308 @@
+"""Starting a mission: what is not so is said with the disk as it was; what is started hides well and stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import BrokenFile, NeedsPerson, UsageFault
+from harness.model import mission
+from harness.run import starting
+from harness.store.layout import Layout
+from tests.helpers import passable
+from tests.missions import CHECKOUT, PROGRAM, House, differences, listing
+
+
+def untouched(house: House, top: Path, fault: type[Exception], words: str, project: Path | None = None) -> None:
+    """Starting raises the fault with these words, and nothing below `top` is another than before."""
+    before = listing(top)
+    with pytest.raises(fault, match=words):
+        starting.start(Layout(str(project or house.project)))
+    assert differences(before, listing(top)) == []
+
+
+# what is refused
+
+
+def test_without_a_spec_the_message_says_what_to_write(unbegun: House) -> None:
+    """A mission is a SPEC.md first of all."""
+    (unbegun.project / "SPEC.md").unlink()
+    untouched(unbegun, unbegun.folder, UsageFault, "no SPEC.md in .*my project.* Write down there")
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n"])
+def test_an_empty_spec_is_none(unbegun: House, text: str) -> None:
+    """White space says nothing."""
+    unbegun.write("SPEC.md", text)
+    untouched(unbegun, unbegun.folder, UsageFault, "SPEC.md is empty")
+
+
+def test_a_spec_that_is_no_text_names_the_line(unbegun: House) -> None:
+    """A binary file is refused with its line."""
+    (unbegun.project / "SPEC.md").write_bytes(b"# Spec\n\xff\xfe\n")
+    untouched(unbegun, unbegun.folder, BrokenFile, "SPEC.md, line 2: not UTF-8")
+
+
+def test_a_folder_without_a_repository_is_told_the_command(bare: House) -> None:
+    """There is nothing to commit to."""
+    bare.project.mkdir()
+    bare.write("SPEC.md")
+    untouched(bare, bare.folder, UsageFault, "git init")
+
+
+def test_a_subfolder_is_told_where_the_top_is(unbegun: House) -> None:
+    """The mission would see half of the project."""
+    unbegun.write("sub/SPEC.md")
+    untouched(unbegun, unbegun.folder, UsageFault, "lies inside the repository", unbegun.project / "sub")
+
+
+def test_a_detached_head_is_a_persons_to_mend(unbegun: House) -> None:
+    """Commits would belong to no branch."""
+    unbegun.git("checkout", "-q", "--detach")
+    untouched(unbegun, unbegun.folder, NeedsPerson, "detached. .*git switch NAME")
+
+
+def test_a_format_that_we_do_not_know_is_refused(house: House) -> None:
+    """A newer harness wrote it; nothing is guessed."""
+    Path(house.layout.format).write_text("2\n")
+    untouched(house, house.folder, BrokenFile, "format, line 1: unknown format '2'")
+
+
+NOBODY = ["setpriv", "--reuid=65534", "--clear-groups"]
+
+
+def nobody_can_run() -> bool:
+    """Whether we may become another user, and that user may start our interpreter."""
+    probe = [*NOBODY, sys.executable, "-c", "pass"]
+    return os.geteuid() == 0 and bool(shutil.which("setpriv")) and subprocess.run(probe, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
+def test_a_folder_that_cannot_be_written_says_so_without_a_traceback(unbegun: House) -> None:
+    """Rights are named, with exit code 11, and nothing half done counts as a mission."""
+    passable(unbegun.folder)
+    safe = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    done = unbegun.run([*NOBODY, sys.executable, "-P", str(PROGRAM), "init"], env=safe)
+    assert (done.code, done.err.count("\n")) == (11, 1), done
+    assert not unbegun.state.exists()
+
+
+# what is started
+
+
+def test_on_the_default_branch_the_mission_gets_a_branch_of_its_own(unbegun: House) -> None:
+    """main stays where it is."""
+    head = unbegun.head()
+    made = starting.start(unbegun.layout)
+    assert made.branch == f"harness/{made.id}" == unbegun.git("branch", "--show-current")
+    assert (made.base_commit, unbegun.head(), unbegun.git("rev-parse", "main")) == (head, head, head)
+
+
+def test_on_another_branch_the_mission_stays_there(unbegun: House) -> None:
+    """Whoever chose a branch wants it."""
+    unbegun.git("switch", "-q", "-c", "topic")
+    assert starting.start(unbegun.layout).branch == "topic"
+    assert unbegun.git("branch", "--list", "harness/*") == ""
+
+
+def test_a_repository_without_a_commit_gets_an_empty_one(bare: House) -> None:
+    """A person's files are theirs to commit: they stay untracked."""
+    bare.repository(commit=False)
+    made = starting.start(bare.layout)
+    assert made.base_commit == bare.head()
+    assert bare.git("ls-tree", "-r", "HEAD") == ""
+    assert sorted(bare.git("status", "--porcelain").split("\n")) == ["?? SPEC.md", "?? main.py"]
+    assert bare.git("branch", "--show-current") == f"harness/{made.id}"
+
+
+def test_what_was_staged_before_the_first_commit_stays_staged(bare: House) -> None:
+    """The index is a person's too."""
+    bare.repository(commit=False)
+    bare.git("add", "main.py")
+    starting.start(bare.layout)
+    assert sorted(bare.git("status", "--porcelain").split("\n")) == ["?? SPEC.md", "A  main.py"]
+    assert bare.git("ls-tree", "-r", "HEAD") == ""
+
+
+def test_nothing_that_git_tracks_is_edited(unbegun: House) -> None:
+    """The state is hidden by info/exclude; the folder is as clean as it was."""
+    before = listing(unbegun.project, ".git", ".harness")
+    starting.start(unbegun.layout)
+    assert listing(unbegun.project, ".git", ".harness") == before
+    assert unbegun.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("command", [["clean", "-fdxq"], ["stash", "-aq"]])
+def test_the_state_survives_what_agents_clean_up_with(unbegun: House, command: list[str]) -> None:
+    """`git clean -fdx` and `git stash -a` pass .harness by."""
+    starting.start(unbegun.layout)
+    unbegun.write("junk")
+    before = listing(unbegun.state)
+    unbegun.git(*command)
+    assert not (unbegun.project / "junk").exists()
+    assert differences(before, listing(unbegun.state)) == []
+
+
+def test_starting_again_changes_nothing(unbegun: House) -> None:
+    """The mission that is there is given."""
+    made = starting.start(unbegun.layout)
+    before = listing(unbegun.project)
+    assert starting.start(unbegun.layout) == made
+    assert differences(before, listing(unbegun.project)) == []
+
+
+def test_a_start_that_was_cut_short_starts_anew(unbegun: House) -> None:
+    """.harness/format is written last: without it there is no mission yet, and what lies there does not matter."""
+    starting.start(unbegun.layout)
+    unbegun.git("switch", "-q", "main")
+    os.unlink(unbegun.layout.format)
+    assert not mission.exists(unbegun.layout)
+    made = starting.start(unbegun.layout)
+    assert mission.load(unbegun.layout) == made
+
+
+def test_a_mission_is_named_after_its_folder(unbegun: House) -> None:
+    """A slug and six hex digits."""
+    slug, _, digits = starting.start(unbegun.layout).id.rpartition("-")
+    assert (slug, len(digits)) == ("my-project", 6)
+
+
+# the shim
+
+
+def test_the_shim_works_from_any_folder(house: House) -> None:
+    """An agent may have changed its directory."""
+    done = house.run([house.layout.shim, "next"], where=house.folder)
+    assert (done.code, done.out) == (0, "NEXT worker F-001\n")
+
+
+def test_the_shim_works_where_a_path_has_quotes_and_spaces(bare: House) -> None:
+    """Whatever the folder is called."""
+    bare.project = bare.folder / 'it\'s "mine" $HOME `x`'
+    bare.layout, bare.state = Layout(str(bare.project)), bare.project / ".harness"
+    bare.repository()
+    starting.start(bare.layout)
+    done = bare.run([bare.layout.shim, "next"], where=bare.folder)
+    assert (done.code, done.out) == (0, "NEXT planner\n")
+
+
+def test_the_shim_is_mended_when_the_checkout_has_moved(house: House) -> None:
+    """Every run looks."""
+    good = house.read("bin/harness")
+    Path(house.layout.shim).write_text(good.replace(str(CHECKOUT), "/old/place"))
+    assert house.work({"run": "harness note hello"})["outcome"] == "no_op"
+    assert house.read("bin/harness") == good
+    assert os.access(house.layout.shim, os.X_OK)
+
+
+def test_a_mission_that_was_moved_to_another_folder_goes_on_there(house: House) -> None:
+    """Paths are not kept but in the shim, and that is mended."""
+    there = house.folder / "elsewhere"
+    shutil.move(house.project, there)
+    house.project = there
+    house.layout, house.state = Layout(str(there)), there / ".harness"
+    assert house.work({"run": "harness note hello"})["outcome"] == "no_op"
+    assert str(there) in house.read("bin/harness")
+
+
+def test_a_worktree_of_a_repository_can_hold_a_mission(unbegun: House) -> None:
+    """`.git` is a file there; the exclude file is the one that git reads."""
+    there = unbegun.folder / "tree"
+    unbegun.git("worktree", "add", "-q", "-b", "topic", str(there))
+    starting.start(Layout(str(there)))
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=there, capture_output=True, text=True, check=True)
+    assert status.stdout == ""
+
+
+# money
+
+
+NO_CAP = "note: mine may cost money: set max_cost_usd in [limits] (config.toml)"
+NO_COUNT = "note: mine may cost money: set [prices.mine], for mine tells no cost (config.toml)"
+NEITHER = (
+    "note: mine may cost money: set max_cost_usd in [limits] and [prices.mine], for mine tells no cost (config.toml)"
+)
+MINE = ("[agents.mine]", 'command = ["true"]')
+CAP = ("[limits]", "max_cost_usd = 5.0")
+PRICE = ("[prices.m]", "input = 1", "output = 1")
+MODEL = (*MINE, 'model = "m-1"')
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], []),
+        (['agent = "scripted"'], []),
+        (['agent = ["scripted", "mine"]', *MINE], [NEITHER]),
+        (["[roles.worker]", 'agent = "mine"', *MINE], [NEITHER]),
+        (['agent = "mine"', *MINE, *CAP], [NO_COUNT]),
+        (['agent = "mine"', *MODEL, *PRICE], [NO_CAP]),
+        (['agent = "mine"', *MODEL, *PRICE, *CAP], []),
+        (['agent = "mine"', *MINE, "[prices.mine]", *PRICE[1:], *CAP], []),
+        (['agent = "mine"', *MINE, *PRICE, *CAP], [NO_COUNT]),
+    ],
+)
+def test_an_agent_that_costs_without_a_cap_or_a_count_is_announced(
+    house: House, lines: list[str], said: list[str]
+) -> None:
+    """One line each at every start, also in a mission that is there already; ours are free."""
+    house.config(*lines)
+    assert starting.announcement(house.layout) == said
+    assert house.harness("init", "--quietly").out == "".join(line + "\n" for line in said)
+
+
+def test_a_cap_that_does_not_see_all_that_was_spent_says_so(house: House) -> None:
+    """At each start, however the runs came to be uncounted."""
+    house.config('agent = "scripted"', *CAP)
+    house.work({"usage": {"input": 5}})
+    house.config('agent = "mine"', *MINE, "[prices.mine]", *PRICE[1:], *CAP)
+    assert starting.announcement(house.layout) == ["note: max_cost_usd does not see all: 1 run not counted so far"]
+
+
+def test_an_agent_in_a_roles_front_matter_is_announced_too(house: House) -> None:
+    """A role of the user's own may have its own."""
+    house.role_files("helper")
+    path = Path(house.layout.roles) / "helper.md"
+    path.write_text(path.read_text().replace("reads:", "agent: mine\nreads:"))
+    house.config('agent = "scripted"', *MINE, *CAP)
+    assert starting.announcement(house.layout) == [NO_COUNT]
+
+
+# the ignore file
+
+RIPGREP = shutil.which("rg", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+STATE = ("memory/raw.md", "features.json", "validation-contract.md", "issues.jsonl")
+
+
+@pytest.mark.skipif(RIPGREP is None, reason="needs ripgrep: pip install ripgrep==14.1.0")
+@pytest.mark.parametrize("where", [".harness", ".harness/", "--no-ignore-vcs"])
+def test_searches_find_memory_and_the_state_but_no_transcripts(unbegun: House, where: str) -> None:
+    """Real ripgrep with --hidden, in the folder and above it."""
+    starting.start(unbegun.layout)
+    for name in (*(f"{folder}/x/y.jsonl" for folder in starting.UNSEARCHED), *STATE):
+        path = unbegun.state / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("needle\n")
+    done = unbegun.run([str(RIPGREP), "--hidden", "--files-with-matches", "--sort=path", "needle", where])
+    assert sorted(done.out.split()) == sorted(".harness/" + name for name in STATE)
+
+
+def test_the_ignore_file_is_mended_and_otherwise_left_alone(house: House) -> None:
+    """Every run looks; what is right is not written again."""
+    path = Path(house.layout.ignore)
+    path.write_text("memory/\n")
+    house.work({"run": "harness note hello"})
+    assert path.read_text() == starting.IGNORED
+    before = path.stat()
+    starting.ignore(house.layout)
+    assert path.stat() == before
+
+
+def test_every_folder_that_searches_pass_by_is_a_path_of_the_page(house: House) -> None:
+    """So that a new name in layout.py is not forgotten here."""
+    assert {os.path.join(house.layout.state, name) for name in starting.UNSEARCHED} <= set(vars(house.layout).values())

@@ -1,0 +1,236 @@
+"""One run through its six steps: the prompt is its manifest, signals settle, and the reply that counts is the right one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.model import mission, runs
+from harness.store import files, objects
+from tests.missions import House, tagged, until
+
+BLOCK = "```json harness\n{}\n```\n"
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+
+
+def blocked(reason: str) -> str:
+    """A reply that blocks the feature on the other one."""
+    return json.dumps({"status": "blocked", "reason": reason, "needs": ["F-002"]})
+
+
+def under_way(house: House, *steps: dict[str, Any], session: bool = True) -> subprocess.Popen[bytes]:
+    """A worker whose agent takes the steps, once 1.txt is there."""
+    house.script("worker", *steps)
+    role = house.begin_role("worker", "F-001", session=session)
+    until((house.project / "1.txt").exists)
+    return role
+
+
+# the prompt
+
+
+def test_the_prompt_is_the_concatenation_of_its_manifest(house: House) -> None:
+    """Texts and objects in order, for ever: no renderer is needed to rebuild it."""
+    run = house.layout.run(house.work({"run": "echo 1 > 1.txt"})["run"])
+    rows = json.loads(Path(run.manifest).read_text())
+    rebuilt = b"".join(
+        objects.get(house.layout, row["object"]) if "object" in row else row["text"].encode() for row in rows
+    )
+    assert rebuilt == Path(run.prompt).read_bytes()
+    sources = [row["source"] for row in rows if "source" in row]
+    assert sources[:2] == ["roles/common.md", "roles/worker.md"]
+    assert ".harness/spec.md" in sources
+
+
+def test_the_prompt_ends_in_the_runtime_context(house: House) -> None:
+    """What differs from run to run stands last, in this order, so that prefix caches hold."""
+    result = house.work({"say": "nothing"}, TRIGGER="manual", REASON="a person asked")
+    text = house.prompt()
+    lines = text[text.index("## Runtime context") :].split("\n")
+    assert lines[:8] == [
+        "## Runtime context",
+        "- FEATURE_ID=F-001",
+        "- TRIGGER=manual",
+        "- REASON=a person asked",
+        f"- Working directory: {house.project}",
+        f"- State directory: {house.state}",
+        f"- Run ID: {result['run']}",
+        f"- Harness command: {house.layout.shim} --run {result['run']}",
+    ]
+
+
+def test_the_same_disk_gives_the_same_prompt_but_for_the_runtime_context(house: House) -> None:
+    """Nothing of the time or the machine enters it."""
+    prompts = []
+    before = files.read(house.layout.features) or b""
+    for _ in range(2):
+        Path(house.layout.features).write_bytes(before)
+        house.work({"say": "nothing"})
+        prompts.append(house.prompt().split("## Runtime context")[0])
+    assert prompts[0] == prompts[1]
+
+
+# what it says of itself
+
+
+def test_a_run_says_one_line_about_itself(house: House) -> None:
+    """Role, feature, outcome, commit, seconds."""
+    house.script("worker", {"run": "echo 1 > 1.txt"})
+    done = house.role("worker", "F-001")
+    assert done.out.split()[:4] == ["worker", "F-001", "ok", house.head()[:10]]
+    assert done.out.rstrip("\n").endswith(" s")
+    assert (done.err, done.out.count("\n")) == ("", 1)
+
+
+# signals
+
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_a_signal_ends_the_run_settled(house: House, number: int, code: int) -> None:
+    """The agent's tree ends, the work is kept, the feature goes back without a try used, and the code is the documented one."""
+    role = under_way(house, {"run": "echo 1 > 1.txt; (setsid sleep 90 &); sleep 90"})
+    role.send_signal(number)
+    assert role.wait(20) == code
+    result, feature = house.result(), house.feature()
+    assert (result["outcome"], result["reason"]) == ("killed", f"interrupted by signal {int(number)}")
+    assert (feature.status, feature.attempts) == ("todo", 0)
+    assert house.git("log", "-1", "--format=%s") == "wip(F-001): killed"
+    assert tagged(mission.load(house.layout).id) == []
+    assert runs.open_runs(house.layout) == []
+
+
+def test_a_second_signal_changes_nothing(house: House) -> None:
+    """An impatient person gets a settled run all the same."""
+    role = under_way(house, {"run": "echo 1 > 1.txt; sleep 90"})
+    for _ in range(3):
+        role.send_signal(signal.SIGINT)
+    assert role.wait(20) == 130
+    assert house.result()["outcome"] == "killed"
+
+
+def test_an_interrupt_of_the_whole_group_is_settled_too(house: House) -> None:
+    """Ctrl-C on a terminal goes to everybody."""
+    role = under_way(house, {"run": "echo 1 > 1.txt; sleep 90"})
+    os.killpg(role.pid, signal.SIGINT)
+    assert role.wait(20) == 130
+    assert (house.result()["outcome"], house.feature().status) == ("killed", "todo")
+
+
+def test_a_signal_during_the_checks_settles_the_validator(house: House) -> None:
+    """The feature is still to be validated, and no try is used."""
+    house.lay(house.feature().replace(status="validating"), house.feature("F-002"))
+    path = Path(house.layout.contract)
+    path.write_text(path.read_text().replace("test -f 1.txt", f"touch {house.folder}/begun; sleep 90"))
+    role = house.begin_role("validator", "F-001", session=True)
+    until((house.folder / "begun").exists)
+    role.send_signal(signal.SIGTERM)
+    assert role.wait(20) == 143
+    assert (house.result()["outcome"], house.feature().status, house.feature().attempts) == ("killed", "validating", 0)
+
+
+# the reply that counts
+
+
+def test_harness_reply_comes_before_a_block(house: House) -> None:
+    """What was checked while the agent lived is what counts."""
+    step = {"run": f"echo '{blocked('by command')}' | harness reply -"}
+    house.work(step, {"say": BLOCK.format(blocked("by block"))})
+    assert house.feature().last_note("needs") == {**(house.feature().last_note("needs") or {}), "text": "by command"}
+
+
+def test_the_last_marked_block_wins_over_earlier_ones_and_plain_ones(house: House) -> None:
+    """In any message."""
+    plain = f"```json\n{blocked('plain')}\n```\n"
+    house.work({"say": BLOCK.format(blocked("first")) + plain}, {"say": BLOCK.format(blocked("last"))}, {"say": plain})
+    assert (house.feature().last_note("needs") or {})["text"] == "last"
+
+
+def test_a_plain_block_that_fits_serves_where_none_is_marked(house: House) -> None:
+    """Agents forget the info string; other JSON in the message is no reply."""
+    house.work({"say": f"```json\n{blocked('plain')}\n```\nand\n```json\n[1]\n```\n"})
+    assert (house.feature().last_note("needs") or {})["text"] == "plain"
+
+
+@pytest.mark.parametrize("block", ["{", '{"status": "finished"}', '{"status": "implemented", "colour": 1}'])
+def test_a_broken_block_is_the_agents_failure_and_the_next_prompt_says_why(house: House, block: str) -> None:
+    """Never the disk's: the work is kept as cut work, and a try is used."""
+    result = house.work({"run": "echo 1 > 1.txt"}, {"say": BLOCK.format(block)})
+    assert (result["outcome"], house.feature().status, house.feature().attempts) == ("agent_error", "todo", 1)
+    reason = result["reason"].split("\n")[-1]
+    assert reason
+    house.work({"run": "echo 2 > 1.txt"})
+    assert reason in house.prompt()
+
+
+def test_a_worker_without_a_block_has_implemented_what_it_changed(house: House) -> None:
+    """A block is not needed; without a change the checks decide all the same."""
+    assert house.work({"run": "echo 1 > 1.txt"}, {"say": "done"})["outcome"] == "ok"
+    assert house.work({"say": "done"}, feature="F-002")["outcome"] == "no_op"
+    assert [house.feature(name).status for name in ("F-001", "F-002")] == ["validating", "validating"]
+
+
+# outcomes and codes
+
+
+@pytest.mark.parametrize(
+    ("outcome", "by_hand", "in_loop", "attempts"),
+    [("agent_error", 10, 0, 1), ("wall", 10, 0, 0), ("limit", 75, 0, 0), ("auth", 69, 69, 0), ("config", 69, 69, 0)],
+)
+def test_an_outcome_has_its_code_and_its_price(
+    house: House, outcome: str, by_hand: int, in_loop: int, attempts: int
+) -> None:
+    """By hand a negative verdict is 10; in the loop only what nobody could answer stops; cut work with a change is free."""
+    house.script("worker", {"run": "date +%N > 1.txt"}, {"fail": outcome, "reason": "because"})
+    assert house.role("worker", "F-001").code == by_hand
+    assert house.role("worker", "F-001", HARNESS_LOOP=str(os.getpid())).code == in_loop
+    assert {line["outcome"] for line in house.ran()} == {outcome}
+    assert house.feature().attempts == 2 * attempts
+    assert house.git("log", "-1", "--format=%s") == f"wip(F-001): {outcome}"
+
+
+def test_a_third_cut_costs_a_try(house: House) -> None:
+    """Twice is free, where something was changed."""
+    for number in range(3):
+        house.work({"run": f"echo {number} > 1.txt"}, {"fail": "wall", "reason": "too slow"})
+    assert house.feature().attempts == 1
+
+
+def test_cut_short_without_a_change_costs_a_try(house: House) -> None:
+    """An agent that thinks for an hour and writes nothing is no progress."""
+    house.work({"fail": "wall", "reason": "too slow"})
+    assert (house.feature().attempts, house.feature().status) == (1, "todo")
+
+
+def test_a_users_own_role_runs_without_a_change_to_the_package(house: House) -> None:
+    """Two files are enough."""
+    house.role_files("helper")
+    house.script("helper", {"say": "helped"})
+    done = house.run([str(Path(__file__).parents[2] / "run.sh"), "helper"])
+    assert (done.code, house.result()["role"], house.result()["outcome"]) == (0, "helper", "ok")
+    assert "Help.\n" in house.prompt()
+
+
+def test_what_stops_a_mission_at_once_is_told_whole(house: House) -> None:
+    """A login or a setting that a person must mend: every word of it, on as many lines as it has."""
+    why = f"Log in first: run 'agent login'. {'It says why at length. ' * 9}\nThen start again."
+    for outcome in ("auth", "config"):
+        house.script("worker", {"fail": outcome, "reason": why})
+        out = house.role("worker", "F-001").out
+        assert "".join(line.strip() for line in out.split("  ", 3)[-1].split("\n")).endswith("Then start again.")
+        assert "It says why at length. " * 9 in out
+        house.script("worker", {"fail": "agent_error", "reason": why})
+        assert "…" in house.role("worker", "F-001").out
+
+
+@pytest.mark.parametrize("word", ["x", "-1", "1.5", "9" * 5000])
+def test_a_loop_that_is_no_process_is_a_usage_fault(house: House, word: str) -> None:
+    """Told in a line, with what to do; nothing is started."""
+    done = house.role("worker", "F-001", HARNESS_LOOP=word)
+    assert (done.code, done.err.count("\n"), "unset HARNESS_LOOP" in done.err) == (64, 1, True), done
+    assert not Path(house.layout.runs).exists() or files.names(house.layout.runs) == []

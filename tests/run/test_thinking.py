@@ -1,0 +1,246 @@
+"""An agent thinks: at its desk, within the caps, the next one where it cannot, and what it says and uses is written down."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.missions import House
+
+
+def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:
+    """Unattended, the harness on its PATH, no virtual environment, no variable of ours but the run's."""
+    noise = {
+        "PYTHONPATH": "/x",
+        "VIRTUAL_ENV": "/x",
+        "CLAUDECODE": "1",
+        "HARNESS_X": "1",
+        "GIT_DIR": "/x",
+        "MINE": "yes",
+    }
+    house.work({"run": "env > env.txt; command -v harness > where.txt"}, **noise)
+    env = dict(line.split("=", 1) for line in (house.project / "env.txt").read_text().split("\n") if "=" in line)
+    assert {name for name in noise if name in env} == {"MINE"}
+    assert [name for name in env if name.startswith("HARNESS_")] == ["HARNESS_INSIDE"]
+    assert (env["CI"], env["NO_COLOR"], env["TERM"], env["PAGER"]) == ("1", "1", "dumb", "cat")
+    assert env["TMPDIR"].startswith(house.env["TMPDIR"] + "/harness-")
+    assert (house.project / "where.txt").read_text().strip() == house.layout.shim
+
+
+def test_an_agent_has_a_temporary_folder_of_its_own(house: House) -> None:
+    """What programs unpack there does not fill the machine: it is gone with the run, however that ended."""
+    house.work({"run": 'mkdir "$TMPDIR/cache"; echo 1 > "$TMPDIR/cache/file"; exit 3'})
+    assert list(Path(house.env["TMPDIR"]).iterdir()) == []
+
+
+def test_an_agents_input_is_at_its_end(house: House) -> None:
+    """Nobody answers a question."""
+    assert house.work({"run": "read -r line && exit 1; echo 1 > 1.txt"})["outcome"] == "ok"
+
+
+def test_a_command_gets_the_prompt_on_its_standard_input(house: House) -> None:
+    """And its standard output is the reply."""
+    house.config('agent = "mine"', "[agents.mine]", 'command = ["sh", "-c", "cat > got; echo fine; echo told >&2"]')
+    result = house.work()
+    assert (house.project / "got").read_text() == house.prompt()
+    run = house.layout.run(result["run"])
+    assert (Path(run.reply).read_text(), Path(run.stderr).read_text()) == ("fine\n", "told\n")
+
+
+def test_a_run_that_takes_too_long_is_cut_at_its_minutes(house: House) -> None:
+    """Outcome wall; the work is kept."""
+    house.config('agent = "scripted"', "[roles.worker]", "minutes = 0.005")
+    result = house.work({"run": "echo 1 > 1.txt; sleep 90"})
+    assert (result["outcome"], house.feature().attempts) == ("wall", 0)
+    assert result["commit"] == house.head()
+
+
+@pytest.mark.parametrize("cap", ["max_cost_usd = 1.0", "max_tokens = 1000"])
+def test_a_run_that_uses_up_a_cap_ends_at_its_next_action(house: House, cap: str) -> None:
+    """Not an hour later: its work is kept, no try is used, and the mission stops with the code of a spent budget."""
+    house.config('agent = "scripted"', "[limits]", cap)
+    half, whole = ({"usage": {"cost_usd": cost, "input": 1000 * cost}} for cost in (0.5, 1))
+    result = house.work(half, {"run": "touch 1.txt"}, whole, {"run": "touch 2.txt"}, {"say": "done"})
+    assert result["outcome"] == "killed"
+    assert result["reason"].startswith("ended at its cap: ")
+    assert (house.feature().status, house.feature().attempts) == ("todo", 0)
+    assert "1.txt" in house.git("ls-tree", "--name-only", result["commit"]).split()
+    assert not (house.project / "2.txt").exists()
+    assert house.harness("next").code == 6
+
+
+def test_a_run_that_ends_at_its_cap_has_ended_well(house: House) -> None:
+    """Its last word costs nothing more, so it counts."""
+    house.config('agent = "scripted"', "[limits]", "max_tokens = 1000")
+    result = house.work({"run": "touch 1.txt"}, {"usage": {"input": 2000}}, {"say": "done"})
+    assert (result["outcome"], house.feature().status) == ("ok", "validating")
+
+
+def test_a_person_may_start_a_run_beyond_the_cap(house: House) -> None:
+    """By hand, and knowing it: `run.sh worker F-001` after the loop has stopped."""
+    house.config('agent = "scripted"', "[limits]", "max_tokens = 1000")
+    house.work({"usage": {"input": 2000}}, {"say": "nothing"})
+    house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
+    assert house.work({"usage": {"input": 9}}, {"run": "touch 1.txt"})["outcome"] == "ok"
+
+
+# fallback
+
+
+def test_the_next_agent_is_tried_on_a_limit(house: House) -> None:
+    """In the order of the configuration; the result names who answered."""
+    answer = 'command = ["sh", "-c", "cat > /dev/null; echo 1 > 1.txt; echo done"]'
+    house.config('agent = ["scripted", "mine"]', "[agents.mine]", answer)
+    result = house.work({"fail": "limit", "reason": "come back later"})
+    assert (result["outcome"], result["agent"], house.feature().status) == ("ok", "mine", "validating")
+
+
+def test_the_run_says_who_answered_and_why_not_the_others(house: House) -> None:
+    """One that is not installed, one that met a limit, one that answered: in one line, in the result, and in its own words."""
+    answer = 'command = ["sh", "-c", "cat > /dev/null; echo 1 > 1.txt; echo done"]'
+    house.config(
+        'agent = ["gone", "scripted", "mine"]', "[agents.gone]", 'command = ["no-such"]', "[agents.mine]", answer
+    )
+    house.script("worker", {"fail": "limit", "reason": "five_hour limit"})
+    out = house.role("worker", "F-001").out
+    assert "mine answered; gone: not available; scripted: limit, five_hour limit" in out
+    assert house.result()["agents"] == ["scripted", "mine"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("limit", "auth"), ("auth", "limit"), ("config", "limit")])
+def test_where_nobody_can_answer_the_limit_is_waited_for(house: House, first: str, second: str) -> None:
+    """Time mends it, so the mission does not stop; what a person could mend stands beside it."""
+    house.scripts.mkdir()
+    ends = {"auth": 1, "config": 1, "limit": 0}
+    row = '{"type":"result","is_error":true,"api_error_status":%d,"result":"no"}'
+    status = {"auth": 401, "config": 404, "limit": 429}
+    tables = []
+    for name, outcome in (("one", first), ("two", second)):
+        path = house.folder / name
+        path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{row % status[outcome]}'\nexit {ends[outcome]}\n")
+        path.chmod(0o755)
+        tables += [f"[agents.{name}]", f'command = ["{path}"]', 'format = "claude"']
+    house.config('agent = ["one", "two"]', *tables)
+    house.role("worker", "F-001")
+    result = house.result()
+    assert result["outcome"] == "limit"
+    assert result["reason"] == f"one: {first}, no; two: {second}, no"
+    assert set(result["waits"]) == {"one" if first == "limit" else "two"}
+    assert result["until"] > 0
+
+
+def test_an_agent_that_met_a_limit_is_not_asked_again_before_its_time(house: House) -> None:
+    """Where another one can answer: a vendor's own retries cost minutes in each run."""
+    answer = 'command = ["sh", "-c", "cat > /dev/null; date >> 1.txt; echo done"]'
+    house.config('agent = ["scripted", "mine"]', "[agents.mine]", answer)
+    soon = int(time.time()) + 1000
+    house.work({"fail": "limit", "reason": "full", "until": soon})
+    assert house.result()["waits"] == {"scripted": soon}
+    second = house.work({"run": "touch asked"}, feature="F-002")
+    assert (second["agents"], second["agent"], second["waits"]) == (["mine"], "mine", {"scripted": soon})
+    assert "scripted: limit, still waited for" in second["reason"]
+    house.role("curator")  # asks nobody, and so says nothing of limits
+    house.lay(house.feature().replace(status="todo"), house.feature("F-002").replace(status="todo"))
+    assert house.work({"run": "touch asked"})["agents"] == ["mine"]
+    assert not (house.project / "asked").exists()
+
+
+def limited(house: House, name: str, **told: object) -> list[str]:
+    """The table of an agent whose vendor lets nobody in, until `resetsAt` where it says so."""
+    row = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "rateLimitType": "weekly", **told}}
+    path = house.folder / name
+    path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(row)}'\nexit 1\n")
+    path.chmod(0o755)
+    return [f"[agents.{name}]", f'command = ["{path}"]', 'format = "claude"']
+
+
+def test_who_told_no_time_is_not_waited_for_as_long_as_who_did(house: House) -> None:
+    """One is back in a minute perhaps, the other in a week: then it is asked in a minute."""
+    week = int(time.time()) + 7 * 86400
+    house.config('agent = ["one", "two"]', *limited(house, "one"), *limited(house, "two", resetsAt=week))
+    house.role("worker", "F-001")
+    result = house.result()
+    assert result["outcome"] == "limit"
+    assert 55 <= result["until"] - time.time() <= 70
+    assert result["waits"]["two"] == week
+
+
+def test_a_limit_is_remembered_by_runs_that_ask_others_and_for_eight_days_at_most(house: House) -> None:
+    """Else it would be met again in every other run; a time beyond all reason is not believed."""
+    mine = ["[agents.mine]", 'command = ["sh", "-c", "cat > /dev/null; date >> 1.txt; echo done"]']
+    one = limited(house, "one", resetsAt=99999999999)
+    house.config('agent = ["one", "mine"]', *one, *mine, "[roles.planner]", 'agent = "mine"')
+    house.role("worker", "F-001")
+    until = house.result()["waits"]["one"]
+    assert until - time.time() <= 8 * 86400
+    house.role("planner")
+    assert (house.result()["agents"], house.result()["waits"]) == (["mine"], {"one": until})
+    house.role("worker", "F-002")
+    assert house.result()["agents"] == ["mine"]
+
+
+def test_an_agents_own_fault_is_not_passed_on(house: House) -> None:
+    """Only limit, auth and what is not available are tried elsewhere."""
+    house.config('agent = ["scripted", "mine"]', "[agents.mine]", 'command = ["sh", "-c", "touch second"]')
+    assert house.work({"fail": "agent_error"})["agent"] == "scripted"
+    assert not (house.project / "second").exists()
+
+
+# what is written down
+
+
+def test_a_reply_that_stands_in_the_result_alone_is_taken(house: House) -> None:
+    """Some programs do not tell their last message before."""
+    block = '```json harness\n{"status": "blocked", "reason": "no", "needs": ["F-002"]}\n```'
+    row = {"type": "result", "result": block, "usage": {"input_tokens": 1}}
+    (house.folder / "row").write_text(json.dumps(row) + "\n")
+    house.config('agent = "mine"', "[agents.mine]", f'command = ["cat", "{house.folder}/row"]', 'format = "claude"')
+    house.role("worker", "F-001")
+    assert house.feature().status == "blocked"
+
+
+def test_what_the_agent_says_and_does_is_in_the_stream(house: House) -> None:
+    """Messages and output, with seconds; output in stderr.log too."""
+    house.work({"run": "echo out; echo err >&2"}, {"say": "all done"})
+    run = house.layout.run(house.result()["run"])
+    rows = [json.loads(line) for line in Path(run.stream).read_text().split("\n") if line]
+    assert {"agent", "did", "said", "output"} == {row["kind"] for row in rows}
+    assert "".join(row["text"] for row in rows if row["kind"] == "output") == "out\nerr\n"
+    assert Path(run.stderr).read_text() == "out\nerr\n"
+    assert all(row["at"] >= 0 for row in rows)
+    assert Path(run.reply).read_text() == "all done"
+
+
+def test_the_stream_says_who_answers_and_what_it_used(house: House) -> None:
+    """A row with the agent's name before its answer; a row with the usage whenever something new is told."""
+    house.config('agent = ["scripted", "mine"]', "[agents.mine]", 'command = ["true"]')
+    result = house.work({"usage": {"input": 1}}, {"usage": {"input": 2}}, {"fail": "limit"})
+    text = Path(house.layout.run(result["run"]).stream).read_text()
+    rows = [json.loads(line) for line in text.split("\n") if line]
+    assert [row["kind"] for row in rows][:4] == ["agent", "usage", "usage", "agent"]
+    assert [row["text"] for row in rows if row["kind"] == "agent"] == ["scripted", "mine"] == result["agents"]
+    assert [json.loads(row["text"])["input"] for row in rows[1:3]] == [1, 2]
+
+
+def test_what_a_program_says_in_the_end_is_masked_before_it_is_kept(house: House) -> None:
+    """A reason goes into the result, the books and the next prompt."""
+    token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
+    house.config('agent = "mine"', "[agents.mine]", f'command = ["sh", "-c", "echo {token} >&2; exit 3"]')
+    assert "[masked: github-token]" in house.work()["reason"]
+
+
+def test_transcripts_hold_no_secret_and_stay_within_max_log_mb(house: House) -> None:
+    """stream.jsonl and stderr.log together; the reply stays exact."""
+    house.config('agent = "scripted"', "[limits]", "max_log_mb = 1")
+    token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
+    result = house.work({"run": f"echo {token}; seq 400000"}, {"say": f"it is {token}"})
+    paths = house.layout.run(result["run"])
+    stream, stderr = (Path(path).read_bytes() for path in (paths.stream, paths.stderr))
+    assert len(stream) + len(stderr) <= 1024 * 1024
+    assert b"[masked: github-token]" in stream + stderr
+    assert token.encode() not in stream + stderr
+    assert token in Path(paths.reply).read_text()
+    assert json.loads(stream.split(b"\n")[-2])["kind"] == "cut"

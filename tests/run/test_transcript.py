@@ -1,0 +1,189 @@
+"""Transcripts stay within their bounds, say where they were cut, and hold no secret that a rule knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.run import transcript
+from harness.run.transcript import MIB, Lines, Recent, Transcript
+
+TOKEN = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
+MASKED = "[masked: github-token]"
+KEY = "-----BEGIN" + " PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n" * 20
+END = "-----END" + " PRIVATE KEY-----\n"
+
+
+def rows(path: str) -> list[dict[str, Any]]:
+    """The rows of a stream."""
+    return [json.loads(line) for line in Path(path).read_text().split("\n") if line]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Where a transcript goes."""
+    return str(tmp_path / "t")
+
+
+def test_a_row_is_one_line_with_its_secrets_masked(path: str) -> None:
+    """Private to its owner, and there once it is closed."""
+    stream = Transcript(path, MIB)
+    stream.row(1.5, "did", f"curl {TOKEN}\nö\ud800")
+    stream.close()
+    assert rows(path) == [{"at": 1.5, "kind": "did", "text": f"curl {MASKED}\nö\ud800"}]
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+@pytest.mark.parametrize("text", ["x" * 3 * MIB, "ä🔑" * MIB, "\0" * MIB, '"' * MIB, "\ud800" * MIB])
+def test_a_row_that_is_too_long_says_how_many_bytes_went(path: str, text: str) -> None:
+    """The line with its JSON is at most 1 MiB, and no character is torn."""
+    stream = Transcript(path, 10 * MIB)
+    stream.row(0, "said", text)
+    stream.close()
+    data = Path(path).read_bytes()
+    kept, _, gone = rows(path)[0]["text"].partition("[… ")
+    assert MIB // 2 < len(data) <= MIB
+    assert text.startswith(kept)
+    assert int(gone.removesuffix(" bytes cut …]")) + len(kept.encode("utf-8", "surrogatepass")) == len(
+        text.encode("utf-8", "surrogatepass")
+    )
+
+
+def test_a_file_ends_with_one_row_that_says_so(path: str) -> None:
+    """What follows is dropped, and counted; the file never outgrows its bound."""
+    stream = Transcript(path, MIB)
+    for _ in range(40):
+        stream.row(0, "said", "x" * 50_000)
+    stream.close()
+    written = rows(path)
+    assert [row["kind"] for row in written] == ["said"] * (len(written) - 1) + ["cut"]
+    assert written[-1]["text"] == "the transcript reached its bound of 1 MiB; what follows is not kept"
+    assert os.path.getsize(path) <= MIB
+    assert stream.dropped >= (40 - len(written) + 1) * 50_000
+
+
+def test_a_log_ends_with_one_line_that_says_so(path: str) -> None:
+    """As a stream does, in plain text."""
+    log = Transcript(path, MIB // 4)
+    for _ in range(40):
+        log.log("line\n" * 2000)
+    log.close()
+    lines = Path(path).read_text().split("\n")
+    assert set(lines[:-2]) == {"line"}
+    assert lines[-2:] == ["[the transcript reached its bound of 0.25 MiB; what follows is not kept]", ""]
+    assert os.path.getsize(path) <= MIB // 4
+    assert log.dropped > 0
+
+
+def test_what_the_books_need_is_kept_behind_the_bound(path: str) -> None:
+    """The last count of a run that talked a lot, and that was killed; the bound holds all the same."""
+    made = Transcript(path, MIB)
+    for second in range(2000):
+        made.row(second, "raw", "x" * 1000)
+        made.book(second, "usage", json.dumps({"input": second}))
+    made.close()
+    rows = [json.loads(line) for line in Path(path).read_text().split("\n") if line]
+    assert rows[-1] == {"at": 1999, "kind": "usage", "text": '{"input": 1999}'}
+    assert sum(row["kind"] == "cut" for row in rows) == 1
+    assert Path(path).stat().st_size <= MIB
+
+
+def test_a_file_that_is_opened_again_counts_what_is_there(path: str) -> None:
+    """A torn last line is closed; a bound that was reached stays reached."""
+    stream = Transcript(path, MIB)
+    stream.row(0, "said", "x" * 600_000)
+    stream.close()
+    with open(path, "a") as file:
+        file.write('{"torn')
+    again = Transcript(path, MIB)
+    again.row(1, "said", "y" * 600_000)
+    again.row(2, "said", "short")
+    again.close()
+    third = Transcript(path, MIB)
+    third.row(3, "said", "short")
+    third.close()
+    lines = Path(path).read_text().split("\n")
+    assert [json.loads(line)["kind"] for line in (lines[0], lines[2])] == ["said", "cut"]
+    assert lines[1] == '{"torn'
+    assert lines[3:] == [""]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 64, 1000])
+def test_a_secret_that_comes_in_pieces_is_masked(path: str, size: int) -> None:
+    """A token within a line, a private key over many, in the log and in the stream."""
+    text = f"a {TOKEN} b\n{KEY}{END}after\nno end"
+    log, stream = Transcript(path, MIB), Transcript(path + "s", MIB)
+    for start in range(0, len(text), size):
+        log.log(text[start : start + size])
+        stream.piece(1, "output", text[start : start + size])
+    log.close()
+    stream.close()
+    begun = KEY.split("\n")[0]
+    wanted = f"a {MASKED} b\n{begun}[masked: private-key]{END}after\nno end"
+    assert Path(path).read_text() == wanted
+    assert "".join(row["text"] for row in rows(path + "s")) == wanted
+
+
+def test_a_key_whose_end_never_comes_is_masked(path: str) -> None:
+    """When the transcript is closed."""
+    log = Transcript(path, MIB)
+    log.log(KEY)
+    log.close()
+    assert Path(path).read_text() == KEY.split("\n")[0] + "\n[masked: private-key]\n"
+
+
+def test_a_line_of_a_hundred_megabytes_is_cut(path: str) -> None:
+    """However it comes; what follows it is kept."""
+    log = Transcript(path, 4 * MIB)
+    for _ in range(100):
+        log.log("x" * 1_000_000)
+    log.log("\nnext\n")
+    log.close()
+    first, second, _ = Path(path).read_text().split("\n")
+    kept, _, gone = first.partition("[… ")
+    assert second == "next"
+    assert len(first.encode()) < MIB
+    assert len(kept) + int(gone.split(" ")[0]) == 100_000_000
+
+
+def test_what_is_not_cut_arrives_as_it_was() -> None:
+    """Whatever the pieces: progress with CR, empty pieces, other alphabets."""
+    chance = random.Random(3)
+    for _ in range(300):
+        text = "".join(chance.choices(["a", "ö", "\n", "\r", " ", "-----BEGIN ", "\ud800", "word"], k=40))
+        lines, got, at = Lines(), "", 0
+        while at < len(text):
+            step = chance.randrange(9)
+            got += lines.take(text[at : at + step])
+            at += step
+        assert got + lines.rest() == text
+
+
+def test_progress_is_shown_before_its_line_ends() -> None:
+    """A carriage return is an end too."""
+    lines = Lines()
+    assert lines.take("10 %\r20 %") == "10 %\r"
+    assert lines.take("\r") == "20 %\r"
+
+
+def test_the_oldest_messages_go_first() -> None:
+    """The newest is always there, and of one that is too long its end."""
+    texts = ["x" * 400]
+    recent = Recent(texts, 1000)
+    for letter in "abc":
+        recent.add(letter * 300)
+    assert [text[0] for text in texts] == ["b", "c"]
+    recent.add("y" * 5000 + "end")
+    assert texts[-1].endswith("yend")
+    assert sum(map(len, texts)) <= 1000
+
+
+def test_bounds_are_what_the_page_says() -> None:
+    """1 MiB a line, 16 MiB of messages in memory."""
+    assert (transcript.LONGEST_LINE, transcript.MOST_SAID_BYTES) == (1_048_576, 16_777_216)

@@ -1,0 +1,591 @@
+"""The validator's run: receipts decide and nothing else does; what an agent aims is fired, and counts only where it hits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.model import contract, features, issues, mission, receipts
+from harness.model.contract import Check, Contract, Service
+from harness.model.features import Feature
+from harness.model.receipts import Receipt
+from tests.missions import House, tagged
+from tests.planned import claim, contract_of, due, feature, lay, log_of, raw_of, reply, role, worked
+
+KNOWN = Contract(claims=[claim("VAL-1", "test -f one"), claim("VAL-2", "test -f two", "grep ok two")])
+
+
+@pytest.fixture
+def built(house: House) -> House:
+    """A mission whose only feature waits for its validation; the files `one` and `two` decide."""
+    lay(house, [feature("F-001", "VAL-1", "VAL-2", status="validating")], KNOWN)
+    commit(house, one="", two="ok\n")
+    return house
+
+
+def commit(house: House, **texts: str) -> None:
+    """These files in a commit of their own."""
+    for name, text in texts.items():
+        house.write(name, text)
+    house.git("add", *texts)
+    house.git("commit", "-q", "-m", "by hand")
+
+
+def judged(house: House, *names: str, **env: str) -> dict[str, Any]:
+    """A validator's run: its result."""
+    role(house, "validator", *names, **env)
+    return house.result()
+
+
+def fired(house: House) -> list[Receipt]:
+    """The receipts of the newest run."""
+    return receipts.load(house.layout.run(house.result()["run"]).receipts)
+
+
+def aims(*commands: str, name: str = "VAL-1") -> dict[str, str]:
+    """A validator's reply that proposes these checks."""
+    return reply(checks=[{"claim": name, "run": command, "why": "a user would see it"} for command in commands])
+
+
+def tries(house: House) -> tuple[str, int]:
+    """Status and attempts of the feature."""
+    made = house.feature()
+    return made.status, made.attempts
+
+
+# green and red
+
+
+def test_all_green_passes_the_feature_and_says_so_in_the_raw_memory(built: House) -> None:
+    """Every check of every claim was fired in order; the try is counted once, a `-` line appended."""
+    result = judged(built, "F-001")
+    assert (result["verdict"], result["outcome"], result["newly_green"]) == ("green", "ok", 2)
+    assert [(one.claim, one.exit, one.phase, one.by) for one in fired(built)] == [
+        ("VAL-1", 0, "after", result["run"]),
+        ("VAL-2", 0, "after", result["run"]),
+        ("VAL-2", 0, "after", result["run"]),
+    ]
+    assert {(one.head, one.tree) for one in fired(built)} == {(built.head(), built.git("rev-parse", "HEAD^{tree}"))}
+    assert tries(built) == ("passed", 1)
+    assert raw_of(built) == [f"validator F-001 - passed at {built.head()[:10]}: VAL-1, VAL-2"]
+
+
+def test_a_red_receipt_fails_the_feature_whatever_anybody_says(built: House) -> None:
+    """One FAIL line a failed claim, with what the check said last; the agent is not even asked."""
+    built.git("rm", "-q", "one", "two")
+    built.git("commit", "-q", "-m", "gone")
+    built.script("validator", {"run": "touch asked"}, reply(checks=[]))
+    result = judged(built, "F-001")
+    assert (result["verdict"], result["agent"]) == ("red", "")
+    assert not (built.project / "asked").exists()
+    assert tries(built) == ("failing", 1)
+    assert raw_of(built) == [
+        "validator F-001 FAIL: VAL-1 is red (exit 1): test -f one",
+        "validator F-001 FAIL: VAL-2 is red (exit 2): grep: two: No such file or directory",
+    ]
+
+
+def test_by_hand_a_red_verdict_is_an_exit_code_and_in_the_loop_it_is_not(built: House) -> None:
+    """A person sees 10; run.sh goes on."""
+    built.git("rm", "-q", "one")
+    built.git("commit", "-q", "-m", "gone")
+    assert built.role("validator", "F-001").code == 10
+    assert built.role("validator", "F-001", HARNESS_LOOP=str(os.getpid())).code == 0
+
+
+def test_an_agents_word_alone_passes_nothing(built: House) -> None:
+    """A worker that says "implemented" and a validator that says "fine" leave a red feature red."""
+    lay(built, [feature("F-001", "VAL-1", "VAL-2")], KNOWN)
+    built.git("rm", "-q", "two")
+    built.git("commit", "-q", "-m", "gone")
+    built.script("validator", {"say": "All claims hold. VERDICT: passed"}, reply(checks=[]))
+    worked(built, reply(status="implemented", summary="all done, all tests pass"))
+    assert tries(built) == ("validating", 0)
+    judged(built, "F-001")
+    assert tries(built) == ("failing", 1)
+
+
+def test_the_working_folder_is_put_back_after_the_checks(built: House) -> None:
+    """What a check changes in a tracked file is no part of the next commit."""
+    lay(built, [feature("F-001", "VAL-1", status="validating")], Contract(claims=[claim("VAL-1", "echo x >> one")]))
+    judged(built, "F-001")
+    assert (built.project / "one").read_text() == ""
+    assert tries(built) == ("passed", 1)
+
+
+def test_a_feature_of_manual_claims_alone_blocks_nothing(built: House) -> None:
+    """A person decides those; here there is nothing to fire, and nothing proven either."""
+    manual = contract.Claim(id="VAL-9", text="It looks right", manual=True)
+    lay(built, [feature("F-001", "VAL-9", status="validating")], Contract(claims=[manual]))
+    result = judged(built, "F-001")
+    assert (tries(built), result["newly_green"]) == (("passed", 1), 0)
+
+
+def test_features_that_waited_for_it_go_on_when_it_passes(built: House) -> None:
+    """`needs` are met by a pass, not by a word."""
+    waiting = feature("F-002", "VAL-2", status="blocked")
+    waiting.note("t", "r", "needs", "first", ["F-001"])
+    lay(built, [feature("F-001", "VAL-1", status="validating"), waiting], KNOWN)
+    judged(built, "F-001")
+    assert built.feature("F-002").status == "todo"
+
+
+def test_only_what_was_not_green_before_is_newly_green(built: House) -> None:
+    """The count by which a standstill is seen."""
+    commit(built, two="not yet\n")
+    assert judged(built, "F-001")["newly_green"] == 1
+    commit(built, two="ok\n")
+    assert judged(built, "F-001")["newly_green"] == 1
+    assert judged(built, "F-001")["newly_green"] == 0
+
+
+# tries
+
+
+def test_a_try_is_counted_when_a_validation_ends_and_only_then(built: House) -> None:
+    """Looking again by hand counts nothing, and a passed feature stays passed while it is green."""
+    judged(built, "F-001")
+    judged(built, "F-001")
+    assert tries(built) == ("passed", 1)
+
+
+def test_by_hand_a_passed_feature_that_is_red_now_fails(built: House) -> None:
+    """A receipt outweighs an older one; no try is counted, because nothing was tried."""
+    judged(built, "F-001")
+    built.git("rm", "-q", "one")
+    built.git("commit", "-q", "-m", "gone")
+    judged(built, "F-001")
+    assert tries(built) == ("failing", 1)
+
+
+def test_by_hand_a_feature_that_nobody_has_built_is_not_passed(built: House) -> None:
+    """Its checks may be green; it has not been through its worker, and no memory says that it passed."""
+    lay(built, [feature("F-001", "VAL-1", "VAL-2")], KNOWN)
+    assert judged(built, "F-001")["verdict"] == "green"
+    assert tries(built) == ("todo", 0)
+    assert raw_of(built) == []
+
+
+# aim
+
+
+def test_an_aimed_check_that_is_red_fails_the_feature_and_joins_the_contract(built: House) -> None:
+    """It is fired by the harness, stands in the contract from now on, and in the log with the reason."""
+    built.script("validator", aims("test -f three"))
+    result = judged(built, "F-001")
+    assert result["verdict"] == "red"
+    assert tries(built) == ("failing", 1)
+    assert contract_of(built).claims[0].checks == [Check(run="test -f one"), Check(run="test -f three")]
+    (line,) = log_of(built)
+    assert (line["by"], line["verb"], line["claim"], line["why"]) == (
+        result["run"],
+        "aim",
+        "VAL-1",
+        "a user would see it",
+    )
+    assert line["check"]["run"] == "test -f three"
+    assert fired(built)[-1].command == "test -f three"
+    assert raw_of(built) == ["validator F-001 FAIL: VAL-1 is red (exit 1): test -f three"]
+
+
+def test_an_aimed_check_that_is_green_is_dropped(built: House) -> None:
+    """It showed no fault; its receipt is kept, the contract stays as it was."""
+    built.script("validator", aims("test -f two"))
+    judged(built, "F-001")
+    assert tries(built) == ("passed", 1)
+    assert contract_of(built) == KNOWN
+    assert log_of(built) == []
+    assert fired(built)[-1].command == "test -f two"
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("VAL-404", "test -f three"),
+        ("VAL-2", "grep ok two"),
+        ("VAL-1", "false || true"),
+        ("VAL-1", "sudo false"),
+    ],
+    ids=["a claim of no feature here", "a check that is there already", "a refused form", "sudo"],
+)
+def test_what_cannot_be_a_check_of_the_feature_is_not_fired(built: House, name: str, command: str) -> None:
+    """An aim is held to what a plan is held to."""
+    built.script("validator", aims(command, name=name))
+    judged(built, "F-001")
+    assert tries(built) == ("passed", 1)
+    assert len(fired(built)) == 3
+    assert contract_of(built) == KNOWN
+
+
+def test_two_rounds_of_aim_and_then_checks_alone_decide(built: House) -> None:
+    """A validator cannot keep a feature for ever."""
+    for number in (1, 2):
+        built.script("validator", aims(f"test -f extra-{number}"))
+        judged(built, "F-001")
+        assert tries(built) == ("failing", number)
+        commit(built, **{f"extra-{number}": ""})
+        lay(built, [built.feature().replace(status="validating")], contract_of(built))
+    built.script("validator", {"run": "touch asked"}, aims("test -f extra-3"))
+    assert judged(built, "F-001")["agent"] == ""
+    assert not (built.project / "asked").exists()
+    assert tries(built) == ("passed", 3)
+
+
+def test_a_validator_without_a_playbook_proposes_nothing(built: House) -> None:
+    """The embedded agent may have nothing to say; checks decide."""
+    built.config('agent = "playbook"')
+    assert judged(built, "F-001")["verdict"] == "green"
+    assert tries(built) == ("passed", 1)
+
+
+def test_too_many_notes_do_not_change_the_verdict(built: House) -> None:
+    """What is wrong with a reply's notes has nothing to do with the receipts, nor with the setup."""
+    notes = [{"tag": "TRICK", "text": f"note {number}"} for number in range(11)]
+    built.script("validator", reply(checks=[], notes=notes))
+    assert judged(built, "F-001")["verdict"] == "green"
+    assert tries(built) == ("passed", 1)
+    assert not Path(built.layout.escalation).exists()
+
+
+def test_what_is_told_of_the_agent_does_not_change_the_verdict(built: House) -> None:
+    """That another one answered, or that it was denied a tool, has nothing to do with the receipts, nor with the setup."""
+    denied = '{"type":"result","usage":{"input_tokens":1},"result":"","permission_denials":[{"tool_name":"WebFetch"}]}'
+    path = built.folder / "agent"
+    path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{denied}'\n")
+    path.chmod(0o755)
+    built.config('agent = ["scripted", "mine"]', "[agents.mine]", f'command = ["{path}"]', 'format = "claude"')
+    built.script("validator", {"fail": "limit"})
+    result = judged(built, "F-001")
+    assert "mine answered" in result["reason"]
+    assert "WebFetch" in result["reason"]
+    assert (result["verdict"], tries(built)) == ("green", ("passed", 1))
+    assert not Path(built.layout.escalation).exists()
+
+
+def test_issues_of_a_validator_are_kept(built: House) -> None:
+    """What is no fault of the claims is reported, not aimed."""
+    built.script("validator", reply(checks=[], issues=[{"title": "ugly", "severity": "minor"}]))
+    judged(built, "F-001")
+    assert json.loads(built.read("issues.jsonl"))["title"] == "ugly"
+
+
+# setup
+
+
+def test_a_red_setup_calls_a_person_and_judges_nobody(built: House) -> None:
+    """No check is fired, no try counted; escalation.md says what setup said, and the mission stands still."""
+    lay(built, [built.feature()], KNOWN.replace(setup="echo no compiler here; exit 4"))
+    result = judged(built, "F-001")
+    assert result["verdict"] == "red"
+    assert fired(built) == []
+    assert tries(built) == ("validating", 0)
+    said = built.read("escalation.md")
+    assert "kind: setup" in said
+    assert "setup ended with exit 4:\nno compiler here" in said
+    assert due(built) == "ESCALATE setup"
+
+
+# the final sweep
+
+
+@pytest.fixture
+def through(built: House) -> House:
+    """A mission whose features have all passed."""
+    found = [
+        feature(name, claims, status="passed", attempts=1) for name, claims in (("F-001", "VAL-1"), ("F-002", "VAL-2"))
+    ]
+    lay(built, found, KNOWN)
+    return built
+
+
+def test_a_green_sweep_ends_the_mission(through: House) -> None:
+    """It is good for exactly this tree, contract and spec."""
+    assert due(through) == "NEXT validator"
+    result = judged(through)
+    assert (result["verdict"], result["feature"]) == ("green", "")
+    assert result["sweep"].keys() == {"tree", "contract", "spec"}
+    assert {one.phase for one in fired(through)} == {"sweep"}
+    assert due(through) == "DONE"
+    commit(through, more="")
+    assert due(through) == "NEXT validator"
+
+
+def test_a_red_sweep_sends_the_owner_back(through: House) -> None:
+    """What is untracked is not there in a fresh worktree: its feature fails, the others stand, no try is counted."""
+    through.git("rm", "-q", "--cached", "two")
+    through.git("commit", "-q", "-m", "forgot it")
+    result = judged(through)
+    assert (result["verdict"], (through.project / "two").exists()) == ("red", True)
+    assert [(one.id, one.status, one.attempts) for one in features.load(through.layout)] == [
+        ("F-001", "passed", 1),
+        ("F-002", "failing", 1),
+    ]
+    assert raw_of(through)[0].startswith("validator F-002 FAIL: VAL-2 is red (exit 2) in a fresh worktree: grep")
+    assert due(through) == "NEXT worker F-002"
+
+
+def test_the_owner_of_two_red_claims_is_named_with_both(through: House) -> None:
+    """A feature that has just been sent back still owns its other claims."""
+    lay(through, [feature("F-001", "VAL-1", "VAL-2", status="passed", attempts=1)], KNOWN)
+    through.git("rm", "-q", "--cached", "one", "two")
+    through.git("commit", "-q", "-m", "forgot them")
+    judged(through)
+    assert [line.split(" ")[:4] for line in raw_of(through)] == [
+        ["validator", "F-001", "FAIL:", "VAL-1"],
+        ["validator", "F-001", "FAIL:", "VAL-2"],
+    ]
+
+
+def test_the_worker_that_gets_it_back_reads_why(through: House) -> None:
+    """The next prompt of the feature says what is red, and where."""
+    through.git("rm", "-q", "--cached", "two")
+    through.git("commit", "-q", "-m", "forgot it")
+    judged(through)
+    worked(through, {"run": "git add -f two"}, name="F-002")
+    assert "VAL-2 is red in a fresh worktree" in through.prompt()
+
+
+def test_a_sweep_asks_no_agent(through: House) -> None:
+    """There is nothing left to aim at."""
+    through.script("validator", {"run": "touch asked"}, reply(checks=[]))
+    assert judged(through)["agent"] == ""
+    assert not (through.project / "asked").exists()
+
+
+def test_a_red_setup_in_the_sweep_calls_a_person(through: House) -> None:
+    """A clone that cannot be set up is nobody's feature."""
+    lay(through, features.load(through.layout), KNOWN.replace(setup="test -f untracked-tool"))
+    through.write("untracked-tool")
+    assert judged(through)["verdict"] == "red"
+    assert [one.status for one in features.load(through.layout)] == ["passed", "passed"]
+    assert due(through) == "ESCALATE setup"
+
+
+def test_what_has_no_owner_fails_nobody(built: House) -> None:
+    """A sweep by hand in the middle of a mission judges only what has passed."""
+    found: list[Feature] = [feature("F-001", "VAL-1", status="passed"), feature("F-002", "VAL-2", status="todo")]
+    lay(built, found, KNOWN)
+    built.git("rm", "-q", "two")
+    built.git("commit", "-q", "-m", "gone")
+    assert judged(built)["verdict"] == "red"
+    assert [one.status for one in features.load(built.layout)] == ["passed", "todo"]
+
+
+# setup and services
+
+
+def green(house: House, *commands: str, **more: Any) -> None:
+    """F-001 waits for its validation, its only claim has these checks."""
+    lay(house, [feature("F-001", "VAL-1", status="validating")], Contract(claims=[claim("VAL-1", *commands)], **more))
+
+
+def test_setup_runs_once_a_commit(built: House) -> None:
+    """Again when HEAD has moved or the setup is another one; a red one is not remembered."""
+    runs = built.folder / "setups"
+    green(built, "true", setup=f"echo x >>'{runs}'")
+    judged(built, "F-001")
+    judged(built, "F-001")
+    assert runs.read_text() == "x\n"
+    commit(built, more="")
+    judged(built, "F-001")
+    assert runs.read_text() == "x\nx\n"
+    green(built, "true", setup=f"echo y >>'{runs}'; test -e '{runs}.ok'")
+    judged(built, "F-001")
+    Path(f"{runs}.ok").touch()
+    judged(built, "F-001")
+    assert runs.read_text() == "x\nx\ny\ny\n"
+
+
+def test_services_are_up_for_checks_and_end_with_the_run(built: House) -> None:
+    """Once a run, for all its checks, each on a port of its own."""
+    served = [
+        Service(name=name, run=f"echo $PORT >>../{name}; sleep 60", ready=f"test -s ../{name}", seconds=20)
+        for name in ("web", "data-base")
+    ]
+    ports = "test $PORT_WEB = $(cat ../web); test $PORT_DATA_BASE = $(cat ../data-base); test $PORT = $PORT_WEB"
+    green(built, ports, ports + "; test $PORT_WEB != $PORT_DATA_BASE", services=served)
+    assert judged(built, "F-001")["verdict"] == "green", fired(built)
+    assert (built.folder / "web").read_text().count("\n") == 1
+    assert tagged(mission.load(built.layout).id) == []
+
+
+def test_a_service_that_is_not_ready_fails_the_feature_with_the_tail_of_its_log(built: House) -> None:
+    """The worker reads what the server said."""
+    broken = Service(name="web", run="echo address in use; exit 1", ready="false", seconds=20)
+    green(built, "touch fired", services=[broken])
+    assert judged(built, "F-001")["verdict"] == "red"
+    assert fired(built)[0].output == "the service web ended before it was ready; it said:\naddress in use\n"
+    assert raw_of(built) == ["validator F-001 FAIL: VAL-1 is red (exit 69): address in use"]
+    assert tries(built) == ("failing", 1)
+    assert not (built.project / "fired").exists()
+
+
+def test_an_aimed_check_has_the_services_too(built: House) -> None:
+    """It is fired as the contract's own."""
+    web = Service(name="web", run="echo $PORT >../port; sleep 60", ready="test -s ../port", seconds=20)
+    green(built, "true", services=[web])
+    built.script("validator", aims("test $PORT_WEB = 0; test $(cat ../port) = $PORT"))
+    judged(built, "F-001")
+    assert "PORT_WEB" not in fired(built)[-1].output, "it is set"
+    assert tries(built) == ("failing", 1)
+
+
+# blame
+
+
+def neighbours(house: House, *own: str, **checks: Check) -> None:
+    """F-001 waits for its validation; every other claim here belongs to a feature that has passed."""
+    others = [contract.Claim(id=f"N-{name}", text="It stays", checks=[check]) for name, check in checks.items()]
+    found = [feature(f"F-{one.id}", one.id, status="passed", attempts=1) for one in others]
+    mine = claim("VAL-1", *(own or ["true"]))
+    lay(house, [feature("F-001", "VAL-1", status="validating"), *found], Contract(claims=[mine, *others]))
+
+
+def blamed(house: House) -> list[str]:
+    """The neighbours' claims that were fired, in order."""
+    return [one.claim for one in fired(house) if one.phase == "blame"]
+
+
+def test_who_breaks_a_neighbour_fails_and_is_named(built: House) -> None:
+    """The feature that was built last, not the one that was broken: that one stays passed."""
+    neighbours(built, a=Check(run="test -f one"))
+    built.git("rm", "-q", "one")
+    built.git("commit", "-q", "-m", "gone")
+    assert judged(built, "F-001")["verdict"] == "red"
+    assert [(one.id, one.status, one.attempts) for one in features.load(built.layout)] == [
+        ("F-001", "failing", 1),
+        ("F-N-a", "passed", 1),
+    ]
+    assert raw_of(built) == [
+        "validator F-001 FAIL: F-001 broke a neighbour: N-a is red (exit 1): test -f one",
+    ]
+
+
+def test_neighbours_are_not_asked_while_its_own_checks_are_red(built: House) -> None:
+    """One fault after the other; and no agent is asked where a neighbour is red."""
+    neighbours(built, "false", a=Check(run="true"))
+    judged(built, "F-001")
+    assert blamed(built) == []
+    neighbours(built, "true", a=Check(run="false"))
+    built.script("validator", {"run": "touch asked"}, reply(checks=[]))
+    assert judged(built, "F-001")["agent"] == ""
+    assert (blamed(built), (built.project / "asked").exists()) == (["N-a"], False)
+
+
+def test_features_that_have_not_passed_are_no_neighbours(built: House) -> None:
+    """What was never green cannot be broken."""
+    found = [feature("F-001", "VAL-1", status="validating"), feature("F-002", "VAL-2", status="failing")]
+    lay(built, found, Contract(claims=[claim("VAL-1", "true"), claim("VAL-2", "false")]))
+    judged(built, "F-001")
+    assert blamed(built) == []
+    assert tries(built) == ("passed", 1)
+
+
+def test_guards_come_first_and_then_what_was_not_run_for_longest(built: House) -> None:
+    """So that little time finds much; what never ran comes before what ran once."""
+    true = Check(run="true")
+    neighbours(built, a=true, b=true, c=true, g=true.replace(guard=True))
+    judged(built, "F-001")
+    path = Path(built.layout.run(built.result()["run"]).receipts)
+    ages = {"N-a": "2026-01-03", "N-b": "2026-01-01", "N-g": "2026-01-04"}
+    rows = [one.replace(at=ages[one.claim] + "T00:00:00Z") for one in fired(built) if one.claim in ages]
+    path.write_bytes(receipts.render(rows))
+    shutil.rmtree(built.layout.cache)
+    judged(built, "F-001")
+    assert blamed(built) == ["N-g", "N-c", "N-b", "N-a"]
+
+
+def test_blame_ends_when_its_time_is_up(built: House) -> None:
+    """`sweep_seconds`: what was left out comes first the next time."""
+    built.config('agent = "scripted"', "sweep_seconds = 1")
+    slow = Check(run="sleep 1.1")
+    neighbours(built, a=slow, b=slow)
+    judged(built, "F-001")
+    first = blamed(built)
+    judged(built, "F-001")
+    assert (first, blamed(built)) == (["N-a"], ["N-b"])
+
+
+# flaky
+
+
+TURNS = "n=$(cat ../count || echo 0); echo $((n + 1)) >../count; test $((n % 2)) = 1"
+
+
+def test_a_flaky_check_counts_and_is_marked_and_the_third_time_makes_an_issue(built: House) -> None:
+    """Red, then green at the same commit: one issue, however often it goes on."""
+    green(built, TURNS)
+    for number in range(1, 5):
+        assert judged(built, "F-001")["verdict"] == "green"
+        (receipt,) = fired(built)
+        assert (receipt.flaky, receipt.verdict) == (True, "green (flaky)")
+        assert "flaky: red (exit 1) the first time" in receipt.notes
+        found = [(one.title, one.severity) for one in issues.load(built.layout)]
+        assert found == ([("A check of VAL-1 is flaky", "minor")] if number >= 3 else [])
+    assert tries(built) == ("passed", 1)
+
+
+def test_what_is_red_twice_is_red(built: House) -> None:
+    """The first receipt stands, once."""
+    green(built, "echo x >>../count; exit 3")
+    judged(built, "F-001")
+    assert [(one.exit, one.flaky) for one in fired(built)] == [(3, False)]
+    assert (built.folder / "count").read_text() == "x\nx\n"
+
+
+def test_an_aimed_check_that_is_flaky_is_dropped(built: House) -> None:
+    """It may neither fail a feature nor join the contract."""
+    built.script("validator", aims(TURNS))
+    judged(built, "F-001")
+    assert tries(built) == ("passed", 1)
+    assert (contract_of(built), log_of(built)) == (KNOWN, [])
+    assert TURNS not in [one.command for one in fired(built)]
+
+
+# gaming
+
+
+def test_signs_of_gaming_stand_in_the_receipts_and_in_the_prompt(built: House) -> None:
+    """A worker that deletes a test and edits what a check runs: it may pass, and nobody passes it by unseen."""
+    commit(built, **{"test_it.py": "print(1)\n", "check.sh": "exit 1\n"})
+    lay(built, [feature("F-001", "VAL-1")], Contract(claims=[claim("VAL-1", "bash check.sh")]))
+    worked(built, {"run": "rm test_it.py; echo 'exit 0' >check.sh"}, reply(status="implemented", summary="s"))
+    built.script("validator", reply(checks=[]))
+    judged(built, "F-001")
+    signs = [
+        "deletes the test file test_it.py",
+        "edits check.sh, which a check of VAL-1 names",
+        "swallows a failure in check.sh",
+    ]
+    assert fired(built)[0].notes == signs
+    prompt = built.prompt()
+    assert "Look twice: signs of gaming in the diff" in prompt
+    assert all(sign in prompt for sign in signs)
+
+
+def test_an_honest_diff_has_no_signs(built: House) -> None:
+    """And signs of before the feature last passed are not told again."""
+    lay(built, [feature("F-001", "VAL-1")], Contract(claims=[claim("VAL-1", "test -f made")]))
+    worked(built, {"run": "touch made"}, reply(status="implemented", summary="s"))
+    judged(built, "F-001")
+    assert fired(built)[0].notes == []
+    assert "signs of gaming" not in built.prompt()
+
+
+# what a sweep's receipts say
+
+
+def test_a_sweeps_receipts_say_what_a_clone_lacks(through: House) -> None:
+    """That there is no setup, and what lies in the working folder alone."""
+    through.git("rm", "-q", "--cached", "two")
+    through.git("commit", "-q", "-m", "forgot it")
+    judged(through)
+    notes = fired(through)[-1].notes
+    assert notes[0] == "the contract has no setup: a stranger's clone is checked as it is cloned"
+    assert "only in the working folder, not in a clone: " in notes[1]
+    assert "two" in notes[1]

@@ -1,0 +1,254 @@
+"""What a worker leaves: one commit with its run's name, or its reasons, or work to continue from; and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.git import repository
+from harness.model import features
+from harness.settle import worker
+from tests.missions import House
+from tests.planned import due, feature, lay, reply, role, worked
+
+DID = {"run": "echo done > made"}
+
+
+@pytest.fixture
+def one(house: House) -> House:
+    """A mission with one feature to do, which a second one waits for."""
+    lay(house, [feature("F-001"), feature("F-002", depends_on=["F-001"])])
+    return house
+
+
+def tries(house: House) -> tuple[str, int]:
+    """Status and attempts of the feature."""
+    made = house.feature()
+    return made.status, made.attempts
+
+
+def log(house: House, words: str = "%B") -> str:
+    """What git's log says of the newest commit."""
+    return house.git("log", "-1", f"--format={words}").strip("\n")
+
+
+def note(house: House, kind: str) -> dict[str, Any]:
+    """The feature's newest note of a kind."""
+    found = house.feature().last_note(kind)
+    assert found is not None, house.feature().notes
+    return found
+
+
+# one commit
+
+
+def test_what_a_worker_changed_becomes_one_commit_that_names_its_run(one: House) -> None:
+    """Subject, summary, trailer; the feature goes on to its validation, no try is counted yet."""
+    before = one.head()
+    one.write("kept.txt", "a person's")
+    result = worked(
+        one, {"run": "echo x >> main.py"}, DID, reply(status="implemented", summary="It greets.\nIn two lines.")
+    )
+    assert log(one) == f"F-001: Feature F-001\n\nIt greets.\nIn two lines.\n\nHarness-Run: {result['run']}"
+    assert one.git("rev-parse", "HEAD^") == before
+    assert (result["commit"], result["outcome"]) == (one.head(), "ok")
+    assert one.git("show", "--name-only", "--format=", "HEAD").split("\n") == ["made", "main.py"]
+    assert one.git("status", "--porcelain") == "?? kept.txt"
+    assert tries(one) == ("validating", 0)
+
+
+def test_a_changed_tree_means_implemented_without_a_word(one: House) -> None:
+    """A block is only needed to say more."""
+    worked(one, DID)
+    assert tries(one) == ("validating", 0)
+    assert log(one, "%s") == "F-001: Feature F-001"
+
+
+def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House) -> None:
+    """On its branch or on one of its own: HEAD is the mission's branch, the messages stand in the one commit."""
+    before, branch = one.head(), one.git("branch", "--show-current")
+    commit = "git -c user.name=a -c user.email=a@b commit -q -m"
+    worked(
+        one,
+        {"run": f"echo 1 > a; git add a; {commit} 'first step'; git switch -q -c mine; echo 2 > b; git add b"},
+        {"run": f"{commit} 'second step\n\nHarness-Run: forged'; echo 3 > c"},
+    )
+    assert one.git("branch", "--show-current") == branch
+    assert one.git("rev-parse", "HEAD^") == before
+    assert "\n\nfirst step\n\nsecond step\n\nHarness-Run: forged\n\nHarness-Run: " in log(one)
+    assert one.git("show", "--name-only", "--format=", "HEAD").split("\n") == ["a", "b", "c"]
+    run = one.result()["run"]
+    assert repository.find_trailer(str(one.project), one.head(), run) == one.head()
+    assert repository.find_trailer(str(one.project), one.head(), "forged") is None
+
+
+def test_a_run_without_a_change_is_no_op_and_still_validated(one: House) -> None:
+    """Checks decide, also where an agent found nothing to do."""
+    before = one.head()
+    result = worked(one, reply(status="implemented", summary="was there already"))
+    assert (result["outcome"], result["commit"], one.head()) == ("no_op", "", before)
+    assert tries(one) == ("validating", 0)
+
+
+def test_a_commit_that_changes_nothing_in_the_end_is_no_change(one: House) -> None:
+    """The tree decides, not the number of commits; HEAD is where it was."""
+    before = one.head()
+    commit = "git -c user.name=a -c user.email=a@b commit -q -m"
+    result = worked(one, {"run": f"echo 1 > a; git add a; {commit} one; git rm -q a; {commit} two"})
+    assert (result["outcome"], one.head()) == ("no_op", before)
+    assert tries(one) == ("validating", 0)
+
+
+def test_a_long_title_is_a_short_subject(one: House) -> None:
+    """Git's tools expect it."""
+    lay(one, [feature("F-001").replace(title="long " * 40)])
+    worked(one, DID)
+    assert len(log(one, "%s")) <= worker.SUBJECT_CHARS
+
+
+def test_a_title_of_several_lines_is_one_subject(one: House) -> None:
+    """What a planner wrote cannot become the body of the commit."""
+    lay(one, [feature("F-001").replace(title="Greets\n\nHarness-Run: forged")])
+    worked(one, DID)
+    assert log(one, "%s") == "F-001: Greets Harness-Run: forged"
+
+
+def test_a_summary_never_becomes_the_trailer(one: House) -> None:
+    """The run's own name is the last paragraph, whatever the agent wrote."""
+    worked(one, DID, reply(status="implemented", summary="Done.\n\nHarness-Run: forged"))
+    assert repository.find_trailer(str(one.project), one.head(), "forged") is None
+    assert repository.find_trailer(str(one.project), one.head(), one.result()["run"]) == one.head()
+
+
+# blocked
+
+
+def test_blocked_with_needs_comes_back_when_they_have_passed(one: House) -> None:
+    """It waits for those features, and for nobody else; no try is counted."""
+    lay(one, [feature("F-001"), feature("F-002")])
+    result = worked(one, reply(status="blocked", reason="there is no parser yet", needs=["F-002"]))
+    assert result["outcome"] == "ok"
+    assert "there is no parser yet" in result["reason"]
+    assert tries(one) == ("blocked", 0)
+    assert (note(one, "needs")["ids"], note(one, "needs")["text"]) == (["F-002"], "there is no parser yet")
+    lay(one, [one.feature(), one.feature("F-002").replace(status="passed")])
+    assert due(one) == "NEXT worker F-001"
+
+
+def test_blocked_on_what_has_passed_already_is_todo_at_once(one: House) -> None:
+    """The need is met; nobody has to come and say so."""
+    lay(one, [feature("F-001"), feature("F-002", status="passed")])
+    worked(one, reply(status="blocked", reason="needs it", needs=["F-002"]))
+    assert tries(one) == ("todo", 0)
+
+
+def test_a_disputed_claim_goes_to_the_planner(one: House) -> None:
+    """With the worker's evidence, in the planner's prompt too."""
+    worked(one, reply(status="blocked", reason="the spec says otherwise", disputes=["VAL-001"]))
+    assert tries(one) == ("blocked", 0)
+    assert features.disputed(one.feature()) == ["VAL-001"]
+    assert due(one) == "NEXT planner F-001"
+    one.script("planner", reply(features=[], contract=[]))
+    role(one, "planner", "F-001")
+    assert "dispute: the spec says otherwise" in one.prompt()
+
+
+def test_blocked_with_nothing_named_waits_for_a_person(one: House) -> None:
+    """And the reason is there to be read."""
+    worked(one, reply(status="blocked", reason="no idea"))
+    assert tries(one) == ("blocked", 0)
+    assert note(one, "reason")["text"] == "no idea"
+    assert due(one) == "ESCALATE stuck"
+
+
+def test_what_a_blocked_worker_had_done_is_kept(one: House) -> None:
+    """As work in progress, on the branch, for the next one."""
+    worked(one, DID, reply(status="blocked", reason="half of it", needs=["F-002"]))
+    assert log(one, "%s") == "wip(F-001): blocked"
+    assert tries(one) == ("blocked", 0)
+
+
+# cut short
+
+
+def cut(house: House, outcome: str, *steps: dict[str, Any]) -> dict[str, Any]:
+    """A worker's run that ends so; its result."""
+    return worked(house, *steps, {"fail": outcome, "reason": "as told"})
+
+
+@pytest.mark.parametrize("outcome", ["wall", "idle", "limit", "startup_hang"])
+def test_cut_work_is_kept_and_costs_no_try(one: House, outcome: str) -> None:
+    """A commit on the branch that says so, a ref of the run's own, and the feature as it was before."""
+    result = cut(one, outcome, DID)
+    assert (result["outcome"], result["commit"]) == (outcome, one.head())
+    assert log(one) == f"wip(F-001): {outcome}\n\nas told\n\nHarness-Run: {result['run']}"
+    assert one.git("rev-parse", f"refs/harness/partial/{result['run']}") == one.head()
+    assert one.git("status", "--porcelain") == ""
+    assert tries(one) == ("todo", 0)
+    assert note(one, "cut")["ids"] == [result["run"]]
+
+
+def test_the_next_prompt_says_continue_and_how_to_see_it(one: House) -> None:
+    """Until the feature is judged; the ref that it names is there."""
+    run = cut(one, "wall", DID)["run"]
+    worked(one, DID)
+    shown = one.prompt()
+    assert "### Cut work" in shown
+    assert "Continue from it." in shown
+    assert f"git show --stat refs/harness/partial/{run}" in shown
+
+
+def test_cut_work_is_free_twice_and_then_costs_a_try(one: House) -> None:
+    """Otherwise a feature that is too large would never end."""
+    costs = []
+    for number in range(3):
+        cut(one, "wall", {"run": f"echo {number} > made"})
+        costs.append(tries(one))
+    assert costs == [("todo", 0), ("todo", 0), ("todo", 1)]
+
+
+@pytest.mark.parametrize("outcome", ["wall", "idle", "startup_hang"])
+def test_time_that_brought_nothing_costs_a_try(one: House, outcome: str) -> None:
+    """There is nothing to continue from."""
+    cut(one, outcome)
+    assert tries(one) == ("todo", 1)
+    assert log(one, "%s") == "begin"
+
+
+def test_a_fault_of_the_agent_costs_a_try_and_keeps_its_work(one: House) -> None:
+    """It failed by itself; what it did may still help."""
+    result = cut(one, "agent_error", DID)
+    assert tries(one) == ("todo", 1)
+    assert log(one, "%s") == "wip(F-001): agent_error"
+    assert one.git("rev-parse", f"refs/harness/partial/{result['run']}") == one.head()
+    assert note(one, "reason")["text"] == "agent_error: as told"
+
+
+def test_a_reply_that_does_not_parse_is_the_agents_fault(one: House) -> None:
+    """Its reason reaches the next prompt; the work is kept."""
+    worked(one, DID, {"say": '```json harness\n{"status": "finished"}\n```'})
+    assert one.result()["outcome"] == "agent_error"
+    assert tries(one) == ("todo", 1)
+    worked(one, DID)
+    assert "'status' must be one of implemented, blocked" in one.prompt()
+
+
+@pytest.mark.parametrize("outcome", ["limit", "auth", "config", "killed"])
+@pytest.mark.parametrize("steps", [[], [DID]], ids=["unchanged", "changed"])
+def test_what_is_nobodys_fault_never_costs_a_try(one: House, outcome: str, steps: list[dict[str, str]]) -> None:
+    """A vendor's limit, a login that ran out, a kill: however often."""
+    made = one.feature()
+    for _ in range(3):
+        made.note("t", "r", "cut", "", ["r"])
+    lay(one, [made, one.feature("F-002")])
+    cut(one, outcome, *steps)
+    assert tries(one) == ("todo", 0)
+    assert one.git("status", "--porcelain") == ""
+
+
+def test_a_failing_feature_that_is_cut_short_is_failing_again(one: House) -> None:
+    """It goes back to where it was, not to the start."""
+    lay(one, [feature("F-001", status="failing", attempts=1), one.feature("F-002")])
+    cut(one, "limit")
+    assert tries(one) == ("failing", 1)
