@@ -124,7 +124,7 @@ def partial_json() -> None:
 
 
 def error_and_exit_0() -> None:
-    """tells an error, and exits with 0"""
+    """reports an error, and exits with 0"""
     begin()
     result(is_error=True, subtype="error_during_execution", result="it broke")
 
