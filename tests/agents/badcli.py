@@ -252,7 +252,7 @@ CASES: dict[Bad, tuple[str, str]] = {
     limit: ("limit", "10 s after the event"),
     no_login: ("auth", "10 s after the event"),
     never_gets_through: ("limit", "idle limit: asking again is no sign of life"),
-    is_denied: ("ok", "at once, and what it was denied stands in the result"),
+    is_denied: ("ok", "at once, and what it was denied is in the result"),
     deletes_its_folder: ("ok", "at once"),
 }
 
