@@ -48,6 +48,7 @@ OWN_FILES = {
     "git.repository",
     "memory.identity",
 }
+ARCHITECTURE = HOME / "docs/architecture.md"
 AGENT_NAMES = ("claude", "codex", "gemini", "opencode")
 
 
@@ -344,6 +345,41 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     assert first_column(text, "Front matter") == {*roles.REQUIRED, *roles.OPTIONAL}
     assert first_column(text, "Notes") == set(raw.TAGS)
     assert first_column(text, "Replies") == set(replies.SCHEMAS)
+
+
+def drawn() -> dict[str, set[str]]:
+    """{package: packages that it imports} as docs/architecture.md draws them, highest first."""
+    picture = ARCHITECTURE.read_text().split("## The packages\n", 1)[1].split("```")[1]
+    rows = re.findall(r"^(\w+) {2,}\S.*? {2,}(\S.*)$", picture.rsplit("─\n", 1)[1], re.M)
+    order = [name for name, _ in reversed(rows)]
+    below = {name: set(order[: order.index(name)]) for name in order}
+    everywhere = {"base", "store"}
+    return {
+        name: below[name] if words == "all below" else (everywhere & below[name]) | (set(words.split()) & set(PACKAGES))
+        for name, words in rows
+    }
+
+
+def test_the_picture_of_the_packages_is_what_the_code_imports() -> None:
+    """docs/architecture.md draws every package in its place, and every import between two of them."""
+    shown, found = drawn(), arrows()
+    assert list(shown) == [*reversed(PACKAGES)]
+    assert shown == {name: {target for source, target in found if source == name} for name in shown}
+
+
+def test_every_path_and_name_on_the_page_of_architecture_exists() -> None:
+    """A newcomer who follows the page lands in the right file; the names behind a path in the tables stand in it."""
+    text = ARCHITECTURE.read_text()
+    ours = re.compile(r"(harness|roles|tests|docs|bench|examples)/.*|.*\.(py|sh)")
+    named = {path for path in re.findall(r"`([^`\s]+)`", text) if ours.fullmatch(path)}
+    assert len(named) > len(PACKAGES)
+    assert [path for path in named if not [*HOME.glob(re.sub(r"<\w+>", "*", path))]] == []
+    links = re.findall(r"\]\(([^)#]+)\)", text)
+    assert [link for link in links if not (ARCHITECTURE.parent / link).exists()] == []
+    pairs = re.findall(r"`([\w/.]+\.py)` \(((?:`\w+`(?:, )?)+)\)", text)
+    names = [(path, name) for path, words in pairs for name in re.findall(r"`(\w+)`", words)]
+    assert len(names) > len(PACKAGES)
+    assert [(path, name) for path, name in names if not re.search(rf"\b{name}\b", (HOME / path).read_text())] == []
 
 
 def test_every_variable_of_ours_stands_in_the_contract() -> None:

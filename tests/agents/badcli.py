@@ -124,7 +124,7 @@ def partial_json() -> None:
 
 
 def error_and_exit_0() -> None:
-    """tells an error, and exits with 0"""
+    """reports an error, and exits with 0"""
     begin()
     result(is_error=True, subtype="error_during_execution", result="it broke")
 
@@ -252,7 +252,7 @@ CASES: dict[Bad, tuple[str, str]] = {
     limit: ("limit", "10 s after the event"),
     no_login: ("auth", "10 s after the event"),
     never_gets_through: ("limit", "idle limit: asking again is no sign of life"),
-    is_denied: ("ok", "at once, and what it was denied stands in the result"),
+    is_denied: ("ok", "at once, and what it was denied is in the result"),
     deletes_its_folder: ("ok", "at once"),
 }
 
