@@ -1,4 +1,4 @@
-"""A desk in a throw-away folder, and an agent's run at it, for the tests of agents."""
+"""An execution context in a throw-away folder, and an agent's run in it, for the tests of agents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.base.record import Record
 
 
 class Heard(Record):
-    """All that an agent did: the texts of its events by kind, in order, and how it ended."""
+    """Everything an agent did: the texts of its events by kind, in order, and its end."""
 
     said: list[str]
     did: list[str]
@@ -22,19 +22,19 @@ class Heard(Record):
 
     @property
     def reply(self) -> str:
-        """What it replied; it has to have finished."""
+        """Its reply; it must have finished."""
         assert isinstance(self.end, Finished), self.end
         return self.end.reply
 
     @property
     def failure(self) -> tuple[str, str]:
-        """(outcome, reason); it has to have failed."""
+        """(outcome, reason); it must have failed."""
         assert isinstance(self.end, Failed), self.end
         return self.end.outcome, self.end.reason
 
 
 def settings(project: Path, role: str = "worker", feature: str = "F-001", attempt: int = 1, **table: Any) -> Settings:
-    """For whom an agent thinks; the rest is its table in config.toml."""
+    """The settings of an agent; `table` is its table in config.toml."""
     path = ".harness/config.toml"
     return Settings(
         project=str(project), config_path=path, role=role, feature=feature, attempt=attempt, table=dict(table)
@@ -42,7 +42,7 @@ def settings(project: Path, role: str = "worker", feature: str = "F-001", attemp
 
 
 def desk(folder: Path, prompt: str = "", seconds: float = 20.0, **environment: str) -> Desk:
-    """A desk in `folder`; the prompt lies beside it."""
+    """An execution context in `folder`, with the prompt next to it."""
     path = folder.parent / "prompt.md"
     path.write_text(prompt, encoding="utf-8")
     env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **environment}
@@ -50,7 +50,7 @@ def desk(folder: Path, prompt: str = "", seconds: float = 20.0, **environment: s
 
 
 def listen(agent: Agent, at: Desk, prompt: str = "") -> Heard:
-    """Let the agent think to its end, which must be the last thing that comes, and the only one of its kind."""
+    """Run the agent to its end, which must be the last item and the only one of its kind."""
     found = list(agent.think(prompt, at))
     *events, end = found
     assert isinstance(end, Finished | Failed)
@@ -63,7 +63,7 @@ def listen(agent: Agent, at: Desk, prompt: str = "") -> Heard:
 
 
 def project(folder: Path) -> Path:
-    """A project's folder, its name with a space in it."""
+    """A project's folder; its name contains a space."""
     made = folder / "my project"
     made.mkdir()
     return made
@@ -82,7 +82,7 @@ exit {code}
 
 
 class Repeated(Record):
-    """What became of an adapter whose program repeats a recorded transcript, and how that program was started."""
+    """The run of an adapter whose program repeats a recorded transcript, and the command line of that program."""
 
     heard: Heard
     argv: list[str]
@@ -92,7 +92,7 @@ class Repeated(Record):
 
 
 def repeat(folder: Path, name: str, recorded: str, code: int = 0, prompt: str = "Do it.", **given: Any) -> Repeated:
-    """Let the adapter `name` think with a program that repeats `<program>-<version>/<case>`; `given` goes into Settings."""
+    """Run the adapter `name` with a program that repeats `<program>-<version>/<case>`; `given` goes into Settings."""
     program, told = folder / f"{name}-program", folder / "told"
     told.mkdir()
     program.write_text(REPEATER.format(told=told, transcript=TRANSCRIPTS / recorded, code=code))
@@ -113,7 +113,7 @@ def repeat(folder: Path, name: str, recorded: str, code: int = 0, prompt: str = 
 
 
 def counted(heard: Heard) -> tuple[int | None, ...]:
-    """(input, cache_read, cache_write, output, reasoning) of what was used."""
+    """(input, cache_read, cache_write, output, reasoning) of the usage."""
     used = heard.end.usage
     assert used is not None
     return used.input, used.cache_read, used.cache_write, used.output, used.reasoning
