@@ -11,7 +11,7 @@ from harness.agents.registry import Agent, Desk, Settings, make
 from harness.base.record import Record
 
 
-class Heard(Record):
+class Observed(Record):
     """Everything an agent did: the texts of its events by kind, in order, and its end."""
 
     said: list[str]
@@ -49,7 +49,7 @@ def desk(folder: Path, prompt: str = "", seconds: float = 20.0, **environment: s
     return Desk(directory=str(folder), prompt_path=str(path), seconds=seconds, environment=env, keep=[])
 
 
-def listen(agent: Agent, at: Desk, prompt: str = "") -> Heard:
+def listen(agent: Agent, at: Desk, prompt: str = "") -> Observed:
     """Run the agent to its end, which must be the last item and the only one of its kind."""
     found = list(agent.think(prompt, at))
     *events, end = found
@@ -59,7 +59,7 @@ def listen(agent: Agent, at: Desk, prompt: str = "") -> Heard:
         assert isinstance(event, Event)
         texts[event.kind].append(event.text)
     output = "".join(texts["output"])
-    return Heard(said=texts["said"], did=texts["did"], output=output, usages=texts["usage"], end=end)
+    return Observed(said=texts["said"], did=texts["did"], output=output, usages=texts["usage"], end=end)
 
 
 def project(folder: Path) -> Path:
@@ -71,11 +71,11 @@ def project(folder: Path) -> Path:
 
 TRANSCRIPTS = Path(__file__).resolve().parent / "transcripts"
 REPEATER = """#!/bin/bash
-# Says what a real program said, whatever it is asked, and keeps what it was started with.
-printf '%s\\n' "$@" > '{told}/argv'
-cat > '{told}/stdin'
-env -0 > '{told}/environment'
-cat "$(sed -n '/system-prompt-file/{{n;p}}' '{told}/argv')" > '{told}/stable' 2>/dev/null
+# Prints the recording of a real program for any prompt, and keeps its command line and input.
+printf '%s\\n' "$@" > '{copies}/argv'
+cat > '{copies}/stdin'
+env -0 > '{copies}/environment'
+cat "$(sed -n '/system-prompt-file/{{n;p}}' '{copies}/argv')" > '{copies}/stable' 2>/dev/null
 cat '{transcript}'
 exit {code}
 """
@@ -84,7 +84,7 @@ exit {code}
 class Repeated(Record):
     """The run of an adapter whose program repeats a recorded transcript, and the command line of that program."""
 
-    heard: Heard
+    observed: Observed
     argv: list[str]
     stdin: str
     stable: str
@@ -93,27 +93,27 @@ class Repeated(Record):
 
 def repeat(folder: Path, name: str, recorded: str, code: int = 0, prompt: str = "Do it.", **given: Any) -> Repeated:
     """Run the adapter `name` with a program that repeats `<program>-<version>/<case>`; `given` goes into Settings."""
-    program, told = folder / f"{name}-program", folder / "told"
-    told.mkdir()
-    program.write_text(REPEATER.format(told=told, transcript=TRANSCRIPTS / recorded, code=code))
+    program, copies = folder / f"{name}-program", folder / "copies"
+    copies.mkdir()
+    program.write_text(REPEATER.format(copies=copies, transcript=TRANSCRIPTS / recorded, code=code))
     program.chmod(0o755)
     made = project(folder)
     table = {"path": str(program), **given.pop("table", {})}
     asked = settings(made, **table).replace(**{"trust": "workspace", **given})
     at = desk(made, prompt, HOME=str(folder)).replace(stable_bytes=prompt.find("|") + 1)
-    heard = listen(make(name, asked), at, prompt)
-    pairs = (row.partition("=") for row in (told / "environment").read_text().split("\0") if row)
+    observed = listen(make(name, asked), at, prompt)
+    pairs = (row.partition("=") for row in (copies / "environment").read_text().split("\0") if row)
     return Repeated(
-        heard=heard,
-        argv=(told / "argv").read_text().split("\n")[:-1],
-        stdin=(told / "stdin").read_text(),
-        stable=(told / "stable").read_text(),
+        observed=observed,
+        argv=(copies / "argv").read_text().split("\n")[:-1],
+        stdin=(copies / "stdin").read_text(),
+        stable=(copies / "stable").read_text(),
         environment={key: value for key, _, value in pairs},
     )
 
 
-def counted(heard: Heard) -> tuple[int | None, ...]:
+def counted(observed: Observed) -> tuple[int | None, ...]:
     """(input, cache_read, cache_write, output, reasoning) of the usage."""
-    used = heard.end.usage
+    used = observed.end.usage
     assert used is not None
     return used.input, used.cache_read, used.cache_write, used.output, used.reasoning

@@ -90,8 +90,8 @@ def test_a_message_that_reports_its_usage_again_counts_once() -> None:
     answer = Answer("a")
     started = time.monotonic()
     for number in range(20_000):
-        for told in (1, 5):
-            found = answer.summed(str(number), {"out": told}, {"output": "out"})
+        for reported in (1, 5):
+            found = answer.summed(str(number), {"out": reported}, {"output": "out"})
     assert found == {"output": 100_000}
     assert time.monotonic() - started < 5
 
@@ -122,12 +122,12 @@ GOOD_ENDS = {
 }
 
 
-@pytest.mark.parametrize("odd", ['"x"', '["x"]', '{"m":null}', '{"m":"x"}', "-900", "true", "null", "1e400"])
+@pytest.mark.parametrize("wrong", ['"x"', '["x"]', '{"m":null}', '{"m":"x"}', "-900", "true", "null", "1e400"])
 @pytest.mark.parametrize("place", range(3))
 @pytest.mark.parametrize("name", GOOD_ENDS)
-def test_an_invalid_optional_field_does_not_fail_the_answer(name: str, place: int, odd: str) -> None:
+def test_an_invalid_optional_field_does_not_fail_the_answer(name: str, place: int, wrong: str) -> None:
     """An invalid count is unknown; the outcome of the answer stays."""
-    values = [odd if number == place else "{}" if name == "claude" else "5" for number in range(3)]
+    values = [wrong if number == place else "{}" if name == "claude" else "5" for number in range(3)]
     events = list(_line_events((GOOD_ENDS[name] % tuple(values)).encode(), CLIS[name], Answer(name)))
     assert any(isinstance(event, Finished) for event in events), events
 
@@ -185,10 +185,10 @@ TIMES: list[tuple[object, int]] = [
 NO_TIMES: list[object] = [None, -1, 0, "soon", float("nan"), float("inf"), [1], {}, "²"]
 
 
-@pytest.mark.parametrize(("told", "at"), [*TIMES, *((wrong, 0) for wrong in NO_TIMES)])
-def test_a_stated_time_is_valid_or_zero(told: object, at: int) -> None:
+@pytest.mark.parametrize(("value", "at"), [*TIMES, *((wrong, 0) for wrong in NO_TIMES)])
+def test_a_stated_time_is_valid_or_zero(value: object, at: int) -> None:
     """In seconds or milliseconds, as a number or a text."""
-    assert when(told) == at
+    assert when(value) == at
 
 
 def test_words_that_are_no_time_give_zero() -> None:

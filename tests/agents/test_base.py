@@ -43,9 +43,9 @@ def test_every_agent_keeps_the_promises_below() -> None:
 def test_an_agent_ends_in_one_finish_after_its_events(tmp_path: Path, name: str) -> None:
     """First events, then one end; the last message is the reply; unknown usage is None, not zero."""
     folder = project(tmp_path)
-    heard = listen(BUILDERS[name](folder), desk(folder))
-    assert heard.end == Finished(reply="word", usage=None)
-    assert heard.said == ["word"]
+    observed = listen(BUILDERS[name](folder), desk(folder))
+    assert observed.end == Finished(reply="word", usage=None)
+    assert observed.said == ["word"]
 
 
 @pytest.mark.parametrize("name", BUILDERS)

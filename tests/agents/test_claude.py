@@ -17,23 +17,23 @@ RECORDED = "claude-2.1.197"
 
 def test_a_worker_s_answer_is_read_from_its_events(tmp_path: Path) -> None:
     """Messages, tools, the last message as the reply, the model and the session."""
-    heard = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl").heard
-    assert heard.reply == "Done as worker."
-    assert heard.said == ["Step 1 as worker.", "Step 2 as worker.", "Done as worker."]
-    assert [line.split()[0] for line in heard.did] == ["Bash", "Bash"]
-    assert heard.end.usage is not None
-    assert heard.end.usage.model.startswith("claude-opus")
-    assert heard.end.usage.session
+    observed = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl").observed
+    assert observed.reply == "Done as worker."
+    assert observed.said == ["Step 1 as worker.", "Step 2 as worker.", "Done as worker."]
+    assert [line.split()[0] for line in observed.did] == ["Bash", "Bash"]
+    assert observed.end.usage is not None
+    assert observed.end.usage.model.startswith("claude-opus")
+    assert observed.end.usage.session
 
 
 def test_the_whole_bill_is_counted_and_nothing_twice(tmp_path: Path) -> None:
     """With its side requests; its input excludes the cache; the cost is its own estimate."""
-    heard = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl").heard
-    assert counted(heard) == (2000, 1600, 400, 200, None)
-    assert heard.end.usage is not None
-    assert heard.end.usage.cost_usd == pytest.approx(0.0183)
-    assert heard.end.usage.cost_source == "reported"
-    assert "claude-opus-4-8[1m]" in heard.end.usage.raw[0]["block"]["modelUsage"]
+    observed = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl").observed
+    assert counted(observed) == (2000, 1600, 400, 200, None)
+    assert observed.end.usage is not None
+    assert observed.end.usage.cost_usd == pytest.approx(0.0183)
+    assert observed.end.usage.cost_source == "reported"
+    assert "claude-opus-4-8[1m]" in observed.end.usage.raw[0]["block"]["modelUsage"]
 
 
 def test_an_answer_that_is_cut_off_counts_what_came(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_an_answer_that_is_cut_off_counts_what_came(tmp_path: Path) -> None:
 )
 def test_a_failure_is_known_by_its_status_although_it_says_success(tmp_path: Path, case: str, outcome: str) -> None:
     """A person can resolve a refused key; a limit and a fault of the service pass with time."""
-    assert repeat(tmp_path, "claude", f"{RECORDED}/{case}.jsonl", 1).heard.failure[0] == outcome
+    assert repeat(tmp_path, "claude", f"{RECORDED}/{case}.jsonl", 1).observed.failure[0] == outcome
 
 
 def test_a_refused_key_is_noticed_at_the_first_retry() -> None:
@@ -132,14 +132,14 @@ def test_a_success_that_reached_no_model_is_no_success() -> None:
 
 def test_a_denied_tool_is_reported_with_the_answer(tmp_path: Path) -> None:
     """The result reports success all the same."""
-    end = repeat(tmp_path, "claude", f"{RECORDED}/denied.jsonl").heard.end
+    end = repeat(tmp_path, "claude", f"{RECORDED}/denied.jsonl").observed.end
     assert isinstance(end, Finished)
     assert end.remark.startswith("it was not allowed: Bash")
 
 
 def test_an_exhausted_turn_limit_is_the_agent_s_own_fault(tmp_path: Path) -> None:
     """And it is counted."""
-    end = repeat(tmp_path, "claude", f"{RECORDED}/max-turns.jsonl", 1).heard.end
+    end = repeat(tmp_path, "claude", f"{RECORDED}/max-turns.jsonl", 1).observed.end
     assert isinstance(end, Failed)
     assert (end.outcome, end.usage is not None) == ("agent_error", True)
     assert "maximum number of turns" in end.reason
@@ -156,7 +156,7 @@ def test_it_gets_the_cost_that_is_left(tmp_path: Path) -> None:
 
 def test_an_exhausted_budget_is_no_agent_error(tmp_path: Path) -> None:
     """It ended at its limit; its usage is counted."""
-    end = repeat(tmp_path, "claude", f"{RECORDED}/max-budget.jsonl", 1).heard.end
+    end = repeat(tmp_path, "claude", f"{RECORDED}/max-budget.jsonl", 1).observed.end
     assert isinstance(end, Failed)
     assert (end.outcome, end.reason) == ("killed", "Reached maximum budget ($0.0163)")
     assert end.usage is not None

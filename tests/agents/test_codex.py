@@ -26,19 +26,19 @@ def failed(message: str) -> Failed:
 
 def test_a_worker_s_answer_is_read_from_its_events(tmp_path: Path) -> None:
     """Messages, commands, and the last message as the reply; a warning about the model's metadata is no failure."""
-    heard = repeat(tmp_path, "codex", WORKER).heard
-    assert heard.reply == "Done as worker."
-    assert len(heard.did) == 2
-    assert all(line.startswith("run ") for line in heard.did)
+    observed = repeat(tmp_path, "codex", WORKER).observed
+    assert observed.reply == "Done as worker."
+    assert len(observed.did) == 2
+    assert all(line.startswith("run ") for line in observed.did)
 
 
 def test_its_input_is_taken_apart_and_its_cost_is_unknown(tmp_path: Path) -> None:
     """Its input includes the cache, its output the reasoning."""
-    heard = repeat(tmp_path, "codex", WORKER).heard
-    assert counted(heard) == (1800, 1200, 0, 150, 60)
-    assert heard.end.usage is not None
-    assert (heard.end.usage.cost_usd, heard.end.usage.cost_source) == (None, "unknown")
-    assert heard.end.usage.raw[0]["block"]["input_tokens"] == 3000
+    observed = repeat(tmp_path, "codex", WORKER).observed
+    assert counted(observed) == (1800, 1200, 0, 150, 60)
+    assert observed.end.usage is not None
+    assert (observed.end.usage.cost_usd, observed.end.usage.cost_source) == (None, "unknown")
+    assert observed.end.usage.raw[0]["block"]["input_tokens"] == 3000
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,15 @@ def test_its_input_is_taken_apart_and_its_cost_is_unknown(tmp_path: Path) -> Non
 )
 def test_a_failed_turn_is_recognised_by_its_one_sentence(tmp_path: Path, case: str, outcome: str) -> None:
     """It has no code; a status in the sentence counts, else its start."""
-    assert repeat(tmp_path, "codex", f"{RECORDED}/{case}.jsonl", 1).heard.failure[0] == outcome
+    assert repeat(tmp_path, "codex", f"{RECORDED}/{case}.jsonl", 1).observed.failure[0] == outcome
 
 
 def test_a_refused_request_is_reported_in_the_vendor_s_words(tmp_path: Path) -> None:
     """Not as the JSON around them."""
     assert (
-        repeat(tmp_path, "codex", f"{RECORDED}/bad-request.jsonl", 1).heard.failure[1].startswith("model not known\n")
+        repeat(tmp_path, "codex", f"{RECORDED}/bad-request.jsonl", 1)
+        .observed.failure[1]
+        .startswith("model not known\n")
     )
 
 
@@ -115,5 +117,5 @@ def test_a_retry_is_no_end_and_no_sign_of_life() -> None:
     answer = Answer("codex")
     row = json.loads('{"type":"error","message":"Reconnecting... 1/5"}')
     assert [event.text for event in read(row, answer) if isinstance(event, Event)] == ["waits: Reconnecting... 1/5\n"]
-    assert list(read(row, answer)) == [], "told where it is news"
+    assert list(read(row, answer)) == [], "reported once"
     assert answer.waiting

@@ -10,12 +10,12 @@ from harness.agents.base import Finished
 from harness.agents.command import Command
 from harness.base.errors import BrokenFile, Unavailable
 from harness.process import tree
-from tests.agents.agent_desk import Heard, desk, listen, project, settings
+from tests.agents.agent_desk import Observed, desk, listen, project, settings
 
 LARGE = "a line of the prompt, ünï¢ode too\n" * 20_000
 
 
-def think(folder: Path, script: str, prompt: str = "", seconds: float = 20.0) -> Heard:
+def think(folder: Path, script: str, prompt: str = "", seconds: float = 20.0) -> Observed:
     """A program that is a bash script."""
     return listen(
         Command("mine", settings(folder, command=["bash", "-c", script])), desk(folder, prompt, seconds), prompt
@@ -29,17 +29,17 @@ def test_the_prompt_comes_on_standard_input_and_ends(tmp_path: Path) -> None:
 
 def test_the_reply_is_standard_output_alone(tmp_path: Path) -> None:
     """Its standard error is shown while it works, and is no part of the reply."""
-    heard = think(project(tmp_path), "echo thinking >&2; echo reply; echo more thinking >&2")
-    assert heard.reply == "reply\n"
-    assert heard.said == ["reply\n"]
-    assert heard.output == "thinking\nmore thinking\n"
+    observed = think(project(tmp_path), "echo thinking >&2; echo reply; echo more thinking >&2")
+    assert observed.reply == "reply\n"
+    assert observed.said == ["reply\n"]
+    assert observed.output == "thinking\nmore thinking\n"
 
 
 def test_another_exit_code_is_the_agents_fault(tmp_path: Path) -> None:
     """The failure names the code and keeps its output."""
-    heard = think(project(tmp_path), "echo half; exit 7")
-    assert heard.failure == ("agent_error", "it ended with exit 7")
-    assert heard.said == ["half\n"]
+    observed = think(project(tmp_path), "echo half; exit 7")
+    assert observed.failure == ("agent_error", "it ended with exit 7")
+    assert observed.said == ["half\n"]
 
 
 def test_a_crash_is_the_agents_fault(tmp_path: Path) -> None:
@@ -49,9 +49,9 @@ def test_a_crash_is_the_agents_fault(tmp_path: Path) -> None:
 
 def test_its_time_is_bounded_and_nothing_survives(tmp_path: Path) -> None:
     """A run over its time ends as `wall`, with all its processes."""
-    heard = think(project(tmp_path), "sleep 60 & echo $! >&2; wait", seconds=0.3)
-    assert heard.failure == ("wall", "it ran out of time, after 0 s")
-    assert not tree.stat(int(heard.output))
+    observed = think(project(tmp_path), "sleep 60 & echo $! >&2; wait", seconds=0.3)
+    assert observed.failure == ("wall", "it ran out of time, after 0 s")
+    assert not tree.stat(int(observed.output))
 
 
 def test_it_works_in_the_working_folder_with_its_own_variables(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from harness.agents.driven import LONGEST_LINE, Lines
 from harness.model.runs import OUTCOMES
 from harness.process import tree
 from tests.agents import badcli
-from tests.agents.agent_desk import Heard, desk, listen, project, settings
+from tests.agents.agent_desk import Observed, desk, listen, project, settings
 from tests.agents.badcli import CASES, Bad
 
 BADCLI = str(Path(badcli.__file__))
@@ -34,7 +34,7 @@ def short_desk(folder: Path, tag: str, **environment: str) -> Desk:
     return made.replace(idle_seconds=1.2, startup_seconds=4.0, after_result_seconds=0.8)
 
 
-def run(folder: Path, case: Bad, tag: str, **environment: str) -> Heard:
+def run(folder: Path, case: Bad, tag: str, **environment: str) -> Observed:
     """Run one misbehaving program to its end."""
     command = [sys.executable, BADCLI, badcli.name(case)]
     agent = Command("bad", settings(folder, command=command, format="claude"))
@@ -53,8 +53,8 @@ def test_a_program_that_misbehaves_is_noticed_and_leaves_nothing(tmp_path: Path,
     """The outcome from the table, in time, and no descendant lives afterwards."""
     folder, tag = project(tmp_path), f"bad-{os.getpid()}-{case.__name__}"
     started = time.monotonic()
-    heard = run(folder, case, tag, **({} if TORTURE else SHORT))
-    assert outcome(heard.end) == CASES[case][0], heard.end
+    observed = run(folder, case, tag, **({} if TORTURE else SHORT))
+    assert outcome(observed.end) == CASES[case][0], observed.end
     assert tree.sweep(tag) == []
     assert TORTURE or time.monotonic() - started < LATEST
 
@@ -96,8 +96,8 @@ def test_a_denied_tool_is_reported(tmp_path: Path) -> None:
 def test_the_page_shows_every_case_with_its_outcome() -> None:
     """These tests hold the table of docs/agents.md to the cases."""
     rows = re.findall(r"^\| `([\w-]+)` \| (.*?) \| `(\w+)` \| (.*?) \|$", DOCS.read_text(), re.M)
-    told = {badcli.name(case): (case.__doc__, *ended) for case, ended in CASES.items()}
-    assert {row[0]: row[1:] for row in rows if row[0] in told} == told
+    expected = {badcli.name(case): (case.__doc__, *ended) for case, ended in CASES.items()}
+    assert {row[0]: row[1:] for row in rows if row[0] in expected} == expected
 
 
 # the parts
@@ -150,9 +150,9 @@ def test_a_program_that_exists_but_does_not_start_does_not_end_the_list(tmp_path
         program = folder / name
         program.write_text(text)
         program.chmod(0o755)
-        heard = listen(Command("mine", settings(folder, command=[str(program)])), desk(folder))
-        assert heard.failure[0] == "config"
-        assert "cannot be started" in heard.failure[1]
+        observed = listen(Command("mine", settings(folder, command=[str(program)])), desk(folder))
+        assert observed.failure[0] == "config"
+        assert "cannot be started" in observed.failure[1]
 
 
 def say(*rows: str) -> list[str]:

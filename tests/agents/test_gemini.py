@@ -14,15 +14,15 @@ WORKER = f"{RECORDED}/mission-worker.jsonl"
 
 def test_messages_come_in_pieces_and_are_joined(tmp_path: Path) -> None:
     """The prompt comes back as a user's message, which is no message of the agent."""
-    heard = repeat(tmp_path, "gemini", WORKER).heard
-    assert heard.said == ["Step 1 as worker.", "Step 2 as worker.", "Done as worker."]
-    assert heard.reply == "Done as worker."
-    assert [line.split()[0] for line in heard.did] == ["run_shell_command", "run_shell_command"]
+    observed = repeat(tmp_path, "gemini", WORKER).observed
+    assert observed.said == ["Step 1 as worker.", "Step 2 as worker.", "Done as worker."]
+    assert observed.reply == "Done as worker."
+    assert [line.split()[0] for line in observed.did] == ["run_shell_command", "run_shell_command"]
 
 
 def test_its_reasoning_is_part_of_the_output(tmp_path: Path) -> None:
     """It counts reasoning in neither input nor output, only in the total."""
-    assert counted(repeat(tmp_path, "gemini", WORKER).heard) == (2400, 1600, None, 200, 80)
+    assert counted(repeat(tmp_path, "gemini", WORKER).observed) == (2400, 1600, None, 200, 80)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_its_reasoning_is_part_of_the_output(tmp_path: Path) -> None:
 )
 def test_a_failure_is_recognised_by_the_code_in_its_error(tmp_path: Path, case: str, code: int, outcome: str) -> None:
     """As JSON in the message of its result, or as a status less 256 in its exit code."""
-    assert repeat(tmp_path, "gemini", f"{RECORDED}/{case}.jsonl", code).heard.failure[0] == outcome
+    assert repeat(tmp_path, "gemini", f"{RECORDED}/{case}.jsonl", code).observed.failure[0] == outcome
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_failure_is_recognised_by_the_code_in_its_error(tmp_path: Path, case: 
 def test_an_exit_without_a_result_is_no_success(tmp_path: Path, code: int, outcome: str) -> None:
     """Ended from outside it exits with 0; some of its codes state the cause."""
     (tmp_path / "empty").write_text("")
-    assert repeat(tmp_path, "gemini", str(tmp_path / "empty"), code).heard.failure[0] == outcome
+    assert repeat(tmp_path, "gemini", str(tmp_path / "empty"), code).observed.failure[0] == outcome
 
 
 def test_it_is_started_without_questions_to_a_person(tmp_path: Path) -> None:

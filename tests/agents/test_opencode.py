@@ -17,11 +17,11 @@ WORKER = f"{RECORDED}/mission-worker.jsonl"
 
 def test_the_steps_are_summed_and_a_cost_of_nothing_is_unknown(tmp_path: Path) -> None:
     """Its output excludes the reasoning; a model without a price reports a cost of 0, which counts as unknown."""
-    heard = repeat(tmp_path, "opencode", WORKER).heard
-    assert heard.reply == "Done as worker."
-    assert counted(heard) == (1800, 1200, 0, 150, 60)
-    assert heard.end.usage is not None
-    assert (heard.end.usage.cost_usd, heard.end.usage.turns) == (None, 3)
+    observed = repeat(tmp_path, "opencode", WORKER).observed
+    assert observed.reply == "Done as worker."
+    assert counted(observed) == (1800, 1200, 0, 150, 60)
+    assert observed.end.usage is not None
+    assert (observed.end.usage.cost_usd, observed.end.usage.turns) == (None, 3)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_steps_are_summed_and_a_cost_of_nothing_is_unknown(tmp_path: Path) -
 )
 def test_a_failure_is_known_by_its_status_and_code(tmp_path: Path, case: str, outcome: str) -> None:
     """An empty account is no limit that passes."""
-    end = repeat(tmp_path, "opencode", f"{RECORDED}/{case}.jsonl", 1).heard.end
+    end = repeat(tmp_path, "opencode", f"{RECORDED}/{case}.jsonl", 1).observed.end
     assert isinstance(end, Failed)
     assert end.outcome == outcome
     if case == "limit":
@@ -47,7 +47,7 @@ def test_a_failure_is_known_by_its_status_and_code(tmp_path: Path, case: str, ou
 def test_a_clean_exit_without_a_message_is_no_success(tmp_path: Path) -> None:
     """A refused permission looks like that."""
     (tmp_path / "steps").write_text('{"type":"step_finish","sessionID":"s","part":{"tokens":{"input":1},"cost":0.5}}\n')
-    end = repeat(tmp_path, "opencode", str(tmp_path / "steps")).heard.end
+    end = repeat(tmp_path, "opencode", str(tmp_path / "steps")).observed.end
     assert isinstance(end, Failed)
     assert end.outcome == "agent_error"
     assert end.usage is not None
@@ -83,7 +83,7 @@ def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) ->
 
 def test_an_answer_given_up_at_a_refused_tool_is_no_success(tmp_path: Path) -> None:
     """It exits with 0 after some messages; only its last step shows that another one must follow."""
-    end = repeat(tmp_path, "opencode", f"{RECORDED}/denied.jsonl").heard.end
+    end = repeat(tmp_path, "opencode", f"{RECORDED}/denied.jsonl").observed.end
     assert isinstance(end, Failed)
     assert end.outcome == "config"
     assert "trust in config.toml" in end.reason

@@ -12,10 +12,10 @@ from harness.agents import playbook
 from harness.agents.base import Event
 from harness.base.errors import Unavailable
 from harness.process import tree
-from tests.agents.agent_desk import Heard, desk, listen, project, settings
+from tests.agents.agent_desk import Observed, desk, listen, project, settings
 
 
-def carry_out(folder: Path, text: str, seconds: float = 20.0) -> Heard:
+def carry_out(folder: Path, text: str, seconds: float = 20.0) -> Observed:
     """The run of a playbook in `folder`."""
     (folder / "playbooks").mkdir(exist_ok=True)
     (folder / "playbooks" / "worker.md").write_text(text, encoding="utf-8")
@@ -63,20 +63,20 @@ def test_blocks_run_in_order_in_the_working_folder_and_the_rest_is_the_reply(tmp
     """A block sees the results of the block before; the text around the blocks is the reply."""
     folder = project(tmp_path)
     text = "Before.\n```sh\necho one > made\n```\nBetween.\n```sh\ncat made; pwd\n```\nAfter.\n"
-    heard = carry_out(folder, text)
-    assert heard.reply == "Before.\nBetween.\nAfter.\n"
-    assert heard.said == [heard.reply]
-    assert heard.output == f"one\n{folder}\n"
+    observed = carry_out(folder, text)
+    assert observed.reply == "Before.\nBetween.\nAfter.\n"
+    assert observed.said == [observed.reply]
+    assert observed.output == f"one\n{folder}\n"
 
 
 def test_the_first_block_that_fails_is_the_last(tmp_path: Path) -> None:
     """The failure names the playbook's line and the exit code; the block's output is passed on, with stderr."""
     folder = project(tmp_path)
     text = "```sh\necho fine\n```\n\n```sh\necho broken >&2\nexit 3\n```\n```sh\ntouch never\n```\nreply\n"
-    heard = carry_out(folder, text)
-    assert heard.failure == ("agent_error", "playbooks/worker.md:6 ended with exit 3")
-    assert heard.output == "fine\nbroken\n"
-    assert heard.said == []
+    observed = carry_out(folder, text)
+    assert observed.failure == ("agent_error", "playbooks/worker.md:6 ended with exit 3")
+    assert observed.output == "fine\nbroken\n"
+    assert observed.said == []
     assert not (folder / "never").exists()
 
 
@@ -94,27 +94,27 @@ def test_a_block_is_strict(tmp_path: Path, command: str) -> None:
 
 def test_a_block_that_is_killed_is_named_with_its_signal(tmp_path: Path) -> None:
     """A crash has no exit code."""
-    heard = carry_out(project(tmp_path), "```sh\nkill -9 $$\n```\n")
-    assert heard.failure == ("agent_error", "playbooks/worker.md:2 ended with signal 9")
+    observed = carry_out(project(tmp_path), "```sh\nkill -9 $$\n```\n")
+    assert observed.failure == ("agent_error", "playbooks/worker.md:2 ended with signal 9")
 
 
 def test_a_block_gets_no_input(tmp_path: Path) -> None:
     """Standard input is at its end."""
-    heard = carry_out(project(tmp_path), '```sh\nif read -r line; then exit 9; fi\necho "nobody there"\n```\n')
-    assert heard.output == "nobody there\n"
+    observed = carry_out(project(tmp_path), '```sh\nif read -r line; then exit 9; fi\necho "nobody there"\n```\n')
+    assert observed.output == "nobody there\n"
 
 
 def test_all_blocks_together_share_the_runs_time(tmp_path: Path) -> None:
     """A block over the time ends as `wall`, and no other starts."""
-    heard = carry_out(project(tmp_path), "```sh\nsleep 0.3\n```\n```sh\nsleep 20\n```\n", seconds=0.6)
-    assert heard.failure == ("wall", "playbooks/worker.md:5 ran out of time")
+    observed = carry_out(project(tmp_path), "```sh\nsleep 0.3\n```\n```sh\nsleep 20\n```\n", seconds=0.6)
+    assert observed.failure == ("wall", "playbooks/worker.md:5 ran out of time")
 
 
 def test_what_a_block_leaves_running_ends_with_it(tmp_path: Path) -> None:
     """A server started in a playbook does not outlive its block."""
-    heard = carry_out(project(tmp_path), "```sh\nsleep 60 >/dev/null 2>&1 &\necho $!\n```\nreply\n")
-    assert not tree.stat(int(heard.output))
-    assert heard.reply == "reply\n"
+    observed = carry_out(project(tmp_path), "```sh\nsleep 60 >/dev/null 2>&1 &\necho $!\n```\nreply\n")
+    assert not tree.stat(int(observed.output))
+    assert observed.reply == "reply\n"
 
 
 def test_closing_the_generator_ends_everything(tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_closing_the_generator_ends_everything(tmp_path: Path) -> None:
 
 def test_each_block_is_announced_before_it_runs(tmp_path: Path) -> None:
     """So the spinner and the log can show it."""
-    heard = carry_out(project(tmp_path), "text\n```sh\n\nmake build\n```\n```sh\ntrue\n```\n")
-    assert heard.did == ["playbooks/worker.md:3 make build"]
+    observed = carry_out(project(tmp_path), "text\n```sh\n\nmake build\n```\n```sh\ntrue\n```\n")
+    assert observed.did == ["playbooks/worker.md:3 make build"]
 
 
 # what is reply and what is not

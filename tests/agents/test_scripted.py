@@ -13,10 +13,10 @@ from harness.agents.base import Failed, Finished
 from harness.agents.scripted import Scripted
 from harness.base.errors import Unavailable
 from harness.model.usage import parse, told
-from tests.agents.agent_desk import Heard, desk, listen, project, settings
+from tests.agents.agent_desk import Observed, desk, listen, project, settings
 
 
-def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Heard:
+def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Observed:
     """The run of a script."""
     (folder / "scripts").mkdir(exist_ok=True)
     (folder / "scripts" / "worker.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
@@ -25,25 +25,25 @@ def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Heard:
 
 def test_the_last_text_is_the_reply(tmp_path: Path) -> None:
     """Every text is a message; the last one counts."""
-    heard = act(project(tmp_path), {"say": "first"}, {"say": "second"})
-    assert heard.said == ["first", "second"]
-    assert heard.end == Finished(reply="second")
+    observed = act(project(tmp_path), {"say": "first"}, {"say": "second"})
+    assert observed.said == ["first", "second"]
+    assert observed.end == Finished(reply="second")
 
 
 def test_commands_run_in_the_working_folder(tmp_path: Path) -> None:
     """A script can change files like an agent, and the output of its commands is shown."""
     folder = project(tmp_path)
-    heard = act(folder, {"run": "echo made | tee new"}, {"say": "done"})
-    assert heard.output == "made\n"
+    observed = act(folder, {"run": "echo made | tee new"}, {"say": "done"})
+    assert observed.output == "made\n"
     assert (folder / "new").read_text() == "made\n"
 
 
 def test_a_command_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
     """No line after it runs; the usage so far is reported."""
-    heard = act(project(tmp_path), {"usage": {"input": 5}}, {"run": "exit 4"}, {"say": "never"})
-    assert heard.failure == ("agent_error", "the scripted command ended with exit 4")
-    assert heard.end.usage == told("scripted", input=5)
-    assert heard.said == []
+    observed = act(project(tmp_path), {"usage": {"input": 5}}, {"run": "exit 4"}, {"say": "never"})
+    assert observed.failure == ("agent_error", "the scripted command ended with exit 4")
+    assert observed.end.usage == told("scripted", input=5)
+    assert observed.said == []
 
 
 def test_a_command_that_hangs_runs_out_of_time(tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ def test_a_script_can_state_when_to_retry(tmp_path: Path) -> None:
 def test_usage_is_passed_on(tmp_path: Path) -> None:
     """The usage of an agent reaches the run log."""
     used = {"input": 1200, "cost_usd": 0.25}
-    heard = act(project(tmp_path), {"say": "a"}, {"usage": used})
-    assert heard.end == Finished(reply="a", usage=told("scripted", input=1200, cost_usd=0.25))
-    assert [parse(text) for text in heard.usages] == [heard.end.usage]
+    observed = act(project(tmp_path), {"say": "a"}, {"usage": used})
+    assert observed.end == Finished(reply="a", usage=told("scripted", input=1200, cost_usd=0.25))
+    assert [parse(text) for text in observed.usages] == [observed.end.usage]
 
 
 def test_an_empty_script_finishes_with_an_empty_reply(tmp_path: Path) -> None:
