@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.model.open_run import Run
+    from harness.model.open_run import OpenRun, Outcome
 
 FAILURES = ("fail", "avoid")
 NOTES = ("lesson", "avoid", "decision", "context", "fail")
@@ -254,10 +254,10 @@ def fold(
     return made
 
 
-def settle(run: Run) -> None:
+def settle(run: OpenRun, outcome: Outcome) -> None:
     """The curator's run: one fold of everything that waits, by code."""
     names = {*repository.tracked_names(run.layout.project), run.mission.id}
-    for feature in run.features:
+    for feature in outcome.features:
         names |= {feature.id, *feature.claims}
     made = fold(run.layout, identity_folder(), run.mission.id, run.id, clock.day(clock.now()), names)
-    run.reason = run.reason or f"{len(made.archived)} notes folded, {len(made.graduations)} in identities"
+    outcome.reason = outcome.reason or f"{len(made.archived)} notes folded, {len(made.graduations)} in identities"
