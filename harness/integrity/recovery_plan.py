@@ -13,17 +13,13 @@ from harness.model.runs import Context
 from harness.store import files, journal
 from harness.store.layout import Layout
 
-TIDY, FORGET = "tidy", "forget"
-COMPLETE, PUT_AWAY, KILL = "complete", "put away", "kill"
-RELEASE = "release"
-WORDS = {
-    TIDY: "had closed",
-    FORGET: "died before it began",
-    COMPLETE: "died after its commit, which counts",
-    PUT_AWAY: "died while its work was put away",
-    KILL: "died before it closed",
-    RELEASE: "was left in progress by nobody",
-}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TIDY, FORGET = "had closed", "died before it began"
+COMPLETE, PUT_AWAY, KILL = "died after its commit", "died while it was put away", "died before it closed"
+RELEASE = "was left in progress by nobody"
 
 
 class Died(Record):
@@ -40,7 +36,8 @@ class Died(Record):
 
 
 class Step(Record):
-    """One thing to do: `do` with a run; `move` (a transition) of a feature. `takes_tree`: the working folder is committed."""
+    """One thing to do with a run, or without one with a feature; it is named after why. `move`: the feature's transition;
+    `takes_tree`: the working folder is committed."""
 
     do: str
     run: str = ""
@@ -50,13 +47,8 @@ class Step(Record):
     moved: bool = False
     takes_tree: bool = False
 
-    @property
-    def words(self) -> str:
-        """The step as a person reads it."""
-        return f"{self.run or self.feature} {WORDS[self.do]}"
 
-
-def plan(died: list[Died], queue: list[Feature], busy: frozenset[str] = frozenset()) -> list[Step]:
+def plan(died: list[Died], queue: list[Feature], busy: Sequence[str] = ()) -> list[Step]:
     """The steps that settle these runs; `busy`: ids of features on which a run that lives works. Any other that is in
     progress is released, whatever became of its run."""
     waiting = {one.id: one for one in queue if one.status == "in_progress" and one.id not in busy}
@@ -76,8 +68,7 @@ def _settle(one: Died, feature: Feature | None, moved: bool) -> Step:
     step = Step(do=do, run=one.run, commit=one.commit, moved=moved)
     if feature is None:
         return step
-    returned = back(bool(one.context and one.context.before == "failing"))
-    move = "implemented" if do == COMPLETE else returned
+    move = "implemented" if do == COMPLETE else back(one.context is not None and one.context.before == "failing")
     return step.replace(feature=feature.id, move=move, takes_tree=do == KILL and not moved)
 
 
@@ -86,12 +77,8 @@ def back(failing: bool) -> str:
     return "back to failing" if failing else "back to todo"
 
 
-def gather(layout: Layout, names: list[str]) -> list[Died]:
-    """What is left of these runs, read only."""
-    return [_died(layout, name) for name in names]
-
-
-def _died(layout: Layout, run_id: str) -> Died:
+def look(layout: Layout, run_id: str) -> Died:
+    """What is left of a run that died, read only."""
     if recovery_evidence.closed(layout, run_id):
         return Died(run=run_id, closed=True)
     context = recovery_evidence.context(layout, run_id)
@@ -106,16 +93,14 @@ def _died(layout: Layout, run_id: str) -> Died:
 
 def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:
     """The features as they are before recovery's steps, once a journal is finished and the state put back; the steps."""
-    died = gather(layout, unsettled.unsettled(layout))
-    data = journal.pending(layout, layout.features) or files.read(layout.features)
-    for one in died:
-        if one.context and not one.closed:
-            row = recovery_evidence.ledger(layout, one.run).get("features.json")
-            data = Evidence(run=Begun(layout=layout, context=one.context)).live(layout.features, data, row)
+    died = [look(layout, name) for name in unsettled.unsettled(layout)]
+    data, put_back = journal.pending(layout, layout.features), [one.context for one in died if one.context]
+    if data is None:
+        data = files.read(layout.features)
+        for context in put_back:
+            row = recovery_evidence.ledger(layout, context.run).get("features.json")
+            data = Evidence(run=Begun(layout=layout, context=context)).live(layout.features, data, row)
     queue = features.parse(data, layout.features)
-    return queue, plan(died, queue, _busy(layout))
-
-
-def _busy(layout: Layout) -> frozenset[str]:
     alive = [name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)]
-    return frozenset(context.feature for name in alive if (context := recovery_evidence.context(layout, name)))
+    known = [recovery_evidence.context(layout, name) for name in alive]
+    return queue, plan(died, queue, [context.feature for context in known if context])

@@ -24,6 +24,19 @@ if TYPE_CHECKING:
     from harness.model.usage import Usage
 
 PLANNER = "planner"
+TAKEN = (
+    "reason",
+    "verdict",
+    "agent",
+    "at",
+    "commit",
+    "newly_green",
+    "accepted",
+    "sweep",
+    "kept_out",
+    "refused",
+    "waits",
+)
 FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
 JITTER, MOST_JITTER = 0.1, 60
 REASON_CHARS = 200
@@ -37,29 +50,16 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
     reconcile.drop_copies(run)
     head, used = outcome.commit or run.context.head, _used(outcome, settings)
     result = Result(
-        run=run.id,
-        role=run.context.role,
-        feature=run.context.feature,
-        trigger=run.context.trigger,
+        **{name: getattr(run.context, name) for name in ("run", "role", "feature", "trigger")},
+        **{name: getattr(outcome, name) for name in TAKEN},
         outcome=outcome.ended,
-        reason=outcome.reason,
-        verdict=outcome.verdict,
-        agent=outcome.agent,
-        at=outcome.at,
         seconds=seconds,
-        commit=outcome.commit,
         head=head,
-        newly_green=outcome.newly_green,
-        accepted=outcome.accepted,
-        sweep=outcome.sweep,
         usage=used.asdict() if used else None,
-        kept_out=outcome.kept_out,
-        refused=outcome.refused,
         mark=views.mark_of(run.layout, outcome.journal.contents, head),
         seal=runs.seal(run.paths),
         totals=_totals(run, outcome, settings, seconds).asdict(),
         until=let_in(run.layout, outcome.until) if outcome.ended == "limit" else 0,
-        waits=outcome.waits,
         agents=[one.agent for one in outcome.usages],
     )
     line = files.dump_json(result.asdict())

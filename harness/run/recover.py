@@ -67,7 +67,7 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         dead = unsettled.unsettled(layout, books)
         done += [] if dead else _mend_books(layout, books)
     restored = {run_id: one for run_id in dead if (one := _restore(layout, run_id, moved.get(run_id, []), yielded))}
-    for step in recovery_plan.plan(recovery_plan.gather(layout, dead), _queue(layout, dead)):
+    for step in recovery_plan.plan([recovery_plan.look(layout, run_id) for run_id in dead], _queue(layout, dead)):
         done.append(_carry_out(layout, step, restored, moved.get(step.run, [])))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
     return done + _close_torn(layout)
@@ -83,7 +83,7 @@ def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored], moved:
     """One step of the plan; gives its line."""
     if step.do == recovery_plan.RELEASE:
         return _release(layout, step)
-    run, line = layout.run(step.run), step.words
+    run, line = layout.run(step.run), f"{step.run} {step.do}"
     if step.do == recovery_plan.TIDY:
         _put_live(layout, moved)
         line += _aside(moved)
@@ -133,7 +133,7 @@ def _release(layout: Layout, step: Step) -> str:
     changes = journal.Journal(layout)
     changes.replace(layout.features, features.render(found))
     changes.commit()
-    return step.words
+    return f"{step.feature} {step.do}"
 
 
 def _close_torn(layout: Layout) -> list[str]:
