@@ -24,19 +24,7 @@ if TYPE_CHECKING:
     from harness.model.usage import Usage
 
 PLANNER = "planner"
-TAKEN = (
-    "reason",
-    "verdict",
-    "agent",
-    "at",
-    "commit",
-    "newly_green",
-    "accepted",
-    "sweep",
-    "kept_out",
-    "refused",
-    "waits",
-)
+TAKEN = ("reason", "verdict", "agent", "at", "commit", "newly_green", "accepted", "sweep", "refused", "waits")
 FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
 JITTER, MOST_JITTER = 0.1, 60
 REASON_CHARS = 200
@@ -53,6 +41,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
         **{name: getattr(run.context, name) for name in ("run", "role", "feature", "trigger")},
         **{name: getattr(outcome, name) for name in TAKEN},
         outcome=outcome.ended,
+        kept_out=outcome.kept_out,
         seconds=seconds,
         head=head,
         usage=used.asdict() if used else None,

@@ -128,11 +128,8 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
 def settled(run: Run, settle: Callable[[Run], None]) -> None:
     """The role's own function applies the reply; a run that did not end well keeps a worker's tree and changes no more."""
     opened, outcome = run.opened, run.outcome
-    by_code = opened.role.name == CURATOR and outcome.ended not in (
-        "killed",
-        "refused",
-    )  # it folds whatever its agent did
-    if outcome.ended in runs.GOOD or by_code:
+    by_code = opened.role.name == CURATOR  # it folds whatever its agent did
+    if outcome.ended in runs.GOOD or (by_code and outcome.ended not in ("killed", "refused")):
         _shared_parts(opened, outcome)
         settle(run)
     elif outcome.feature is not None and opened.changes_tree:

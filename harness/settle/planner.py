@@ -296,10 +296,8 @@ def settle(run: OpenRun, outcome: Outcome) -> None:
     outcome.accepted = False
     told = _told_live(run.paths.receipts)
     if outcome.reply is None:
-        outcome.ended, outcome.reason = (
-            "agent_error",
-            "; ".join(filter(None, ["The planner gave no reply", outcome.reason])),
-        )
+        outcome.ended = "agent_error"
+        outcome.reason = "; ".join(filter(None, ["The planner gave no reply", outcome.reason]))
         return
     try:
         made = examined(run.layout, outcome.reply)

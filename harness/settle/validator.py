@@ -27,21 +27,17 @@ COMMITS_LOOKED_AT = 10
 
 def prepare(run: OpenRun, outcome: Outcome) -> bool:
     """Fire what decides; gives whether an agent should be asked for more checks."""
-    place = run.place()
+    place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
-        outcome.receipts, outcome.setup_fault = sweep.sweep(
-            run.layout.project, outcome.contract, place, run.paths.receipts
-        )
+        outcome.receipts, outcome.setup_fault = sweep.sweep(run.layout.project, known, place, path)
         return False
-    outcome.setup_fault = fire.setup_once(run.layout, outcome.contract, place)
+    outcome.setup_fault = fire.setup_once(run.layout, known, place)
     if outcome.setup_fault:
         return False
     outcome.signs = signs(run, outcome)
     place.notes = outcome.signs
-    with services.Running(outcome.contract.services, place) as up:
-        outcome.receipts = list(
-            fire.fire_all(outcome.contract.of(outcome.feature.claims), "after", up, run.paths.receipts)
-        )
+    with services.Running(known.services, place) as up:
+        outcome.receipts = list(fire.fire_all(known.of(outcome.feature.claims), "after", up, path))
         if all(receipt.green for receipt in outcome.receipts):
             outcome.receipts += blame(run, outcome, up)
     aimed = sum(note["kind"] == "aimed" for note in outcome.feature.notes)
@@ -107,16 +103,13 @@ def settle(run: OpenRun, outcome: Outcome) -> None:
 
 def _aim(run: OpenRun, outcome: Outcome) -> None:
     """Fire what the validator proposes, twice: a check that is red both times joins the contract, others are dropped."""
-    assert outcome.feature is not None
-    proposed = (outcome.reply or {}).get("checks", [])
-    if not proposed:
+    feature, proposed = outcome.feature, (outcome.reply or {}).get("checks", [])
+    if feature is None or not proposed:
         return
-    outcome.feature.note(outcome.at, run.id, "aimed", "")
+    feature.note(outcome.at, run.id, "aimed", "")
     with services.Running(outcome.contract.services, run.place()) as up:
         for aim in proposed:
-            claim = next(
-                (claim for claim in outcome.contract.of(outcome.feature.claims) if claim.id == aim["claim"]), None
-            )
+            claim = next((one for one in outcome.contract.of(feature.claims) if one.id == aim["claim"]), None)
             check = Check(run=aim["run"].strip("\n"))
             if claim is None or claim.manual or check in claim.checks or _unfit(run, claim, check):
                 continue
@@ -159,10 +152,8 @@ def _judge_feature(run: OpenRun, outcome: Outcome) -> None:
         run.note("FAIL", f"{broke}{claim} is {receipt.verdict}: {_why(receipt)}")
     _report_flaky(run, outcome)
     if feature.status == "passed":
-        run.note(
-            "-",
-            f"passed at {run.context.head[:10]}: {', '.join(dict.fromkeys(receipt.claim for receipt in outcome.receipts))}",
-        )
+        proven = ", ".join(dict.fromkeys(receipt.claim for receipt in outcome.receipts))
+        run.note("-", f"passed at {run.context.head[:10]}: {proven}")
         features.unblock(outcome.features, outcome.at, run.id)
 
 
@@ -208,6 +199,5 @@ def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
             if feature.status == "passed":
                 features.move(feature, "refuted")
             feature.note(outcome.at, run.id, "reason", f"{claim} is red in a fresh worktree")
-        run.note(
-            "FAIL", f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}", owners[0].id if owners else ""
-        )
+        why = f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}"
+        run.note("FAIL", why, owners[0].id if owners else "")
