@@ -16,7 +16,7 @@ def prepare(run: Run) -> bool:
 
 def settle(run: Run) -> None:
     """Fold what waits in raw.md by code, within all bounds."""
-    curator.settle(run)
+    curator.settle(run.opened, run.outcome)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from harness.settle import planner
 
 def settle(run: Run) -> None:
     """Lint the plan and lay it over what is there, as a patch by id."""
-    planner.settle(run)
+    planner.settle(run.opened, run.outcome)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ from harness.settle import validator
 
 def prepare(run: Run) -> bool:
     """Fire the checks; only when all are green is an agent asked."""
-    return validator.prepare(run)
+    return validator.prepare(run.opened, run.outcome)
 
 
 def settle(run: Run) -> None:
     """Fire what the agent aims, then let the receipts decide."""
-    validator.settle(run)
+    validator.settle(run.opened, run.outcome)
 
 
 if __name__ == "__main__":

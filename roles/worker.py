@@ -11,7 +11,7 @@ from harness.settle import worker
 
 def settle(run: Run) -> None:
     """Commit the tree; nothing is believed yet."""
-    worker.settle(run)
+    worker.settle(run.opened, run.outcome)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from harness.memory import pages, raw
 from harness.model import config, features, issues, mission, runs
 from harness.model.config import Config
 from harness.model.features import Feature
-from harness.model.runs import Context, Result
+from harness.model.runs import Result
 from harness.store import files
 from harness.store.layout import Layout, command
 
@@ -98,11 +98,10 @@ def _alike(newest: list[Result]) -> bool:
 
 
 def queue(layout: Layout) -> list[Feature]:
-    """The features, with those that a died run left in progress shown as recovery will put them."""
+    """The features, as recovery will leave them where a run died."""
     found = features.load(layout)
-    stuck = [feature for feature in found if feature.status == "in_progress"]
-    if stuck:
-        _as_recovered(layout, stuck)
+    if runs.open_runs(layout) or any(feature.status == "in_progress" for feature in found):
+        found = _as_recovered(layout)
     done = features.passed(found)
     for feature in found:
         needs = feature.last_note("needs")
@@ -111,32 +110,14 @@ def queue(layout: Layout) -> list[Feature]:
     return found
 
 
-def _as_recovered(layout: Layout, stuck: list[Feature]) -> None:
-    """Move features as recovery will: forward where a died run's commit stands, else back to where they were."""
-    from harness.integrity import recovery_evidence  # only where somebody works, or has died
+def _as_recovered(layout: Layout) -> list[Feature]:
+    from harness.integrity import recovery_plan  # only where somebody works, or has died
 
-    names = dict.fromkeys([*runs.open_runs(layout), *unsettled.unsettled(layout)])
-    opened = {context.feature: context for name in names if (context := recovery_evidence.context(layout, name))}
-    for feature in stuck:
-        context = opened.get(feature.id)
-        if context and not runs.is_dead(layout, context.run):
-            continue
-        if context and _committed(layout, context):
-            features.move(feature, "implemented")
-        else:
-            failing = context.before == "failing" if context else feature.attempts > 0
-            features.move(feature, "back to failing" if failing else "back to todo")
-
-
-def _committed(layout: Layout, context: Context) -> bool:
-    """Whether a run that died had committed its work as done."""
-    from harness.git import repository  # only where a worker has died
-
-    head = repository.standing(layout.project).head
-    made = repository.find_trailer(layout.project, head, context.run) if head != context.head else None
-    return made is not None and not repository.messages_between(layout.project, context.head, made)[-1].startswith(
-        "wip("
-    )
+    found, steps = recovery_plan.foreseen(layout)
+    for step in steps:
+        if step.move:
+            features.move(features.find(found, step.feature), step.move)
+    return found
 
 
 def _checkpoint(layout: Layout) -> str:

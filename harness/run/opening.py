@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 
 from harness.agents import registry
-from harness.base import clock
+from harness.base import clock, console
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
@@ -16,7 +17,7 @@ from harness.model import config, contract, contract_log, features, issues, miss
 from harness.model.config import Config
 from harness.model.contract import Claim
 from harness.model.features import Feature
-from harness.model.open_run import Run
+from harness.model.open_run import OpenRun, Outcome, PreImages, Run
 from harness.model.roles import Role
 from harness.model.runs import Context
 from harness.process import supervise
@@ -41,12 +42,11 @@ class Asked(Record):
 
 
 class Opened(Record):
-    """An open run: who may think for it, in turn (none: code alone), who of those asked for is not there, and its locks."""
+    """An open run: who may think for it, in turn (none: code alone), and who of those asked for is not there."""
 
     run: Run
     thinkers: list[tuple[str, registry.Agent]]
     missing: list[str]
-    locks: list[files.Lock]
 
 
 def asked(role: str, feature: str, agent_optional: bool) -> Asked:
@@ -67,11 +67,12 @@ def asked(role: str, feature: str, agent_optional: bool) -> Asked:
 
 def open_run(want: Asked) -> Opened:
     """Take the mission, mend what died, look at everything, and open the run. Raises what is wrong, with all as it was."""
-    starting.start(want.layout)
+    starting.found(want.layout)
     lock = mission_lock.take(want.layout)
     locks: list[files.Lock] = [lock]
     try:
-        recover.recover(want.layout)
+        for line in recover.recover(want.layout):
+            console.say(console.plain(f"  {line}"))
         if files.length(want.layout.orders):
             from harness.run import orders  # only where somebody has asked for something
 
@@ -104,21 +105,37 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     own = files.Lock(paths.lock)
     own.take(wait=True)
     locks.append(own)
-    context = _context(want, name, feature, standing, configured)
-    run = Run(layout, made, settings, role, context, queue)
-    run.claims = claims
-    run.locks, run.keep = locks, mission_lock.descriptors(locks)
-    files.replace(paths.context, files.dump_json(context.asdict()), files.PRIVATE)
-    dotgit.copy_index(layout.project, os.path.join(paths.folder, "index"))
-    locks[0].sign({"pid": os.getpid(), "run": name, "since": context.at})
-    if run.feature and run.changes_tree:
-        features.move(run.feature, "start")
-        run.save()
-        run.journal.commit()
-        run.journal = journal.Journal(layout)
-    own.sign({**context.asdict(), "live": journal.read_ledger(layout)})  # for recovery, where the folder is gone
+    run = OpenRun(
+        layout=layout,
+        context=_context(want, name, feature, standing, configured),
+        mission=made,
+        settings=settings,
+        role=role,
+        claims=claims,
+        locks=locks,
+        keep=mission_lock.descriptors(locks),
+        before=PreImages(),
+        started=time.monotonic(),
+    )
+    outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree)
+    outcome.take_queue(queue, run.context.feature)
+    _begin(run, outcome)
+    return Opened(run=Run(opened=run, outcome=outcome), thinkers=thinkers, missing=missing)
+
+
+def _begin(run: OpenRun, outcome: Outcome) -> None:
+    """Write down how the run opened, and hold what no agent may change."""
+    layout, own = run.layout, run.locks[-1]
+    files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
+    dotgit.copy_index(layout.project, os.path.join(run.paths.folder, "index"))
+    run.locks[0].sign({"pid": os.getpid(), "run": run.id, "since": run.context.at})
+    if outcome.feature and run.changes_tree:
+        features.move(outcome.feature, "start")
+        outcome.save()
+        outcome.journal.commit()
+        outcome.journal = journal.Journal(layout)
+    own.sign({**run.context.asdict(), "live": journal.read_ledger(layout)})  # for recovery, where the folder is gone
     reconcile.keep_copies(run)
-    return Opened(run=run, thinkers=thinkers, missing=missing, locks=locks)
 
 
 def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:
@@ -212,9 +229,7 @@ def _context(
         agent=configured,
         attempt=feature.attempts + 1 if feature else 1,
         before=feature.status if feature else "",
-        head=state.standing.head,
-        branch=state.standing.branch,
-        tree=state.standing.tree,
+        **state.standing.asdict(),
         untracked=_digests(layout.project, state.untracked),
         live=journal.adopt(layout),
         raw=[len(raw), files.digest(raw)],

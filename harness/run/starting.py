@@ -36,8 +36,14 @@ def start(layout: Layout) -> Mission:
 
         for line in recover.recover_dead(layout):
             console.say(console.plain(f"  {line}"))
-    if mission.exists(layout):
-        return mission.load(layout)
+    found(layout)
+    return mission.load(layout)
+
+
+def found(layout: Layout) -> None:
+    """Start a mission where there is none; where a run died there is one, whatever that run left of it."""
+    if mission.exists(layout) or unsettled.needs_recovery(layout):
+        return
     repository.require_top(layout.project)
     repository.require_version(layout.project)
     require_spec(layout)
@@ -61,7 +67,6 @@ def start(layout: Layout) -> Mission:
     changes.replace(layout.mission, files.dump_json(made.asdict()))
     changes.replace(layout.format, mission.FORMAT.encode() + b"\n")
     changes.commit()
-    return made
 
 
 def announcement(layout: Layout) -> list[str]:
