@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from harness.store.files import Lock
 
 MOST_NOTES = 10
-WORKER = "worker"
 
 
 class Run:
@@ -104,7 +103,7 @@ class Run:
     @property
     def changes_tree(self) -> bool:
         """Whether the working directory is this role's to change."""
-        return self.role.name == WORKER
+        return self.role.commits
 
     @property
     def at(self) -> str:

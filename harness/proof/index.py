@@ -67,10 +67,11 @@ def _cached(layout: Layout) -> dict[str, Any]:
 
 
 def _fired(layout: Layout, line: bytes) -> str:
-    """The run of a line in the books where its receipts count; "" of any other run: there an agent may have laid them down."""
+    """The run of a line in the books where its receipts count: one that judged, or whose plan landed; "" of any other: there
+    an agent may have laid them down."""
     try:
         row = json.loads(line)
-        return str(row["run"]) if row["role"] == "validator" or row["accepted"] else ""
+        return str(row["run"]) if row["verdict"] or row["accepted"] else ""
     except (ValueError, KeyError, TypeError, RecursionError):
         raise runs.misread(layout, line, runs.NO_RUN) from None
 

@@ -10,8 +10,7 @@ from harness.base import clock
 from harness.decision import rules, views
 from harness.git import repository
 from harness.integrity import reconcile
-from harness.memory.raw import CURATOR
-from harness.model import contract, features, issues, runs, usage
+from harness.model import contract, features, issues, roles, runs, usage
 from harness.model.runs import Result, Totals
 from harness.store import files, journal, objects
 from harness.store.layout import Layout, command
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from harness.model.open_run import Run
     from harness.model.usage import Usage
 
-PLANNER = "planner"
 FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
 JITTER, MOST_JITTER = 0.1, 60
 REASON_CHARS = 200
@@ -137,7 +135,7 @@ def _used(run: Run) -> Usage | None:
 def _totals(run: Run, seconds: float, used: Usage | None) -> Totals:
     """The running totals with this run in them."""
     before = runs.totals(run.layout)
-    judging = run.role.name != CURATOR and run.outcome not in runs.FREE_OF_BLAME
+    judging = not run.role.curates and run.outcome not in runs.FREE_OF_BLAME
     rejected = 0 if run.accepted else before.rejected + _brought_no_plan(run)
     return Totals(
         runs=before.runs + 1,
@@ -160,8 +158,8 @@ def _uncounted(run: Run, used: Usage | None) -> bool:
 
 
 def _brought_no_plan(run: Run) -> bool:
-    """Whether a planner ended without an accepted plan, and is to blame: limits, logins and kills do not count."""
-    return run.accepted is False or (run.role.name == PLANNER and run.outcome not in (*runs.GOOD, *runs.FREE_OF_BLAME))
+    """Whether a role that plans ended without an accepted plan, and is to blame: limits, logins and kills do not count."""
+    return run.accepted is False or (run.role.plans and run.outcome not in (*runs.GOOD, *runs.FREE_OF_BLAME))
 
 
 def snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
@@ -206,9 +204,9 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
 
 def _told_of(layout: Layout, view: rules.View) -> Iterator[Result]:
     """The runs that a person should look at, newest first: those since the last newly proven claim, at least the last."""
-    counted = (result for result in runs.books(layout) if result.role not in (CURATOR, runs.PERSON))
-    blamed = (result for result in counted if result.outcome not in runs.FREE_OF_BLAME)
-    return islice(blamed, max(view.totals.since_green, len(view.newest)))
+    blamed = (one for one in runs.of_roles(runs.books(layout)) if one.outcome not in runs.FREE_OF_BLAME)
+    counted = (one for one in blamed if roles.capability_of(layout, one.role) != "curates")
+    return islice(counted, max(view.totals.since_green, len(view.newest)))
 
 
 def _run_line(result: Result) -> str:
@@ -219,7 +217,7 @@ def _run_line(result: Result) -> str:
 WHY = {
     "stuck": "No feature can be worked on any more, and not all have passed.",
     "stalled": "Run after run brought nothing newly proven.",
-    "plan": "Three planner runs in a row brought no acceptable plan.",
+    "plan": "Three runs in a row brought no acceptable plan.",
     "setup": "The contract's setup is red.",
 }
 

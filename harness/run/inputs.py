@@ -55,11 +55,11 @@ def _receipts(run: Run) -> list[Receipt]:
     """This run's own receipts, else those of the feature's last validation."""
     if run.receipts or not run.feature or not run.feature.attempts or "findings" not in run.role.reads:
         return run.receipts
-    return runs.last_receipts(run.layout, run.context.feature, "validator")
+    return runs.last_receipts(run.layout, run.context.feature)
 
 
 def _raw(run: Run) -> str:
-    from harness.memory import pages  # only the curator's prompt shows raw entries
+    from harness.memory import pages  # few prompts show raw entries
 
     folds = pages.parse_curated(files.read(run.layout.curated), run.layout.curated)
     rows = []
@@ -99,12 +99,12 @@ def _cut_work(run: Run) -> list[tuple[str, str]]:
 
 
 def _diff(run: Run) -> list[tuple[str, str]]:
-    """What the feature's last worker changed, as a stat and the command that shows it."""
+    """What was last committed for the feature, as a stat and the command that shows it."""
     feature = run.feature
     if feature is None or (run.changes_tree and not feature.attempts):
         return []
-    last = runs.last(run.layout, role="worker", feature=feature.id)
-    if last is None or not last.commit:
+    last = next((one for one in runs.books(run.layout) if one.feature == feature.id and one.commit), None)
+    if last is None:
         return []
     stat = repository.diff_stat(run.layout.project, last.commit + "^", last.commit)
-    return [("What its last worker changed", f"{stat}\nSee it: git show {last.commit[:10]}")]
+    return [(f"What its last {last.role} changed", f"{stat}\nSee it: git show {last.commit[:10]}")]

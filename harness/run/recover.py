@@ -18,7 +18,7 @@ from harness.model.mission import Mission
 from harness.model.open_run import Run
 from harness.model.runs import Context
 from harness.process import supervise, temporary
-from harness.run import closing
+from harness.run import closing, transcript
 from harness.settle import worker
 from harness.store import files, journal, objects
 from harness.store.layout import Layout
@@ -229,7 +229,7 @@ def _config_stands(layout: Layout, run_id: str) -> str:
 
 def _hear(run: Run) -> None:
     """What the run spent before it died counts: what its transcript tells of agents, usage and time."""
-    heard = usage.heard(run.paths.stream)
+    heard = transcript.heard(run.paths.stream)
     run.usages = heard.usages
     if not heard.usages:  # the transcript is gone; where somebody was asked, not counted is not free
         run.usages = [usage.Usage(agent=name) for name in _asked(run)[:1]]
@@ -250,9 +250,10 @@ def _asked(run: Run) -> list[str]:
 
 
 def _role(context: Context | None) -> roles.Role:
-    """The run's role, of which no more is needed than its name: its words are asked for no more, and may be gone."""
+    """The run's role, of which no more is needed than its name: its words are asked for no more, and may be gone. Its tree is
+    looked at only where its feature is in progress, as a role that commits leaves it."""
     name = context.role if context else UNKNOWN
-    return roles.Role(name=name, summary="", reads=[], words="", common="", path="", script="")
+    return roles.Role(name=name, summary="", reads=[], commits=True, words="", common="", path="", script="")
 
 
 def _settle(run: Run) -> None:

@@ -9,7 +9,6 @@ from harness.base import clock, console, errors
 from harness.base.errors import Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, listen
 from harness.integrity import reconcile
-from harness.memory.raw import CURATOR
 from harness.model import replies, runs
 from harness.model.open_run import Run
 from harness.model.runs import Result
@@ -33,12 +32,10 @@ def main(
     role: str,
     settle: Callable[[Run], None],
     prepare: Callable[[Run], bool] | None = None,
-    *,
-    agent_optional: bool = False,
 ) -> int:
     """What every role script ends in: one run of the role, and its exit code."""
     listen()
-    return guarded(lambda: _live_with_loop() or _main(role, settle, prepare, agent_optional))
+    return guarded(lambda: _live_with_loop() or _main(role, settle, prepare))
 
 
 def _live_with_loop() -> int:
@@ -54,11 +51,11 @@ def _live_with_loop() -> int:
     return errors.DONE
 
 
-def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None, agent_optional: bool) -> int:
+def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None) -> int:
     if len(sys.argv) > 2:
         raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE]")
     feature = sys.argv[1] if len(sys.argv) > 1 else ""
-    opened = opening.open_run(opening.asked(role, feature, agent_optional))
+    opened = opening.open_run(opening.asked(role, feature))
     try:
         result, signum = _steps(opened, settle, prepare)
     finally:
@@ -119,17 +116,19 @@ def take_reply(run: Run) -> None:
     if run.outcome not in runs.GOOD:
         return
     try:
-        run.reply = replies.find(run.role.name, [kept] if kept is not None else run.messages)
+        run.reply = replies.find(run.role.capability, [kept] if kept is not None else run.messages)
     except Refused as fault:
         run.outcome, run.reason = "agent_error", "; ".join(filter(None, [str(fault), run.reason]))
 
 
 def settled(run: Run, settle: Callable[[Run], None]) -> None:
-    """The role's own function applies the reply; a run that did not end well keeps a worker's tree and changes no more."""
-    by_code = run.role.name == CURATOR and run.outcome not in ("killed", "refused")  # it folds whatever its agent did
+    """The role's own function applies the reply; a run that did not end well keeps its tree and changes no more."""
+    by_code = run.role.curates and run.outcome not in ("killed", "refused")  # it folds whatever its agent did
     if run.outcome in runs.GOOD or by_code:
         _shared_parts(run)
         settle(run)
+        if run.feature is not None and run.changes_tree and run.feature.status == "in_progress":
+            worker.settle(run)  # a role of the user's own may leave it to us
     elif run.feature is not None and run.changes_tree:
         worker.cut_short(run)
 

@@ -254,6 +254,11 @@ def fold(
     return made
 
 
+def prepare(run: Run) -> bool:
+    """Nobody is asked: what is folded is computed, and an agent's operations are not carried out yet."""
+    return False
+
+
 def settle(run: Run) -> None:
     """The curator's run: one fold of everything that waits, by code."""
     names = {*repository.tracked_names(run.layout.project), run.mission.id}

@@ -81,7 +81,7 @@ def _commits(run: Run) -> list[str]:
     for result in runs.books(run.layout):
         if result.feature != run.context.feature or len(commits) == COMMITS_LOOKED_AT:
             continue
-        if result.role == run.role.name and result.verdict == "green":
+        if result.verdict == "green":
             break
         commits += [result.commit] if result.commit else []
     return commits[::-1]
@@ -181,7 +181,7 @@ def _why(receipt: Receipt) -> str:
 def _newly_green(run: Run) -> int:
     """How many claims are proven now and were not by the feature's validation before."""
     judged = run.feature is not None and run.feature.attempts > 0
-    before = runs.last_receipts(run.layout, run.context.feature, run.role.name) if judged else []
+    before = runs.last_receipts(run.layout, run.context.feature) if judged else []
     return len(_proven(run.receipts) - _proven(before))
 
 
