@@ -95,7 +95,7 @@ def due(house: House) -> str:
 
 def prompt_of(house: House, role: str, name: str = "", **asked: str) -> str:
     """The prompt that a run would get now; its run is taken away again. Not for workers: they change their feature."""
-    made = open_run(Asked(layout=house.layout, role=role, feature=name, **asked))
+    made = open_run(Asked(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
     try:
         return compose(made.run)
     finally:

@@ -115,7 +115,7 @@ def test_a_torn_last_line_of_the_books_waits_for_its_end(layout: Layout) -> None
     ran(layout, "r-1", receipt(1))
     put(layout.run("r-2").receipts, receipts.render([receipt(0)]))
     with open(layout.books, "ab") as books:
-        books.write(b'{"role": "planner", "accepted": true, "run": "r-')
+        books.write(b'{"verdict": "", "accepted": true, "run": "r-')
     assert standing(layout).word == "unproven"
     with open(layout.books, "ab") as books:
         books.write(b'2"}\n')
