@@ -149,21 +149,15 @@ def _parse(path: str, name: str, text: str) -> dict[str, Any]:
         does = [f"'{key}'" for key in CAPABILITIES if meta.get(key)]
         found += [f"{' and '.join(does)} do not go together: say one"] if len(does) > 1 else []
         agent = meta.get("agent", "")
-        found += (
-            [] if schema.fits([agent], "strs") or schema.fits(agent, "strs") else ["'agent' must be a name or a list"]
-        )
+        if not (isinstance(agent, str) or schema.fits(agent, "strs")):
+            found.append("'agent' must be a name or a list")
     if found:
-        raise BrokenFile(
-            path, "; ".join(found), line=line_of(text, found[0]), remedy="The keys stand in docs/contract.md."
-        )
+        where, remedy = line_of(text, found[0]), "The keys stand in docs/contract.md."
+        raise BrokenFile(path, "; ".join(found), line=where, remedy=remedy)
     return {**meta, "words": body}
 
 
 def line_of(text: str, fault: str) -> int:
     """The 1-based line of the front matter's key that a fault names (`'key' …`), the first where it has none."""
-    head = text.partition("\n---\n")[0]
-    for number, line in enumerate(head.split("\n"), start=1):
-        key = line.split(":")[0].strip()
-        if key and f"'{key}'" in fault:
-            return number
-    return 1
+    keys = (line.split(":")[0].strip() for line in text.partition("\n---\n")[0].split("\n"))
+    return next((number for number, key in enumerate(keys, start=1) if key and f"'{key}'" in fault), 1)

@@ -173,10 +173,11 @@ def _thinkers(
         return [], []
     layout = want.layout
     names = registry.choose(configured, layout.project, layout.relative(layout.config))
-    found, missing = registry.available(
-        names,
-        lambda name: registry.settings_of(layout, settings, name, role.name, feature, first=name == names[0]),
-    )
+
+    def of(name: str) -> registry.Settings:
+        return registry.settings_of(layout, settings, name, role.name, feature, first=name == names[0])
+
+    found, missing = registry.available(names, of)
     if not found and not (role.agent_optional and registry.embedded(names)):
         raise next(iter(missing.values()))
     return found, list(missing)

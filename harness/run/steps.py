@@ -28,11 +28,7 @@ LONGEST_PID = 20
 REASON_CHARS = 90
 
 
-def main(
-    role: str,
-    settle: Callable[[Run], None],
-    prepare: Callable[[Run], bool] | None = None,
-) -> int:
+def main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None = None) -> int:
     """What every role script ends in: one run of the role, and its exit code."""
     listen()
     return guarded(lambda: _live_with_loop() or _main(role, settle, prepare))

@@ -41,10 +41,6 @@ class Row(Record):
     kind: str
     text: str
 
-    def line(self) -> bytes:
-        """The row as it is written."""
-        return files.dump_json(self.asdict())
-
 
 def parse(line: bytes) -> Row | None:
     """The row in a line; None where it is none: torn by a crash, or written by somebody else."""
@@ -254,7 +250,7 @@ def _masked(text: str) -> str:
 
 def _row(at: float, kind: str, text: str) -> bytes:
     def data(kept: str) -> bytes:
-        return Row(at=at, kind=kind, text=kept).line()
+        return files.dump_json(Row(at=at, kind=kind, text=kept).asdict())
 
     return data(_cut(text, lambda kept: len(data(kept))))
 
