@@ -65,13 +65,12 @@ def log_of(house: House) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (files.read_text(house.layout.contract_log) or "").split("\n") if line]
 
 
-ROLES: dict[str, tuple[Callable[[Run], None], Callable[[Run], bool] | None, bool]] = {
-    "planner": (lambda run: planner.settle(run.opened, run.outcome), None, False),
-    "worker": (lambda run: worker.settle(run.opened, run.outcome), None, False),
+ROLES: dict[str, tuple[Callable[[Run], None], Callable[[Run], bool] | None]] = {
+    "planner": (lambda run: planner.settle(run.opened, run.outcome), None),
+    "worker": (lambda run: worker.settle(run.opened, run.outcome), None),
     "validator": (
         lambda run: validator.settle(run.opened, run.outcome),
         lambda run: validator.prepare(run.opened, run.outcome),
-        True,
     ),
 }
 
@@ -99,7 +98,7 @@ def due(house: House) -> str:
 
 def prompt_of(house: House, role: str, name: str = "", **asked: str) -> str:
     """The prompt that a run would get now; its run is taken away again. Not for workers: they change their feature."""
-    made = open_run(Asked(layout=house.layout, role=role, feature=name, agent_optional=True, **asked))
+    made = open_run(Asked(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
     try:
         return compose(made.run.opened, made.run.outcome)[0]
     finally:

@@ -239,6 +239,52 @@ def test_no_module_but_agents_knows_an_agent_by_name() -> None:
     assert found == []
 
 
+def texts(tree: ast.AST) -> Iterator[str]:
+    """Every text in a module, but for docstrings."""
+    docstrings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
+            yield node.value
+
+
+def test_no_module_but_settle_knows_a_role_by_name() -> None:
+    """What a role may do stands in its front matter, so that a role of the user's own can do it too; raw.md has one name."""
+    named = "|".join(path.stem for path in (HOME / "roles").glob("*.md") if path.stem != "common")
+    found = [
+        f"{short(path)}: {text}"
+        for path, tree in TREES.items()
+        if package(dotted(path)) not in ("settle", "roles")
+        for text in texts(tree)
+        if re.search(rf"\b({named})\b", text, re.IGNORECASE)
+    ]
+    names = [
+        f"{short(path)}: {node.id}"
+        for path, tree in TREES.items()
+        if package(dotted(path)) not in ("settle", "roles")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and re.search(named, node.id, re.IGNORECASE)
+    ]
+    assert (found, names) == (["memory.raw: curator"], ["memory.raw: CURATOR"])
+
+
+def test_each_thing_a_role_may_do_is_done_by_one_of_ours() -> None:
+    """So `harness next` names it; and each has a schema for its reply."""
+    found = [roles.load(layout.Layout("/nowhere"), path.stem).capability for path in (HOME / "roles").glob("*.py")]
+    assert sorted(found) == sorted(roles.CAPABILITIES) == sorted(replies.SCHEMAS)
+
+
+def test_an_agent_is_described_in_one_place_and_so_is_a_row_of_a_transcript() -> None:
+    """registry.settings_of and transcript.Row; nobody else makes one."""
+    makers = [
+        short(path)
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+        if (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in ("Settings", "Row")
+    ]
+    assert set(makers) == {"agents.registry", "run.transcript"}
+
+
 def test_importing_has_no_effect() -> None:
     """No output, no folder, no file, no process: everything is imported in an interpreter that refuses them."""
     names = [

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from harness.model.config import Config
+    from harness.model.features import Feature
+
 __all__ = [
     "EMBEDDED",
     "KNOWN_CLIS",
@@ -27,6 +30,7 @@ __all__ = [
     "embedded",
     "installed",
     "make",
+    "settings_of",
 ]
 
 EMBEDDED: dict[str, Callable[[Settings], Agent]] = {"playbook": Playbook, "scripted": Scripted}
@@ -35,6 +39,24 @@ KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py describes them
 
 class NoTrust(Unavailable):
     """No trust is configured for an agent CLI, so none is started."""
+
+
+def settings_of(
+    where: layout.Layout, settings: Config, name: str, role: str, feature: Feature | None = None, *, first: bool = True
+) -> Settings:
+    """What the agent `name` is made from; the role's own model is meant for the `first` agent of its list."""
+    table, model = settings.agents.get(name, {}), settings.roles.get(role, {}).get("model", "")
+    return Settings(
+        project=where.project,
+        config_path=where.relative(where.config),
+        role=role,
+        feature=feature.id if feature else "",
+        attempt=feature.attempts + 1 if feature else 1,
+        table=table,
+        trust=settings.trust,
+        model=str((model if first else "") or table.get("model", "")),
+        mcp=settings.mcp,
+    )
 
 
 def make(name: str, settings: Settings) -> Agent:

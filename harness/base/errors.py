@@ -27,7 +27,7 @@ EXIT_CODES = {
     ESCALATED: "escalated: a person must answer escalation.md",
     RUN_CAP: "the cap on runs or hours is reached",
     COST_CAP: "the cap on cost or tokens is reached",
-    PLAN_REJECTED: "three planner runs in a row brought no acceptable plan",
+    PLAN_REJECTED: "three runs in a row brought no acceptable plan",
     CHECKPOINT_WAITING: "a checkpoint waits for a person",
     STOPPED: "stopped or paused by a person",
     NEGATIVE: "the run's own verdict is negative (manual runs, checks)",

@@ -10,7 +10,7 @@ from harness.decision import rules
 from harness.decision.rules import View
 from harness.integrity import unsettled
 from harness.memory import pages, raw
-from harness.model import config, features, issues, mission, runs
+from harness.model import config, features, issues, mission, roles, runs
 from harness.model.config import Config
 from harness.model.features import Feature
 from harness.model.runs import Result
@@ -48,6 +48,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         totals=newest[0].total() if newest else runs.Totals(),
         wait_until=wait_until,
         wait_why=wait_why,
+        roles=roles.due(layout),
         features=found,
         spec_changed=spec_changed(layout),
         uncurated=raw.uncurated(layout, folds.first_seq, folds.folded, settings.curate_after),
@@ -78,8 +79,6 @@ def first_line(reason: str) -> str:
 
 def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:
     """Whether the run's role has an agent now that it did not have then; its files may be gone."""
-    from harness.model import roles  # only where somebody has to wait
-
     try:
         known = runs.context(layout, last.run).agent
         return not set(roles.agents_of(settings, roles.load(layout, last.role))).issubset(known)

@@ -144,7 +144,7 @@ class Fold:
             if group.kind == "fail" and len(group.voices) > 1:
                 self._recur(group, entry)
         elif entry.role == raw.CURATOR:
-            self.dispositions[entry.seq] = ("curator", None)
+            self.dispositions[entry.seq] = (raw.CURATOR, None)
         elif not entry.tag or not said(entry):
             self.dispositions[entry.seq] = ("malformed", None)
         else:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from harness.model.check_environment import Place
 
 MOST_NOTES = 10
-WORKER = "worker"
 
 
 class PreImages(Record, frozen=True):
@@ -58,9 +57,14 @@ class Begun(Record, frozen=True):
         return self.layout.run(self.context.run)
 
     @property
+    def capability(self) -> str:
+        """A dead run's tree is looked at only where its feature is in progress, as a role that commits leaves it."""
+        return "commits"
+
+    @property
     def changes_tree(self) -> bool:
         """Whether the working directory is this role's to change."""
-        return self.context.role == WORKER
+        return self.capability == "commits"
 
 
 class OpenRun(Begun, frozen=True):
@@ -80,6 +84,11 @@ class OpenRun(Begun, frozen=True):
     def tag(self) -> str:
         """What marks every process that this run starts."""
         return f"{self.mission.id}/{self.id}"
+
+    @property
+    def capability(self) -> str:
+        """What its role may do, one of roles.CAPABILITIES or ""."""
+        return self.role.capability
 
     def place(self) -> Place:
         """The working folder as the environment of checks, for this run."""

@@ -67,10 +67,11 @@ def _cached(layout: Layout) -> dict[str, Any]:
 
 
 def _fired(layout: Layout, line: bytes) -> str:
-    """The run of a line in the run log if its receipts count, else "": an agent could have written those of other runs."""
+    """The run of a line in the run log if its receipts count (it judged, or its plan landed), else "": an agent could have
+    written those of other runs."""
     try:
         row = json.loads(line)
-        return str(row["run"]) if row["role"] == "validator" or row["accepted"] else ""
+        return str(row["run"]) if row["verdict"] or row["accepted"] else ""
     except (ValueError, KeyError, TypeError, RecursionError):
         raise runs.misread(layout, line, runs.NO_RUN) from None
 

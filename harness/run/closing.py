@@ -9,8 +9,7 @@ from harness.agents import registry
 from harness.base import clock
 from harness.decision import rules, views
 from harness.integrity import reconcile
-from harness.memory.raw import CURATOR
-from harness.model import contract, features, issues, runs, usage
+from harness.model import contract, features, issues, roles, runs, usage
 from harness.model.runs import Result, Totals
 from harness.store import files, journal, objects
 from harness.store.layout import Layout, command
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from harness.model.open_run import Begun, OpenRun, Outcome
     from harness.model.usage import Usage
 
-PLANNER = "planner"
 TAKEN = ("reason", "verdict", "agent", "at", "commit", "newly_green", "accepted", "sweep", "refused", "waits")
 FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
 JITTER, MOST_JITTER = 0.1, 60
@@ -125,15 +123,16 @@ def _used(outcome: Outcome, settings: Config) -> Usage | None:
 
 def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Totals:
     """The running totals with this run in them."""
-    before, used, role = runs.totals(run.layout), _used(outcome, settings), run.context.role
-    free = outcome.ended in runs.FREE_OF_BLAME
-    no_plan = role == PLANNER and outcome.ended not in runs.GOOD and not free  # limits, logins and kills do not count
+    before, used, free = runs.totals(run.layout), _used(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
+    no_plan = (
+        run.capability == "plans" and outcome.ended not in runs.GOOD and not free
+    )  # limits, logins and kills do not count
     return Totals(
         runs=before.runs + 1,
         seconds=round(before.seconds + seconds, 3),
         cost_usd=usage.plus(before.cost_usd, used.cost_usd if used else None),
         tokens=usage.plus(before.tokens, used.tokens if used else None),
-        since_green=0 if outcome.newly_green else before.since_green + (role != CURATOR and not free),
+        since_green=0 if outcome.newly_green else before.since_green + (run.capability != "curates" and not free),
         rejected=0 if outcome.accepted else before.rejected + (outcome.accepted is False or no_plan),
         uncounted=before.uncounted + _uncounted(outcome, settings, used),
     )
@@ -190,9 +189,9 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
 
 def _told_of(layout: Layout, view: rules.View) -> Iterator[Result]:
     """The runs that a person should look at, newest first: those since the last newly proven claim, at least the last."""
-    counted = (result for result in runs.books(layout) if result.role not in (CURATOR, runs.PERSON))
-    blamed = (result for result in counted if result.outcome not in runs.FREE_OF_BLAME)
-    return islice(blamed, max(view.totals.since_green, len(view.newest)))
+    blamed = (one for one in runs.of_roles(runs.books(layout)) if one.outcome not in runs.FREE_OF_BLAME)
+    counted = (one for one in blamed if roles.capability_of(layout, one.role) != "curates")
+    return islice(counted, max(view.totals.since_green, len(view.newest)))
 
 
 def _run_line(result: Result) -> str:
@@ -203,7 +202,7 @@ def _run_line(result: Result) -> str:
 WHY = {
     "stuck": "No feature can be worked on any more, and not all have passed.",
     "stalled": "Run after run brought nothing newly proven.",
-    "plan": "Three planner runs in a row brought no acceptable plan.",
+    "plan": "Three runs in a row brought no acceptable plan.",
     "setup": "The contract's setup is red.",
 }
 

@@ -57,11 +57,11 @@ def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
     judged = outcome.feature and outcome.feature.attempts
     if outcome.receipts or not judged or "findings" not in run.role.reads:
         return outcome.receipts
-    return runs.last_receipts(run.layout, run.context.feature, "validator")
+    return runs.last_receipts(run.layout, run.context.feature)
 
 
 def _raw(run: OpenRun) -> str:
-    from harness.memory import pages  # only the curator's prompt shows raw entries
+    from harness.memory import pages  # few prompts show raw entries
 
     folds = pages.parse_curated(files.read(run.layout.curated), run.layout.curated)
     rows = []
@@ -100,11 +100,11 @@ def _cut_work(feature: Feature) -> list[tuple[str, str]]:
 
 
 def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:
-    """What the feature's last worker changed, as a stat and the command that shows it."""
+    """What was last committed for the feature, as a stat and the command that shows it."""
     if run.changes_tree and not feature.attempts:
         return []
-    last = runs.last(run.layout, role="worker", feature=feature.id)
-    if last is None or not last.commit:
+    last = next((one for one in runs.books(run.layout) if one.feature == feature.id and one.commit), None)
+    if last is None:
         return []
     stat = repository.diff_stat(run.layout.project, last.commit + "^", last.commit)
-    return [("What its last worker changed", f"{stat}\nSee it: git show {last.commit[:10]}")]
+    return [(f"What its last {last.role} changed", f"{stat}\nSee it: git show {last.commit[:10]}")]

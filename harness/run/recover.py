@@ -15,13 +15,13 @@ from harness.git import dotgit, repository
 from harness.integrity import misplaced, mission_lock, reconcile, recovery_evidence, recovery_plan, unsettled
 from harness.integrity.recovery_evidence import Evidence
 from harness.integrity.recovery_plan import Step
-from harness.model import config, features, mission, runs, usage
+from harness.model import config, features, mission, runs
 from harness.model.config import Config
 from harness.model.open_run import Begun, Outcome
 from harness.model.runs import Context
 from harness.model.usage import Usage
 from harness.process import supervise, temporary
-from harness.run import closing
+from harness.run import closing, transcript
 from harness.settle import worker
 from harness.store import files, journal, objects
 from harness.store.layout import Layout
@@ -163,7 +163,7 @@ def _restore(layout: Layout, run_id: str, moved: list[str], yielded: list[str] |
         said = f"; ended {len(killed)} processes it left{said}"
     temporary.clear_of(tag)
     settings = config.load(layout)
-    heard = usage.heard(run.paths.stream)
+    heard = transcript.heard(run.paths.stream)
     # the transcript may be gone; where somebody was asked, not counted is not free
     outcome.usages = heard.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]
     since = time.time() - os.stat(run.paths.context).st_mtime

@@ -9,7 +9,6 @@ from harness.base import clock, console, errors
 from harness.base.errors import Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, listen
 from harness.integrity import reconcile
-from harness.memory.raw import CURATOR
 from harness.model import replies, runs
 from harness.model.open_run import OpenRun, Outcome, Run, add_notes
 from harness.model.runs import Result
@@ -29,16 +28,10 @@ LONGEST_PID = 20
 REASON_CHARS = 90
 
 
-def main(
-    role: str,
-    settle: Callable[[Run], None],
-    prepare: Callable[[Run], bool] | None = None,
-    *,
-    agent_optional: bool = False,
-) -> int:
+def main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None = None) -> int:
     """What every role script ends in: one run of the role, and its exit code."""
     listen()
-    return guarded(lambda: _live_with_loop() or _main(role, settle, prepare, agent_optional))
+    return guarded(lambda: _live_with_loop() or _main(role, settle, prepare))
 
 
 def _live_with_loop() -> int:
@@ -54,11 +47,11 @@ def _live_with_loop() -> int:
     return errors.DONE
 
 
-def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None, agent_optional: bool) -> int:
+def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None) -> int:
     if len(sys.argv) > 2:
         raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE]")
     feature = sys.argv[1] if len(sys.argv) > 1 else ""
-    opened = opening.open_run(opening.asked(role, feature, agent_optional))
+    opened = opening.open_run(opening.asked(role, feature))
     run = opened.run.opened
     try:
         result, signum = _steps(opened, settle, prepare)
@@ -120,18 +113,20 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
     if outcome.ended not in runs.GOOD:
         return
     try:
-        outcome.reply = replies.find(run.role.name, [kept] if kept is not None else outcome.messages)
+        outcome.reply = replies.find(run.capability, [kept] if kept is not None else outcome.messages)
     except Refused as fault:
         outcome.ended, outcome.reason = "agent_error", "; ".join(filter(None, [str(fault), outcome.reason]))
 
 
 def settled(run: Run, settle: Callable[[Run], None]) -> None:
-    """The role's own function applies the reply; a run that did not end well keeps a worker's tree and changes no more."""
+    """The role's own function applies the reply; a run that did not end well keeps its tree and changes no more."""
     opened, outcome = run.opened, run.outcome
-    by_code = opened.role.name == CURATOR  # it folds whatever its agent did
-    if outcome.ended in runs.GOOD or (by_code and outcome.ended not in ("killed", "refused")):
+    by_code = opened.role.curates and outcome.ended not in ("killed", "refused")  # it folds whatever its agent did
+    if outcome.ended in runs.GOOD or by_code:
         _shared_parts(opened, outcome)
         settle(run)
+        if outcome.feature and opened.changes_tree and outcome.feature.status == "in_progress":
+            worker.settle(opened, outcome)  # a role of the user's own may leave it to us
     elif outcome.feature is not None and opened.changes_tree:
         worker.cut_short(opened, outcome)
 

@@ -246,6 +246,11 @@ def fold(
     return made
 
 
+def prepare(run: OpenRun, outcome: Outcome) -> bool:
+    """Nobody is asked: what is folded is computed, and an agent's operations are not carried out yet."""
+    return False
+
+
 def settle(run: OpenRun, outcome: Outcome) -> None:
     """The curator's run: one fold of everything that waits, by code."""
     names = {*repository.tracked_names(run.layout.project), run.mission.id}

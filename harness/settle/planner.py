@@ -240,14 +240,17 @@ def _refuse(faults: list[str]) -> None:
         raise Refused("The plan is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
 
 
-def red_first(layout: Layout, made: Draft, place: Place, path: str, told_live: frozenset[str] = frozenset()) -> None:
+def red_first(
+    layout: Layout, made: Draft, place: Place, path: str, role: str, told_live: frozenset[str] = frozenset()
+) -> None:
     """Red before green: fire every new check on the tree as it is, once a run; the receipts (phase before) go to `path`.
 
-    Raises SetupRed where setup is red there, and Refused for checks that are green already and no guards, unless the
-    planner was told so before and stands by them. They prove nothing then, and their claims stay unproven.
+    Raises SetupRed where setup is red there, and Refused for checks that are green already and no guards, unless
+    `role` was told so in its last run, or in this one, and sends them again. They prove nothing then, and their claims stay
+    unproven.
     """
     fired = receipts.load(path)
-    told = told_live | {receipt.command for receipt in [*fired, *_last_round(layout)] if receipt.green}
+    told = told_live | {receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green}
     done = {(receipt.claim, receipt.command) for receipt in fired}
     fault = fire.setup_once(layout, made.contract, place)
     if fault:
@@ -266,9 +269,9 @@ def red_first(layout: Layout, made: Draft, place: Place, path: str, told_live: f
     _refuse([f"a check of {one.claim} is green already, on today's tree: {EARLY}\n    {one.command}" for one in early])
 
 
-def _last_round(layout: Layout) -> list[Receipt]:
-    """Receipts of the newest planner run, where it was not accepted: what its planner was told."""
-    newest = runs.last(layout, role="planner")
+def _last_round(layout: Layout, role: str) -> list[Receipt]:
+    """Receipts of the role's newest run, where its plan was not accepted: what its agent was told."""
+    newest = runs.last(layout, role=role)
     refused = newest is not None and newest.accepted is False
     return receipts.load(layout.run(newest.run).receipts) if newest and refused else []
 
@@ -301,7 +304,7 @@ def settle(run: OpenRun, outcome: Outcome) -> None:
         return
     try:
         made = examined(run.layout, outcome.reply)
-        red_first(run.layout, made, run.place(), run.paths.receipts, told)
+        red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, told)
     except SetupRed as fault:
         outcome.setup_fault = str(fault)
         escalate_setup(run, outcome)

@@ -81,7 +81,7 @@ def _commits(run: OpenRun) -> list[str]:
     for result in runs.books(run.layout):
         if result.feature != run.context.feature or len(commits) == COMMITS_LOOKED_AT:
             continue
-        if result.role == run.role.name and result.verdict == "green":
+        if result.verdict == "green":
             break
         commits += [result.commit] if result.commit else []
     return commits[::-1]
@@ -178,7 +178,7 @@ def _why(receipt: Receipt) -> str:
 def _newly_green(run: OpenRun, outcome: Outcome) -> int:
     """How many claims are proven now and were not by the feature's validation before."""
     judged = outcome.feature is not None and outcome.feature.attempts > 0
-    before = runs.last_receipts(run.layout, run.context.feature, run.role.name) if judged else []
+    before = runs.last_receipts(run.layout, run.context.feature) if judged else []
     return len(_proven(outcome.receipts) - _proven(before))
 
 

@@ -15,6 +15,7 @@ from harness.model.features import Feature
 from harness.model.runs import Result, Totals
 
 NOW = 5_000
+ROLES = {"plans": "planner", "commits": "worker", "judges": "validator", "curates": "curator"}
 LIMITS = Limits(max_runs=200, max_hours=48, stall_after=8, max_cost_usd=25.0, max_tokens=1_000)
 
 
@@ -31,7 +32,12 @@ def noted(made: Feature, kind: str, *ids: str) -> Feature:
 
 def view(*found: Feature, **fields: Any) -> View:
     """A view with nothing due but what the features say; one passed feature where none are given."""
-    usual: dict[str, Any] = {"limits": LIMITS, "totals": Totals(), "features": list(found) or [feature("P", "passed")]}
+    usual: dict[str, Any] = {
+        "limits": LIMITS,
+        "roles": ROLES,
+        "totals": Totals(),
+        "features": list(found) or [feature("P", "passed")],
+    }
     return View(**{**usual, **fields})
 
 

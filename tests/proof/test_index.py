@@ -38,11 +38,11 @@ def receipt(exit_code: int | None = 0, command: str = CHECK.run, name: str = "VA
     return Receipt(claim=name, command=command, exit=exit_code, **more)
 
 
-def ran(layout: Layout, run_id: str, *found: Receipt, role: str = "validator", accepted: bool = False) -> None:
-    """A finished run with these receipts."""
+def ran(layout: Layout, run_id: str, *found: Receipt, verdict: str = "red", accepted: bool = False) -> None:
+    """A finished run with these receipts, by default one that judged."""
     put(layout.run(run_id).receipts, receipts.render(list(found)))
     with open(layout.books, "ab") as books:
-        books.write(json.dumps({"run": run_id, "role": role, "accepted": accepted}).encode() + b"\n")
+        books.write(json.dumps({"run": run_id, "verdict": verdict, "accepted": accepted}).encode() + b"\n")
 
 
 def fresh(layout: Layout) -> dict[str, Any]:
@@ -115,14 +115,14 @@ def test_a_torn_last_line_of_the_run_log_waits_for_its_end(layout: Layout) -> No
     ran(layout, "r-1", receipt(1))
     put(layout.run("r-2").receipts, receipts.render([receipt(0)]))
     with open(layout.books, "ab") as books:
-        books.write(b'{"role": "planner", "accepted": true, "run": "r-')
+        books.write(b'{"verdict": "", "accepted": true, "run": "r-')
     assert standing(layout).word == "unproven"
     with open(layout.books, "ab") as books:
         books.write(b'2"}\n')
     assert standing(layout).word == "proven"
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "5", '{"role": "worker"}'])
+@pytest.mark.parametrize("line", ["{", "[]", "5", '{"verdict": "red"}'])
 def test_a_line_of_the_run_log_that_is_no_run_is_named(layout: Layout, line: str) -> None:
     """However old it is: its proof must not vanish silently."""
     ran(layout, "r-1", receipt(1))
@@ -143,11 +143,11 @@ def test_runs_without_receipts_and_no_runs_at_all_are_no_error(layout: Layout) -
 
 def test_receipts_that_an_agent_could_have_written_do_not_count(layout: Layout) -> None:
     """Neither a worker's run nor a planner's run with a refused plan fires checks that count."""
-    ran(layout, "r-1", receipt(1), role="worker")
-    ran(layout, "r-2", receipt(1), role="planner")
+    ran(layout, "r-1", receipt(1), verdict="")
+    ran(layout, "r-2", receipt(1), verdict="", accepted=False)
     ran(layout, "r-3", receipt(0))
     assert standing(layout).word == "unproven"
-    ran(layout, "r-4", receipt(1), role="planner", accepted=True)
+    ran(layout, "r-4", receipt(1), verdict="", accepted=True)
     ran(layout, "r-5", receipt(0))
     assert (standing(layout).word, standing(layout).red[0]) == ("proven", "r-4")
 
