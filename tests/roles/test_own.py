@@ -23,26 +23,6 @@ def nothing(run):
     pass
 
 
-def planning(run):
-    planner.settle(run.opened, run.outcome)
-
-
-def working(run):
-    worker.settle(run.opened, run.outcome)
-
-
-def firing(run):
-    return validator.prepare(run.opened, run.outcome)
-
-
-def judging(run):
-    validator.settle(run.opened, run.outcome)
-
-
-def folding(run):
-    curator.settle(run.opened, run.outcome)
-
-
 raise SystemExit(main("{name}", {functions}))
 """
 PLAN = {
@@ -83,7 +63,7 @@ def builder(house: House) -> House:
     return house
 
 
-@pytest.mark.parametrize("functions", ["nothing", "working"])
+@pytest.mark.parametrize("functions", ["nothing", "worker.settle"])
 def test_what_a_role_that_commits_changed_is_one_commit(builder: House, functions: str) -> None:
     """Its feature goes on to validation, also where its own settle leaves that to us."""
     own(builder, "builder", "commits: true", functions=functions)
@@ -172,7 +152,7 @@ def test_killed_at_work_its_tree_is_kept(builder: House) -> None:
 
 def test_the_verdict_of_a_role_that_judges_decides(house: House) -> None:
     """Green passes, and counts as proof; red fails; an agent's word does neither."""
-    own(house, "auditor", "judges: true", "agent_optional: true", functions="judging, firing")
+    own(house, "auditor", "judges: true", "agent_optional: true", functions="validator.settle, validator.prepare")
     house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
     assert house.role("auditor", "F-001").code == 10
     assert house.feature().status == "failing"
@@ -185,7 +165,7 @@ def test_the_verdict_of_a_role_that_judges_decides(house: House) -> None:
 
 def test_what_it_aims_joins_the_contract(house: House) -> None:
     """Its reply has the schema of a validator's."""
-    own(house, "auditor", "judges: true", "agent_optional: true", functions="judging, firing")
+    own(house, "auditor", "judges: true", "agent_optional: true", functions="validator.settle, validator.prepare")
     house.work(DONE)
     house.script("auditor", block({"checks": [{"claim": "VAL-1", "run": "test -s 1.txt", "why": "empty"}]}))
     house.role("auditor", "F-001")
@@ -203,7 +183,7 @@ def test_what_it_aims_joins_the_contract(house: House) -> None:
 
 def test_the_plan_of_a_role_that_plans_lands(house: House) -> None:
     """While its agent lives a bad one is refused with its reasons; a run that brings none is counted."""
-    own(house, "architect", "plans: true", functions="planning")
+    own(house, "architect", "plans: true", functions="planner.settle")
     house.write("bad.json", json.dumps({**PLAN, "contract": []}))
     house.script("architect", {"run": "harness reply bad.json"})
     house.role("architect")
@@ -220,7 +200,7 @@ def test_the_plan_of_a_role_that_plans_lands(house: House) -> None:
 
 def test_a_role_that_curates_folds_whatever_its_agent_did(house: House) -> None:
     """By code; and a run of it is no sign that the mission stands still."""
-    own(house, "librarian", "curates: true", functions="folding")
+    own(house, "librarian", "curates: true", functions="curator.settle")
     house.harness("note", "--tag", "TRICK", "wc -l < file prints no name")
     house.script("librarian", {"fail": "wall"})
     house.role("librarian")
@@ -242,7 +222,7 @@ def test_next_names_ours_before_the_users_own(house: House) -> None:
 
 def test_a_file_in_the_place_of_ours_may_do_what_ours_does(house: House) -> None:
     """One that was written before there were such keys goes on as it was."""
-    own(house, "worker", functions="working")
+    own(house, "worker", functions="worker.settle")
     assert due(house) == "NEXT worker F-001"
     house.work(DONE)
     assert house.git("log", "-1", "--format=%s") == "F-001: Part one"
