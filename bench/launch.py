@@ -162,7 +162,7 @@ def fsync_seconds(layout: Layout, number: int, rounds: int) -> tuple[int, float]
 ONE_GUARDIAN = """
 import os, sys, time, json
 sys.path.insert(0, sys.argv[1])
-from harness import process
+from harness.process import supervise as process
 def took(body):
     start = time.perf_counter()
     body()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -18,9 +17,9 @@ from harness.base import clock, console, errors
 from harness.commands.status import cost as money
 from harness.decision import rules, views
 from harness.model import contract, features, issues, mission, receipts, runs
-from harness.model.usage import COUNTS
+from harness.model.usage import COUNTS, transcript_row
 from harness.run import prompt
-from harness.store import files, layout
+from harness.store import files, json_lines, layout
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from harness.commands.try_agent import Finding
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
-MOST_SECONDS = 1e9
 ENDLESS = 10**6  # columns
 STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 
@@ -161,7 +159,7 @@ def run_list(where: Layout, most: int) -> None:
     """Finished runs, the newest last."""
     mission.check_format(where)
     found = list(islice(runs.books(where), most))
-    every = sum(1 for _ in files.lines_backwards(where.books)) if len(found) == most else most
+    every = sum(1 for _ in json_lines.backwards(where.books)) if len(found) == most else most
     if every > most:
         click.echo(f"… and {every - most} older: {command('runs list')} -n {every}")
     for one in reversed(found):
@@ -267,26 +265,15 @@ def log(where: Layout, run_id: str, follow: bool) -> None:
 
 
 def _event(line: bytes) -> None:
-    row = _row(line)
+    row = transcript_row(line)
     if row is None:  # torn by a crash, or written by somebody else
         _echo(f"      ? not ours: {line.decode('utf-8', 'replace')}")
         return
-    if row["kind"] in ("agent", "raw", "usage", "time"):  # for machines; what they mean stands beside them
+    if row.kind in ("agent", "raw", "usage", "time"):  # for machines; what they mean stands beside them
         return
-    mark = {"said": "says", "did": "does", "output": "   |"}.get(row["kind"], row["kind"])
-    for text in row["text"].rstrip("\n").split("\n"):
-        _echo(f"{row['at']:7.1f} {mark} {text}")
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    """The row in a line of a transcript; None where it is none."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    kinds: dict[str, Any] = {"at": (int, float), "kind": str, "text": str}
-    fits = isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())
-    return row if fits and 0 <= row["at"] < MOST_SECONDS else None
+    mark = {"said": "says", "did": "does", "output": "   |"}.get(row.kind, row.kind)
+    for text in row.text.rstrip("\n").split("\n"):
+        _echo(f"{row.at:7.1f} {mark} {text}")
 
 
 def newest(where: Layout) -> str:

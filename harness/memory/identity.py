@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 import re
 
-from harness.base.errors import BrokenFile, Busy
+from harness.base import schema
+from harness.base.errors import Busy
 from harness.base.record import Record
 from harness.memory import pages, similarity
 from harness.memory.pages import Item, Page
-from harness.store import files
+from harness.store import files, json_lines
 from harness.store.layout import evidence_file, identity_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from contextlib import AbstractContextManager
+    from typing import Any
 
 LINES = 60
 MISSIONS = "missions: "
@@ -147,20 +149,14 @@ def evidence(folder: str) -> list[Evidence]:
 
 def parse_evidence(data: bytes, path: str) -> list[Evidence]:
     """The evidence in the whole lines of `data`; see `evidence`."""
-    import jsonlines  # here, because it costs 20 ms and most runs of a mission need no evidence
-
     found: dict[tuple[str, int], Evidence] = {}
     remedy = "Take that line out; evidence.jsonl holds one JSON object a line."
-    whole = data[: data.rfind(b"\n") + 1]
-    for number, line in enumerate(whole.split(b"\n"), start=1):
-        if not line.strip(b"\0 \r"):
-            continue
-        try:
-            value = jsonlines.Reader([line.decode("utf-8")]).read(type=dict)
-            said = Evidence(**value)
-        except (jsonlines.InvalidLineError, UnicodeDecodeError, TypeError) as fault:
-            raise BrokenFile(path, f"no evidence ({type(fault).__name__})", line=number, remedy=remedy) from None
-        found.setdefault((said.mission, said.seq), said)
+
+    def take(row: Any) -> None:
+        one = schema.record(Evidence, row, "a mission leaves")
+        found.setdefault((one.mission, one.seq), one)
+
+    json_lines.parse(data, path, take, "no evidence", remedy)
     return list(found.values())
 
 

@@ -7,6 +7,7 @@ import os
 from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
+from harness.base.schema import Fault
 from harness.model import config
 from harness.store import documents, files
 from harness.store.layout import Layout, home
@@ -15,22 +16,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from harness.model.config import Config
+    from harness.base.schema import Names
+    from harness.model.config import Agents, Config, MostNumber
+else:
+    Agents, MostNumber = config.Agents, config.MostNumber
 
-REQUIRED = {"name": "str", "summary": "str", "reads": "names"}
-OPTIONAL = {"agent": "any", "minutes": "number", "idle_minutes": "number"}
 READS = ("spec", "plan", "contract", "feature", "claims", "findings", "issues", "raw", "steer")
 
 
-class Role(Record):
-    """A role as its file describes it; `words` is the exact body, `common` the exact common.md before it."""
+class FrontMatter(Record):
+    """What a role's file says before its words."""
 
     name: str
     summary: str
-    reads: list[str]
-    agent: Any = None
-    minutes: float = 60
-    idle_minutes: float = 10
+    reads: Names
+    agent: Agents = None
+    minutes: MostNumber = 60
+    idle_minutes: MostNumber = 10
+
+
+class Role(FrontMatter):
+    """A role as its file describes it; `words` is the exact body, `common` the exact common.md before it."""
+
     words: str
     common: str
     path: str
@@ -90,31 +97,20 @@ def _common() -> str:
 
 def _parse(text: str, path: str, name: str) -> dict[str, Any]:
     meta, body = documents.front_matter(text, path)
-    found = schema.faults(meta, "the front matter", REQUIRED, OPTIONAL)
+    found = schema.faults(meta, "the front matter", FrontMatter)
     if not found:
-        found += [
-            f"'reads' has the unknown '{item}' (known: {', '.join(READS)})"
-            for item in meta["reads"]
-            if item not in READS
-        ]
-        found += [f"'name' must be '{name}', as the file is called"] if meta["name"] != name else []
-        found += [f"'{key}' must be above 0" for key in ("minutes", "idle_minutes") if not 0 < meta.get(key, 1) < 1e15]
-        agent = meta.get("agent", "")
-        found += (
-            [] if schema.fits([agent], "strs") or schema.fits(agent, "strs") else ["'agent' must be a name or a list"]
-        )
+        unknown = [item for item in meta["reads"] if item not in READS]
+        known = f"(known: {', '.join(READS)})"
+        found += [Fault.of(f"'reads' has the unknown '{item}' {known}", path, "reads") for item in unknown]
+        other = meta["name"] != name
+        found += [Fault.of(f"'name' must be '{name}', as the file is called", path, "name")] * other
     if found:
-        raise BrokenFile(
-            path, "; ".join(found), line=line_of(text, found[0]), remedy="The keys stand in docs/contract.md."
-        )
+        line = line_of(text, found[0].key)
+        raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
     return {**meta, "words": body}
 
 
-def line_of(text: str, fault: str) -> int:
-    """The 1-based line of the front matter's key that a fault names (`'key' …`), the first where it has none."""
-    head = text.partition("\n---\n")[0]
-    for number, line in enumerate(head.split("\n"), start=1):
-        key = line.split(":")[0].strip()
-        if key and f"'{key}'" in fault:
-            return number
-    return 1
+def line_of(text: str, key: str) -> int:
+    """The 1-based line of a key of the front matter, the first where it has none."""
+    head = text.partition("\n---\n")[0].split("\n")
+    return next((number for number, line in enumerate(head, start=1) if key and line.split(":")[0].strip() == key), 1)

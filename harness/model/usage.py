@@ -6,10 +6,9 @@ reasoning. Here nothing is counted twice, and what nobody told is None, never 0.
 
 from __future__ import annotations
 
-import json
-
+from harness.base import schema
 from harness.base.record import Record
-from harness.store import files
+from harness.store import files, json_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +23,17 @@ LONGEST_ROW = 1 << 20
 LONGEST_STREAM = 256 << 20
 
 
+if TYPE_CHECKING:
+    Tokens = int
+    Cost = float
+    Seconds = float
+    Source = str
+else:
+    Tokens = schema.WHOLE.part("a count", lambda value: 0 <= value <= MOST)
+    Cost = Seconds = schema.NUMBER.part("a number, 0 or above", lambda value: 0 <= value <= MOST)
+    Source = schema.one_of((REPORTED, TABLE, UNKNOWN))
+
+
 class Usage(Record):
     """What one or several answers used. Tokens: `input` without what the cache gave or took, `output` with the reasoning,
     `reasoning` the part of it. `cost_source`: reported by the vendor, computed from the price table, or unknown; a
@@ -33,15 +43,15 @@ class Usage(Record):
     agent: str = ""
     model: str = ""
     session: str = ""
-    turns: int | None = None
-    input: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
-    output: int | None = None
-    reasoning: int | None = None
-    cost_usd: float | None = None
-    cost_source: str = UNKNOWN
-    raw: list[dict[str, Any]] = []
+    turns: Tokens | None = None
+    input: Tokens | None = None
+    cache_read: Tokens | None = None
+    cache_write: Tokens | None = None
+    output: Tokens | None = None
+    reasoning: Tokens | None = None
+    cost_usd: Cost | None = None
+    cost_source: Source = UNKNOWN
+    raw: list[Any] = []
 
     @property
     def tokens(self) -> int | None:
@@ -136,22 +146,25 @@ def told(agent: str, **values: Any) -> Usage:
 def parse(text: str) -> Usage | None:
     """A usage from its JSON; None where it is none: a negative or endless number, a text where a number belongs."""
     try:
-        value = json.loads(text)
-        made = Usage(**value)
-    except (ValueError, TypeError, RecursionError):
+        return schema.record(Usage, json_lines.value(text.encode()), "an agent")
+    except (ValueError, TypeError):
         return None
-    names = (made.agent, made.model, made.session, made.cost_source)
-    sound = all(isinstance(name, str) for name in names) and isinstance(made.raw, list)
-    sound = sound and made.cost_source in (REPORTED, TABLE, UNKNOWN)
-    sound = sound and all(_counts(getattr(made, name), int) for name in ("turns", *COUNTS))
-    return made if sound and _counts(made.cost_usd, (int, float)) else None
 
 
-def _counts(value: object, kinds: Any) -> bool:
-    """Whether it is None or a number that can be counted with."""
-    if value is None:
-        return True
-    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value <= MOST
+class Row(Record):
+    """A line of a run's transcript; `at` in seconds since the run's start."""
+
+    at: Seconds
+    kind: str
+    text: str
+
+
+def transcript_row(line: bytes) -> Row | None:
+    """The row in a line of a transcript; None where it is none."""
+    try:
+        return schema.record(Row, json_lines.value(line), "a run writes")
+    except (ValueError, TypeError):
+        return None
 
 
 class Heard(Record):
@@ -166,29 +179,19 @@ def heard(path: str) -> Heard:
     """What the transcript at `path` tells of agents and usage; a torn or foreign line is passed over, and so is what lies
     behind LONGEST_STREAM."""
     found = Heard()
-    for line in _rows(path):
-        row = _row(line)
-        if row is None:
+    for line in _lines(path):
+        said = transcript_row(line)
+        if said is None:
             continue
-        found.seconds = max(found.seconds, row["at"])
-        if row["kind"] == "agent":
-            found.usages.append(Usage(agent=row["text"]))
-        elif row["kind"] == "usage" and found.usages and (newer := parse(row["text"])):
+        found.seconds = max(found.seconds, said.at)
+        if said.kind == "agent":
+            found.usages.append(Usage(agent=said.text))
+        elif said.kind == "usage" and found.usages and (newer := parse(said.text)):
             found.usages[-1] = newer.replace(agent=found.usages[-1].agent)
     return found
 
 
-def _row(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    kinds: dict[str, Any] = {"at": (int, float), "kind": str, "text": str}
-    fits = isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())
-    return row if fits and 0 <= row["at"] <= MOST else None
-
-
-def _rows(path: str, block: int = 1 << 20) -> Iterator[bytes]:
+def _lines(path: str, block: int = 1 << 20) -> Iterator[bytes]:
     """The transcript's whole lines that are no longer than LONGEST_ROW: those of agents and usage, and each block's last."""
     rest, offset = b"", 0
     while offset < LONGEST_STREAM and (data := files.read_from(path, offset, block)):

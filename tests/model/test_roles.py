@@ -59,7 +59,7 @@ def test_everything_that_front_matter_may_say_is_read(layout: Layout) -> None:
     )
     found = roles.load(layout, "all")
     assert (tuple(found.reads), found.agent, found.minutes, found.idle_minutes) == (roles.READS, ["a", "b"], 0.5, 2)
-    assert {*roles.REQUIRED, *roles.OPTIONAL} <= set(roles.Role.fields)
+    assert set(roles.FrontMatter.fields) == {"name", "summary", "reads", "agent", "minutes", "idle_minutes"}
 
 
 def test_the_missions_own_role_wins(layout: Layout) -> None:
