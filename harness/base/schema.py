@@ -100,20 +100,17 @@ def table(item: Kind, words: str = "an object") -> Kind:
 
 
 def _optional(kind: Kind) -> Kind:
-    fits = kind.fits
-    types = kind.types and kind.types | {type(None)}
-    more = {"base": kind.base, "types": types, "item": kind.item, "shape": kind.shape, "made": kind.made}
-    return Kind(f"{kind.words} or null", lambda value: value is None or fits(value), **more)
+    fits, types = kind.fits, kind.types and kind.types | {type(None)}
+    return Kind(**{**vars(kind), "fits": lambda value: value is None or fits(value), "types": types})
 
 
-ANYTHING = Kind("anything", lambda value: True)
 TEXT = _exactly("text", str)
 WHOLE = _exactly("a whole number", int)
 NUMBER = _exactly("a number", int, float)
 OBJECT = _exactly("an object", dict)
 LIST = _exactly("a list", list)
 WORDS = {
-    "Any": ANYTHING,
+    "Any": Kind("anything", lambda value: True),
     "str": TEXT,
     "int": WHOLE,
     "float": NUMBER,
@@ -132,6 +129,7 @@ WORDS = {
 FIELDS = "the fields"
 _KINDS: dict[type[Record], dict[str, Kind]] = {}
 _FITS: dict[type[Record], dict[str, Callable[[Any], bool]]] = {}
+_MADE: dict[type[Record], list[str]] = {}
 
 
 def kinds(shape: type[Record]) -> dict[str, Kind]:
@@ -142,8 +140,9 @@ def kinds(shape: type[Record]) -> dict[str, Kind]:
             names = vars(sys.modules[owner.__module__])
             annotations = owner.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
             found |= {name: _kind(text, names) for name, text in annotations.items() if name in shape.fields}
+        _FITS[shape] = {name: kind.fits for name, kind in found.items()}
+        _MADE[shape] = [name for name, kind in found.items() if kind.made]
         _KINDS[shape] = {name: found[name] for name in shape.fields}
-        _FITS[shape] = {name: kind.fits for name, kind in _KINDS[shape].items()}
     return _KINDS[shape]
 
 
@@ -216,8 +215,9 @@ def record(shape: type[R], row: Any, wrote: str) -> R:
 
 def trusted(shape: type[R], row: dict[str, Any]) -> R:
     """The Record of an object that is known to fit."""
-    inner = {name: kind for name, kind in kinds(shape).items() if kind.made and row.get(name)}
-    return shape(**{**row, **{name: _inner(kind, row[name]) for name, kind in inner.items()}} if inner else row)
+    known = kinds(shape)
+    inner = {name: _inner(known[name], row[name]) for name in _MADE[shape] if row.get(name)}
+    return shape(**{**row, **inner}) if inner else shape(**row)
 
 
 def _inner(kind: Kind, value: Any) -> Any:

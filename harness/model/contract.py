@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from harness.base.schema import Positive
+    from harness.base.schema import Line, PlainText, Positive
 
 PREAMBLE = """# Validation contract
 
@@ -31,7 +31,7 @@ MANUAL = "manual"
 class Check(Record):
     """One command; `seconds` None means config's check_seconds; a `guard` may be green before the work."""
 
-    run: str
+    run: PlainText
     seconds: Positive | None = None
     guard: bool = False
 
@@ -49,9 +49,9 @@ class Service(Record):
     """A server that checks need; `ready` is a command that is green once it answers, within `seconds`."""
 
     name: str
-    run: str
-    ready: str
-    seconds: int = 60
+    run: PlainText
+    ready: Line
+    seconds: Positive = 60
 
 
 class Contract(Record):

@@ -8,6 +8,7 @@ from harness.base import schema
 from harness.base.errors import Refused
 from harness.base.record import Record
 from harness.memory import raw
+from harness.model.contract import Check, Service
 from harness.model.issues import Given
 from harness.store import documents
 
@@ -15,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from harness.base.schema import Line, Names, PlainText, Positive
+    from harness.base.schema import Names, PlainText
 
 STATUSES = ("implemented", "blocked")
 MOST_CHECKS = 3
@@ -54,31 +55,14 @@ class PlannedFeature(Record):
     source_issue: str = ""
 
 
-class PlannedCheck(Record):
-    """A check of a planned claim; a text is short for one with this `run`."""
-
-    run: PlainText
-    seconds: Positive = 1
-    guard: bool = False
-
-
 class PlannedClaim(Record):
-    """A claim of a plan; `reason` says why one that stood is changed."""
+    """A claim of a plan; `reason` says why one that stood is changed. A check that is a text is one with this `run`."""
 
     id: str
     claim: PlainText
-    checks: list[PlannedCheck] = []
+    checks: list[Check] = []
     manual: bool = False
     reason: str = ""
-
-
-class PlannedService(Record):
-    """A server that checks need."""
-
-    name: str
-    run: PlainText
-    ready: Line
-    seconds: Positive = 60
 
 
 class Dropped(Record):
@@ -102,7 +86,7 @@ class Plan(Reply):
     features: list[PlannedFeature]
     contract: list[PlannedClaim]
     setup: PlainText = ""
-    services: list[PlannedService] = []
+    services: list[Service] = []
     drop: list[Dropped] = []
 
 

@@ -164,20 +164,16 @@ def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
 
 def context(layout: Layout, run_id: str) -> Context:
     """context.json of a run; UsageFault where there is no such run, BrokenFile where it is malformed."""
-    return _context(layout.run(run_id).context, run_id)
+    return _record(Context, layout.run(run_id).context, run_id)
 
 
 def held_context(layout: Layout, run_id: str) -> Context | None:
     """The context as the lock of a run that has not closed holds it a second time; None where it does not. `live` is there as
     the run left it when it had opened."""
     try:
-        return _context(layout.run(run_id).lock, run_id)
+        return _record(Context, layout.run(run_id).lock, run_id)
     except (BrokenFile, UsageFault):
         return None
-
-
-def _context(path: str, run_id: str) -> Context:
-    return _record(Context, path, run_id)
 
 
 def result(layout: Layout, run_id: str) -> Result | None:

@@ -125,7 +125,7 @@ WRONG: list[tuple[dict[str, object], list[str]]] = [
     ),
     ({"name": "", "begin": {"x": 1}, "amount": 10}, ["it: 'amount' must be below 10"]),
     ({"name": "", "begin": {"x": 1}, "amount": "1"}, ["it: 'amount' must be a whole number"]),
-    ({"name": "", "begin": {"x": 1}, "last": 5}, ["it: 'last' must be an object or null"]),
+    ({"name": "", "begin": {"x": 1}, "last": 5}, ["it: 'last' must be an object"]),
 ]
 
 

@@ -326,3 +326,24 @@ def test_what_stopped_the_last_run_is_shown_until_a_run_goes_on(house: House) ->
     assert status.status(house.layout)["warnings"] == ["scripted could not answer: auth, no key / Log in"]
     house.work({"run": "echo 1 > 1.txt"})
     assert status.status(house.layout)["warnings"] == []
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_a_line_that_a_person_took_out_of_the_books_leaves_a_status(house: House, gone: int) -> None:
+    """What was remembered of the longer books counts no more; `init` makes them again from the results of the runs."""
+    proven(house)
+    whole = house.harness("status")
+    for _ in range(2):
+        house.work({"say": "nothing"}, feature="F-002")
+    path = Path(house.layout.books)
+    before = path.read_bytes()
+    lines = before.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))
+    told = house.harness("status")
+    assert (told.code, told.err) == (0, "")
+    shutil.rmtree(house.layout.cache)
+    assert house.harness("status").out == told.out
+    assert house.harness("init", "--quietly").code == 0
+    assert path.read_bytes() == before
+    proof = next(line for line in whole.out.split("\n") if "proven" in line)
+    assert proof in house.harness("status").out
