@@ -34,14 +34,21 @@ def value(line: bytes) -> Any:
         raise ValueError(str(fault)) from None
 
 
-def parse(data: bytes | None, path: str, make: Callable[[Any], T], none: str, remedy: str) -> list[T]:
+def parse(
+    data: bytes | None,
+    path: str,
+    make: Callable[[Any], T],
+    none: str,
+    remedy: str,
+    read: Callable[[bytes], Any] = value,
+) -> list[T]:
     """What `make` gives for each line, oldest first; [] where the file is absent. BrokenFile says of a line `none` (that it
-    is no such thing), or what `make` says of it as an Odd."""
+    is no such thing), or what `make` says of it as an Odd. `read` gives a line's value, or raises ValueError."""
     found = []
     for number, line in whole(data):
         try:
-            found.append(make(value(line)))
-        except (ValueError, TypeError, KeyError) as fault:
+            found.append(make(read(line)))
+        except (ValueError, TypeError, KeyError, RecursionError) as fault:
             said = str(fault) if isinstance(fault, Odd) else none
             raise BrokenFile(path, said, line=number, remedy=remedy) from None
     return found
