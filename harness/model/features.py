@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from harness.base.schema import Names
+
 STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
 TRIES = 3
 TRIES_REPLANNED = 5
 FREE_CUTS = 2
-NOTE_KEYS = {"at", "by", "kind", "text", "ids"}
 
 TRANSITIONS: dict[str, dict[str, str]] = {
     "start": {"todo": "in_progress", "failing": "in_progress"},
@@ -34,36 +35,38 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "block": {"todo": "blocked", "failing": "blocked", "validating": "blocked"},
 }
 
-REQUIRED = {
-    "id": "str",
-    "title": "str",
-    "description": "str",
-    "claims": "names",
-    "depends_on": "names",
-    "spec_refs": "strs",
-    "priority": "int",
-    "status": "str",
-    "attempts": "int",
-    "replanned": "bool",
-    "notes": "list",
-    "source_issue": "any",
-}  # fmt: skip - a table
+
+class Note(Record):
+    """Something that a run remembered about a feature; a kind is a word, such as judged."""
+
+    at: str
+    by: str
+    kind: str
+    text: str
+    ids: list[str]
+
+
+if TYPE_CHECKING:
+    Status = str
+    NoteRow = dict[str, Any]
+else:
+    Status, NoteRow = schema.one_of(STATUSES, told=True), schema.row_of(Note)
 
 
 class Feature(Record):
-    """One feature. `priority`: 1 comes first. `notes`: [{at, by, kind, text, ids}]; a kind is a word, such as judged."""
+    """One feature. `priority`: 1 comes first. `notes`: the fields of a Note each."""
 
     id: str
     title: str
     description: str = ""
-    claims: list[str]
-    depends_on: list[str] = []
+    claims: Names
+    depends_on: Names = []
     spec_refs: list[str] = []
     priority: int = 1
-    status: str = "todo"
+    status: Status = "todo"
     attempts: int = 0
     replanned: bool = False
-    notes: list[dict[str, Any]] = []
+    notes: list[NoteRow] = []
     source_issue: str | None = None
 
     def note(self, at: str, by: str, kind: str, text: str, ids: Iterable[str] = ()) -> None:
@@ -102,48 +105,21 @@ def parse(data: bytes | None, path: str) -> list[Feature]:
     if not isinstance(value, dict) or list(value) != ["features"] or not isinstance(value["features"], list):
         raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=RESTORE)
     rows = value["features"]
-    for index, row in enumerate(rows):
-        if not (isinstance(row, dict) and row.keys() == REQUIRED.keys() and row["status"] in STATUSES) or _odd(row):
-            raise BrokenFile(path, _fault(row), line=index + 2, remedy=f"Mend that feature. {RESTORE}")
-    twice = schema.name_faults(_ids(rows), "feature")
+    whole = schema.all_fit(Feature, rows)
+    for number, row in enumerate(() if whole else rows, start=2):
+        if found := schema.faults(row, "the feature", Feature):
+            raise BrokenFile(path, "; ".join(found), line=number, remedy=f"Mend that feature. {RESTORE}")
+    ids = [row["id"] for row in rows]
+    twice = schema.name_faults(ids, "feature")
     if twice:
-        line = next(index for index in range(len(rows)) if schema.name_faults(_ids(rows[: index + 1]), "feature")) + 2
+        line = next(end for end in range(1, len(ids) + 1) if schema.name_faults(ids[:end], "feature")) + 1
         raise BrokenFile(path, twice[0], line=line, remedy="Give every feature an id of its own.")
-    return [Feature.whole(row) for row in rows]
+    return [Feature.whole(row) if whole else Feature(**row) for row in rows]
 
 
 def load(layout: Layout) -> list[Feature]:
     """The mission's features, as `parse` gives them."""
     return parse(files.read(layout.features), layout.features)
-
-
-def _ids(rows: list[dict[str, Any]]) -> list[Any]:
-    return [row["id"] for row in rows]
-
-
-def _odd(row: dict[str, Any]) -> bool:
-    try:  # joining is the quickest way to see that all of them are texts
-        "".join([*row["claims"], *row["depends_on"], *row["spec_refs"], row["title"], row["description"]])
-    except TypeError:
-        return True
-    return not (
-        type(row["attempts"]) is int
-        and type(row["priority"]) is int
-        and type(row["claims"]) is list
-        and type(row["depends_on"]) is list
-        and type(row["spec_refs"]) is list
-        and type(row["notes"]) is list
-        and all(type(note) is dict and note.keys() >= NOTE_KEYS for note in row["notes"])
-        and type(row["replanned"]) is bool
-        and (row["source_issue"] is None or type(row["source_issue"]) is str)
-    )
-
-
-def _fault(row: object) -> str:
-    found = schema.faults(row, "the feature", REQUIRED)
-    if not found and isinstance(row, dict) and row["status"] not in STATUSES:
-        found = [f"the status '{row['status']}' is none of {', '.join(STATUSES)}"]
-    return "; ".join(found) or "a note or 'source_issue' has the wrong kind"
 
 
 def render(features: list[Feature]) -> bytes:

@@ -45,7 +45,7 @@ def load(layout: Layout) -> Mission:
     """The mission in this folder; UsageFault where there is none, BrokenFile where it is not understood."""
     check_format(layout)
     value = files.read_json(layout.mission)
-    found = schema.faults(value, "the mission", dict.fromkeys(Mission.fields, "str"))
+    found = schema.faults(value, "the mission", Mission)
     if found:
         fault = f"not a mission's id, created, host, branch, base_commit ({'; '.join(found)})"
         raise BrokenFile(layout.mission, fault, remedy=RESTORE)
