@@ -128,9 +128,8 @@ def feature(where: Layout, feature_id: str) -> None:
     _echo(f"\n{one.description}\n" if one.description else "")
     for claim in known.of(one.claims):
         _echo(prompt.claim_text(claim))
-    for note in one.notes:
-        if note["text"]:
-            _echo(f"{note['at']} {note['kind']}: {note['text']}")
+    for words in filter(None, map(features.words, one.notes)):
+        _echo(words)
 
 
 def issue_list(where: Layout) -> None:

@@ -8,7 +8,7 @@ from harness.base import clock
 from harness.decision import rules, views
 from harness.git import repository
 from harness.memory import pages, raw
-from harness.model import config, contract, contract_log, issues, mission, runs
+from harness.model import config, contract, contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
 from harness.proof import index
 from harness.proof.index import Standing
@@ -88,7 +88,8 @@ def _waits(feature: Feature) -> str:
     note = feature.last_note("needs") or feature.last_note("dispute") or feature.last_note("person")
     if feature.status != "blocked" or note is None:
         return ""
-    return f"{', '.join(note['ids'])}: {note['text']}" if note["ids"] else str(note["text"])
+    names = features.names(note)
+    return f"{', '.join(names)}: {note['text']}" if names else str(note["text"])
 
 
 REASONS = {

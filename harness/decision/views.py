@@ -106,7 +106,7 @@ def queue(layout: Layout) -> list[Feature]:
     done = features.passed(found)
     for feature in found:
         needs = feature.last_note("needs")
-        if feature.status == "blocked" and needs and needs["ids"] and done.issuperset(needs["ids"]):
+        if feature.status == "blocked" and needs and needs["features"] and done.issuperset(needs["features"]):
             feature.status = "todo"
     return found
 

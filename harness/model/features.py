@@ -10,14 +10,24 @@ from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
 STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
 TRIES = 3
 TRIES_REPLANNED = 5
 FREE_CUTS = 2
-NOTE_KEYS = {"at", "by", "kind", "text", "ids"}
+NOTES: dict[str, dict[str, str]] = {  # kind of a note -> what it carries beside NOTED, and of which kind that is
+    "needs": {"text": "str", "features": "strs"},
+    "dispute": {"text": "str", "claims": "strs"},
+    "reason": {"text": "str"},
+    "cut": {"text": "str", "run": "str"},
+    "judged": {},
+    "aimed": {},
+    "replanned": {},
+    "retry": {"text": "str"},
+    "person": {"text": "str"},
+}
+NOTED = {"at": "str", "by": "str", "kind": "str"}
 
 TRANSITIONS: dict[str, dict[str, str]] = {
     "start": {"todo": "in_progress", "failing": "in_progress"},
@@ -51,7 +61,7 @@ REQUIRED = {
 
 
 class Feature(Record):
-    """One feature. `priority`: 1 comes first. `notes`: [{at, by, kind, text, ids}]; a kind is a word, such as judged."""
+    """One feature. `priority`: 1 comes first. `notes`: [{at, by, kind} and what NOTES says of the kind]."""
 
     id: str
     title: str
@@ -66,9 +76,12 @@ class Feature(Record):
     notes: list[dict[str, Any]] = []
     source_issue: str | None = None
 
-    def note(self, at: str, by: str, kind: str, text: str, ids: Iterable[str] = ()) -> None:
-        """Remember something about the feature, for its next prompt and for decisions."""
-        self.notes = [*self.notes, {"at": at, "by": by, "kind": kind, "text": text, "ids": list(ids)}]
+    def note(self, at: str, by: str, kind: str, **carried: Any) -> None:
+        """Remember something about the feature, for its next prompt and for decisions; `carried` is what NOTES says."""
+        made = {"at": at, "by": by, "kind": kind, **carried}
+        if found := _note_faults(made):
+            raise TypeError("; ".join(found))
+        self.notes = [*self.notes, made]
 
     def last_note(self, kind: str) -> dict[str, Any] | None:
         """The newest note of a kind that stands since the feature was last replanned or retried by a person."""
@@ -133,7 +146,7 @@ def _odd(row: dict[str, Any]) -> bool:
         and type(row["depends_on"]) is list
         and type(row["spec_refs"]) is list
         and type(row["notes"]) is list
-        and all(type(note) is dict and note.keys() >= NOTE_KEYS for note in row["notes"])
+        and not any(map(_note_faults, row["notes"]))
         and type(row["replanned"]) is bool
         and (row["source_issue"] is None or type(row["source_issue"]) is str)
     )
@@ -143,7 +156,28 @@ def _fault(row: object) -> str:
     found = schema.faults(row, "the feature", REQUIRED)
     if not found and isinstance(row, dict) and row["status"] not in STATUSES:
         found = [f"the status '{row['status']}' is none of {', '.join(STATUSES)}"]
-    return "; ".join(found) or "a note or 'source_issue' has the wrong kind"
+    if not found and isinstance(row, dict):
+        found = [fault for note in row["notes"] for fault in _note_faults(note)]
+    return "; ".join(found) or "'source_issue' has the wrong kind"
+
+
+def _note_faults(note: object) -> list[str]:
+    """What is wrong with one note."""
+    kind = note.get("kind") if isinstance(note, dict) else None
+    if isinstance(kind, str) and kind not in NOTES:
+        return [f"the note kind '{kind}' is none of {', '.join(NOTES)}"]
+    carried = NOTES[kind] if isinstance(kind, str) else {}
+    return schema.faults(note, f"the note '{kind}'" if kind else "a note", {**NOTED, **carried})
+
+
+def words(note: dict[str, Any]) -> str:
+    """A note as prompts and people read it; "" where it says nothing."""
+    return f"{note['at']} {note['kind']}: {note['text']}" if note.get("text") else ""
+
+
+def names(note: dict[str, Any]) -> list[str]:
+    """The features or claims that a note names."""
+    return list(note.get("features") or note.get("claims") or [])
 
 
 def render(features: list[Feature]) -> bytes:
@@ -175,7 +209,7 @@ def move(feature: Feature, event: str) -> None:
 def judged(feature: Feature, at: str, by: str) -> None:
     """Count a try that was judged: the only place where `attempts` grows."""
     feature.attempts += 1
-    feature.note(at, by, "judged", "")
+    feature.note(at, by, "judged")
 
 
 def passed(features: list[Feature]) -> set[str]:
@@ -189,9 +223,9 @@ def unblock(features: list[Feature], at: str, by: str) -> list[Feature]:
     back = []
     for feature in features:
         needs = feature.last_note("needs")
-        if feature.status == "blocked" and needs and needs["ids"] and set(needs["ids"]) <= done:
+        if feature.status == "blocked" and needs and needs["features"] and set(needs["features"]) <= done:
             move(feature, "needs passed")
-            feature.note(at, by, "retry", f"{', '.join(needs['ids'])} passed")
+            feature.note(at, by, "retry", text=f"{', '.join(needs['features'])} passed")
             back.append(feature)
     return back
 
@@ -199,4 +233,4 @@ def unblock(features: list[Feature], at: str, by: str) -> list[Feature]:
 def disputed(feature: Feature) -> list[str]:
     """Claims that the feature's last worker disputes and no planner has looked at since."""
     note = feature.last_note("dispute")
-    return list(note["ids"]) if note and feature.status == "blocked" else []
+    return list(note["claims"]) if note and feature.status == "blocked" else []

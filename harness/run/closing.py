@@ -225,7 +225,7 @@ WHY = {
 
 
 def _last_word(feature: features.Feature) -> str:
-    texts = [note["text"] for note in feature.notes if note["text"]]
+    texts = [note["text"] for note in feature.notes if note.get("text")]
     return texts[-1] if texts else feature.title
 
 

@@ -90,7 +90,7 @@ def _cut_work(run: Run) -> list[tuple[str, str]]:
     feature = run.feature
     if feature is None or not feature.cuts():
         return []
-    run_id = next(note["ids"][0] for note in reversed(feature.notes) if note["kind"] == "cut")
+    run_id = next(note["run"] for note in reversed(feature.notes) if note["kind"] == "cut")
     text = (
         f"A run was cut short; its work is committed on this branch as wip({feature.id}). Continue from it.\n"
         f"See what it did: git show --stat refs/harness/partial/{run_id}"

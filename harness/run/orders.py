@@ -140,13 +140,13 @@ def _retry(desk: Desk, feature_id: str) -> str:
 
 def _anew(feature: Feature, at: str, why: str) -> None:
     feature.attempts, feature.replanned = 0, False
-    feature.note(at, "person", "retry", why)
+    feature.note(at, "person", "retry", text=why)
 
 
 def _block(desk: Desk, feature_id: str, reason: str) -> str:
     feature = desk.feature(feature_id)
     features.move(feature, "block")
-    feature.note(desk.at, "person", "person", reason)
+    feature.note(desk.at, "person", "person", text=reason)
     return f"{feature_id} is blocked until: {command('feature retry')} {feature_id}"
 
 

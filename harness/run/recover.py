@@ -290,7 +290,7 @@ def _roll_forward(run: Run, commit: str) -> None:
     if message.startswith("wip("):
         run.outcome, run.reason = "killed", "the run died while it was put away"
         repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", commit)
-        run.feature.note(run.at, run.id, "cut", f"killed: {run.reason}", [run.id])
+        run.feature.note(run.at, run.id, "cut", text=f"killed: {run.reason}", run=run.id)
         _put_back(run)
     else:
         features.move(run.feature, "implemented")

@@ -348,4 +348,4 @@ def _replanned(run: Run, made: Draft) -> None:
         if asked or old != feature or touched & set(feature.claims):
             queue.move(feature, "replanned")
             feature.replanned = feature.replanned or asked
-            feature.note(run.at, run.id, "replanned", "")
+            feature.note(run.at, run.id, "replanned")

@@ -107,7 +107,7 @@ def _aim(run: Run) -> None:
     proposed = (run.reply or {}).get("checks", [])
     if not proposed:
         return
-    run.feature.note(run.at, run.id, "aimed", "")
+    run.feature.note(run.at, run.id, "aimed")
     with services.Running(run.contract.services, run.place()) as up:
         for aim in proposed:
             claim = next((claim for claim in run.contract.of(run.feature.claims) if claim.id == aim["claim"]), None)
@@ -201,7 +201,7 @@ def _judge_sweep(run: Run) -> None:
         for feature in owners:
             if feature.status == "passed":
                 features.move(feature, "refuted")
-            feature.note(run.at, run.id, "reason", f"{claim} is red in a fresh worktree")
+            feature.note(run.at, run.id, "reason", text=f"{claim} is red in a fresh worktree")
         run.note(
             "FAIL", f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}", owners[0].id if owners else ""
         )

@@ -34,9 +34,10 @@ def settle(run: Run) -> None:
 
 def _note_block(run: Run, reason: str, needs: list[str], disputes: list[str]) -> None:
     assert run.feature is not None
-    kinds = [("needs", needs)] * bool(needs) + [("dispute", disputes)] * bool(disputes)
-    for kind, ids in kinds or [("reason", [])]:
-        run.feature.note(run.at, run.id, kind, reason, ids)
+    named = {"needs": {"features": needs}} if needs else {}
+    named |= {"dispute": {"claims": disputes}} if disputes else {}
+    for kind, names in (named or {"reason": {}}).items():
+        run.feature.note(run.at, run.id, kind, text=reason, **names)
     run.reason = f"blocked, needs {', '.join(needs)}: {reason}" if needs else f"blocked: {reason}"
 
 
@@ -67,7 +68,10 @@ def cut_short(run: Run) -> None:
     spared = run.outcome in runs.CUT and changed and run.feature.cuts(since=("replanned", "retry")) < features.FREE_CUTS
     if run.outcome not in runs.FREE_OF_BLAME and not spared:
         features.judged(run.feature, run.at, run.id)
-    kind = "cut" if changed and run.outcome in runs.CUT else "reason"
-    run.feature.note(run.at, run.id, kind, f"{run.outcome}: {run.reason}" if run.reason else run.outcome, [run.id])
+    text = f"{run.outcome}: {run.reason}" if run.reason else run.outcome
+    if changed and run.outcome in runs.CUT:
+        run.feature.note(run.at, run.id, "cut", text=text, run=run.id)
+    else:
+        run.feature.note(run.at, run.id, "reason", text=text)
     features.move(run.feature, "back to failing" if run.context.before == "failing" else "back to todo")
     run.save()

@@ -91,7 +91,7 @@ def test_the_newest_run_of_a_feature_is_the_last(house: House) -> None:
 def test_a_blocked_feature_says_what_it_waits_for(house: House) -> None:
     """The features it needs, the claims it disputes, or a person's words."""
     feature = house.feature().replace(status="blocked")
-    feature.note("t", "r", "needs", "first the store", ["F-002"])
+    feature.note("t", "r", "needs", text="first the store", features=["F-002"])
     house.lay(feature, house.feature("F-002"))
     assert row(house)["waits"] == "F-002: first the store"
 

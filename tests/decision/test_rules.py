@@ -13,6 +13,7 @@ from harness.decision.rules import Decision, Limits, View
 from harness.model import features, runs
 from harness.model.features import Feature
 from harness.model.runs import Result, Totals
+from tests.helpers import noted
 
 NOW = 5_000
 LIMITS = Limits(max_runs=200, max_hours=48, stall_after=8, max_cost_usd=25.0, max_tokens=1_000)
@@ -21,12 +22,6 @@ LIMITS = Limits(max_runs=200, max_hours=48, stall_after=8, max_cost_usd=25.0, ma
 def feature(name: str, status: str, after: str = "", **fields: Any) -> Feature:
     """One feature; `after` names what it depends on."""
     return Feature(id=name, title=name, claims=["V-" + name], status=status, depends_on=after.split(), **fields)
-
-
-def noted(made: Feature, kind: str, *ids: str) -> Feature:
-    """The feature with a note."""
-    made.note("2026-04-24T10:05:12Z", "run", kind, "because", ids)
-    return made
 
 
 def view(*found: Feature, **fields: Any) -> View:

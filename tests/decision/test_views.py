@@ -201,7 +201,7 @@ def test_a_living_run_keeps_its_feature(house: House) -> None:
 def test_a_feature_whose_needs_have_passed_is_todo(house: House) -> None:
     """All of them, not one; and one that needs nothing that is named waits on."""
     waiting = feature("F-001", status="blocked")
-    waiting.note("t", "r", "needs", "both", ["F-002", "F-003"])
+    waiting.note("t", "r", "needs", text="both", features=["F-002", "F-003"])
     alone = feature("F-004", status="blocked")
     others = [feature("F-002", status="passed"), feature("F-003", status="passed")]
     lay(house, [waiting, *others, alone])

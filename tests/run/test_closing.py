@@ -149,7 +149,7 @@ def test_where_no_one_is_needed_nothing_is_written(house: House) -> None:
 def test_a_stuck_mission_says_which_features_wait_and_why(house: House) -> None:
     """Kind stuck, the last word on each, the last runs, and the command."""
     feature = house.feature().replace(status="blocked")
-    feature.note("2026-04-24T10:05:12Z", "person", "person", "the vendor is down")
+    feature.note("2026-04-24T10:05:12Z", "person", "person", text="the vendor is down")
     house.lay(feature, house.feature("F-002").replace(status="passed"))
     text = escalate(house)
     assert text.startswith("---\nkind: stuck\n---\nNo feature can be worked on any more")

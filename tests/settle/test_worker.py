@@ -131,7 +131,7 @@ def test_blocked_with_needs_comes_back_when_they_have_passed(one: House) -> None
     assert result["outcome"] == "ok"
     assert "there is no parser yet" in result["reason"]
     assert tries(one) == ("blocked", 0)
-    assert (note(one, "needs")["ids"], note(one, "needs")["text"]) == (["F-002"], "there is no parser yet")
+    assert (note(one, "needs")["features"], note(one, "needs")["text"]) == (["F-002"], "there is no parser yet")
     lay(one, [one.feature(), one.feature("F-002").replace(status="passed")])
     assert due(one) == "NEXT worker F-001"
 
@@ -186,7 +186,7 @@ def test_cut_work_is_kept_and_costs_no_try(one: House, outcome: str) -> None:
     assert one.git("rev-parse", f"refs/harness/partial/{result['run']}") == one.head()
     assert one.git("status", "--porcelain") == ""
     assert tries(one) == ("todo", 0)
-    assert note(one, "cut")["ids"] == [result["run"]]
+    assert note(one, "cut")["run"] == result["run"]
 
 
 def test_the_next_prompt_says_continue_and_how_to_see_it(one: House) -> None:
@@ -240,7 +240,7 @@ def test_what_is_nobodys_fault_never_costs_a_try(one: House, outcome: str, steps
     """A vendor's limit, a login that ran out, a kill: however often."""
     made = one.feature()
     for _ in range(3):
-        made.note("t", "r", "cut", "", ["r"])
+        made.note("t", "r", "cut", text="", run="r")
     lay(one, [made, one.feature("F-002")])
     cut(one, outcome, *steps)
     assert tries(one) == ("todo", 0)
