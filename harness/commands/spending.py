@@ -46,10 +46,10 @@ def _counted(layout: Layout) -> Iterator[tuple[runs.Result, int]]:
     for result in runs.books(layout):
         if odd := _odd(result.usage or {}):
             raise _broken(layout, result, odd)
-        if later is not None and later.role != runs.PERSON:
+        if later is not None:
             yield later, _uncounted(later) - _uncounted(result)
         later = result
-    if later is not None and later.role != runs.PERSON:
+    if later is not None:
         yield later, _uncounted(later)
 
 

@@ -51,7 +51,7 @@ def status(layout: Layout) -> dict[str, Any]:
 
 def _trouble(newest: list[runs.Result]) -> list[str]:
     """What stopped the last run and waits for a person."""
-    last = next(runs.of_roles(newest), None)
+    last = next(iter(newest), None)
     if last is None or last.outcome not in ("auth", "config"):
         return []
     return [f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
@@ -121,7 +121,7 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
 
     `watched`: somebody sits at a terminal, and may stop it.
     """
-    last = next(runs.of_roles(runs.books(layout)), None)
+    last = next(runs.books(layout), None)
     if last is None or line.split(" ")[:2] != ["WAIT", str(last.until)]:
         return [line]
     now = clock.now()

@@ -6,6 +6,8 @@ The order of the rules is that of the table in docs/contract.md: the first that 
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from harness.base import errors
 from harness.base.record import Record
 from harness.model import features, runs
@@ -71,7 +73,8 @@ def counted(uncounted: int) -> str:
 class View(Record):
     """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
     to `curate_after` only. `serious`: open critical and major issues. `swept`: a final sweep passed at this tree, contract
-    and spec. `newest`: the last finished runs, newest first. `mark`: what the newest run's mark would be now."""
+    and spec. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last answered.
+    `mark`: what the newest run's mark would be now."""
 
     stop: bool = False
     pause: bool = False
@@ -88,6 +91,7 @@ class View(Record):
     serious: list[str] = []
     swept: bool = False
     newest: list[Result] = []
+    answered: str = ""
     mark: str = ""
 
 
@@ -224,8 +228,8 @@ def _turn(feature: Feature) -> tuple[int, int]:
 
 
 def _spins(view: View, due: Decision) -> bool:
-    """Whether the same decision was carried out three times in a row and changed nothing."""
-    newest = view.newest[:EQUAL_DECISIONS]
+    """Whether the same decision was carried out three times in a row, since a person last answered, and changed nothing."""
+    newest = list(takewhile(lambda run: run.run != view.answered, view.newest[:EQUAL_DECISIONS]))
     if due.word != "NEXT" or len(newest) < EQUAL_DECISIONS:
         return False
     return all(

@@ -16,7 +16,7 @@ from harness.store.layout import Layout, RunLayout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
 OUTCOMES = (
@@ -37,7 +37,6 @@ GOOD = ("ok", "no_op", "timeout_after_result")
 CUT = ("idle", "wall", "limit", "killed", "startup_hang")
 FREE_OF_BLAME = ("limit", "auth", "config", "killed")
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
-PERSON = "person"
 NoneType = type(None)
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 MOST = 1.7976931348623157e308  # the largest float; a whole number above it cannot be shown or divided
@@ -153,6 +152,16 @@ class Result(Record):
         return self.verdict == "red" or self.outcome not in GOOD or self.accepted is False
 
 
+class Answer(Record):
+    """What a person answered to an escalation, a line of answers.jsonl. `after`: the newest run then, "" where there was
+    none; what counts runs in a row starts again behind it."""
+
+    at: str
+    by: str
+    text: str
+    after: str
+
+
 def new_id(role: str, feature: str, at: int) -> str:
     """`<unix seconds>-<role>[-<feature>]`."""
     return f"{at}-{role}-{feature}" if feature else f"{at}-{role}"
@@ -245,9 +254,23 @@ def books(layout: Layout, most: int | None = None) -> Iterator[Result]:
         yield _finished(layout, line)
 
 
-def of_roles(found: Iterable[Result]) -> Iterator[Result]:
-    """These without the lines that say what a person did."""
-    return (result for result in found if result.role != PERSON)
+def answers(layout: Layout) -> list[Answer]:
+    """What people have answered, oldest first. A torn last line is passed over; BrokenFile names any other."""
+    found = []
+    for number, line in enumerate((files.read(layout.answers) or b"").split(b"\n")[:-1], start=1):
+        try:
+            row = json.loads(line or b"null")
+        except (ValueError, RecursionError):
+            row = line
+        if faults := schema.faults(row, "the answer", dict.fromkeys(Answer.fields, "str")) if line else []:
+            raise BrokenFile(layout.answers, "; ".join(faults), line=number, remedy="Remove that line.")
+        found += [Answer(**row)] if line else []
+    return found
+
+
+def answered(layout: Layout) -> str:
+    """The newest run when a person last answered; "" where nobody has."""
+    return next((one.after for one in reversed(answers(layout))), "")
 
 
 def _finished(layout: Layout, line: bytes) -> Result:
@@ -293,15 +316,9 @@ def _odd(one: Result) -> str:
         return "until"
     if type(one.accepted) not in (bool, NoneType):
         return "accepted"
-    if not _are_waits(one.waits, one.role):
+    if type(one.waits) is not dict or not all(counts(until) and until <= LAST_DAY for until in one.waits.values()):
         return "waits"
     return _odd_total(one.totals)
-
-
-def _are_waits(value: object, role: str) -> bool:
-    if role == PERSON and value == "":
-        return True  # as an earlier version wrote a person's answer
-    return type(value) is dict and all(counts(until) and until <= LAST_DAY for until in value.values())
 
 
 def _odd_total(totals: dict[str, Any]) -> str:
@@ -333,9 +350,14 @@ def last_receipts(layout: Layout, feature: str, role: str) -> list[receipts.Rece
 
 
 def totals(layout: Layout) -> Totals:
-    """The running totals as of the newest finished run."""
-    newest = next(books(layout), None)
-    return newest.total() if newest else Totals()
+    """The running totals as of the newest finished run, and of what a person has answered since."""
+    return totals_of(next(books(layout), None), answered(layout))
+
+
+def totals_of(newest: Result | None, after: str) -> Totals:
+    """The running totals as of this run, where a person last answered `after` that one."""
+    found = newest.total() if newest else Totals()
+    return found.replace(since_green=0, rejected=0) if newest and newest.run == after else found
 
 
 def seal(run: RunLayout) -> str:
@@ -361,6 +383,6 @@ def broken_seals(layout: Layout, most: int) -> list[str]:
     for line in islice(files.lines_backwards(layout.books), most):
         one = _finished(layout, line)
         run = layout.run(one.run)
-        if one.role != PERSON and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):
+        if one.seal != seal(run) or _seen(run.result) != line + b"\n":
             found.append(one.run)
     return found

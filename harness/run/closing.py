@@ -122,8 +122,7 @@ def let_in(run: Run) -> int:
     now = clock.now()
     wait = min(run.until - now, LONGEST_STATED)
     if wait <= 0:
-        newest = runs.of_roles(runs.books(run.layout))
-        row = takewhile(lambda result: result.outcome == "limit", newest)
+        row = takewhile(lambda result: result.outcome == "limit", runs.books(run.layout))
         wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
     chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import
     return now + wait + round(chance * min(wait * JITTER, MOST_JITTER))
@@ -206,7 +205,7 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
 
 def _told_of(layout: Layout, view: rules.View) -> Iterator[Result]:
     """The runs that a person should look at, newest first: those since the last newly proven claim, at least the last."""
-    counted = (result for result in runs.books(layout) if result.role not in (CURATOR, runs.PERSON))
+    counted = (result for result in runs.books(layout) if result.role != CURATOR)
     blamed = (result for result in counted if result.outcome not in runs.FREE_OF_BLAME)
     return islice(blamed, max(view.totals.since_green, len(view.newest)))
 

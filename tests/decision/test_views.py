@@ -346,8 +346,8 @@ def test_what_a_person_says_does_not_end_the_wait_and_a_newer_run_does(house: Ho
     """The newest run counts."""
     limited(house)
     line = json.loads(house.read("runs.jsonl"))
-    with open(house.layout.books, "ab") as books:
-        books.write(files.dump_json({**line, "run": "-", "role": "person", "outcome": "ok", "until": 0}))
+    (house.state / "escalation.md").write_text("---\nkind: stuck\n---\n")
+    assert house.harness("escalation", "answer", "go on").code == 0
     assert views.gather(house.layout).wait_until == line["until"]
     worked(house, {"run": "echo 1 > made"})
     assert views.gather(house.layout).wait_until == 0
