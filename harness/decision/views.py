@@ -32,7 +32,6 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
 
     `known`: the features, where the caller has just written them.
     """
-    mission.check_format(layout)
     unsettled.require_books(layout)
     settings = config.load(layout)
     found = queue(layout) if known is None else known
@@ -101,6 +100,7 @@ def _alike(newest: list[Result]) -> bool:
 
 def queue(layout: Layout) -> list[Feature]:
     """The features, with those that a died run left in progress shown as recovery will put them."""
+    mission.check_format(layout)
     found = features.load(layout)
     stuck = [feature for feature in found if feature.status == "in_progress"]
     if stuck:

@@ -20,7 +20,7 @@ from harness.model.runs import Context
 from harness.process import supervise, temporary
 from harness.run import closing
 from harness.settle import worker
-from harness.store import files, journal, objects
+from harness.store import files, journal, migrations, objects
 from harness.store.layout import Layout
 
 UNKNOWN = "unknown"
@@ -43,7 +43,7 @@ def recover_dead(layout: Layout) -> list[str]:
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     """Settle everything that died; gives one line for each thing done. With `yielding` what cannot be put back stands as it
     is, else it raises BrokenFile."""
-    suspects = unsettled.unsettled(layout)
+    suspects, older = unsettled.unsettled(layout), migrations.is_due(layout)
     moved = {run_id: misplaced.clear_way(layout, layout.run(run_id)) for run_id in _with_lock(layout, suspects)}
     done = _finish_journal(layout, moved)
     yielded: list[str] | None = [] if yielding else None
@@ -57,6 +57,8 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         done.append(_bury(layout, run_id, moved.get(run_id, []), yielded))
         files.remove(layout.run(run_id).lock)
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
+    migrations.migrate(layout)
+    done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
     return done + _unstick(layout) + _close_torn(layout)
 
 
@@ -158,10 +160,12 @@ def _restore(run: Run) -> list[int]:
     """Put the state back, on bytes, and only then parse it; gives the processes that had to be ended for that to last."""
     _context_back(run)
     reconcile.state(run)
-    run.mission = mission.load(run.layout)
+    run.mission = mission.read(run.layout)
     killed = supervise.sweep(run.tag)
     if killed:
         reconcile.state(run)
+    migrations.migrate(run.layout)
+    mission.check_format(run.layout)
     run.settings = config.load(run.layout)
     return killed
 

@@ -8,10 +8,10 @@ import sys
 from harness.base import clock, console
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.git import dotgit, repository
-from harness.integrity import unsettled
+from harness.integrity import mission_lock, unsettled
 from harness.model import mission
 from harness.model.mission import Mission
-from harness.store import files, journal
+from harness.store import files, journal, migrations
 from harness.store.layout import Layout, home
 
 IGNORE_LINE = ".harness/"
@@ -36,6 +36,8 @@ def start(layout: Layout) -> Mission:
 
         for line in recover.recover_dead(layout):
             console.say(console.plain(f"  {line}"))
+    if migrations.is_due(layout):
+        mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
     if mission.exists(layout):
         return mission.load(layout)
     repository.require_top(layout.project)
@@ -59,7 +61,7 @@ def start(layout: Layout) -> Mission:
         repository.switch_new(layout.project, made.branch)
     changes = journal.Journal(layout)
     changes.replace(layout.mission, files.dump_json(made.asdict()))
-    changes.replace(layout.format, mission.FORMAT.encode() + b"\n")
+    changes.replace(layout.format, f"{migrations.FORMAT}\n".encode())
     changes.commit()
     return made
 
