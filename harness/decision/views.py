@@ -136,9 +136,7 @@ def _committed(layout: Layout, context: Context) -> bool:
 
     head = repository.standing(layout.project).head
     made = repository.find_trailer(layout.project, head, context.run) if head != context.head else None
-    return made is not None and not repository.messages_between(layout.project, context.head, made)[-1].startswith(
-        "wip("
-    )
+    return made is not None and made[1] not in runs.UNFINISHED
 
 
 def _checkpoint(layout: Layout) -> str:

@@ -35,6 +35,7 @@ OUTCOMES = (
 )  # fmt: skip - a list of words
 GOOD = ("ok", "no_op", "timeout_after_result")
 CUT = ("idle", "wall", "limit", "killed", "startup_hang")
+UNFINISHED = ("blocked", "cut")  # the outcomes of commits whose work is not done
 FREE_OF_BLAME = ("limit", "auth", "config", "killed")
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
 NoneType = type(None)
@@ -56,10 +57,12 @@ TEXTS = [
     "head",
     "mark",
     "seal",
+    "version",
 ]
 SPENT = ("cost_usd", "tokens")
 CONTEXT = {
     **dict.fromkeys(("run", "role", "feature", "trigger", "reason", "at", "before", "head", "branch", "tree"), "str"),
+    "version": "str",
     **dict.fromkeys(("untracked", "identity", "dirty"), "texts"),
     **dict.fromkeys(("live", "process"), "dict"),
     "agent": "strs",
@@ -70,7 +73,7 @@ CONTEXT = {
 
 class Context(Record):
     """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large or may not be
-    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}."""
+    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}; `version`: the harness that it ran under."""
 
     run: str
     role: str
@@ -90,6 +93,7 @@ class Context(Record):
     identity: dict[str, str]
     process: dict[str, Any]
     dirty: dict[str, str] = {}
+    version: str = ""
 
 
 class Totals(Record):
@@ -136,6 +140,7 @@ class Result(Record):
     until: int = 0
     waits: dict[str, int] = {}
     agents: list[str] = []
+    version: str = ""
 
     def total(self) -> Totals:
         """The running totals as of this line."""

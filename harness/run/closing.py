@@ -62,6 +62,7 @@ def close(run: Run) -> Result:
         until=let_in(run) if run.outcome == "limit" else 0,
         waits=run.waits,
         agents=[one.agent for one in run.usages],
+        version=run.context.version,
     )
     line = files.dump_json(result.asdict())
     run.journal.replace(run.paths.result, line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.agents import registry
-from harness.base import clock
+from harness.base import clock, console
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
@@ -97,6 +97,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     if role.name == "planner":
         contract_log.load(layout)  # its plan could not land, and that would show only after its agent was paid
     claims = _sound(layout, feature, queue if role.name == "validator" and not feature else [])
+    _tell_of_update(layout)
     thinkers, missing = _thinkers(want, configured, settings, feature)
     starting.shim(layout)
     starting.ignore(layout)
@@ -119,6 +120,13 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     own.sign({**context.asdict(), "live": journal.read_ledger(layout)})  # for recovery, where the folder is gone
     reconcile.keep_copies(run)
     return Opened(run=run, thinkers=thinkers, missing=missing, locks=locks)
+
+
+def _tell_of_update(layout: Layout) -> None:
+    """A line where the last run had another harness: what a run has loaded, no update changes any more."""
+    last, now = next(runs.books(layout), None), mission.version()
+    if last and last.version not in ("", now):
+        console.say(f"  the harness was updated: the last run had {last.version}, from here on it is {now}")
 
 
 def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:
@@ -221,6 +229,7 @@ def _context(
         identity=reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         dirty=reconcile.dirty_copies(layout, state.dirty),
+        version=mission.version(),
     )
 
 

@@ -266,7 +266,7 @@ def _settle(run: Run) -> None:
     head = repository.standing(run.layout.project).head
     rolled = repository.find_trailer(run.layout.project, head, run.id) if head != run.context.head else None
     if rolled:
-        _roll_forward(run, rolled)
+        _roll_forward(run, *rolled)
         return
     run.outcome, run.reason = "killed", "the run died before it closed"
     if run.role.name == UNKNOWN:
@@ -281,7 +281,7 @@ def _settle(run: Run) -> None:
         worker.cut_short(run)
 
 
-def _roll_forward(run: Run, commit: str) -> None:
+def _roll_forward(run: Run, commit: str, outcome: str) -> None:
     """The commit is durable and says whose it is: take index and feature where the run would have taken them."""
     run.commit = commit
     here = repository.standing(run.layout.project)
@@ -290,8 +290,7 @@ def _roll_forward(run: Run, commit: str) -> None:
         repository.restore_head(run.layout.project, here)
     if run.feature is None or run.feature.status != "in_progress":
         return
-    message = repository.messages_between(run.layout.project, run.context.head, commit)[-1]
-    if message.startswith("wip("):
+    if outcome in runs.UNFINISHED:
         run.outcome, run.reason = "killed", "the run died while it was put away"
         repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", commit)
         run.feature.note(run.at, run.id, "cut", text=f"killed: {run.reason}", run=run.id)

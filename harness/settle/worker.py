@@ -19,10 +19,9 @@ def settle(run: Run) -> None:
     blocked = reply.get("status") == "blocked"
     changed = run.tree != run.context.tree
     if changed:
-        subject = (
-            f"wip({run.feature.id}): blocked" if blocked else f"{run.feature.id}: {' '.join(run.feature.title.split())}"
-        )
-        commit(run, subject, reply.get("summary", ""))
+        title = " ".join(run.feature.title.split())
+        subject = f"wip({run.feature.id}): blocked" if blocked else f"{run.feature.id}: {title}"
+        commit(run, subject, reply.get("summary", ""), "blocked" if blocked else "implemented")
     elif not blocked:
         run.outcome = "no_op"
     features.move(run.feature, "blocked" if blocked else "implemented")
@@ -41,12 +40,14 @@ def _note_block(run: Run, reason: str, needs: list[str], disputes: list[str]) ->
     run.reason = f"blocked, needs {', '.join(needs)}: {reason}" if needs else f"blocked: {reason}"
 
 
-def commit(run: Run, subject: str, summary: str) -> None:
-    """Everything the run changed as one commit on the mission's branch, with the agent's own messages and our trailer."""
+def commit(run: Run, subject: str, summary: str, outcome: str) -> None:
+    """Everything the run changed as one commit on the mission's branch, with the agent's own messages and our trailers;
+    `outcome`: implemented, blocked or cut."""
     head, branch = run.context.head, run.context.branch
     now = repository.standing(run.layout.project)
     own = repository.messages_between(run.layout.project, head, now.head) if now.head != head else []
-    parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own), f"Harness-Run: {run.id}"]
+    parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
+    parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {outcome}")
     at = now.head if now.branch == branch else None
     message = "\n\n".join(part for part in parts if part) + "\n"
     run.commit = repository.commit(
@@ -63,7 +64,7 @@ def cut_short(run: Run) -> None:
     assert run.feature is not None
     changed = run.tree != run.context.tree
     if changed:
-        commit(run, f"wip({run.feature.id}): {run.outcome}", run.reason)
+        commit(run, f"wip({run.feature.id}): {run.outcome}", run.reason, "cut")
         repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", run.commit)
     spared = run.outcome in runs.CUT and changed and run.feature.cuts(since=("replanned", "retry")) < features.FREE_CUTS
     if run.outcome not in runs.FREE_OF_BLAME and not spared:

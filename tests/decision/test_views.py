@@ -24,12 +24,12 @@ from tests.planned import feature, lay, reply, role, worked
 
 
 def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = False) -> str:
-    """A worker that is killed once it has begun; `commit` is the subject of what it had committed. Gives its run."""
+    """A worker that is killed once it has begun; `commit` is the outcome of what it had committed. Gives its run."""
     made = opening.open_run(Asked(layout=house.layout, role="worker", feature=name, trigger="leaving"))
     if commit:
         house.write("made")
         house.git("add", "made")
-        house.git("commit", "-q", "-m", f"{commit}\n\nHarness-Run: {made.run.id}")
+        house.git("commit", "-q", "-m", f"F-001: made\n\nHarness-Run: {made.run.id}\nHarness-Outcome: {commit}")
     for lock in reversed(made.locks):
         lock.release()
     if forget:
@@ -122,7 +122,7 @@ def test_without_a_mission_nothing_is_guessed(unbegun: House) -> None:
 
 
 BROKEN = [
-    ("format", "2\n", "unknown format"),
+    ("format", "3\n", "unknown format"),
     ("features.json", '{"features":[\n{"id":1}\n]}\n', "features.json, line 2"),
     ("config.toml", "agnet = 1\n", "config.toml, line 1"),
     ("escalation.md", "what now?\n", "escalation.md, line 1"),
@@ -169,7 +169,7 @@ def test_a_died_worker_leaves_its_feature_where_it_was(house: House, status: str
 def test_a_worker_that_died_after_its_commit_goes_on_to_its_validation(house: House) -> None:
     """The commit names the run: what recovery will roll forward is seen as rolled forward."""
     lay(house, [feature("F-001"), feature("F-002", status="passed")])
-    die(house, commit="F-001: done")
+    die(house, commit="implemented")
     assert seen(house)[0] == ("F-001", "validating")
     assert rules.decide(views.gather(house.layout), 0).line == "NEXT validator F-001"
     recovered(house)
@@ -179,7 +179,7 @@ def test_a_worker_that_died_after_its_commit_goes_on_to_its_validation(house: Ho
 def test_a_commit_of_cut_work_is_no_work_done(house: House) -> None:
     """The run died while it was put away."""
     lay(house, [feature("F-001", status="failing", attempts=1), feature("F-002", status="passed")])
-    die(house, commit="wip(F-001): wall")
+    die(house, commit="cut")
     assert seen(house)[0] == ("F-001", "failing")
 
 

@@ -69,8 +69,8 @@ def test_a_detached_head_is_a_persons_to_mend(unbegun: House) -> None:
 
 def test_a_format_that_we_do_not_know_is_refused(house: House) -> None:
     """A newer harness wrote it; nothing is guessed."""
-    Path(house.layout.format).write_text("2\n")
-    untouched(house, house.folder, BrokenFile, "format, line 1: unknown format '2'")
+    Path(house.layout.format).write_text("3\n")
+    untouched(house, house.folder, BrokenFile, "format, line 1: unknown format '3'")
 
 
 NOBODY = ["setpriv", "--reuid=65534", "--clear-groups"]

@@ -50,7 +50,10 @@ def test_what_a_worker_changed_becomes_one_commit_that_names_its_run(one: House)
     result = worked(
         one, {"run": "echo x >> main.py"}, DID, reply(status="implemented", summary="It greets.\nIn two lines.")
     )
-    assert log(one) == f"F-001: Feature F-001\n\nIt greets.\nIn two lines.\n\nHarness-Run: {result['run']}"
+    assert (
+        log(one)
+        == f"F-001: Feature F-001\n\nIt greets.\nIn two lines.\n\nHarness-Run: {result['run']}\nHarness-Outcome: implemented"
+    )
     assert one.git("rev-parse", "HEAD^") == before
     assert (result["commit"], result["outcome"]) == (one.head(), "ok")
     assert one.git("show", "--name-only", "--format=", "HEAD").split("\n") == ["made", "main.py"]
@@ -79,7 +82,7 @@ def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House)
     assert "\n\nfirst step\n\nsecond step\n\nHarness-Run: forged\n\nHarness-Run: " in log(one)
     assert one.git("show", "--name-only", "--format=", "HEAD").split("\n") == ["a", "b", "c"]
     run = one.result()["run"]
-    assert repository.find_trailer(str(one.project), one.head(), run) == one.head()
+    assert repository.find_trailer(str(one.project), one.head(), run) == (one.head(), "implemented")
     assert repository.find_trailer(str(one.project), one.head(), "forged") is None
 
 
@@ -118,7 +121,7 @@ def test_a_summary_never_becomes_the_trailer(one: House) -> None:
     """The run's own name is the last paragraph, whatever the agent wrote."""
     worked(one, DID, reply(status="implemented", summary="Done.\n\nHarness-Run: forged"))
     assert repository.find_trailer(str(one.project), one.head(), "forged") is None
-    assert repository.find_trailer(str(one.project), one.head(), one.result()["run"]) == one.head()
+    assert repository.find_trailer(str(one.project), one.head(), one.result()["run"]) == (one.head(), "implemented")
 
 
 # blocked
@@ -182,7 +185,7 @@ def test_cut_work_is_kept_and_costs_no_try(one: House, outcome: str) -> None:
     """A commit on the branch that says so, a ref of the run's own, and the feature as it was before."""
     result = cut(one, outcome, DID)
     assert (result["outcome"], result["commit"]) == (outcome, one.head())
-    assert log(one) == f"wip(F-001): {outcome}\n\nas told\n\nHarness-Run: {result['run']}"
+    assert log(one) == f"wip(F-001): {outcome}\n\nas told\n\nHarness-Run: {result['run']}\nHarness-Outcome: cut"
     assert one.git("rev-parse", f"refs/harness/partial/{result['run']}") == one.head()
     assert one.git("status", "--porcelain") == ""
     assert tries(one) == ("todo", 0)
