@@ -73,7 +73,8 @@ CONTEXT = {
 
 class Context(Record):
     """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large or may not be
-    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}; `version`: the harness that it ran under."""
+    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}; `version`: its
+    harness."""
 
     run: str
     role: str

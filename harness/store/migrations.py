@@ -75,16 +75,19 @@ def _to_2(layout: Layout, changes: Journal) -> None:
     queue = files.read_json(layout.features)
     if queue is not None:
         changes.replace(layout.features, _queue_2(layout, queue))
+    data = files.read(layout.books) or b""
     kept, answers, newest = [], [], ""
-    for line in (files.read(layout.books) or b"").split(b"\n"):
+    *lines, torn = data.split(b"\n")
+    for line in [*lines, *([torn] if _object(torn) else [])]:
         row = _object(line)
         if row.get("role") == "person" and row.get("run") == "-":
             answers.append({"at": row.get("at"), "by": "person", "text": row.get("reason"), "after": newest})
         else:
-            kept.append(line)
+            kept.append(line + b"\n")
             newest = row.get("run", newest)
+    if b"".join(kept) != data:
+        changes.replace(layout.books, b"".join(kept))
     if answers:
-        changes.replace(layout.books, b"\n".join(kept))
         changes.replace(layout.answers, b"".join(map(files.dump_json, answers)))
 
 

@@ -293,7 +293,7 @@ def test_tampering_with_a_finished_run_is_found(layout: Layout, name: str, data:
 def test_a_removed_run_and_a_changed_line_break_the_seal_too(layout: Layout) -> None:
     """Each is named."""
     finish(layout, result("1-worker"))
-    files.add_line(layout.books, files.dump_json(result("2-worker").asdict()))
+    files.add_line(layout.books, files.dump_json(result("2-worker", seal="0" * 64).asdict()))
     assert runs.broken_seals(layout, 9) == ["2-worker"]
 
 
