@@ -9,15 +9,15 @@ from harness.run import main
 from harness.settle import curator
 
 
-def prepare(run: Run) -> bool:
-    """Nobody is asked: what is folded is computed, and an agent's operations are not carried out yet."""
-    return False
-
-
 def settle(run: Run) -> None:
-    """Fold what waits in raw.md by code, within all bounds."""
-    curator.settle(run)
+    """Apply the reply."""
+    curator.settle(run.opened, run.outcome)
+
+
+def prepare(run: Run) -> bool:
+    """Give whether an agent is asked."""
+    return curator.prepare(run.opened, run.outcome)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main("curator", settle, prepare, agent_optional=True))
+    raise SystemExit(main("curator", settle, prepare))

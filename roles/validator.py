@@ -9,15 +9,15 @@ from harness.run import main
 from harness.settle import validator
 
 
-def prepare(run: Run) -> bool:
-    """Fire the checks; only when all are green is an agent asked."""
-    return validator.prepare(run)
-
-
 def settle(run: Run) -> None:
-    """Fire what the agent aims, then let the receipts decide."""
-    validator.settle(run)
+    """Apply the reply."""
+    validator.settle(run.opened, run.outcome)
+
+
+def prepare(run: Run) -> bool:
+    """Give whether an agent is asked."""
+    return validator.prepare(run.opened, run.outcome)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main("validator", settle, prepare, agent_optional=True))
+    raise SystemExit(main("validator", settle, prepare))

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def names(settings: Settings, ending: str) -> list[str]:
-    """The file names that serve a run, the most special first."""
+    """The file names for a run, the most specific first."""
     role, feature = settings.role, settings.feature
     special = [f"{role}-{feature}.{settings.attempt}{ending}", f"{role}-{feature}{ending}"] if feature else []
     return [*special, role + ending]
 
 
 def find(folder: str, settings: Settings, ending: str) -> str:
-    """The path that serves the run; raises Unavailable that says where it was looked for."""
+    """The path for the run; raises Unavailable with all paths that were tried."""
     looked = [os.path.join(folder, name) for name in names(settings, ending)]
     for path in looked:
         if os.path.exists(path):
@@ -49,19 +49,19 @@ def split(text: str) -> tuple[list[tuple[int, str]], str]:
             fence = ""
         else:
             (held if fence else rest).append(line)
-    rest += held if fence else []  # a fence that is never closed is no block
+    rest += held if fence else []  # an unclosed fence is no block
     return found, "\n".join(rest)
 
 
 class Playbook:
-    """Runs the ```sh blocks in order, stops at the first that fails; the rest of the file is the reply."""
+    """Runs the ```sh blocks in order and stops at the first failure; the rest of the file is the reply."""
 
     def __init__(self, settings: Settings) -> None:
         self.path = find(os.path.join(settings.project, "playbooks"), settings, ".md")
         self.project = settings.project
 
     def think(self, prompt: str, desk: Desk) -> Thinking:
-        """The prompt is not read: a playbook knows what it does."""
+        """Run the playbook; it does not read the prompt."""
         blocks, reply = split(files.read_text(self.path) or "")
         name = os.path.relpath(self.path, self.project)
         left = desk.seconds
@@ -83,11 +83,11 @@ def how(ended: supervise.Ended) -> str:
     return f"ended with exit {ended.exit}" if ended.exit is not None else f"ended with signal {ended.signal}"
 
 
-LIMITS = {"wall": "did not end in time", "idle": "fell silent: no output, no change in the folder, no computing"}
+LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 
 
 def cut_by(ended: supervise.Ended) -> str:
-    """The outcome of a block that did not end well: the limit that ended it, else its own fault."""
+    """The outcome of a failed block: the limit that ended it, else agent_error."""
     return ended.cause if ended.cause in LIMITS else "agent_error"
 
 

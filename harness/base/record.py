@@ -18,14 +18,17 @@ else:
 
 @dataclass_transform(kw_only_default=True)
 class Record:
-    """Fields are the subclass's annotations; list and dict defaults are copied for each instance."""
+    """Fields are the subclass's annotations; list and dict defaults are copied for each instance. Of a `frozen` one no
+    field can be assigned."""
 
     fields: ClassVar[tuple[str, ...]] = ()
     _names: ClassVar[frozenset[str]] = frozenset()
     _fixed: ClassVar[dict[str, Any]] = {}
     _copied: ClassVar[dict[str, Any]] = {}
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, frozen: bool = False) -> None:
+        if frozen:
+            cls.__setattr__ = cls._refuse  # type: ignore[method-assign, assignment]  # a class of ours, made here
         kinds: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
         own = tuple(name for name, kind in kinds.items() if not kind.startswith("ClassVar"))
         cls.fields = cls.fields + tuple(name for name in own if name not in cls.fields)
@@ -42,6 +45,9 @@ class Record:
         mine.update(values)
         if mine.keys() != self._names:
             raise TypeError(f"{type(self).__name__} takes {', '.join(self.fields)}; got {', '.join(values)}")
+
+    def _refuse(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be assigned: it is frozen")
 
     @classmethod
     def takes(cls, values: dict[str, Any]) -> bool:

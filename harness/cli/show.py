@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -19,7 +18,7 @@ from harness.commands.status import cost as money
 from harness.decision import rules, views
 from harness.model import contract, features, issues, mission, receipts, runs
 from harness.model.usage import COUNTS
-from harness.run import prompt
+from harness.run import prompt, transcript
 from harness.store import files, layout
 from harness.store.layout import Layout, command
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from harness.commands.try_agent import Finding
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
-MOST_SECONDS = 1e9
 ENDLESS = 10**6  # columns
 STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 
@@ -95,7 +93,7 @@ def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
         ("under way", ", ".join(value["under_way"])),
         *value["proof"].items(),
         ("issues", ", ".join(f"{row['id']} {row['severity']}: {row['title']}" for row in value["issues"])),
-        ("notes", f"{value['uncurated']} wait for the curator" if value["uncurated"] else ""),
+        ("notes", f"{value['uncurated']} wait to be curated" if value["uncurated"] else ""),
         *(("warning", line) for line in value["warnings"]),
         ("runs", f"{totals['runs']} in {totals['seconds']:.0f} s, at most {value['limits']['max_runs']}"),
         ("cost", money(*spent) if spent != (None, 0) else ""),
@@ -267,26 +265,15 @@ def log(where: Layout, run_id: str, follow: bool) -> None:
 
 
 def _event(line: bytes) -> None:
-    row = _row(line)
+    row = transcript.parse(line)
     if row is None:  # torn by a crash, or written by somebody else
         _echo(f"      ? not ours: {line.decode('utf-8', 'replace')}")
         return
-    if row["kind"] in ("agent", "raw", "usage", "time"):  # for machines; what they mean stands beside them
+    if row.kind in ("agent", "raw", "usage", "time"):  # for machines; what they mean stands beside them
         return
-    mark = {"said": "says", "did": "does", "output": "   |"}.get(row["kind"], row["kind"])
-    for text in row["text"].rstrip("\n").split("\n"):
-        _echo(f"{row['at']:7.1f} {mark} {text}")
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    """The row in a line of a transcript; None where it is none."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    kinds: dict[str, Any] = {"at": (int, float), "kind": str, "text": str}
-    fits = isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())
-    return row if fits and 0 <= row["at"] < MOST_SECONDS else None
+    mark = {"said": "says", "did": "does", "output": "   |"}.get(row.kind, row.kind)
+    for text in row.text.rstrip("\n").split("\n"):
+        _echo(f"{row.at:7.1f} {mark} {text}")
 
 
 def newest(where: Layout) -> str:

@@ -137,18 +137,8 @@ def _agents(layout: Layout) -> Iterator[Finding]:
     for name in registry.choose(settings.agent, layout.project, path):
         if name not in config_check.agents_here(settings):
             continue  # told by `_names`, with its line
-        table = settings.agents.get(name, {})
-        asked = registry.Settings(
-            project=layout.project,
-            config_path=path,
-            role="worker",
-            feature="",
-            attempt=1,
-            table=table,
-            trust=settings.trust,
-        )
         try:
-            registry.make(name, asked)
+            registry.make(name, registry.settings_of(layout, settings, name, roles.due(layout)["commits"]))
             yield _ok("agents", name)
         except Unavailable as fault:
             own = registry.embedded([name])  # a playbook for this role may be missing, and for others there

@@ -107,12 +107,12 @@ def why(view: rules.View, decision: rules.Decision) -> str:
         return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
     if decision.word != "NEXT":
         return REASONS.get(decision.word, "a person is needed: read .harness/escalation.md")
-    if decision.what == "planner":
+    if decision.what == view.roles["plans"]:
         return "there is no plan yet" if not view.features else "the spec, an issue or a feature asks for it"
-    if decision.what == "curator":
+    if decision.what == view.roles["curates"]:
         return f"at least {min(view.uncurated, view.curate_after)} notes wait"
-    if decision.what == "validator":
-        return "its worker is done" if decision.feature else "all features passed; a fresh worktree has not been tried"
+    if decision.what == view.roles["judges"]:
+        return "its work is done" if decision.feature else "all features passed; a fresh worktree has not been tried"
     return "its turn has come"
 
 

@@ -13,7 +13,7 @@ import re
 
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
-from harness.memory.raw import WINDOW
+from harness.memory.raw import CURATOR, WINDOW
 from harness.store import files
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ MOST_NAMED = 8
 
 # What became of an entry: an item of its own, one more voice for an item, replaced by a newer wording in the same fold,
 # no room in the bound (the archive alone has it), the curator's own, a line that is no entry.
-DISPOSITIONS = ("item", "merged", "superseded", "no_room", "curator", "malformed")
+DISPOSITIONS = ("item", "merged", "superseded", "no_room", CURATOR, "malformed")
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 

@@ -1,4 +1,4 @@
-"""Replies: what each role may answer, checked against closed schemas, and found in whatever an agent said."""
+"""Replies: what a role may answer by what it can do, checked against closed schemas, and found in whatever an agent said."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ STATUSES = ("implemented", "blocked")
 MOST_CHECKS = 3
 SHARED = {"notes": "list", "issues": "list"}
 SCHEMAS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "planner": ({"features": "list", "contract": "list"}, {"setup": "plain", "services": "list", "drop": "list"}),
-    "worker": ({"status": "str"}, {"summary": "str", "reason": "str", "needs": "names", "disputes": "names"}),
-    "validator": ({}, {"checks": "list"}),
-    "curator": ({}, {"operations": "list"}),
+    "plans": ({"features": "list", "contract": "list"}, {"setup": "plain", "services": "list", "drop": "list"}),
+    "commits": ({"status": "str"}, {"summary": "str", "reason": "str", "needs": "names", "disputes": "names"}),
+    "judges": ({}, {"checks": "list"}),
+    "curates": ({}, {"operations": "list"}),
 }
 FEATURE = (
     {"id": "str", "title": "str", "claims": "names"},
@@ -35,19 +35,19 @@ AIM = ({"claim": "str", "run": "plain"}, {"why": "str"})
 NOTE: tuple[dict[str, str], dict[str, str]] = ({"tag": "str", "text": "str"}, {})
 
 
-def faults(role: str, value: object) -> list[str]:
-    """What is wrong with a role's reply; a role of the user's own may reply any object."""
+def faults(capability: str, value: object) -> list[str]:
+    """What is wrong with the reply of a role that has this capability; one that has none may reply any object."""
     if not isinstance(value, dict):
         return ["the reply must be a JSON object"]
     found: list[str] = []
-    if role in SCHEMAS:
-        required, optional = SCHEMAS[role]
+    if capability in SCHEMAS:
+        required, optional = SCHEMAS[capability]
         found = schema.faults(value, "the reply", required, {**optional, **SHARED})
     if found:
         return found
     found += _each(value, "notes", _note_faults)
     found += _each(value, "issues", issues.faults)
-    found += PARTS.get(role, _nothing)(value)
+    found += PARTS.get(capability, _nothing)(value)
     return found
 
 
@@ -73,7 +73,7 @@ def _nothing(value: dict[str, Any]) -> list[str]:
     return []
 
 
-def _planner(value: dict[str, Any]) -> list[str]:
+def _plan(value: dict[str, Any]) -> list[str]:
     found = _each(value, "features", _closed(FEATURE)) + _each(value, "services", _closed(SERVICE))
     found += _each(value, "drop", _closed(DROP)) + _each(value, "contract", _claim_faults)
     if not found:
@@ -93,7 +93,7 @@ def _claim_faults(item: object, where: str) -> list[str]:
     return found
 
 
-def _worker(value: dict[str, Any]) -> list[str]:
+def _work(value: dict[str, Any]) -> list[str]:
     if value["status"] not in STATUSES:
         return [f"'status' must be one of {', '.join(STATUSES)}"]
     if value["status"] == "blocked" and not value.get("reason", "").strip():
@@ -101,17 +101,17 @@ def _worker(value: dict[str, Any]) -> list[str]:
     return []
 
 
-def _validator(value: dict[str, Any]) -> list[str]:
+def _judgement(value: dict[str, Any]) -> list[str]:
     found = _each(value, "checks", _closed(AIM))
     if len(value.get("checks", [])) > MOST_CHECKS:
         found.append(f"at most {MOST_CHECKS} checks a run, the worst first")
     return found
 
 
-PARTS = {"planner": _planner, "worker": _worker, "validator": _validator}
+PARTS = {"plans": _plan, "commits": _work, "judges": _judgement}
 
 
-def parse(role: str, text: str) -> dict[str, Any]:
+def parse(capability: str, text: str) -> dict[str, Any]:
     """The reply in one JSON text; raises Refused with every fault."""
     try:
         value = json.loads(text)
@@ -120,24 +120,24 @@ def parse(role: str, text: str) -> dict[str, Any]:
         raise Refused(f"The reply is not JSON: line {fault.lineno}, {fault.msg}. Mend it and reply again.") from None
     except (ValueError, RecursionError) as fault:  # too deep, a number too long, or half of a surrogate pair
         raise Refused(f"The reply cannot be kept: {fault}. Mend it and reply again.") from None
-    found = faults(role, value)
+    found = faults(capability, value)
     if found:
         raise Refused("The reply is not accepted:\n" + "\n".join(f"- {fault}" for fault in found))
     return dict(value)
 
 
-def find(role: str, messages: list[str]) -> dict[str, Any] | None:
+def find(capability: str, messages: list[str]) -> dict[str, Any] | None:
     """The reply in an agent's messages: the last ```json harness block, else the last plain ```json block that fits.
 
     None where there is no marked block and no plain one fits; raises Refused where the last marked block does not parse.
     """
     marked = [block for message in messages for block in documents.fenced_blocks(message, "json harness")]
     if marked:
-        return parse(role, marked[-1])
+        return parse(capability, marked[-1])
     plain = [block for message in messages for block in documents.fenced_blocks(message, "json")]
     for block in reversed(plain):
         try:
-            return parse(role, block)
+            return parse(capability, block)
         except Refused:
             continue
     return None

@@ -349,9 +349,9 @@ def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Resul
     return None
 
 
-def last_receipts(layout: Layout, feature: str, role: str) -> list[receipts.Receipt]:
-    """The receipts of the newest run of `role` on the feature; [] where there is none."""
-    newest = last(layout, role=role, feature=feature)
+def last_receipts(layout: Layout, feature: str) -> list[receipts.Receipt]:
+    """The receipts of the newest run that judged the feature; [] where there is none."""
+    newest = next((found for found in books(layout) if found.feature == feature and found.verdict), None)
     return receipts.load(layout.run(newest.run).receipts) if newest else []
 
 

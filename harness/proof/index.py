@@ -1,7 +1,7 @@
-"""Which claims are proven: an index over all receipts, kept in the cache and brought up to date from the books.
+"""The state of proof of all claims: an index over all receipts, kept in the cache and updated from the run log.
 
-A check is proven when its newest receipt is green and one of the claim's checks was red before: what was never seen to
-fail proves nothing. A guard needs no red. The index is derived: deleted, it is made again from runs.jsonl and receipts.
+A check is proven when its newest receipt is green and a check of the claim was red before: a check that never failed
+proves nothing. A guard needs no red. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ NAME = "proofs"
 
 
 class Trail(Record):
-    """What became of one check over all runs: newest red and green as [run, commit, at], how often it was flaky, and
-    the signs of gaming that its feature's validations noted."""
+    """The history of one check over all runs: newest red and green as [run, commit, at], the number of flaky results, and
+    the reward-hacking signals from the validations of its feature."""
 
     red: list[str] = []
     green: list[str] = []
@@ -34,7 +34,7 @@ class Trail(Record):
 
 
 class Standing(Record):
-    """Where a claim stands: `word` is proven, unproven or manual; `marks` of flaky, weakened, signs, accepted."""
+    """The status of a claim: `word` is proven, unproven or manual; `marks` of flaky, weakened, signs, accepted."""
 
     claim: str
     word: str
@@ -44,7 +44,7 @@ class Standing(Record):
 
 
 def load(layout: Layout) -> dict[str, Trail]:
-    """{claim + newline + command: its trail}, complete up to the newest finished run."""
+    """{claim + newline + command: check history}, complete up to the newest finished run."""
     held = _cached(layout)
     size = files.length(layout.books)
     trails = {key: Trail(**row) for key, row in held["trails"].items()} if held["bytes"] <= size else {}
@@ -67,10 +67,11 @@ def _cached(layout: Layout) -> dict[str, Any]:
 
 
 def _fired(layout: Layout, line: bytes) -> str:
-    """The run of a line in the books where its receipts count; "" of any other run: there an agent may have laid them down."""
+    """The run of a line in the run log if its receipts count (it judged, or its plan landed), else "": an agent could have
+    written those of other runs."""
     try:
         row = json.loads(line)
-        return str(row["run"]) if row["role"] == "validator" or row["accepted"] else ""
+        return str(row["run"]) if row["verdict"] or row["accepted"] else ""
     except (ValueError, KeyError, TypeError, RecursionError):
         raise runs.misread(layout, line, runs.NO_RUN) from None
 
@@ -94,7 +95,7 @@ def key(claim_id: str, command: str) -> str:
 
 
 def standing(claim: Claim, trails: dict[str, Trail], weakened: set[str], accepted: set[str]) -> Standing:
-    """Where one claim stands by its receipts, the contract log and a person's word."""
+    """The status of one claim from its receipts, the contract log and a person's decision."""
     mine = [trails.get(key(claim.id, check.run), Trail()) for check in claim.checks]
     green = bool(mine) and all(trail.last_green for trail in mine)
     red = [trail.red for trail in mine if trail.red]

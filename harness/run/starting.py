@@ -38,8 +38,14 @@ def start(layout: Layout) -> Mission:
             console.say(console.plain(f"  {line}"))
     if migrations.is_due(layout):
         mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
-    if mission.exists(layout):
-        return mission.load(layout)
+    found(layout)
+    return mission.load(layout)
+
+
+def found(layout: Layout) -> None:
+    """Start a mission where there is none; where a run died there is one, whatever that run left of it."""
+    if mission.exists(layout) or unsettled.needs_recovery(layout):
+        return
     repository.require_top(layout.project)
     repository.require_version(layout.project)
     require_spec(layout)
@@ -63,7 +69,6 @@ def start(layout: Layout) -> Mission:
     changes.replace(layout.mission, files.dump_json(made.asdict()))
     changes.replace(layout.format, f"{migrations.FORMAT}\n".encode())
     changes.commit()
-    return made
 
 
 def announcement(layout: Layout) -> list[str]:

@@ -129,6 +129,13 @@ def finish_journal(layout: Layout) -> bool:
     return True
 
 
+def pending(layout: Layout, path: str) -> bytes | None:
+    """The content that a record which a crash left behind gives the file; None where there is none, or it is done."""
+    record = layout.journal + "/record"
+    steps = _steps(layout, record) if os.path.exists(record) else []
+    return next((files.read(staged) for verb, name, staged, _ in steps if (verb, name) == ("replace", path)), None)
+
+
 def _steps(layout: Layout, record: str) -> list[list[Any]]:
     try:
         steps: Any = files.read_json(record)

@@ -135,7 +135,7 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
         ),
         (Decision(word="ESCALATE", what="stuck"), "read .harness/escalation.md"),
         (Decision(word="DONE"), "every feature has passed"),
-        (Decision(word="NEXT", what="validator", feature="F-001"), "its worker is done"),
+        (Decision(word="NEXT", what="validator", feature="F-001"), "its work is done"),
         (Decision(word="NEXT", what="validator"), "fresh worktree"),
     ],
 )

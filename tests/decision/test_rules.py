@@ -16,6 +16,7 @@ from harness.model.runs import Result, Totals
 from tests.helpers import noted
 
 NOW = 5_000
+ROLES = {"plans": "planner", "commits": "worker", "judges": "validator", "curates": "curator"}
 LIMITS = Limits(max_runs=200, max_hours=48, stall_after=8, max_cost_usd=25.0, max_tokens=1_000)
 
 
@@ -26,7 +27,12 @@ def feature(name: str, status: str, after: str = "", **fields: Any) -> Feature:
 
 def view(*found: Feature, **fields: Any) -> View:
     """A view with nothing due but what the features say; one passed feature where none are given."""
-    usual: dict[str, Any] = {"limits": LIMITS, "totals": Totals(), "features": list(found) or [feature("P", "passed")]}
+    usual: dict[str, Any] = {
+        "limits": LIMITS,
+        "roles": ROLES,
+        "totals": Totals(),
+        "features": list(found) or [feature("P", "passed")],
+    }
     return View(**{**usual, **fields})
 
 

@@ -29,12 +29,12 @@ def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = F
     if commit:
         house.write("made")
         house.git("add", "made")
-        house.git("commit", "-q", "-m", f"F-001: made\n\nHarness-Run: {made.run.id}\nHarness-Outcome: {commit}")
-    for lock in reversed(made.locks):
+        house.git("commit", "-q", "-m", f"F-001: made\n\nHarness-Run: {made.run.opened.id}\nHarness-Outcome: {commit}")
+    for lock in reversed(made.run.opened.locks):
         lock.release()
     if forget:
-        os.unlink(made.run.paths.lock)
-    return made.run.id
+        os.unlink(made.run.opened.paths.lock)
+    return made.run.opened.id
 
 
 def recovered(house: House) -> None:
@@ -193,7 +193,7 @@ def test_a_living_run_keeps_its_feature(house: House) -> None:
     """Its lock is held: nobody else is sent to work on it."""
     made = opening.open_run(Asked(layout=house.layout, role="worker", feature="F-001", trigger="leaving"))
     assert seen(house)[0] == ("F-001", "in_progress")
-    for lock in reversed(made.locks):
+    for lock in reversed(made.run.opened.locks):
         lock.release()
     assert seen(house)[0] == ("F-001", "todo")
 

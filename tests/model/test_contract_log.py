@@ -116,7 +116,7 @@ def test_what_was_dropped_weakened_and_accepted_is_told_from_the_log() -> None:
 
 @pytest.mark.parametrize("line", ["{", "{}", '{"verb": "change", "old": 5}'])
 def test_every_door_names_a_broken_line(house: House, line: str) -> None:
-    """None calls it a bug of ours, and doctor does not call the mission sound; once mended, all is well."""
+    """None reports it as a bug in the harness, and doctor does not call the mission sound; once mended, all is well."""
     house.harness("claim", "accept", "VAL-LOOK")
     good = house.read("contract-log.jsonl")
     Path(house.layout.contract_log).write_text(f"{good}{line}\n{good}")

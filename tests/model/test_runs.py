@@ -263,13 +263,15 @@ def test_the_last_run_of_a_role_is_found(layout: Layout) -> None:
     assert found(role="worker", feature="C") is None
 
 
-def test_the_last_receipts_are_those_of_the_last_run(layout: Layout) -> None:
-    """None where it fired none, or where there was none."""
-    assert runs.last_receipts(layout, "A", "validator") == []
-    finish(layout, result("1-v", role="validator", feature="A"))
-    assert runs.last_receipts(layout, "A", "validator") == []
+def test_the_last_receipts_are_those_of_the_last_run_that_judged(layout: Layout) -> None:
+    """Of whatever role; none where it fired none, or where none judged: of a run that ended before, nothing counts."""
+    assert runs.last_receipts(layout, "A") == []
+    finish(layout, result("1-v", role="auditor", feature="A", verdict="red"))
+    assert runs.last_receipts(layout, "A") == []
     put(layout.run("1-v").receipts, receipts.render([receipt()]))
-    assert runs.last_receipts(layout, "A", "validator") == [receipt()]
+    finish(layout, result("2-v", role="auditor", feature="A"))
+    finish(layout, result("3-v", role="auditor", feature="B", verdict="red"))
+    assert runs.last_receipts(layout, "A") == [receipt()]
 
 
 @pytest.mark.parametrize("name", [*runs.SEALED, "result.json"])

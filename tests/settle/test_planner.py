@@ -50,7 +50,7 @@ def drafted(
     retired: set[str] | None = None,
 ) -> tuple[Draft, list[str]]:
     """The draft, for a reply that has the right shape."""
-    assert replies.faults("planner", value) == []
+    assert replies.faults("plans", value) == []
     found = found or []
     known = known or Contract(claims=[claim(name) for one in found for name in one.claims])
     return planner.draft(value, found, known, retired or set())
@@ -300,7 +300,7 @@ def test_dropping_needs_a_reason_and_is_logged() -> None:
         ("drop feature", "F-001", "too big"),
         ("add", "VAL-002", "planned"),
     }
-    assert replies.faults("planner", {**value, "drop": [{"id": "F-001"}]}) != []
+    assert replies.faults("plans", {**value, "drop": [{"id": "F-001"}]}) != []
 
 
 def test_dropping_leaves_no_loose_ends() -> None:
