@@ -8,4 +8,4 @@ from harness.run import main
 from harness.settle import planner
 
 if __name__ == "__main__":
-    raise SystemExit(main("planner", lambda run: planner.settle(run.opened, run.outcome)))
+    raise SystemExit(main("planner", planner.settle))

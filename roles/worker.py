@@ -8,4 +8,4 @@ from harness.run import main
 from harness.settle import worker
 
 if __name__ == "__main__":
-    raise SystemExit(main("worker", lambda run: worker.settle(run.opened, run.outcome)))
+    raise SystemExit(main("worker", worker.settle))

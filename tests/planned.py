@@ -66,12 +66,9 @@ def log_of(house: House) -> list[dict[str, Any]]:
 
 
 ROLES: dict[str, tuple[Callable[[Run], None], Callable[[Run], bool] | None]] = {
-    "planner": (lambda run: planner.settle(run.opened, run.outcome), None),
-    "worker": (lambda run: worker.settle(run.opened, run.outcome), None),
-    "validator": (
-        lambda run: validator.settle(run.opened, run.outcome),
-        lambda run: validator.prepare(run.opened, run.outcome),
-    ),
+    "planner": (planner.settle, None),
+    "worker": (worker.settle, None),
+    "validator": (validator.settle, validator.prepare),
 }
 
 

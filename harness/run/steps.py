@@ -126,7 +126,7 @@ def settled(run: Run, settle: Callable[[Run], None]) -> None:
         _shared_parts(opened, outcome)
         settle(run)
         if outcome.feature and opened.changes_tree and outcome.feature.status == "in_progress":
-            worker.settle(opened, outcome)  # a role of the user's own may leave it to us
+            worker.settle(run)  # a role of the user's own may leave it to us
     elif outcome.feature is not None and opened.changes_tree:
         worker.cut_short(opened, outcome)
 

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.model.open_run import OpenRun, Outcome
+    from harness.model.open_run import Run
 
 FAILURES = ("fail", "avoid")
 NOTES = ("lesson", "avoid", "decision", "context", "fail")
@@ -246,13 +246,14 @@ def fold(
     return made
 
 
-def prepare(run: OpenRun, outcome: Outcome) -> bool:
+def prepare(asked: Run) -> bool:
     """Nobody is asked: what is folded is computed, and an agent's operations are not carried out yet."""
     return False
 
 
-def settle(run: OpenRun, outcome: Outcome) -> None:
+def settle(asked: Run) -> None:
     """The curator's run: one fold of everything that waits, by code."""
+    run, outcome = asked.opened, asked.outcome
     names = {*repository.tracked_names(run.layout.project), run.mission.id}
     for feature in outcome.features:
         names |= {feature.id, *feature.claims}

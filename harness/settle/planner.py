@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from harness.model.open_run import OpenRun, Outcome
+    from harness.model.open_run import OpenRun, Outcome, Run
 
 REFUSED_FORMS = (
     (
@@ -294,8 +294,9 @@ def escalate_setup(run: OpenRun, outcome: Outcome) -> None:
     outcome.journal.replace(run.layout.escalation, text.encode())
 
 
-def settle(run: OpenRun, outcome: Outcome) -> None:
+def settle(asked: Run) -> None:
     """The plan lands whole, with the spec it was made from, or goes back with its reasons."""
+    run, outcome = asked.opened, asked.outcome
     outcome.accepted = False
     told = _told_live(run.paths.receipts)
     if outcome.reply is None:

@@ -18,15 +18,16 @@ from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from harness.model.open_run import OpenRun, Outcome
+    from harness.model.open_run import OpenRun, Outcome, Run
 
 AIM_ROUNDS = 2
 FLAKY_MAKES_ISSUE = 3
 COMMITS_LOOKED_AT = 10
 
 
-def prepare(run: OpenRun, outcome: Outcome) -> bool:
+def prepare(asked: Run) -> bool:
     """Fire what decides; gives whether an agent should be asked for more checks."""
+    run, outcome = asked.opened, asked.outcome
     place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
         outcome.receipts, outcome.setup_fault = sweep.sweep(run.layout.project, known, place, path)
@@ -87,8 +88,9 @@ def _commits(run: OpenRun) -> list[str]:
     return commits[::-1]
 
 
-def settle(run: OpenRun, outcome: Outcome) -> None:
+def settle(asked: Run) -> None:
     """The receipts decide: the feature passes or fails, or the sweep is green or sends features back."""
+    run, outcome = asked.opened, asked.outcome
     if outcome.setup_fault:
         outcome.verdict = "red"
         planner.escalate_setup(run, outcome)

@@ -8,13 +8,14 @@ from harness.model import features, runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from harness.model.open_run import Begun, Outcome
+    from harness.model.open_run import Begun, Outcome, Run
 
 SUBJECT_CHARS = 72
 
 
-def settle(run: Begun, outcome: Outcome) -> None:
+def settle(asked: Run) -> None:
     """Commit what changed; the feature goes on to validation, where checks decide, or is blocked by what it names."""
+    run, outcome = asked.opened, asked.outcome
     feature = outcome.feature
     assert feature is not None
     reply = outcome.reply or {}
