@@ -97,16 +97,17 @@ class View(Record):
 
 
 class Decision(Record):
-    """One word and what it is about: NEXT has a role and perhaps a feature, the others a name or nothing."""
+    """One word and what it is about: NEXT has a role and perhaps a feature, WAIT a time and a reason, others a name or none."""
 
     word: str
     what: str = ""
     feature: str = ""
+    reason: str = ""
 
     @property
     def line(self) -> str:
         """The decision as `harness next` prints it."""
-        return " ".join(part for part in (self.word, self.what, self.feature) if part)
+        return " ".join(part for part in (self.word, self.what, self.feature, self.reason) if part)
 
     @property
     def code(self) -> int:
@@ -138,7 +139,7 @@ def halted(view: View, now: int) -> Decision | None:
     if cap := budget(view):
         return Decision(word="BUDGET", what=cap)
     if view.wait_until > now:
-        return Decision(word="WAIT", what=str(view.wait_until), feature=view.wait_why)
+        return Decision(word="WAIT", what=str(view.wait_until), reason=view.wait_why)
     if view.escalation:
         return Decision(word="ESCALATE", what=view.escalation)
     if view.totals.rejected >= REJECTED_PLANS:

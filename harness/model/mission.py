@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-import harness
 from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.git import dotgit
 from harness.store import files, migrations
 from harness.store.layout import Layout, command
 
@@ -22,12 +20,6 @@ class Mission(Record):
     host: str
     branch: str
     base_commit: str
-
-
-def version() -> str:
-    """Which harness this is: `0.1.0`, and in a checkout the commit that it is at: `0.1.0 4012c96a1b2c`. No call of git."""
-    checkout = os.path.dirname(os.path.dirname(harness.__file__))
-    return f"{harness.__version__} {dotgit.commit(checkout)[:12]}".strip()
 
 
 def exists(layout: Layout) -> bool:

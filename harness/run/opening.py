@@ -139,7 +139,7 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
 
 def _tell_of_update(layout: Layout) -> None:
     """A line where the last run had another harness: what a run has loaded, no update changes any more."""
-    last, now = next(runs.books(layout), None), mission.version()
+    last, now = next(runs.books(layout), None), starting.version()
     if last and last.version not in ("", now):
         console.say(f"  the harness was updated: the last run had {last.version}, from here on it is {now}")
 
@@ -230,7 +230,7 @@ def _context(
         identity=reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         dirty=reconcile.dirty_copies(layout, state.dirty),
-        version=mission.version(),
+        version=starting.version(),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+import harness
 from harness.base import clock, console
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.git import dotgit, repository
@@ -133,6 +134,12 @@ def _first_commit(layout: Layout, branch: str) -> str:
     if staged is not None:
         files.replace(own, staged)
     return made
+
+
+def version() -> str:
+    """Which harness this is: `0.1.0`, and in a checkout the commit that it is at: `0.1.0 4012c96a1b2c`. No call of git."""
+    checkout = os.path.dirname(os.path.dirname(harness.__file__))
+    return f"{harness.__version__} {dotgit.commit(checkout)[:12]}".strip()
 
 
 def shim(layout: Layout) -> None:

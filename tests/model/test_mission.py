@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import harness
 from harness.base.errors import BrokenFile, UsageFault
 from harness.model import mission
 from harness.store.layout import Layout
@@ -85,11 +83,3 @@ def test_an_older_format_is_migrated_by_the_next_start(layout: Layout) -> None:
     put(layout.format, "1\n")
     with pytest.raises(BrokenFile, match=r"line 1: format 1 is that of an older .* next start migrates it to format 2"):
         mission.load(layout)
-
-
-def test_the_version_is_the_package_and_the_commit_of_its_checkout() -> None:
-    """As git tells it, without a call of git."""
-    checkout = Path(__file__).resolve().parents[2]
-    words = ["git", "rev-parse", "HEAD"]
-    told = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False).stdout
-    assert mission.version() == f"{harness.__version__} {told[:12]}".strip()
