@@ -126,9 +126,8 @@ def feature(where: Layout, feature_id: str) -> None:
     _echo(f"\n{one.description}\n" if one.description else "")
     for claim in known.of(one.claims):
         _echo(prompt.claim_text(claim))
-    for note in one.notes:
-        if note["text"]:
-            _echo(f"{note['at']} {note['kind']}: {note['text']}")
+    for words in filter(None, map(features.words, one.notes)):
+        _echo(words)
 
 
 def issue_list(where: Layout) -> None:
@@ -156,17 +155,18 @@ def memory(where: Layout, layer: str) -> None:
 
 
 def run_list(where: Layout, most: int) -> None:
-    """Finished runs, the newest last."""
+    """Finished runs, the newest last, and what a person answered in between."""
     mission.check_format(where)
     found = list(islice(runs.books(where), most))
     every = sum(1 for _ in json_lines.backwards(where.books)) if len(found) == most else most
     if every > most:
         click.echo(f"… and {every - most} older: {command('runs list')} -n {every}")
+    said = runs.answers(where)
     for one in reversed(found):
-        if one.role == runs.PERSON:
-            _echo(f"{one.at}  a person answered: {one.reason}")
-            continue
         _echo(f"{one.at}  {one.run:<34} {one.said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
+        for answer in said:
+            if answer.after == one.run:
+                _echo(f"{answer.at}  a person answered: {' '.join(answer.text.split())}")
 
 
 def run(where: Layout, run_id: str) -> None:
@@ -279,7 +279,7 @@ def _event(line: bytes) -> None:
 def newest(where: Layout) -> str:
     """The run under way, else the newest finished one; UsageFault where nothing ran yet."""
     alive = [name for name in runs.open_runs(where) if not runs.is_dead(where, name)]
-    last = next((one.run for one in runs.of_roles(runs.books(where))), "")
+    last = next((one.run for one in runs.books(where)), "")
     if not alive and not last:
         raise errors.UsageFault("Nothing has run yet.")
     return alive[-1] if alive else last

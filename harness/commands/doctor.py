@@ -14,7 +14,7 @@ from harness.integrity import inside, mission_lock, recovery_evidence, unsettled
 from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
 from harness.run import orders, recover
-from harness.store import files, journal, json_lines, objects
+from harness.store import files, journal, json_lines, migrations, objects
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def examine(layout: Layout) -> list[Finding]:
     """Everything that can be looked at without changing anything."""
     found = [_ok("Python", sys.version.split()[0])]
-    for what, look in LOOKS:
+    for what, look in LOOKS[:2] if migrations.is_due(layout) else LOOKS:
         try:
             found += look(layout)
         except HarnessError as fault:

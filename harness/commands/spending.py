@@ -45,10 +45,10 @@ def _counted(layout: Layout) -> Iterator[tuple[runs.Result, int]]:
     for start, result in runs.placed(layout):
         if odd := schema.odd(Usage, result.usage or {}):
             raise runs.misread(layout, start, f"'usage: {odd}' is not what a run writes there")
-        if later is not None and later.role != runs.PERSON:
+        if later is not None:
             yield later, _uncounted(later) - _uncounted(result)
         later = result
-    if later is not None and later.role != runs.PERSON:
+    if later is not None:
         yield later, _uncounted(later)
 
 

@@ -6,6 +6,8 @@ The order of the rules is that of the table in docs/contract.md: the first that 
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from harness.base import errors
 from harness.base.record import Record
 from harness.model import features, runs
@@ -71,8 +73,8 @@ def counted(uncounted: int) -> str:
 class View(Record):
     """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
     to `curate_after` only. `roles`: {capability: the role that is started for it}. `serious`: open critical and major issues.
-    `swept`: a final sweep passed at this tree, contract and spec. `newest`: the last finished runs, newest first. `mark`:
-    what the newest run's mark would be now."""
+    `swept`: a final sweep passed at this tree, contract and spec. `newest`: the last finished runs, newest first.
+    `answered`: the newest run when a person last answered. `mark`: what the newest run's mark would be now."""
 
     stop: bool = False
     pause: bool = False
@@ -90,20 +92,22 @@ class View(Record):
     serious: list[str] = []
     swept: bool = False
     newest: list[Result] = []
+    answered: str = ""
     mark: str = ""
 
 
 class Decision(Record):
-    """One word and what it is about: NEXT has a role and perhaps a feature, the others a name or nothing."""
+    """One word and what it is about: NEXT has a role and perhaps a feature, WAIT a time and a reason, others a name or none."""
 
     word: str
     what: str = ""
     feature: str = ""
+    reason: str = ""
 
     @property
     def line(self) -> str:
         """The decision as `harness next` prints it."""
-        return " ".join(part for part in (self.word, self.what, self.feature) if part)
+        return " ".join(part for part in (self.word, self.what, self.feature, self.reason) if part)
 
     @property
     def code(self) -> int:
@@ -135,7 +139,7 @@ def halted(view: View, now: int) -> Decision | None:
     if cap := budget(view):
         return Decision(word="BUDGET", what=cap)
     if view.wait_until > now:
-        return Decision(word="WAIT", what=str(view.wait_until), feature=view.wait_why)
+        return Decision(word="WAIT", what=str(view.wait_until), reason=view.wait_why)
     if view.escalation:
         return Decision(word="ESCALATE", what=view.escalation)
     if view.totals.rejected >= REJECTED_PLANS:
@@ -227,8 +231,8 @@ def _turn(feature: Feature) -> tuple[int, int]:
 
 
 def _spins(view: View, due: Decision) -> bool:
-    """Whether the same decision was carried out three times in a row and changed nothing."""
-    newest = view.newest[:EQUAL_DECISIONS]
+    """Whether the same decision was carried out three times in a row, since a person last answered, and changed nothing."""
+    newest = list(takewhile(lambda run: run.run != view.answered, view.newest[:EQUAL_DECISIONS]))
     if due.word != "NEXT" or len(newest) < EQUAL_DECISIONS:
         return False
     return all(

@@ -32,12 +32,12 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
 
     `known`: the features, where the caller has just written them.
     """
-    mission.check_format(layout)
     unsettled.require_books(layout)
     settings = config.load(layout)
     found = queue(layout) if known is None else known
     newest = list(islice(unsettled.believed(layout), rules.EQUAL_DECISIONS))
     wait_until, wait_why = _wait(layout, settings, newest)
+    answered = runs.answered(layout)
     folds = pages.parse_curated(files.read(layout.curated), layout.curated)
     return View(
         stop=os.path.exists(layout.stop),
@@ -45,7 +45,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         checkpoint=_checkpoint(layout),
         escalation=escalation_kind(layout),
         limits=limits_of(settings),
-        totals=newest[0].total() if newest else runs.Totals(),
+        totals=runs.totals_of(next(iter(newest), None), answered),
         wait_until=wait_until,
         wait_why=wait_why,
         roles=roles.due(layout),
@@ -56,6 +56,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
         swept=bool(found) and all(feature.status == "passed" for feature in found) and swept(layout),
         newest=newest,
+        answered=answered,
         mark=mark(layout) if _alike(newest) else "",
     )
 
@@ -63,7 +64,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
 def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, str]:
     """(until when, why) nobody needs to ask the vendors again: the newest run ended at a limit; (0, "") where none is known,
     or where a person has since given its role an agent that this run did not have."""
-    last = next(runs.of_roles(newest), None)
+    last = next(iter(newest), None)
     if last is None or last.outcome != "limit" or not last.until:
         return 0, ""
     if _other_agents(layout, settings, last):
@@ -98,13 +99,14 @@ def _alike(newest: list[Result]) -> bool:
 
 def queue(layout: Layout) -> list[Feature]:
     """The features, as recovery will leave them where a run died."""
+    mission.check_format(layout)
     found = features.load(layout)
     if runs.open_runs(layout) or any(feature.status == "in_progress" for feature in found):
         found = _as_recovered(layout)
     done = features.passed(found)
     for feature in found:
         needs = feature.last_note("needs")
-        if feature.status == "blocked" and needs and needs["ids"] and done.issuperset(needs["ids"]):
+        if feature.status == "blocked" and needs and needs["features"] and done.issuperset(needs["features"]):
             feature.status = "todo"
     return found
 

@@ -30,6 +30,16 @@ def head(project: str) -> bytes:
     return (files.read(folders(project)[0] + "/HEAD") or b"").rstrip(b"\n")
 
 
+def commit(project: str) -> str:
+    """The id of the commit that HEAD names, from its ref's own file or packed-refs; "" where there is none."""
+    ref, shared = head(project).removeprefix(b"ref: "), folders(project)[1]
+    if b"/" not in ref:
+        return ref.decode()
+    own = files.read(os.path.join(shared, os.fsdecode(ref)))
+    packed = (files.read(shared + "/packed-refs") or b"").split(b"\n") if own is None else [own]
+    return next((line.split()[0].decode() for line in packed if own or line.endswith(b" " + ref)), "")
+
+
 def exclude(project: str, line: str) -> None:
     """Add `line` to the repository's info/exclude, once."""
     path = os.path.join(folders(project)[1], "info", "exclude")

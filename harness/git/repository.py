@@ -349,15 +349,16 @@ def patch(project: str, old: str) -> bytes:
     return _git(project, "diff", *words, old or EMPTY_TREE[40], "--")
 
 
-def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> str | None:
-    """The commit whose trailer `Harness-Run` names the run, among the last `depth` up to `head`. 1 call."""
+def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> tuple[str, str] | None:
+    """The commit whose trailer `Harness-Run` names the run, among the last `depth` up to `head`, and its `Harness-Outcome`:
+    implemented, blocked or cut, "" where an older harness made it. 1 call."""
+    words = "%H\t{0}Run{1}\t{0}Outcome{1}".format("%(trailers:key=Harness-", ",valueonly,unfold,separator=%x20)")
     if not head:
         return None
-    words = "--format=%H %(trailers:key=Harness-Run,valueonly,unfold,separator=%x20)"
-    for line in _line(project, "log", "--first-parent", f"-{depth}", words, head, "--").split("\n"):
-        made, *runs = line.split(" ")
-        if run_id in runs:
-            return made
+    for line in _line(project, "log", "--first-parent", f"-{depth}", "--format=" + words, head, "--").split("\n"):
+        made, runs, outcome = line.split("\t")
+        if run_id in runs.split(" "):
+            return made, outcome
     return None
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 COPIES = "open"
 STEADY = (  # what nobody writes while a run is open: it lands when the run closes, or came before
     *("format", "mission.json", "spec.md", "features.json", "validation-contract.md"),
-    *("contract-log.jsonl", "runs.jsonl"),
+    *("contract-log.jsonl", "answers.jsonl", "runs.jsonl"),
 )
 
 
@@ -175,7 +175,7 @@ def _lost(path: str, yielded: list[str] | None) -> None:
 
 
 def _rebuilt(layout: Layout) -> bytes:
-    """The books as the results of finished runs make them: without what people answered."""
+    """The books as the results of finished runs make them."""
     return _in_order(layout, [files.read(layout.run(name).result) or b"" for name in files.names(layout.runs)])
 
 
@@ -185,10 +185,10 @@ def salvaged(layout: Layout, data: bytes) -> bytes:
 
 
 def _in_order(layout: Layout, lines: list[bytes]) -> bytes:
-    """Those lines that are finished runs or a person's, each once, by their running totals."""
-    places: dict[bytes, tuple[int, bool, int]] = {}
+    """Those lines that are finished runs, each once, by their running totals."""
+    places: dict[bytes, tuple[int, int]] = {}
     for line in lines:
         found, _ = runs.parse(line)
         if found is not None:
-            places.setdefault(line.rstrip(b"\n") + b"\n", (found.total().runs, found.role == runs.PERSON, len(places)))
+            places.setdefault(line.rstrip(b"\n") + b"\n", (found.total().runs, len(places)))
     return b"".join(line for _, line in sorted((place, line) for line, place in places.items()))

@@ -86,9 +86,9 @@ def look(layout: Layout, run_id: str) -> Died:
         return Died(run=run_id, began=recovery_evidence.began(layout, run_id))
     now, project = repository.standing(layout.project), layout.project
     made = repository.find_trailer(project, now.head, run_id) if now.head != context.head else None
-    cut = made and repository.messages_between(project, context.head, made)[-1].startswith("wip(")
     moved = (now.head, now.branch) != (context.head, context.branch)
-    return Died(run=run_id, context=context, commit=made or "", cut=bool(cut), moved=moved)
+    commit, work = made or ("", "")
+    return Died(run=run_id, context=context, commit=commit, cut=work in runs.UNFINISHED, moved=moved)
 
 
 def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:

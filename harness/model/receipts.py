@@ -52,7 +52,8 @@ class Receipt(Record):
     @property
     def signs(self) -> list[str]:
         """The signs of gaming among the notes: what a validation of the claim's own feature saw in the diff."""
-        return [note for note in self.notes if self.phase == "after" and not note.startswith(FLAKY)]
+        own = self.notes[:-1] if self.flaky else self.notes  # behind them stands how it was flaky
+        return own if self.phase == "after" else []
 
     @property
     def verdict(self) -> str:

@@ -16,7 +16,7 @@ from harness.store.layout import Layout, RunLayout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from harness.base.schema import Count, R, Whole
@@ -37,9 +37,9 @@ OUTCOMES = (
 )  # fmt: skip - a list of words
 GOOD = ("ok", "no_op", "timeout_after_result")
 CUT = ("idle", "wall", "limit", "killed", "startup_hang")
+UNFINISHED = ("blocked", "cut")  # the outcomes of commits whose work is not done
 FREE_OF_BLAME = ("limit", "auth", "config", "killed")
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
-PERSON = "person"
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 NO_RUN = "the line is no finished run"
 LAST_DAY = 253402300799
@@ -58,7 +58,8 @@ else:
 
 class Context(Record):
     """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large or may not be
-    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}."""
+    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}; `version`: its
+    harness."""
 
     run: str
     role: str
@@ -78,6 +79,7 @@ class Context(Record):
     identity: dict[str, str]
     process: dict[str, Any]
     dirty: dict[str, str] = {}
+    version: str = ""
 
 
 class Totals(Record):
@@ -128,6 +130,7 @@ class Result(Record):
     until: Moment = 0
     waits: dict[str, Moment] = {}
     agents: list[str] = []
+    version: str = ""
 
     def total(self) -> Totals:
         """The running totals as of this line."""
@@ -142,6 +145,16 @@ class Result(Record):
     def negative(self) -> bool:
         """Whether a person who started the run by hand should see exit code 10."""
         return self.verdict == "red" or self.outcome not in GOOD or self.accepted is False
+
+
+class Answer(Record):
+    """What a person answered to an escalation, a line of answers.jsonl. `after`: the newest run then, "" where there was
+    none; what counts runs in a row starts again behind it."""
+
+    at: str
+    by: str
+    text: str
+    after: str
 
 
 def new_id(role: str, feature: str, at: int) -> str:
@@ -220,9 +233,17 @@ def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, Resul
         yield start, found
 
 
-def of_roles(found: Iterable[Result]) -> Iterator[Result]:
-    """These without the lines that say what a person did."""
-    return (result for result in found if result.role != PERSON)
+def answers(layout: Layout) -> list[Answer]:
+    """What people have answered, oldest first. A torn last line is skipped; BrokenFile names any other."""
+    data = files.read(layout.answers)
+    return json_lines.parse(
+        data, layout.answers, lambda row: schema.record(Answer, row, "an answer has"), "no answer", "Remove it."
+    )
+
+
+def answered(layout: Layout) -> str:
+    """The newest run when a person last answered; "" where nobody has."""
+    return next((one.after for one in reversed(answers(layout))), "")
 
 
 def misread(layout: Layout, start: int, fault: str) -> BrokenFile:
@@ -243,8 +264,6 @@ def parse(line: bytes) -> tuple[Result | None, str]:
 
 def made(row: Any) -> Result:
     """The finished run of a line's value; raises TypeError or Odd, as `schema.record` does."""
-    if type(row) is dict and row.get("role") == PERSON and row.get("waits") == "":
-        row["waits"] = {}  # as an earlier version wrote a person's answer
     return schema.record(Result, row, WRITES)
 
 
@@ -263,9 +282,14 @@ def last_receipts(layout: Layout, feature: str) -> list[receipts.Receipt]:
 
 
 def totals(layout: Layout) -> Totals:
-    """The running totals as of the newest finished run."""
-    newest = next(books(layout), None)
-    return newest.total() if newest else Totals()
+    """The running totals as of the newest finished run, and of what a person has answered since."""
+    return totals_of(next(books(layout), None), answered(layout))
+
+
+def totals_of(newest: Result | None, after: str) -> Totals:
+    """The running totals as of this run, where a person last answered `after` that one."""
+    found = newest.total() if newest else Totals()
+    return found.replace(since_green=0, rejected=0) if newest and newest.run == after else found
 
 
 def seal(run: RunLayout) -> str:
@@ -291,6 +315,6 @@ def broken_seals(layout: Layout, most: int) -> list[str]:
     lines = (line for _, line in json_lines.backwards(layout.books))
     for one, line in islice(zip(books(layout), lines, strict=True), most):
         run = layout.run(one.run)
-        if one.role != PERSON and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):
+        if one.seal and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):  # format 1: no run
             found.append(one.run)
     return found

@@ -48,6 +48,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
         totals=_totals(run, outcome, settings, seconds).asdict(),
         until=let_in(run.layout, outcome.until) if outcome.ended == "limit" else 0,
         agents=[one.agent for one in outcome.usages],
+        version=run.context.version,
     )
     line = files.dump_json(result.asdict())
     outcome.journal.replace(run.paths.result, line)
@@ -109,8 +110,7 @@ def let_in(layout: Layout, until: int) -> int:
     now = clock.now()
     wait = min(until - now, LONGEST_STATED)
     if wait <= 0:
-        newest = runs.of_roles(runs.books(layout))
-        row = takewhile(lambda result: result.outcome == "limit", newest)
+        row = takewhile(lambda result: result.outcome == "limit", runs.books(layout))
         wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
     chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import
     return now + wait + round(chance * min(wait * JITTER, MOST_JITTER))
@@ -189,7 +189,7 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
 
 def _told_of(layout: Layout, view: rules.View) -> Iterator[Result]:
     """The runs that a person should look at, newest first: those since the last newly proven claim, at least the last."""
-    blamed = (one for one in runs.of_roles(runs.books(layout)) if one.outcome not in runs.FREE_OF_BLAME)
+    blamed = (one for one in runs.books(layout) if one.outcome not in runs.FREE_OF_BLAME)
     counted = (one for one in blamed if roles.capability_of(layout, one.role) != "curates")
     return islice(counted, max(view.totals.since_green, len(view.newest)))
 
@@ -208,5 +208,5 @@ WHY = {
 
 
 def _last_word(feature: features.Feature) -> str:
-    texts = [note["text"] for note in feature.notes if note["text"]]
+    texts = [note["text"] for note in feature.notes if note.get("text")]
     return texts[-1] if texts else feature.title

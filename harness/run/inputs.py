@@ -91,7 +91,7 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
 def _cut_work(feature: Feature) -> list[tuple[str, str]]:
     if not feature.cuts():
         return []
-    run_id = next(note["ids"][0] for note in reversed(feature.notes) if note["kind"] == "cut")
+    run_id = next(note["run"] for note in reversed(feature.notes) if note["kind"] == "cut")
     text = (
         f"A run was cut short; its work is committed on this branch as wip({feature.id}). Continue from it.\n"
         f"See what it did: git show --stat refs/harness/partial/{run_id}"

@@ -96,6 +96,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     if role.plans:
         contract_log.load(layout)  # its plan could not land, and that would show only after its agent was paid
     claims = _sound(layout, feature, queue if role.judges and not feature else [])
+    _tell_of_update(layout)
     thinkers, missing = _thinkers(want, role, configured, settings, feature)
     starting.shim(layout)
     starting.ignore(layout)
@@ -134,6 +135,13 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
         outcome.journal = journal.Journal(layout)
     own.sign({**run.context.asdict(), "live": journal.read_ledger(layout)})  # for recovery, where the folder is gone
     reconcile.keep_copies(run)
+
+
+def _tell_of_update(layout: Layout) -> None:
+    """A line where the last run had another harness: what a run has loaded, no update changes any more."""
+    last, now = next(runs.books(layout), None), starting.version()
+    if last and last.version not in ("", now):
+        console.say(f"  the harness was updated: the last run had {last.version}, from here on it is {now}")
 
 
 def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:
@@ -222,6 +230,7 @@ def _context(
         identity=reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         dirty=reconcile.dirty_copies(layout, state.dirty),
+        version=starting.version(),
     )
 
 

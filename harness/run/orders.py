@@ -13,7 +13,6 @@ from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git import repository
 from harness.integrity import inside, mission_lock
-from harness.memory import raw
 from harness.model import contract, contract_log, features, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
@@ -148,13 +147,13 @@ def _retry(desk: Desk, feature_id: str) -> str:
 
 def _anew(feature: Feature, at: str, why: str) -> None:
     feature.attempts, feature.replanned = 0, False
-    feature.note(at, "person", "retry", why)
+    feature.note(at, "person", "retry", text=why)
 
 
 def _block(desk: Desk, feature_id: str, reason: str) -> str:
     feature = desk.feature(feature_id)
     features.move(feature, "block")
-    feature.note(desk.at, "person", "person", reason)
+    feature.note(desk.at, "person", "person", text=reason)
     return f"{feature_id} is blocked until: {command('feature retry')} {feature_id}"
 
 
@@ -185,7 +184,9 @@ def _answer(desk: Desk, text: str) -> str:
     for feature in _needy(desk):
         features.move(feature, "retry")
         _anew(feature, desk.at, text)
-    desk.journal.append(layout.books, _restart(layout, text))
+    newest = next(runs.books(layout), None)
+    row = runs.Answer(at=desk.at, by="person", text=text, after=newest.run if newest else "")
+    desk.journal.append(layout.answers, files.dump_json(row.asdict()))
     return "answered; the counts start anew, and the next run reads it"
 
 
@@ -196,17 +197,6 @@ def _needy(desk: Desk) -> list[Feature]:
 
 def _spent(feature: Feature) -> bool:
     return feature.status in ("todo", "failing") and feature.tries_left <= 0
-
-
-def _restart(layout: Layout, text: str) -> bytes:
-    """A line in the books that is no run: from here on the counts start anew, the totals stand."""
-    totals = runs.totals(layout).replace(since_green=0, rejected=0)
-    texts = (name for name, kind in schema.kinds(runs.Result).items() if kind is schema.TEXT)
-    blank: dict[str, Any] = dict.fromkeys(texts, "")
-    blank.update(run="-", role=runs.PERSON, outcome="ok", reason=raw.one_line(text)[: raw.LONGEST], seconds=0.0)
-    blank.update(at=clock.stamp(clock.now()), newly_green=0, accepted=None, sweep=None, usage=None)
-    blank.update(kept_out=[], refused=[], totals=totals.asdict())
-    return files.dump_json(runs.Result(**blank).asdict())
 
 
 def _accept_file(desk: Desk, run_id: str, name: str) -> str:

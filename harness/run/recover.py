@@ -23,7 +23,7 @@ from harness.model.usage import Usage
 from harness.process import supervise, temporary
 from harness.run import closing, transcript
 from harness.settle import worker
-from harness.store import files, journal, objects
+from harness.store import files, journal, migrations, objects
 from harness.store.layout import Layout
 
 UNKNOWN = "unknown"
@@ -55,8 +55,7 @@ def recover_dead(layout: Layout) -> list[str]:
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     """Settle everything that died; gives one line for each thing done. With `yielding` what cannot be put back stays as it
     is, else it raises BrokenFile."""
-    # Formats are migrated here, when they change: under the mission lock, before any file of the mission is read.
-    suspects = unsettled.unsettled(layout)
+    suspects, older = unsettled.unsettled(layout), migrations.is_due(layout)
     moved = {run_id: misplaced.clear_way(layout, layout.run(run_id)) for run_id in _with_lock(layout, suspects)}
     done = _finish_journal(layout, moved)
     yielded: list[str] | None = [] if yielding else None
@@ -67,9 +66,11 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         dead = unsettled.unsettled(layout, books)
         done += [] if dead else _mend_books(layout, books)
     restored = {run_id: one for run_id in dead if (one := _restore(layout, run_id, moved.get(run_id, []), yielded))}
+    migrations.migrate(layout)  # on bytes that are put back, and before any of them is parsed
     for step in recovery_plan.plan([recovery_plan.look(layout, run_id) for run_id in dead], _queue(layout, dead)):
         done.append(_carry_out(layout, step, restored, moved.get(step.run, [])))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
+    done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
     return done + _close_torn(layout)
 
 
@@ -157,7 +158,7 @@ def _restore(layout: Layout, run_id: str, moved: list[str], yielded: list[str] |
     before = Evidence(run=run, yielded=yielded)
     _context_back(run, outcome)
     reconcile.state(run, outcome, before, [])
-    tag = f"{mission.load(layout).id}/{run.id}"
+    tag = f"{mission.read(layout).id}/{run.id}"
     if killed := supervise.sweep(tag):
         reconcile.state(run, outcome, before, [])
         said = f"; ended {len(killed)} processes it left{said}"
@@ -273,7 +274,7 @@ def _settle(step: Step, dead: Restored) -> None:
     if step.do == recovery_plan.PUT_AWAY and outcome.feature:
         outcome.ended, outcome.reason = "killed", "the run died while it was put away"
         repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", step.commit)
-        outcome.feature.note(outcome.at, run.id, "cut", f"killed: {outcome.reason}", [run.id])
+        outcome.feature.note(outcome.at, run.id, "cut", text=f"killed: {outcome.reason}", run=run.id)
     if step.takes_tree:
         reconcile.tree(run, outcome)
         worker.cut_short(run, outcome)

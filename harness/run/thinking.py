@@ -27,6 +27,8 @@ NEEDS_HELP = ("auth", "config")
 RETRYABLE = ("limit", *NEEDS_HELP)
 STARTUP_SECONDS = 120.0
 MARK_SECONDS = 30.0
+LOAD_AFTER_SECONDS = 1e9
+LOADED_LATE = ("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment")
 LOOKED_BACK = 50  # runs; in many of them nobody is asked
 UNSTATED_SECONDS = 300  # an agent that met a limit without a time is passed over for so long, where another can answer
 
@@ -99,6 +101,13 @@ def _who_answered(outcome: Outcome, refused: list[Refusal]) -> None:
     outcome.reason = "\n".join(["; ".join(words), *remedies])
 
 
+def load_rest() -> None:
+    """Load what the steps behind this one may need: an update of the harness while an agent thinks must not mix two versions
+    in one run. A run that is over at once does not pay for it."""
+    for name in LOADED_LATE:
+        __import__(name)
+
+
 class Pens:
     """Where the events of a run are written down: stream.jsonl, stderr.log, the spinner, and what the run counts."""
 
@@ -134,6 +143,8 @@ class Pens:
         if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # a killed run has taken at least until here
             self.stream.book(at, "usage" if self.counted else "time", self.counted)
             self.marked = at
+        if at >= LOAD_AFTER_SECONDS:
+            load_rest()
         self.spinner.draw(self.action)
 
     def overspent(self) -> str:

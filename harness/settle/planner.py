@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from harness.model.open_run import OpenRun, Outcome, Run
 
+ABSOLUTE = re.compile(r"(^|[\s\"'=:<>(,])(/home/|/Users/|/root/)")
 REFUSED_FORMS = (
     (
         re.compile(r"\|\|\s*(true|:)(?![\w./=-])"),
@@ -37,11 +38,7 @@ REFUSED_FORMS = (
         "declare a service",
     ),
     (re.compile(r"(^|[\s;&|(])sudo\s", re.MULTILINE), "uses sudo", "checks run without rights"),
-    (
-        re.compile(r"(^|[\s\"'=:<>(,])(/home/|/Users/|/root/)"),
-        "names an absolute path of this machine",
-        "use relative paths or $TMPDIR",
-    ),
+    (ABSOLUTE, "names an absolute path of this machine", "use relative paths or $TMPDIR"),
     (
         re.compile(r"\|&?\s*[efz]?grep\s+(-[-\w=]+\s+)*(-[a-zA-Z]*q|--quiet|--silent)"),
         "ends a pipe with 'grep -q', which stops reading, so that under pipefail what writes into it fails",
@@ -191,7 +188,7 @@ def form_faults(check: str, project: str = "") -> list[str]:
     """Which refused shell forms a check has, with what to write instead; `project` is a path that it may not name."""
     shown = check if len(check) < 80 else check[:77] + "…"
     found = [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
-    if project and project in check and not any("absolute path" in fault for fault in found):
+    if project and project in check and not ABSOLUTE.search(check):
         found.append(f"the check `{shown}` names this very folder, where no clone is: use relative paths")
     return found
 
@@ -353,4 +350,4 @@ def _replanned(run: OpenRun, outcome: Outcome, made: Draft) -> None:
         if asked or old != feature or touched & set(feature.claims):
             queue.move(feature, "replanned")
             feature.replanned = feature.replanned or asked
-            feature.note(outcome.at, run.id, "replanned", "")
+            feature.note(outcome.at, run.id, "replanned")

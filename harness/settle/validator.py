@@ -108,7 +108,7 @@ def _aim(run: OpenRun, outcome: Outcome) -> None:
     feature, proposed = outcome.feature, (outcome.reply or {}).get("checks", [])
     if feature is None or not proposed:
         return
-    feature.note(outcome.at, run.id, "aimed", "")
+    feature.note(outcome.at, run.id, "aimed")
     with services.Running(outcome.contract.services, run.place()) as up:
         for aim in proposed:
             claim = next((one for one in outcome.contract.of(feature.claims) if one.id == aim["claim"]), None)
@@ -200,6 +200,6 @@ def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
         for feature in owners:
             if feature.status == "passed":
                 features.move(feature, "refuted")
-            feature.note(outcome.at, run.id, "reason", f"{claim} is red in a fresh worktree")
+            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh worktree")
         why = f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}"
         run.note("FAIL", why, owners[0].id if owners else "")

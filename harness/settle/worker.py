@@ -23,7 +23,7 @@ def settle(asked: Run) -> None:
     changed = outcome.tree != run.context.tree
     if changed:
         subject = f"wip({feature.id}): blocked" if blocked else f"{feature.id}: {' '.join(feature.title.split())}"
-        commit(run, outcome, subject, reply.get("summary", ""))
+        commit(run, outcome, subject, reply.get("summary", ""), "blocked" if blocked else "implemented")
     elif not blocked:
         outcome.ended = "no_op"
     features.move(feature, "blocked" if blocked else "implemented")
@@ -36,18 +36,21 @@ def settle(asked: Run) -> None:
 def _note_block(run: Begun, outcome: Outcome, reason: str, needs: list[str], disputes: list[str]) -> None:
     feature = outcome.feature
     assert feature is not None
-    kinds = [("needs", needs)] * bool(needs) + [("dispute", disputes)] * bool(disputes)
-    for kind, ids in kinds or [("reason", [])]:
-        feature.note(outcome.at, run.id, kind, reason, ids)
+    named = {"needs": {"features": needs}} if needs else {}
+    named |= {"dispute": {"claims": disputes}} if disputes else {}
+    for kind, names in (named or {"reason": {}}).items():
+        feature.note(outcome.at, run.id, kind, text=reason, **names)
     outcome.reason = f"blocked, needs {', '.join(needs)}: {reason}" if needs else f"blocked: {reason}"
 
 
-def commit(run: Begun, outcome: Outcome, subject: str, summary: str) -> None:
-    """Everything the run changed as one commit on the mission's branch, with the agent's own messages and our trailer."""
+def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str) -> None:
+    """Everything the run changed as one commit on the mission's branch, with the agent's own messages and our trailers;
+    `work` is implemented, blocked or cut."""
     head, branch = run.context.head, run.context.branch
     now = repository.standing(run.layout.project)
     own = repository.messages_between(run.layout.project, head, now.head) if now.head != head else []
-    parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own), f"Harness-Run: {run.id}"]
+    parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
+    parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
     at = now.head if now.branch == branch else None
     message = "\n\n".join(part for part in parts if part) + "\n"
     outcome.commit = repository.commit(
@@ -65,13 +68,13 @@ def cut_short(run: Begun, outcome: Outcome) -> None:
     assert feature is not None
     changed = outcome.tree != run.context.tree
     if changed:
-        commit(run, outcome, f"wip({feature.id}): {outcome.ended}", outcome.reason)
+        commit(run, outcome, f"wip({feature.id}): {outcome.ended}", outcome.reason, "cut")
         repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", outcome.commit)
     cut = changed and outcome.ended in runs.CUT
     spared = cut and feature.cuts(since=("replanned", "retry")) < features.FREE_CUTS
     if outcome.ended not in runs.FREE_OF_BLAME and not spared:
         features.judged(feature, outcome.at, run.id)
     why = f"{outcome.ended}: {outcome.reason}" if outcome.reason else outcome.ended
-    feature.note(outcome.at, run.id, "cut" if cut else "reason", why, [run.id])
+    feature.note(outcome.at, run.id, "cut" if cut else "reason", text=why, **({"run": run.id} if cut else {}))
     features.move(feature, recovery_plan.back(run.context.before == "failing"))
     outcome.save()

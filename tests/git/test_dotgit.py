@@ -62,6 +62,25 @@ def test_head_is_the_worktrees_own(project: Path, linked: Path) -> None:
     )
 
 
+def test_the_commit_is_read_as_git_reads_it(project: Path, linked: Path) -> None:
+    """From a ref's own file, from packed refs, of a detached HEAD; in a worktree its own."""
+    Repository(linked).save(b="2\n")
+    for folder in (project, linked):
+        repository = Repository(folder)
+        for words in (["status"], ["pack-refs", "--all"], ["checkout", "-q", "--detach"]):
+            repository.run(*words)
+            assert dotgit.commit(str(folder)) == repository.head(), words
+    assert dotgit.commit(str(project)) != dotgit.commit(str(linked))
+
+
+def test_where_there_is_no_commit_there_is_none(tmp_path: Path) -> None:
+    """No repository, and one before its first commit: an installed package has neither."""
+    assert dotgit.commit(str(tmp_path)) == ""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert dotgit.commit(str(tmp_path)) == ""
+
+
 def test_the_copy_of_the_index_keeps_content_and_time(project: Path, linked: Path, tmp_path: Path) -> None:
     """The time tells git which files may have changed in the same tick."""
     for place, index in ((project, project / ".git" / "index"), (linked, project / ".git/worktrees/linked/index")):

@@ -129,7 +129,7 @@ def test_a_feature_of_manual_claims_alone_blocks_nothing(built: House) -> None:
 def test_features_that_waited_for_it_go_on_when_it_passes(built: House) -> None:
     """`needs` are met by a pass, not by a word."""
     waiting = feature("F-002", "VAL-2", status="blocked")
-    waiting.note("t", "r", "needs", "first", ["F-001"])
+    waiting.note("t", "r", "needs", text="first", features=["F-001"])
     lay(built, [feature("F-001", "VAL-1", status="validating"), waiting], KNOWN)
     judged(built, "F-001")
     assert built.feature("F-002").status == "todo"
