@@ -65,7 +65,7 @@ class Watch:
     def overdue(self, now: float) -> tuple[str, float]:
         """(the limit that has run out, or "", and the seconds until the next one may).
 
-        After a late call this process itself was stopped (Ctrl-Z): it reads the waiting output before it applies a limit.
+        A late call means that this process itself was stopped (Ctrl-Z): it first reads the waiting output, then judges.
         """
         self.was_late, self.called = now - self.called > STOPPED_SECONDS and not self.was_late, now
         if self.was_late:
