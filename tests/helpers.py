@@ -92,5 +92,5 @@ def passable(path: Path) -> None:
 def noted(feature: Feature, kind: str, *names: str, text: str = "text", at: str = "2026-04-24T10:05:12Z") -> Feature:
     """The feature with a note of a kind: `names` are the features, claims or run that a note of this kind carries."""
     values = {"text": text, "features": list(names), "claims": list(names), "run": names[0] if names else "r"}
-    feature.note(at, "r", kind, **{name: values[name] for name in NOTES[kind]})
+    feature.note(at, "r", kind, **{name: values[name] for name in NOTES[kind].fields if name in values})
     return feature

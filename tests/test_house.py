@@ -381,14 +381,15 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     text = (HOME / "docs/contract.md").read_text()
     codes = dict(re.findall(r"^\| `(\d+)` \| (.*) \|$", text, re.M))
     assert codes == {str(code): meaning for code, meaning in errors.EXIT_CODES.items()}
-    keys = {*config.TOP, *(f"limits.{key}" for key in config.LIMITS)}
-    keys |= {f"roles.NAME.{key}" for key in config.ROLE} | {f"agents.NAME.{key}" for key in config.AGENT}
-    keys |= {f"prices.MODEL.{key}" for key in (*config.PRICE, *config.CACHE_PRICE)}
+    keys = {*config.Top.fields, *(f"limits.{key}" for key in config.Limits.fields)}
+    keys |= {f"roles.NAME.{key}" for key in config.RoleTable.fields}
+    keys |= {f"agents.NAME.{key}" for key in config.AgentTable.fields}
+    keys |= {f"prices.MODEL.{key}" for key in config.PriceTable.fields}
     assert first_column(text, "config.toml") == keys
     assert first_column(text, "Decisions") == {*rules.CODES, "BUDGET"}
     assert first_column(text, "Feature status") == set(STATUSES)
     assert first_column(text, "Outcomes") == set(runs.OUTCOMES)
-    assert first_column(text, "Front matter") == {*roles.REQUIRED, *roles.OPTIONAL}
+    assert first_column(text, "Front matter") == set(roles.FrontMatter.fields)
     assert first_column(text, "Notes") == set(raw.TAGS)
     assert first_column(text, "Replies") == set(replies.SCHEMAS)
 

@@ -29,9 +29,10 @@ class Record:
     def __init_subclass__(cls, *, frozen: bool = False) -> None:
         if frozen:
             cls.__setattr__ = cls._refuse  # type: ignore[method-assign, assignment]  # a class of ours, made here
-        kinds: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
-        own = tuple(name for name, kind in kinds.items() if not kind.startswith("ClassVar"))
-        cls.fields = cls.fields + tuple(name for name in own if name not in cls.fields)
+        kinds: dict[str, str] = {}
+        for owner in reversed(cls.__mro__):
+            kinds |= owner.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
+        cls.fields = tuple(name for name, kind in kinds.items() if not kind.startswith("ClassVar"))
         cls._names = frozenset(cls.fields)
         defaults = {name: getattr(cls, name) for name in cls.fields if hasattr(cls, name)}
         cls._copied = {name: value for name, value in defaults.items() if isinstance(value, list | dict)}
@@ -50,10 +51,14 @@ class Record:
         raise AttributeError(f"{type(self).__name__}.{name} cannot be assigned: it is frozen")
 
     @classmethod
+    def needed(cls) -> list[str]:
+        """The fields that have no default, in order."""
+        return [name for name in cls.fields if name not in cls._fixed and name not in cls._copied]
+
+    @classmethod
     def takes(cls, values: dict[str, Any]) -> bool:
         """Whether a record can be made from these: no unknown field, and every one that has no default."""
-        names = values.keys()
-        return names <= cls._names and cls._names - cls._fixed.keys() - cls._copied.keys() <= names
+        return values.keys() <= cls._names and values.keys() >= set(cls.needed())
 
     @classmethod
     def whole(cls, values: dict[str, Any]) -> Self:

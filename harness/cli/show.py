@@ -19,7 +19,7 @@ from harness.decision import rules, views
 from harness.model import contract, features, issues, mission, receipts, runs
 from harness.model.usage import COUNTS
 from harness.run import prompt, transcript
-from harness.store import files, layout
+from harness.store import files, json_lines, layout
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -158,7 +158,7 @@ def run_list(where: Layout, most: int) -> None:
     """Finished runs, the newest last, and what a person answered in between."""
     mission.check_format(where)
     found = list(islice(runs.books(where), most))
-    every = sum(1 for _ in files.lines_backwards(where.books)) if len(found) == most else most
+    every = sum(1 for _ in json_lines.backwards(where.books)) if len(found) == most else most
     if every > most:
         click.echo(f"… and {every - most} older: {command('runs list')} -n {every}")
     said = runs.answers(where)

@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 import re
 
-from harness.base.errors import BrokenFile, Busy
+from harness.base import schema
+from harness.base.errors import Busy
 from harness.base.record import Record
 from harness.memory import pages, similarity
 from harness.memory.pages import Item, Page
-from harness.store import files
+from harness.store import files, json_lines
 from harness.store.layout import evidence_file, identity_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from contextlib import AbstractContextManager
+    from typing import Any
 
 LINES = 60
 MISSIONS = "missions: "
@@ -151,16 +153,15 @@ def parse_evidence(data: bytes, path: str) -> list[Evidence]:
 
     found: dict[tuple[str, int], Evidence] = {}
     remedy = "Remove that line; evidence.jsonl holds one JSON object a line."
-    whole = data[: data.rfind(b"\n") + 1]
-    for number, line in enumerate(whole.split(b"\n"), start=1):
-        if not line.strip(b"\0 \r"):
-            continue
-        try:
-            value = jsonlines.Reader([line.decode("utf-8")]).read(type=dict)
-            said = Evidence(**value)
-        except (jsonlines.InvalidLineError, UnicodeDecodeError, TypeError) as fault:
-            raise BrokenFile(path, f"not valid evidence ({type(fault).__name__})", line=number, remedy=remedy) from None
-        found.setdefault((said.mission, said.seq), said)
+
+    def take(row: Any) -> None:
+        one = schema.record(Evidence, row, "a mission leaves")
+        found.setdefault((one.mission, one.seq), one)
+
+    def read(line: bytes) -> Any:
+        return jsonlines.Reader([line.decode("utf-8")]).read(type=dict)
+
+    json_lines.parse(data, path, take, "no evidence", remedy, read)
     return list(found.values())
 
 

@@ -12,22 +12,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from harness.base.schema import Names
+
 STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
 TRIES = 3
 TRIES_REPLANNED = 5
 FREE_CUTS = 2
-NOTES: dict[str, dict[str, str]] = {  # kind of a note -> what it carries beside NOTED, and of which kind that is
-    "needs": {"text": "str", "features": "strs"},
-    "dispute": {"text": "str", "claims": "strs"},
-    "reason": {"text": "str"},
-    "cut": {"text": "str", "run": "str"},
-    "judged": {},
-    "aimed": {},
-    "replanned": {},
-    "retry": {"text": "str"},
-    "person": {"text": "str"},
-}
-NOTED = {"at": "str", "by": "str", "kind": "str"}
 
 TRANSITIONS: dict[str, dict[str, str]] = {
     "start": {"todo": "in_progress", "failing": "in_progress"},
@@ -44,42 +34,86 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "block": {"todo": "blocked", "failing": "blocked", "validating": "blocked"},
 }
 
-REQUIRED = {
-    "id": "str",
-    "title": "str",
-    "description": "str",
-    "claims": "names",
-    "depends_on": "names",
-    "spec_refs": "strs",
-    "priority": "int",
-    "status": "str",
-    "attempts": "int",
-    "replanned": "bool",
-    "notes": "list",
-    "source_issue": "any",
-}  # fmt: skip - a table
+
+class Note(Record):
+    """Something to remember about a feature, for its next prompt and for decisions; `kind` is a key of NOTES."""
+
+    at: str
+    by: str
+    kind: str
+
+
+class Words(Note):
+    """A note in words."""
+
+    text: str
+
+
+class Needs(Words):
+    """The features without which a worker could not go on."""
+
+    features: list[str]
+
+
+class Dispute(Words):
+    """The claims that a worker disputes."""
+
+    claims: list[str]
+
+
+class Cut(Words):
+    """The run whose work was cut short."""
+
+    run: str
+
+
+NOTES: dict[str, type[Note]] = {
+    "needs": Needs,
+    "dispute": Dispute,
+    "cut": Cut,
+    **dict.fromkeys(("reason", "retry", "person"), Words),
+    **dict.fromkeys(("judged", "aimed", "replanned"), Note),
+}
+
+
+def note_faults(note: object) -> list[str]:
+    """What is wrong with one note."""
+    kind = note.get("kind") if isinstance(note, dict) else None
+    if isinstance(kind, str) and kind not in NOTES:
+        return [f"the note kind '{kind}' is none of {', '.join(NOTES)}"]
+    return [*schema.faults(note, f"the note '{kind}'" if kind else "a note", NOTES.get(str(kind), Note))]
+
+
+if TYPE_CHECKING:
+    Status = str
+    NoteRow = dict[str, Any]
+else:
+    Status, NoteRow = (
+        schema.one_of(STATUSES, told=True),
+        schema.OBJECT.part("a note", lambda value: not note_faults(value)),
+    )
 
 
 class Feature(Record):
-    """One feature. `priority`: 1 comes first. `notes`: [{at, by, kind} and what NOTES says of the kind]."""
+    """One feature. `priority`: 1 comes first. `notes`: each with the fields that NOTES gives to its kind."""
 
     id: str
     title: str
     description: str = ""
-    claims: list[str]
-    depends_on: list[str] = []
+    claims: Names
+    depends_on: Names = []
     spec_refs: list[str] = []
     priority: int = 1
-    status: str = "todo"
+    status: Status = "todo"
     attempts: int = 0
     replanned: bool = False
-    notes: list[dict[str, Any]] = []
+    notes: list[NoteRow] = []
     source_issue: str | None = None
 
     def note(self, at: str, by: str, kind: str, **carried: Any) -> None:
         """Remember something about the feature, for its next prompt and for decisions; `carried` is what NOTES says."""
         made = {"at": at, "by": by, "kind": kind, **carried}
-        if found := _note_faults(made):
+        if found := note_faults(made):
             raise TypeError("; ".join(found))
         self.notes = [*self.notes, made]
 
@@ -115,59 +149,28 @@ def parse(data: bytes | None, path: str) -> list[Feature]:
     if not isinstance(value, dict) or list(value) != ["features"] or not isinstance(value["features"], list):
         raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=RESTORE)
     rows = value["features"]
-    for index, row in enumerate(rows):
-        if not (isinstance(row, dict) and row.keys() == REQUIRED.keys() and row["status"] in STATUSES) or _odd(row):
-            raise BrokenFile(path, _fault(row), line=index + 2, remedy=f"Mend that feature. {RESTORE}")
-    twice = schema.name_faults(_ids(rows), "feature")
+    whole = schema.all_fit(Feature, rows)
+    for number, row in enumerate(() if whole else rows, start=2):
+        if found := _faults(row):
+            raise BrokenFile(path, "; ".join(found), line=number, remedy=f"Mend that feature. {RESTORE}")
+    ids = [row["id"] for row in rows]
+    twice = schema.name_faults(ids, "feature")
     if twice:
-        line = next(index for index in range(len(rows)) if schema.name_faults(_ids(rows[: index + 1]), "feature")) + 2
+        line = next(end for end in range(1, len(ids) + 1) if schema.name_faults(ids[:end], "feature")) + 1
         raise BrokenFile(path, twice[0], line=line, remedy="Give every feature an id of its own.")
-    return [Feature.whole(row) for row in rows]
+    return [Feature.whole(row) if whole else Feature(**row) for row in rows]
+
+
+def _faults(row: object) -> list[str]:
+    """What is wrong with a feature, and with each of its notes."""
+    notes = row.get("notes") if isinstance(row, dict) else None
+    odd = [fault for note in notes for fault in note_faults(note)] if isinstance(notes, list) else []
+    return [fault for fault in schema.faults(row, "the feature", Feature) if not odd or fault.key != "notes"] + odd
 
 
 def load(layout: Layout) -> list[Feature]:
     """The mission's features, as `parse` gives them."""
     return parse(files.read(layout.features), layout.features)
-
-
-def _ids(rows: list[dict[str, Any]]) -> list[Any]:
-    return [row["id"] for row in rows]
-
-
-def _odd(row: dict[str, Any]) -> bool:
-    try:  # joining is the quickest way to see that all of them are texts
-        "".join([*row["claims"], *row["depends_on"], *row["spec_refs"], row["title"], row["description"]])
-    except TypeError:
-        return True
-    return not (
-        type(row["attempts"]) is int
-        and type(row["priority"]) is int
-        and type(row["claims"]) is list
-        and type(row["depends_on"]) is list
-        and type(row["spec_refs"]) is list
-        and type(row["notes"]) is list
-        and not any(map(_note_faults, row["notes"]))
-        and type(row["replanned"]) is bool
-        and (row["source_issue"] is None or type(row["source_issue"]) is str)
-    )
-
-
-def _fault(row: object) -> str:
-    found = schema.faults(row, "the feature", REQUIRED)
-    if not found and isinstance(row, dict) and row["status"] not in STATUSES:
-        found = [f"the status '{row['status']}' is none of {', '.join(STATUSES)}"]
-    if not found and isinstance(row, dict):
-        found = [fault for note in row["notes"] for fault in _note_faults(note)]
-    return "; ".join(found) or "'source_issue' has the wrong kind"
-
-
-def _note_faults(note: object) -> list[str]:
-    """What is wrong with one note."""
-    kind = note.get("kind") if isinstance(note, dict) else None
-    if isinstance(kind, str) and kind not in NOTES:
-        return [f"the note kind '{kind}' is none of {', '.join(NOTES)}"]
-    carried = NOTES[kind] if isinstance(kind, str) else {}
-    return schema.faults(note, f"the note '{kind}'" if kind else "a note", {**NOTED, **carried})
 
 
 def words(note: dict[str, Any]) -> str:

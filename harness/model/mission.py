@@ -53,7 +53,7 @@ def load(layout: Layout) -> Mission:
 def read(layout: Layout) -> Mission:
     """mission.json, which is the same in every format so far."""
     value = files.read_json(layout.mission)
-    found = schema.faults(value, "the mission", dict.fromkeys(Mission.fields, "str"))
+    found = schema.faults(value, "the mission", Mission)
     if found:
         fault = f"not a mission's id, created, host, branch, base_commit ({'; '.join(found)})"
         raise BrokenFile(layout.mission, fault, remedy=RESTORE)

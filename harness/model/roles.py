@@ -8,6 +8,7 @@ from functools import partial
 from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
+from harness.base.schema import Fault
 from harness.model import config
 from harness.store import documents, files
 from harness.store.layout import Layout, home
@@ -17,17 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from harness.model.config import Config
+    from harness.base.schema import Names
+    from harness.model.config import Agents, Config, MostNumber
+else:
+    Agents, MostNumber = config.Agents, config.MostNumber
 
 CAPABILITIES = ("plans", "commits", "judges", "curates")
-REQUIRED = {"name": "str", "summary": "str", "reads": "names"}
-MAY = dict.fromkeys((*CAPABILITIES, "agent_optional"), "bool")
-OPTIONAL = {"agent": "any", "minutes": "number", "idle_minutes": "number", **MAY}
+MAY = frozenset((*CAPABILITIES, "agent_optional"))
 READS = ("spec", "plan", "contract", "feature", "claims", "findings", "issues", "raw", "steer")
 
 
-class Role(Record):
-    """A role as its file describes it; `words` is the exact body, `common` the exact common.md before it.
+class FrontMatter(Record):
+    """What a role's file says before its words.
 
     `plans`: its reply is a plan; `commits`: it takes a feature, and what it changes in the tree becomes a commit; `judges`:
     its checks decide; `curates`: code folds the notes, whatever an agent does. At most one of these. `agent_optional`: it
@@ -36,15 +38,20 @@ class Role(Record):
 
     name: str
     summary: str
-    reads: list[str]
-    agent: Any = None
-    minutes: float = 60
-    idle_minutes: float = 10
+    reads: Names
+    agent: Agents = None
+    minutes: MostNumber = 60
+    idle_minutes: MostNumber = 10
     plans: bool = False
     commits: bool = False
     judges: bool = False
     curates: bool = False
     agent_optional: bool = False
+
+
+class Role(FrontMatter):
+    """A role as its file describes it; `words` is the exact body, `common` the exact common.md before it."""
+
     words: str
     common: str
     path: str
@@ -108,7 +115,7 @@ def _meta(layout: Layout, name: str) -> tuple[dict[str, Any], str]:
     if not found:
         return {}, ""
     (value, path), ours = found[0], found[-1][0]
-    return value if value.keys() & MAY else {**{key: ours[key] for key in MAY if key in ours}, **value}, path
+    return value if value.keys() & MAY else {**{key: ours[key] for key in ours.keys() & MAY}, **value}, path
 
 
 def _found(layout: Layout, name: str) -> Iterator[tuple[dict[str, Any], str]]:
@@ -137,27 +144,23 @@ def _common() -> str:
 
 def _parse(path: str, name: str, text: str) -> dict[str, Any]:
     meta, body = documents.front_matter(text, path)
-    found = schema.faults(meta, "the front matter", REQUIRED, OPTIONAL)
+    found = schema.faults(meta, "the front matter", FrontMatter)
     if not found:
-        found += [
-            f"'reads' has the unknown '{item}' (known: {', '.join(READS)})"
-            for item in meta["reads"]
-            if item not in READS
-        ]
-        found += [f"'name' must be '{name}', as the file is called"] if meta["name"] != name else []
-        found += [f"'{key}' must be above 0" for key in ("minutes", "idle_minutes") if not 0 < meta.get(key, 1) < 1e15]
-        does = [f"'{key}'" for key in CAPABILITIES if meta.get(key)]
-        found += [f"{' and '.join(does)} do not go together: say one"] if len(does) > 1 else []
-        agent = meta.get("agent", "")
-        if not (isinstance(agent, str) or schema.fits(agent, "strs")):
-            found.append("'agent' must be a name or a list")
+        unknown = [item for item in meta["reads"] if item not in READS]
+        known = f"(known: {', '.join(READS)})"
+        found += [Fault.of(f"'reads' has the unknown '{item}' {known}", path, "reads") for item in unknown]
+        other = meta["name"] != name
+        found += [Fault.of(f"'name' must be '{name}', as the file is called", path, "name")] * other
+        does = [key for key in CAPABILITIES if meta.get(key)]
+        words = " and ".join(f"'{key}'" for key in does)
+        found += [Fault.of(f"{words} do not go together: say one", path, does[0])] if len(does) > 1 else []
     if found:
-        where, remedy = line_of(text, found[0]), "The keys stand in docs/contract.md."
-        raise BrokenFile(path, "; ".join(found), line=where, remedy=remedy)
+        line = line_of(text, found[0].key)
+        raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
     return {**meta, "words": body}
 
 
-def line_of(text: str, fault: str) -> int:
-    """The 1-based line of the front matter's key that a fault names (`'key' …`), the first where it has none."""
-    keys = (line.split(":")[0].strip() for line in text.partition("\n---\n")[0].split("\n"))
-    return next((number for number, key in enumerate(keys, start=1) if key and f"'{key}'" in fault), 1)
+def line_of(text: str, key: str) -> int:
+    """The 1-based line of a key of the front matter, the first where it has none."""
+    head = text.partition("\n---\n")[0].split("\n")
+    return next((number for number, line in enumerate(head, start=1) if key and line.split(":")[0].strip() == key), 1)

@@ -6,9 +6,9 @@ reasoning. Here nothing is counted twice, and what nobody told is None, never 0.
 
 from __future__ import annotations
 
-import json
-
+from harness.base import schema
 from harness.base.record import Record
+from harness.store import json_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,16 @@ MILLION = 1_000_000
 MOST = 10**15  # of tokens or USD; more is no count
 
 
+if TYPE_CHECKING:
+    Tokens = int
+    Cost = float
+    Source = str
+else:
+    Tokens = schema.WHOLE.part("a count", lambda value: 0 <= value <= MOST)
+    Cost = schema.NUMBER.part("a number, 0 or above", lambda value: 0 <= value <= MOST)
+    Source = schema.one_of((REPORTED, TABLE, UNKNOWN))
+
+
 class Usage(Record):
     """What one or several answers used. Tokens: `input` without what the cache gave or took, `output` with the reasoning,
     `reasoning` the part of it. `cost_source`: reported by the vendor, computed from the price table, or unknown; a
@@ -30,15 +40,15 @@ class Usage(Record):
     agent: str = ""
     model: str = ""
     session: str = ""
-    turns: int | None = None
-    input: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
-    output: int | None = None
-    reasoning: int | None = None
-    cost_usd: float | None = None
-    cost_source: str = UNKNOWN
-    raw: list[dict[str, Any]] = []
+    turns: Tokens | None = None
+    input: Tokens | None = None
+    cache_read: Tokens | None = None
+    cache_write: Tokens | None = None
+    output: Tokens | None = None
+    reasoning: Tokens | None = None
+    cost_usd: Cost | None = None
+    cost_source: Source = UNKNOWN
+    raw: list[Any] = []
 
     @property
     def tokens(self) -> int | None:
@@ -130,19 +140,6 @@ def told(agent: str, **values: Any) -> Usage:
 def parse(text: str) -> Usage | None:
     """A usage from its JSON; None where it is none: a negative or endless number, a text where a number belongs."""
     try:
-        value = json.loads(text)
-        made = Usage(**value)
-    except (ValueError, TypeError, RecursionError):
+        return schema.record(Usage, json_lines.value(text.encode()), "an agent")
+    except (ValueError, TypeError):
         return None
-    names = (made.agent, made.model, made.session, made.cost_source)
-    sound = all(isinstance(name, str) for name in names) and isinstance(made.raw, list)
-    sound = sound and made.cost_source in (REPORTED, TABLE, UNKNOWN)
-    sound = sound and all(_counts(getattr(made, name), int) for name in ("turns", *COUNTS))
-    return made if sound and _counts(made.cost_usd, (int, float)) else None
-
-
-def _counts(value: object, kinds: Any) -> bool:
-    """Whether it is None or a number that can be counted with."""
-    if value is None:
-        return True
-    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value <= MOST

@@ -5,11 +5,10 @@ An order and what it changes land in one journal, so that a crash neither loses 
 
 from __future__ import annotations
 
-import json
 import os
 
 from harness.base import clock, schema
-from harness.base.errors import BrokenFile, HarnessError, UsageFault
+from harness.base.errors import HarnessError, UsageFault
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git import repository
@@ -18,7 +17,7 @@ from harness.model import contract, contract_log, features, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.run import recover
-from harness.store import files, journal
+from harness.store import files, journal, json_lines
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -27,6 +26,15 @@ if TYPE_CHECKING:
 
 SETTABLE = ("title", "description", "priority")
 PATCH = "working-folder.patch"
+
+
+class Applied(Record):
+    """What became of an order: `state` is applied or refused, `said` what the person is told."""
+
+    id: str
+    at: str
+    state: str
+    said: str
 
 
 class Order(Record):
@@ -55,16 +63,16 @@ class Desk(Record):
 def pending(layout: Layout) -> list[Order]:
     """Orders that nobody has applied yet, oldest first."""
     waiting: dict[str, Order] = {}
-    for number, line in enumerate((files.read(layout.orders) or b"").split(b"\n"), start=1):
-        try:
-            row: dict[str, Any] = json.loads(line or b"null") or {}
-            if "state" in row:
-                waiting.pop(row["id"], None)
-            elif row:
-                waiting[row["id"]] = Order(**row)
-        except (ValueError, KeyError, TypeError):
-            remedy = "Remove that line."
-            raise BrokenFile(layout.orders, "the line is no order", line=number, remedy=remedy) from None
+
+    def take(row: Any) -> None:
+        if "state" in row:
+            waiting.pop(schema.record(Applied, row, "an order has").id, None)
+        else:
+            order = schema.record(Order, row, "an order has")
+            waiting[order.id] = order
+
+    data, remedy = files.read(layout.orders), "Remove that line."
+    json_lines.parse(data, layout.orders, take, "the line is no order", remedy)
     return list(waiting.values())
 
 
@@ -110,8 +118,8 @@ def apply_pending(layout: Layout) -> dict[str, str]:
         after = features.render(desk.features)
         if after != before:
             desk.journal.replace(layout.features, after)
-        row = {"id": order.id, "at": desk.at, "state": state, "said": done[order.id]}
-        desk.journal.append(layout.orders, files.dump_json(row))
+        row = Applied(id=order.id, at=desk.at, state=state, said=done[order.id])
+        desk.journal.append(layout.orders, files.dump_json(row.asdict()))
         desk.journal.commit()
     return done
 

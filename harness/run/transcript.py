@@ -6,15 +6,14 @@ key without its end, are held back in memory (1 MiB at most) until the rest is t
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 
-from harness.base import redaction
+from harness.base import redaction, schema
 from harness.base.record import Record
 from harness.model import usage
 from harness.model.usage import Usage
-from harness.store import files
+from harness.store import files, json_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,23 +32,29 @@ MOST_SECONDS = 1e9
 KINDS = ("agent", "said", "did", "output", "usage", "time", "raw", "cut")
 
 
+if TYPE_CHECKING:
+    Seconds = float
+    RowKind = str
+else:
+    Seconds = schema.NUMBER.part("a number, 0 or above", lambda value: 0 <= value < MOST_SECONDS)
+    RowKind = schema.one_of(KINDS)
+
+
 class Row(Record):
     """One line of stream.jsonl: `at` in seconds since the run began, a `kind` of KINDS and its `text`. Beside the kinds of an
     agent's events: `agent` (who answers from here on), `time` (nothing was used yet) and `cut` (the bound is reached)."""
 
-    at: float
-    kind: str
+    at: Seconds
+    kind: RowKind
     text: str
 
 
 def parse(line: bytes) -> Row | None:
     """The row in a line; None where it is none: torn by a crash, or written by somebody else."""
     try:
-        row = Row(**json.loads(line))
-    except (ValueError, TypeError, RecursionError):
+        return schema.record(Row, json_lines.value(line), "a run writes")
+    except (ValueError, TypeError):
         return None
-    fits = isinstance(row.at, int | float) and row.kind in KINDS and isinstance(row.text, str)
-    return row if fits and 0 <= row.at < MOST_SECONDS else None
 
 
 class Heard(Record):

@@ -85,7 +85,20 @@ def test_only_what_is_new_is_read(layout: Layout) -> None:
     assert (standing(layout).word, standing(layout).red[0], standing(layout).green[0]) == ("proven", "r-1", "r-2")
 
 
-TORN = ["", "{", "[]", "null", "{}", '{"text":"","value":{}}', '{"text":"","value":{"bytes":5}}', '{"value":[1]}']
+FORGED = json.dumps(
+    {"text": "", "fields": index.Trail.fields, "value": {"size": 0, "digest": "", "trails": {"k": {"red": 5}}}}
+)
+TORN = [
+    "",
+    "{",
+    "[]",
+    "null",
+    "{}",
+    '{"text":"","value":{}}',
+    '{"text":"","value":{"size":5}}',
+    FORGED,
+    '{"value":[1]}',
+]
 
 
 @pytest.mark.parametrize("text", TORN)
@@ -108,6 +121,22 @@ def test_a_run_log_that_became_shorter_is_read_from_the_start(layout: Layout) ->
     assert standing(layout).word == "proven"
     os.truncate(layout.books, size)
     assert standing(layout).word == "unproven"
+
+
+def test_books_that_became_other_ones_are_read_anew(layout: Layout) -> None:
+    """Of the same length, or longer: what counts is every byte that the index was made from."""
+    ran(layout, "r-1", receipt(1))
+    ran(layout, "r-2", receipt(0))
+    put(layout.run("r-3").receipts, receipts.render([receipt(1)]))
+    assert standing(layout).word == "proven"
+    before = Path(layout.books).read_bytes()
+    for after in (before.replace(b"r-2", b"r-3"), before.replace(b"r-2", b"r-3") + before, before[1:-1] + b"\n{}\n"):
+        Path(layout.books).write_bytes(after)
+        if after.startswith(b"{"):
+            assert {key: trail.asdict() for key, trail in index.load(layout).items()} == fresh(layout)
+        else:
+            with pytest.raises(BrokenFile, match="line 1: the line is no finished run"):
+                index.load(layout)
 
 
 def test_a_torn_last_line_of_the_run_log_waits_for_its_end(layout: Layout) -> None:
