@@ -118,13 +118,13 @@ def median_of(rounds: int, body: Callable[[], object]) -> float:
 def git_seconds(layout: Layout, rounds: int) -> float:
     """What the git calls of a no-op run cost."""
     index = layout.locks + "/bench-index"
-    head = repository.standing(layout.project).head
+    head = repository.position(layout.project).head
 
     def calls() -> None:
         repository.state(layout.project)
         dotgit.copy_index(layout.project, index)
-        repository.work(layout.project, index=index, parent=head, leave=[])
-        repository.standing(layout.project)
+        repository.working_tree(layout.project, index=index, parent=head, leave=[])
+        repository.position(layout.project)
 
     return median_of(rounds, calls)
 

@@ -26,7 +26,7 @@ sys.path.insert(0, str(HOME))
 
 from harness.integrity import environment
 from harness.model import receipts
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim
 from harness.process import supervise, temporary
 from harness.proof import fire
@@ -51,7 +51,7 @@ def bare(found: list[Claim], folder: str) -> None:
 def fired(found: list[Claim], folder: str) -> None:
     """The same through the harness, each receipt durable."""
     path = os.path.join(folder, "receipts.jsonl")
-    given = list(fire.fire_all(found, "after", Place(directory=folder), path))
+    given = list(fire.fire_all(found, "after", CheckEnvironment(directory=folder), path))
     assert all(receipt.green for receipt in given)
     os.unlink(path)
 
@@ -72,7 +72,7 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
     """Milliseconds a check that each part of firing costs, measured alone; a machine at rest wakes up more slowly, so the
     guardian watches what takes its time too."""
     env, words = environment.plain(os.environ, "bench"), ["bash", "-c", f"sleep {seconds}"]
-    receipt = fire.fire(Check(run=":"), claims(1, 0)[0], "after", Place(directory=folder))
+    receipt = fire.fire(Check(run=":"), claims(1, 0)[0], "after", CheckEnvironment(directory=folder))
     record = files.Transcript(os.path.join(folder, "parts.jsonl"))
 
     def write() -> None:
@@ -88,7 +88,7 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
     found = {
         "guardian": 1e3 * statistics.median(wall(guarded) - wall(plain) for _ in range(40)),
         "receipt written and fsynced": each(write),
-        "TMPDIR made and removed": each(lambda: temporary.clear(temporary.new("bench"))),
+        "TMPDIR made and removed": each(lambda: temporary.remove(temporary.create("bench"))),
         "free PORT": each(fire.free_port),
         "environment": each(lambda: environment.plain(os.environ, "bench")),
     }

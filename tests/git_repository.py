@@ -48,10 +48,10 @@ class Repository:
         dotgit.copy_index(self.project, self.index)
         return repository.state(self.project)
 
-    def work(self, opened: repository.State) -> repository.Work:
+    def work(self, opened: repository.State) -> repository.WorkingTree:
         """The folder as a tree at the end of the run."""
         parent = opened.standing.head
-        return repository.work(self.project, index=self.index, parent=parent, leave=opened.untracked)
+        return repository.working_tree(self.project, index=self.index, parent=parent, leave=opened.untracked)
 
     def settle(self, opened: repository.State, message: str = "done") -> str:
         """Commit the work of a run; returns the commit id."""

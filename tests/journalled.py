@@ -24,7 +24,7 @@ def change(layout: Layout, kind: type[Journal] = Journal) -> None:
     changes.replace(layout.curated, b"{}\n")
     changes.remove(layout.escalation)
     changes.append(layout.issues, b"two\nthree\n")
-    changes.append(layout.books, b"run\n")
+    changes.append(layout.run_log, b"run\n")
     changes.commit()
 
 
@@ -36,7 +36,7 @@ def ledger_is_wrong(layout: Layout) -> bool:
 
 def state(layout: Layout) -> str:
     """`old`, `new`, or what is half."""
-    paths = (layout.features, layout.curated, layout.escalation, layout.issues, layout.books, layout.raw)
+    paths = (layout.features, layout.curated, layout.escalation, layout.issues, layout.run_log, layout.raw)
     found = [files.read(path) for path in paths]
     word = {
         (b"old\n", None, b"answered\n", b"one\n", None, b"kept\n"): "old",

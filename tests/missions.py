@@ -235,12 +235,12 @@ class House:
 
     def result(self, run_id: str = "") -> dict[str, Any]:
         """result.json of a run, by default of the newest finished one."""
-        run_id = run_id or next(runs.books(self.layout)).run
+        run_id = run_id or next(runs.finished(self.layout)).run
         return dict(json.loads(Path(self.layout.run(run_id).result).read_text()))
 
     def ran(self) -> list[dict[str, Any]]:
         """The lines of runs.jsonl, oldest first."""
-        path = Path(self.layout.books)
+        path = Path(self.layout.run_log)
         return [json.loads(line) for line in path.read_text().split("\n") if line] if path.exists() else []
 
     def feature(self, feature_id: str = "F-001") -> Feature:

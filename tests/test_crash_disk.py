@@ -81,7 +81,7 @@ changes.replace(layout.features, b"new\\n")
 changes.replace(layout.curated, b"{{}}\\n")
 changes.remove(layout.escalation)
 changes.append(layout.issues, b"two\\nthree\\n")
-changes.append(layout.books, b"run\\n")
+changes.append(layout.run_log, b"run\\n")
 try:
     changes.commit()
 except OSError:

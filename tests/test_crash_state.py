@@ -45,7 +45,7 @@ def forge_end(house: House, run_id: str = "1-validator") -> None:
     path.write_text(path.read_text().replace('"in_progress"', '"passed"').replace('"todo"', '"passed"'))
     state = views.proof_state(house.layout, house.git("rev-parse", "HEAD^{tree}"))
     row = {**house.ran()[-1], "run": run_id, "role": "validator", "feature": "", "verdict": "green", "sweep": state}
-    with open(house.layout.books, "ab") as books:
+    with open(house.layout.run_log, "ab") as books:
         books.write(files.dump_json(row))
 
 
@@ -123,7 +123,7 @@ def test_what_a_dead_run_added_to_the_books_is_not_counted(house: House) -> None
     one_more(house)
     row = house.ran()[-1]
     lie = {**row, "run": "2-worker", "totals": {**row["totals"], "runs": 10**6}}
-    with open(house.layout.books, "ab") as books:
+    with open(house.layout.run_log, "ab") as books:
         books.write(files.dump_json(lie))
     assert house.program("next").out == "NEXT validator F-002\n"
 

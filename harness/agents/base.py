@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.base.record import Record
-from harness.process.timeouts import Patience
+from harness.process.timeouts import Timeouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Settings(Record):
     mcp: bool = False
 
 
-class Desk(Record):
+class ExecutionContext(Record):
     """The execution context of an agent: working folder, the prompt as a file, time left in seconds, environment, and lock
     descriptors for its guardian. `idle_seconds`: without a sign of life; `startup_seconds`: without a first event; 0 is no
     limit. `after_result_seconds`: from its result to its exit. `stable_bytes`: length of the prompt's prefix that is the same
@@ -61,9 +61,9 @@ class Desk(Record):
     stable_bytes: int = 0
     cost_left_usd: float | None = None
 
-    def patience(self) -> Patience:
+    def timeouts(self) -> Timeouts:
         """The timeouts of a process in this context."""
-        return Patience(
+        return Timeouts(
             idle_seconds=self.idle_seconds,
             startup_seconds=self.startup_seconds,
             after_result_seconds=self.after_result_seconds,
@@ -103,5 +103,5 @@ class Failed(Record):
 class Agent(Protocol):
     """An agent that answers prompts."""
 
-    def think(self, prompt: str, desk: Desk) -> Thinking:
+    def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Work on the prompt in this context; the last item is Finished or Failed. Closing the generator ends everything."""

@@ -69,7 +69,7 @@ class Fault(str):
         return made
 
 
-class Odd(ValueError):
+class InvalidField(ValueError):
     """A value of a wrong kind in an object that has the right fields; or another fault of a line, in words."""
 
 
@@ -84,7 +84,7 @@ def one_of(values: Iterable[str], told: bool = False) -> Kind:
 
 def row_of(shape: type[Record], made: bool = False) -> Kind:
     """An object with the fields of a Record; where that is not `made` of it, it stays an object."""
-    fits = OBJECT.part("an object", lambda value: not odd(shape, value)).fits
+    fits = OBJECT.part("an object", lambda value: not invalid_field(shape, value)).fits
     return Kind("an object", fits, base=OBJECT, shape=shape, made=made)
 
 
@@ -164,7 +164,7 @@ def _kind(text: str, names: dict[str, Any]) -> Kind:
     raise TypeError(f"'{text}' is no kind of a field")
 
 
-def odd(shape: type[Record], row: dict[str, Any]) -> str:
+def invalid_field(shape: type[Record], row: dict[str, Any]) -> str:
     """The first field of a wrong kind, with the way to it (`totals: runs`), "" where there is none; FIELDS where one lacks or
     is unknown."""
     if shape not in _FITS:
@@ -174,7 +174,7 @@ def odd(shape: type[Record], row: dict[str, Any]) -> str:
         for name, value in row.items():
             if not fits[name](value):
                 inner = _KINDS[shape][name].shape
-                below = odd(inner, value) if inner and type(value) is dict else FIELDS
+                below = invalid_field(inner, value) if inner and type(value) is dict else FIELDS
                 return name if below == FIELDS else f"{name}: {below}"
     except KeyError:
         return FIELDS
@@ -203,13 +203,13 @@ def _column_fits(kind: Kind, values: list[Any]) -> bool:
 
 
 def record(shape: type[R], row: Any, wrote: str) -> R:
-    """The Record that an object holds, and the Records in it. Raises TypeError where it has not the fields, Odd where a value
-    is not what `wrote` (`a run writes`) leaves there."""
-    wrong = odd(shape, row) if type(row) is dict else FIELDS
+    """The Record that an object holds, and the Records in it. Raises TypeError without the fields, InvalidField if a value is
+    not what `wrote` (`a run writes`) leaves there."""
+    wrong = invalid_field(shape, row) if type(row) is dict else FIELDS
     if wrong == FIELDS:
         raise TypeError(f"not the fields of {shape.__name__}")
     if wrong:
-        raise Odd(f"'{wrong}' is not what {wrote} there")
+        raise InvalidField(f"'{wrong}' is not what {wrote} there")
     return trusted(shape, row)
 
 

@@ -35,10 +35,10 @@ def application(words: Sequence[str]) -> int:
     import click  # 40 ms: only for commands that people call
 
     from harness.base.errors import USAGE
-    from harness.base.exits import listen
+    from harness.base.exits import handle_signals
     from harness.cli.commands import cli
 
-    listen()
+    handle_signals()
 
     try:
         code = cli.main(args=list(words), prog_name="harness", standalone_mode=False)

@@ -30,17 +30,17 @@ def next_(words: list[str]) -> int:
     if words[:1] == ["--told"] and len(words) == 2:
         from harness.commands import status
 
-        console.say("> " + "\n  ".join(status.readable(here(), words[1], sys.stdout.isatty())))
+        console.print_line("> " + "\n  ".join(status.readable(here(), words[1], sys.stdout.isatty())))
         return errors.DONE
     view = views.gather(here())
     if words[:1] == ["--leaving"] and len(words) == 2:
         last = rules.leaving(view, words[1])
-        console.say(last.line if last else words[1])
+        console.print_line(last.line if last else words[1])
         return errors.DONE
     if words:
         raise UsageFault("Usage: harness next [--leaving WORD | --told LINE]")
     decision = rules.decide(view, int(time.time()))
-    console.say(decision.line)
+    console.print_line(decision.line)
     return decision.code
 
 

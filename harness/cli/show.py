@@ -50,7 +50,7 @@ def _table(table: Table) -> None:
 
 def _line(head: str, text: str, style: str = "") -> None:
     """Words behind their head: on a terminal, what does not fit goes on below where the words began."""
-    row = (Text(head, style=style), Text(console.plain(text)))
+    row = (Text(head, style=style), Text(console.sanitise(text)))
     if not sys.stdout.isatty():
         _console().print(Text.assemble(*row))
         return
@@ -63,7 +63,7 @@ def _line(head: str, text: str, style: str = "") -> None:
 
 def _echo(text: str) -> None:
     """Text that may hold an agent's words; they cannot steer the terminal."""
-    click.echo(console.plain(text))
+    click.echo(console.sanitise(text))
 
 
 def status(value: dict[str, Any]) -> None:
@@ -76,7 +76,7 @@ def status(value: dict[str, Any]) -> None:
         colour = COLOURS.get(row["status"], "")
         tries, proven = f"{row['attempts']}/{row['tries']}", f"{row['proven']}/{row['claims']}"
         table.add_row(
-            row["id"], Text(row["status"], style=colour), tries, proven, row["last"], Text(console.plain(what))
+            row["id"], Text(row["status"], style=colour), tries, proven, row["last"], Text(console.sanitise(what))
         )
     _console().print(Text(f"{value['mission']} on {value['branch']}", style="bold"))
     if value["features"]:
@@ -157,8 +157,8 @@ def memory(where: Layout, layer: str) -> None:
 def run_list(where: Layout, most: int) -> None:
     """Finished runs, the newest last, and what a person answered in between."""
     mission.check_format(where)
-    found = list(islice(runs.books(where), most))
-    every = sum(1 for _ in json_lines.backwards(where.books)) if len(found) == most else most
+    found = list(islice(runs.finished(where), most))
+    every = sum(1 for _ in json_lines.backwards(where.run_log)) if len(found) == most else most
     if every > most:
         click.echo(f"… and {every - most} older: {command('runs list')} -n {every}")
     said = runs.answers(where)
@@ -279,7 +279,7 @@ def _event(line: bytes) -> None:
 def newest(where: Layout) -> str:
     """The run under way, else the newest finished one; UsageFault where nothing ran yet."""
     alive = [name for name in runs.open_runs(where) if not runs.is_dead(where, name)]
-    last = next((one.run for one in runs.books(where)), "")
+    last = next((one.run for one in runs.finished(where)), "")
     if not alive and not last:
         raise errors.UsageFault("Nothing has run yet.")
     return alive[-1] if alive else last

@@ -56,7 +56,7 @@ def fix(layout: Layout) -> list[str]:
         done = recover.recover(layout, yielding=True) if unsettled.needs_recovery(layout) else []
         mission.check_format(layout)
         done += _ledger_anew(layout)
-        done += [line for path in layout.grown() for line in _heal(layout, path)]
+        done += [line for path in layout.append_only() for line in _heal(layout, path)]
         done += recover.recover(layout)
         done += [f"order {name}: {said}" for name, said in orders.apply_pending(layout).items()]
         journal.adopt(layout)
@@ -164,7 +164,7 @@ def _memory(layout: Layout) -> Iterator[Finding]:
 
 
 def _tails(layout: Layout) -> Iterator[Finding]:
-    for path in (*layout.grown(), layout.raw):
+    for path in (*layout.append_only(), layout.raw):
         size = files.length(path)
         if size and files.read_from(path, size - 1, 1) != b"\n":
             yield Finding(

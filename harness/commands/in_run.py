@@ -6,7 +6,7 @@ from harness.base.errors import Refused, UsageFault
 from harness.git import repository
 from harness.integrity import inside
 from harness.model import contract, features, issues, mission, open_run, replies, roles
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.config import load as load_config
 from harness.model.receipts import Receipt
 from harness.process import supervise
@@ -83,8 +83,8 @@ def check(layout: Layout, name: str) -> Iterator[Receipt]:
     """Run the checks of a feature, of a claim, or all of them, as the validator will, with setup and services; nothing counts."""
     made = mission.load(layout)
     known = contract.load(layout)
-    standing = repository.standing(layout.project)
-    place = Place(
+    standing = repository.position(layout.project)
+    place = CheckEnvironment(
         directory=layout.project,
         head=standing.head,
         tree=standing.tree,

@@ -43,7 +43,7 @@ def _counted(layout: Layout) -> Iterator[tuple[runs.Result, int]]:
     """Runs, newest first, each with whether its cost is uncounted: by how much the running total grew with it."""
     later: runs.Result | None = None
     for start, result in runs.placed(layout):
-        if odd := schema.odd(Usage, result.usage or {}):
+        if odd := schema.invalid_field(Usage, result.usage or {}):
             raise runs.misread(layout, start, f"'usage: {odd}' is not what a run writes there")
         if later is not None:
             yield later, _uncounted(later) - _uncounted(result)

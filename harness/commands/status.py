@@ -11,7 +11,7 @@ from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
 from harness.proof import index
-from harness.proof.index import Standing
+from harness.proof.index import ClaimStatus
 from harness.store import files
 from harness.store.layout import Layout, command
 
@@ -57,7 +57,7 @@ def _trouble(newest: list[runs.Result]) -> list[str]:
     return [f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
 
 
-def _row(feature: Feature, found: dict[str, Standing], last: str) -> dict[str, Any]:
+def _row(feature: Feature, found: dict[str, ClaimStatus], last: str) -> dict[str, Any]:
     tries = TRIES_REPLANNED if feature.replanned else TRIES
     return {
         "id": feature.id,
@@ -76,7 +76,7 @@ def _row(feature: Feature, found: dict[str, Standing], last: str) -> dict[str, A
 def _last_outcomes(layout: Layout, wanted: set[str]) -> dict[str, str]:
     """{feature: role and outcome of its newest run}, reading the books only as far back as they have something to tell."""
     found: dict[str, str] = {}
-    for result in runs.books(layout):
+    for result in runs.finished(layout):
         if result.feature in wanted:
             found.setdefault(result.feature, f"{result.role} {result.verdict or result.outcome}")
         if len(found) == len(wanted):
@@ -121,11 +121,11 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
 
     `watched`: somebody sits at a terminal, and may stop it.
     """
-    last = next(runs.books(layout), None)
+    last = next(runs.finished(layout), None)
     if last is None or line.split(" ")[:2] != ["WAIT", str(last.until)]:
         return [line]
     now = clock.now()
-    when = f"until {clock.local(last.until, now)} (in {clock.span(last.until - now)})"
+    when = f"until {clock.local(last.until, now)} (in {clock.duration(last.until - now)})"
     stop = " Ctrl-C is safe: the next start goes on from here." if watched else ""
     return [
         f"WAIT {when} {views.first_line(last.reason)}".rstrip(),
@@ -133,11 +133,11 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
     ]
 
 
-def standings(layout: Layout, known: contract.Contract) -> list[Standing]:
+def standings(layout: Layout, known: contract.Contract) -> list[ClaimStatus]:
     """Where every claim stands."""
     trails, log = index.load(layout), contract_log.load(layout)
     weak, signed = contract_log.weakened(log), contract_log.accepted(log)
-    return [index.standing(claim, trails, weak, signed) for claim in known.claims]
+    return [index.claim_status(claim, trails, weak, signed) for claim in known.claims]
 
 
 def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str]]:
@@ -161,7 +161,7 @@ def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str
     return [row for row in rows if row[1]]
 
 
-def _marked(found: list[Standing], mark: str) -> list[str]:
+def _marked(found: list[ClaimStatus], mark: str) -> list[str]:
     return [one.claim for one in found if mark in one.marks]
 
 
@@ -179,7 +179,7 @@ def ending(layout: Layout, word: str) -> list[str]:
     found = views.queue(layout)
     passed = [feature for feature in found if feature.status == "passed"]
     totals = runs.totals(layout)
-    standing = repository.standing(layout.project)
+    standing = repository.position(layout.project)
     commits = len(repository.log_lines(layout.project, made.base_commit, standing.head)) if standing.head else 0
     proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
     near = rules.near(views.limits_of(config.load(layout)), totals)

@@ -130,19 +130,19 @@ def attempt(where: Layout, name: str) -> Iterator[Finding]:
         return
     try:
         registry.make(name, registry.settings_of(where, settings, name, roles.due(where)["commits"]))
-    except registry.NoTrust:
+    except registry.TrustMissing:
         raise
     except Unavailable as fault:  # the next one of a list may be there
         yield Finding(state="bad", what=f"{name}: {fault}")
         return
     tag = f"try-{os.getpid()}"
-    folder = temporary.new("try", tag)
+    folder = temporary.create("try", tag)
     try:
         there = _mission(os.path.join(folder, "try"), name, where, settings)
         yield from _judged(there, name, _carried_out(there, tag))
     finally:
         tree.sweep(tag)
-        temporary.clear(folder)
+        temporary.remove(folder)
 
 
 def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:
@@ -216,7 +216,7 @@ def _carried_out(there: Layout, tag: str) -> str:
 
 def _judged(there: Layout, name: str, said: str) -> Iterator[Finding]:
     """What the run brought, a line each; what it used last."""
-    newest = next(runs.books(there), None)
+    newest = next(runs.finished(there), None)
     if newest is None:
         yield Finding(state="bad", what=f"{name}: {said.strip()}")
         return

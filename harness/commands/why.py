@@ -11,7 +11,7 @@ from harness.model.contract import Claim
 from harness.model.contract_log import Entry
 from harness.model.runs import Result
 from harness.proof import index
-from harness.proof.index import Standing, Trail
+from harness.proof.index import CheckHistory, ClaimStatus
 from harness.store.layout import Layout, command
 
 RUNS_SHOWN = 8
@@ -36,11 +36,11 @@ def explain(layout: Layout, name: str) -> list[str]:
     return lines + _worked(layout, ids)
 
 
-def _claim(claim: Claim, trails: dict[str, Trail], log: list[Entry]) -> list[str]:
-    standing = index.standing(claim, trails, contract_log.weakened(log), contract_log.accepted(log))
+def _claim(claim: Claim, trails: dict[str, CheckHistory], log: list[Entry]) -> list[str]:
+    standing = index.claim_status(claim, trails, contract_log.weakened(log), contract_log.accepted(log))
     lines = ["", f"{claim.id}: {claim.text}", f"  {words(standing)}"]
     for check in claim.checks:
-        trail = trails.get(index.key(claim.id, check.run), Trail())
+        trail = trails.get(index.key(claim.id, check.run), CheckHistory())
         first = check.run.strip().split("\n")[0]
         lines.append(f"  {'guard' if check.guard else 'check'}  {first[:90]}")
         lines += [f"    red    {_place(trail.red)}", f"    green  {_place(trail.green)}"]
@@ -50,7 +50,7 @@ def _claim(claim: Claim, trails: dict[str, Trail], log: list[Entry]) -> list[str
     return lines
 
 
-def words(standing: Standing) -> str:
+def words(standing: ClaimStatus) -> str:
     """`proven`, `unproven`, `manual`, with its marks behind."""
     return ", ".join([standing.word, *standing.marks])
 
@@ -60,7 +60,7 @@ def _place(place: list[str]) -> str:
 
 
 def _worked(layout: Layout, ids: list[str]) -> list[str]:
-    mine = (result for result in runs.books(layout) if result.feature in ids)
+    mine = (result for result in runs.finished(layout) if result.feature in ids)
     newest = list(islice(mine, RUNS_SHOWN))[::-1]
     lines = ["", "runs"] if newest else []
     for result in newest:

@@ -156,10 +156,10 @@ def proof_state(layout: Layout, tree: str) -> dict[str, str]:
     return {"tree": tree, "contract": files.digest(contract), "spec": files.digest(spec)}
 
 
-def _standing(layout: Layout) -> repository.Standing:
+def _standing(layout: Layout) -> repository.Position:
     from harness.git import repository  # 5 ms of imports, and most decisions need no git
 
-    return repository.standing(layout.project)
+    return repository.position(layout.project)
 
 
 def swept(layout: Layout) -> bool:
@@ -167,7 +167,7 @@ def swept(layout: Layout) -> bool:
     that died is not settled: who wrote that line?"""
     if unsettled.unsettled(layout):
         return False
-    for found in islice(runs.books(layout), SWEEPS_BACK):
+    for found in islice(runs.finished(layout), SWEEPS_BACK):
         if found.sweep is not None:
             green = found.verdict == "green" and found.sweep == proof_state(layout, _standing(layout).tree)
             return green and _has_receipts(layout, found)

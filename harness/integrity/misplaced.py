@@ -108,7 +108,7 @@ def _written(layout: Layout, run: RunLayout) -> list[str]:
     besides = (layout.raw, layout.ledger, layout.ignore, layout.shim)
     snapshot = os.path.join(layout.snapshots, os.path.basename(run.folder) + ".json")
     work = [os.path.join(run.folder, name) for name in ("index", "index.lock")]
-    return [*own, *besides, *layout.grown(), snapshot, *work]
+    return [*own, *besides, *layout.append_only(), snapshot, *work]
 
 
 def _inside(layout: Layout, run: RunLayout) -> list[str]:
@@ -120,7 +120,7 @@ def _inside(layout: Layout, run: RunLayout) -> list[str]:
 def _peoples(layout: Layout) -> list[str]:
     """Files that people may keep elsewhere."""
     texts = [path for path in _paths(identity_folder()) if path.endswith((".md", ".jsonl", ".json"))]
-    return [layout.asked_spec, *layout.live(), *(os.path.join(layout.state, name) for name in PEOPLES), *texts]
+    return [layout.asked_spec, *layout.managed(), *(os.path.join(layout.state, name) for name in PEOPLES), *texts]
 
 
 def _code(layout: Layout) -> list[str]:

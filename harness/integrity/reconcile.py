@@ -39,12 +39,12 @@ PATCH = "working-folder.patch"
 def keep_copies(run: OpenRun) -> None:
     """Hold what can be tampered with; for recovery copy append-only files beside the run, managed files as objects."""
     layout, contents = run.layout, run.before.contents
-    for path in (*layout.grown(), layout.raw):
+    for path in (*layout.append_only(), layout.raw):
         data = files.read(path)
         if data is not None:
             contents[path] = data
             files.replace_quickly(recovery_evidence.copy_of(run.paths, path), data)
-    for path in layout.live():
+    for path in layout.managed():
         data = files.read(path)
         if data is not None:
             contents[path] = data
@@ -103,7 +103,7 @@ def _spec_back(run: Begun) -> None:
     if edited:
         files.replace(run.layout.asked_spec, objects.get(run.layout, edited))
     elif SPEC in repository.tracked_names(run.layout.project):
-        repository.put_back(run.layout.project, run.context.head, [SPEC])
+        repository.restore_files(run.layout.project, run.context.head, [SPEC])
 
 
 def _refuse(run: Begun, name: str, data: bytes) -> None:
@@ -146,7 +146,7 @@ def _ledger(run: Begun, before: Before) -> tuple[recovery_evidence.Ledger, list[
 
 def _live(run: Begun, before: Before, ledger: recovery_evidence.Ledger) -> list[str]:
     found = []
-    for path in run.layout.live():
+    for path in run.layout.managed():
         name, data = _name(run, path), files.read(path)
         known = (
             before.contents.get(path) if isinstance(before, PreImages) else before.live(path, data, ledger.get(name))
@@ -164,7 +164,7 @@ def _live(run: Begun, before: Before, ledger: recovery_evidence.Ledger) -> list[
 
 def _grown(run: Begun, before: Before, ledger: recovery_evidence.Ledger) -> list[str]:
     found = []
-    for path in run.layout.grown():
+    for path in run.layout.append_only():
         name, data = _name(run, path), files.read(path) or b""
         row = ledger.get(name)
         good = before.grown(path, data, row) if isinstance(before, Evidence) else _good(run, before, path, data, row)
@@ -263,7 +263,7 @@ def _sealed(run: Begun) -> list[str]:
         misplaced.clear_way(run.layout, run.layout.run(os.path.basename(name)))
     if not broken:
         return []
-    newest = islice(runs.books(run.layout), 2 * SEALS_LOOKED_AT)
+    newest = islice(runs.finished(run.layout), 2 * SEALS_LOOKED_AT)
     named = {name for result in newest for name in result.refused}
     return [name for name in broken if name not in named]
 
@@ -332,7 +332,8 @@ def identity_text(role: str) -> tuple[str, str]:
 def _strays(run: Begun) -> list[str]:
     """New files where none belongs are moved out; the outcome stands."""
     known = {
-        os.path.relpath(path, run.layout.state) for path in (*run.layout.live(), *run.layout.grown(), run.layout.raw)
+        os.path.relpath(path, run.layout.state)
+        for path in (*run.layout.managed(), *run.layout.append_only(), run.layout.raw)
     }
     found = [name for name in files.names(run.layout.state) if name not in (*known, *OWN, *misplaced.PEOPLES)]
     found += [
@@ -349,7 +350,7 @@ def tree(run: Begun, outcome: Outcome) -> None:
     dotgit.clear_locks(project, os.stat(run.paths.context).st_mtime)
     index = _index_of(run)
     if run.changes_tree:
-        done = repository.work(project, index=index, parent=context.head, leave=context.untracked)
+        done = repository.working_tree(project, index=index, parent=context.head, leave=context.untracked)
         outcome.tree, outcome.kept_out = done.tree, done.kept_out
         if outcome.tree == context.tree:
             outcome.refused += _restore_head(run)
@@ -360,10 +361,10 @@ def tree(run: Begun, outcome: Outcome) -> None:
 
 
 def _restore_head(run: Begun) -> list[str]:
-    now = repository.standing(run.layout.project)
+    now = repository.position(run.layout.project)
     if (now.head, now.branch) == (run.context.head, run.context.branch):
         return []
-    standing = repository.Standing(head=run.context.head, branch=run.context.branch, tree=run.context.tree)
+    standing = repository.Position(head=run.context.head, branch=run.context.branch, tree=run.context.tree)
     repository.set_ref(run.layout.project, f"refs/harness/refused/{run.id}", now.head)
     repository.restore_head(run.layout.project, standing)
     return [f"commits (kept as refs/harness/refused/{run.id})"]
@@ -377,7 +378,7 @@ def _put_back(run: Begun) -> list[str]:
     if not changed and not spoilt:
         return []
     _refuse(run, PATCH, repository.patch(project, run.context.head))
-    repository.put_back(project, run.context.head, changed)
+    repository.restore_files(project, run.context.head, changed)
     for path in spoilt:
         whole = os.path.join(project, path)
         mode = os.stat(whole).st_mode & 0o777 if os.path.exists(whole) else files.SHARED

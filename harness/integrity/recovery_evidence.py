@@ -57,8 +57,8 @@ def began(layout: Layout, run_id: str) -> bool:
 def closed(layout: Layout, run_id: str) -> bool:
     """Whether a run that nobody settled had closed: its line is the last that the ledger knows, and its files are as they
     were sealed with it."""
-    row = _ledger(layout).get(os.path.basename(layout.books))
-    known = _head(files.read(layout.books) or b"", row) if row else None
+    row = _ledger(layout).get(os.path.basename(layout.run_log))
+    known = _head(files.read(layout.run_log) or b"", row) if row else None
     line = (known or b"").rstrip(b"\n").rpartition(b"\n")[2] + b"\n"
     found, _ = runs.parse(line)
     if found is None or found.run != run_id or files.read(layout.run(run_id).result) != line:
@@ -113,7 +113,7 @@ class Evidence(Record):
         if found is not None:
             return found
         _lost(path, self.yielded)
-        return salvaged(run.layout, data) if path == run.layout.books else data
+        return salvaged(run.layout, data) if path == run.layout.run_log else data
 
     def raw(self, data: bytes) -> bytes:
         """What raw.md held: its own head as the run found it, else the copy."""
@@ -126,15 +126,15 @@ class Evidence(Record):
 def books(layout: Layout, dead: list[str], yielded: list[str] | None) -> bytes:
     """The books as they were before the runs that died, or as the ledger knows them. Raises BrokenFile where nothing is
     left of them, unless `yielded` may name them: then what can still be told."""
-    data, name = files.read(layout.books) or b"", os.path.basename(layout.books)
+    data, name = files.read(layout.run_log) or b"", os.path.basename(layout.run_log)
     held = [run_id for run_id in dead if runs.held_context(layout, run_id)]
     known = ledger(layout, held[0]) if held else _ledger(layout)
     if not known:
         return salvaged(layout, data)
-    found = _told(layout, layout.books, data, [known.get(name)], [layout.run(run_id) for run_id in dead])
+    found = _told(layout, layout.run_log, data, [known.get(name)], [layout.run(run_id) for run_id in dead])
     if found is not None:
         return found
-    _lost(layout.books, yielded)
+    _lost(layout.run_log, yielded)
     return salvaged(layout, data)
 
 
@@ -155,7 +155,7 @@ def _left(layout: Layout, path: str, data: bytes, folders: list[RunLayout]) -> I
     yield data
     for folder in folders:
         yield files.read(copy_of(folder, path)) or b""
-    if path == layout.books:
+    if path == layout.run_log:
         yield _rebuilt(layout)
 
 

@@ -89,7 +89,7 @@ def look(layout: Layout, run_id: str) -> Died:
     context = recovery_evidence.context(layout, run_id)
     if context is None:
         return Died(run=run_id, began=recovery_evidence.began(layout, run_id))
-    now, project = repository.standing(layout.project), layout.project
+    now, project = repository.position(layout.project), layout.project
     made = repository.find_trailer(project, now.head, run_id) if now.head != context.head else None
     moved = (now.head, now.branch) != (context.head, context.branch)
     commit, work = made or ("", "")

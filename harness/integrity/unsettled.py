@@ -42,7 +42,7 @@ def booked(layout: Layout) -> set[str]:
     """Ids of the runs that the books have, as far as the ledger knows them; none where they are no file."""
     size = _known_length(layout)
     try:
-        data = files.read(layout.books) or b""
+        data = files.read(layout.run_log) or b""
     except BrokenFile:
         return set()
     return ids(data if size is None else data[:size])
@@ -56,7 +56,7 @@ def ids(books: bytes) -> set[str]:
 def _known_length(layout: Layout) -> int | None:
     """How long the ledger says that the books are; None where it does not."""
     try:
-        row = journal.read_ledger(layout).get(os.path.basename(layout.books))
+        row = journal.read_ledger(layout).get(os.path.basename(layout.run_log))
     except BrokenFile:  # whoever writes next tells of it
         return None
     return int(row[1]) if row else None
@@ -66,7 +66,7 @@ def believed(layout: Layout) -> Iterator[Result]:
     """Finished runs, last first, as far as they are believed: what lies behind the ledger's end while a run is there that
     died, and was not settled, may be that run's own invention."""
     died = any(runs.is_dead(layout, name) for name in runs.open_runs(layout))
-    return runs.books(layout, _known_length(layout) if died else None)
+    return runs.finished(layout, _known_length(layout) if died else None)
 
 
 def unbooked(layout: Layout) -> list[str]:
@@ -80,7 +80,7 @@ def books_short(layout: Layout) -> bool:
     """Whether lines of the books are missing: they are shorter than the ledger knows them, and nothing is left of them, or
     a finished run has no line. Who mends a line by hand may make them shorter too."""
     known = _known_length(layout)
-    if known is not None and files.length(layout.books) >= known:
+    if known is not None and files.length(layout.run_log) >= known:
         return False
     return bool(known and not booked(layout)) or bool(unbooked(layout))
 
@@ -94,4 +94,4 @@ def require_books(layout: Layout) -> None:
     """Raises BrokenFile where lines of the books are missing: what was spent would seem to be less than it was."""
     if books_short(layout):
         fault = "it is shorter than the harness left it, so nobody can tell what was spent"
-        raise BrokenFile(layout.books, fault, remedy="Start run.sh: it makes the file again, or says what to do.")
+        raise BrokenFile(layout.run_log, fault, remedy="Start run.sh: it makes the file again, or says what to do.")

@@ -34,7 +34,7 @@ DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-class Before(Record):
+class Inputs(Record):
     """All inputs of a plan. `identities`: text by role. `project_names`: paths and ids of this project. `lines`: the
     waiting lines word for word, [] if they are as entries are written. `places`: the paths of MEMORY.md and summary.md as
     people read them."""
@@ -54,7 +54,7 @@ class Before(Record):
     places: tuple[str, str] = ("memory/MEMORY.md", "memory/summary.md")
 
 
-class Voice(Record):
+class Occurrence(Record):
     """One occurrence of a note; compacted by `run`, `is_new` in this compaction."""
 
     entry: Entry
@@ -68,7 +68,7 @@ class Group(Record):
 
     kind: str
     text: str
-    voices: list[Voice] = []
+    voices: list[Occurrence] = []
     item: Item | None = None
     was_known: bool = False
 
@@ -94,10 +94,10 @@ class Groups:
         return [group for kind in kinds for group in self.by_kind[kind][1]]
 
 
-class Fold:
+class Compaction:
     """A compaction in progress: the new page, the groups, and the disposition of every waiting entry."""
 
-    def __init__(self, before: Before) -> None:
+    def __init__(self, before: Inputs) -> None:
         self.before = before
         self.page = pages.parse_page(before.memory, pages.MEMORY_TITLES)
         self.groups = Groups()
@@ -122,7 +122,7 @@ class Fold:
         if not kind or not text or entry.role == raw.CURATOR:
             return None
         group = self.groups.place(kind, text)
-        group.voices.append(Voice(entry=entry, text=text, run=run, is_new=is_new))
+        group.voices.append(Occurrence(entry=entry, text=text, run=run, is_new=is_new))
         return group
 
     def _add_known(self, title: str, item: Item) -> None:
@@ -177,7 +177,7 @@ class Fold:
         key = next(iter(features_of([entry])), "") or said(entry)
         item = self.untagged.get(key)
         if item is None:
-            voice = Voice(entry=entry, text=said(entry), run=self.before.run, is_new=True)
+            voice = Occurrence(entry=entry, text=said(entry), run=self.before.run, is_new=True)
             self.untagged[key] = self._new_item("other", entry, [voice])
             return
         add_voice(item, entry, self.before.today)
@@ -197,13 +197,13 @@ class Fold:
         self.authors[id(item)] = entry.seq
         self.dispositions[entry.seq] = ("item", item)
 
-    def _new_item(self, kind: str, entry: Entry, occurrences: list[Voice]) -> Item:
+    def _new_item(self, kind: str, entry: Entry, occurrences: list[Occurrence]) -> Item:
         item = self._add(kind, occurrences[-1].text, occurrences)
         self.authors[id(item)] = entry.seq
         self.dispositions[entry.seq] = ("item", item)
         return item
 
-    def _add(self, kind: str, text: str, occurrences: list[Voice]) -> Item:
+    def _add(self, kind: str, text: str, occurrences: list[Occurrence]) -> Item:
         where = features_of(one.entry for one in occurrences)[-pages.MOST_NAMED :]
         date = max(day_of(one.entry, self.before.today) for one in occurrences)
         item = Item(date=date, text=MARKS.get(kind, "") + text, where=where, count=len(occurrences))

@@ -142,7 +142,7 @@ def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:
     remedy = f'It holds {{"generation":N,"first_seq":N,"folded":N}}. {RESTORE}'
     if not isinstance(value, dict) or sorted(value) != sorted(Curated.fields):
         raise BrokenFile(path, "not exactly generation, first_seq and folded", remedy=remedy)
-    if schema.odd(Curated, value):
+    if schema.invalid_field(Curated, value):
         raise BrokenFile(path, "a value is not a whole number from 0 up", remedy=remedy)
     curated = Curated(**value)
     if curated.first_seq != first_seq(curated.folded):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.base.record import Record
 
 
-class Place(Record):
+class CheckEnvironment(Record):
     """Where checks are fired: the folder, what is checked out in it, for which run, and how they are bounded.
 
     `keep`: lock descriptors that the guardians hold. `ports`: the port of each service that is up. `fault`: why nothing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.base import schema
 from harness.base.record import Record
-from harness.base.schema import Odd
+from harness.base.schema import InvalidField
 from harness.model.contract import Check, Claim
 from harness.store import files, json_lines
 from harness.store.layout import Layout
@@ -59,13 +59,13 @@ def parse(data: bytes | None, path: str) -> list[Entry]:
 
 
 def _entry(row: Any) -> Entry:
-    """The entry in a line; raises Odd with all that is wrong with it."""
+    """The entry in a line; raises InvalidField with all that is wrong with it."""
     row = _converted(row) if isinstance(row, dict) else row
     found = schema.faults(row, "the entry", Entry)
     if not found and row["verb"] == CHANGE and None in (row.get("old"), row.get("new")):
-        raise Odd("a change has the old and the new claim")
+        raise InvalidField("a change has the old and the new claim")
     if found:
-        raise Odd("; ".join(found))
+        raise InvalidField("; ".join(found))
     return schema.trusted(Entry, row)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.base import clock, schema
 from harness.base.record import Record
-from harness.base.schema import Odd
+from harness.base.schema import InvalidField
 from harness.store import files, json_lines
 from harness.store.layout import Layout
 
@@ -69,7 +69,7 @@ def load(layout: Layout) -> list[Issue]:
         if "title" in row:
             one = schema.record(Issue, row, HAS)
             if one.id in found:
-                raise Odd(f"there is an issue {one.id} already")
+                raise InvalidField(f"there is an issue {one.id} already")
         else:
             change = schema.record(Change, row, HAS)
             one = found[change.id]  # a planner may come too late

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from harness.model.check_environment import Place
+    from harness.model.check_environment import CheckEnvironment
 
 MOST_NOTES = 10
 
@@ -90,7 +90,7 @@ class OpenRun(Begun, frozen=True):
         """What its role may do, one of roles.CAPABILITIES or ""."""
         return self.role.capability
 
-    def place(self) -> Place:
+    def place(self) -> CheckEnvironment:
         """The working folder as the environment of checks, for this run."""
         return place_of(self.layout, self.context, self.tag, self.settings.check_seconds, self.keep)
 
@@ -183,11 +183,11 @@ class Run(Record, frozen=True):
         return self.outcome.reply
 
 
-def place_of(layout: Layout, context: Context, tag: str, seconds: int, keep: list[int]) -> Place:
+def place_of(layout: Layout, context: Context, tag: str, seconds: int, keep: list[int]) -> CheckEnvironment:
     """The working folder as the environment of checks, as the run with this context found it at open."""
-    from harness.model.check_environment import Place  # only runs that fire checks pay for it
+    from harness.model.check_environment import CheckEnvironment  # only runs that fire checks pay for it
 
-    return Place(
+    return CheckEnvironment(
         directory=layout.project,
         head=context.head,
         tree=context.tree,

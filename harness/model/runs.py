@@ -9,7 +9,7 @@ from itertools import islice
 from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.base.schema import Odd
+from harness.base.schema import InvalidField
 from harness.model import receipts
 from harness.store import files, json_lines
 from harness.store.layout import Layout, RunLayout, command
@@ -204,8 +204,8 @@ def _record(shape: type[R], path: str, run_id: str) -> R:
         raise UsageFault(f"There is no run '{run_id}'. See: {command('runs list')}")
     try:
         return schema.record(shape, row, WRITES)
-    except (TypeError, Odd) as fault:
-        said = str(fault) if isinstance(fault, Odd) else "not what a run writes there"
+    except (TypeError, InvalidField) as fault:
+        said = str(fault) if isinstance(fault, InvalidField) else "not what a run writes there"
         raise BrokenFile(path, said, line=1, remedy=f"See: {command('doctor')}") from None
 
 
@@ -219,14 +219,14 @@ def is_dead(layout: Layout, run_id: str) -> bool:
     return files.is_free(layout.run(run_id).lock)
 
 
-def books(layout: Layout, most: int | None = None) -> Iterator[Result]:
+def finished(layout: Layout, most: int | None = None) -> Iterator[Result]:
     """Finished runs (of the first `most` bytes), last first, reading only as far as the caller asks."""
     return (result for _, result in placed(layout, most))
 
 
 def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, Result]]:
     """As `books`, each with the place where its line begins."""
-    for start, line in json_lines.backwards(layout.books, most=most):
+    for start, line in json_lines.backwards(layout.run_log, most=most):
         found, fault = parse(line)
         if found is None:
             raise misread(layout, start, fault)
@@ -248,28 +248,28 @@ def answered(layout: Layout) -> str:
 
 def misread(layout: Layout, start: int, fault: str) -> BrokenFile:
     """The fault of the line in the books that begins there, with its number."""
-    number = files.read_from(layout.books, 0, start).count(b"\n") + 1
-    return BrokenFile(layout.books, fault, line=number, remedy=f"See: {command('doctor')}")
+    number = files.read_from(layout.run_log, 0, start).count(b"\n") + 1
+    return BrokenFile(layout.run_log, fault, line=number, remedy=f"See: {command('doctor')}")
 
 
 def parse(line: bytes) -> tuple[Result | None, str]:
     """The finished run of a line, or None and what is wrong with the line."""
     try:
         return made(json_lines.value(line)), ""
-    except Odd as fault:
+    except InvalidField as fault:
         return None, str(fault)
     except (ValueError, TypeError):
         return None, f"{NO_RUN}: {line[:60]!r}"
 
 
 def made(row: Any) -> Result:
-    """The finished run of a line's value; raises TypeError or Odd, as `schema.record` does."""
+    """The finished run of a line's value; raises TypeError or InvalidField, as `schema.record` does."""
     return schema.record(Result, row, WRITES)
 
 
 def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Result | None:
     """The newest finished run of a role and, where given, a feature."""
-    for found in books(layout):
+    for found in finished(layout):
         if found.role == role and (feature is None or found.feature == feature):
             return found
     return None
@@ -277,13 +277,13 @@ def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Resul
 
 def last_receipts(layout: Layout, feature: str) -> list[receipts.Receipt]:
     """The receipts of the newest run that judged the feature; [] where there is none."""
-    newest = next((found for found in books(layout) if found.feature == feature and found.verdict), None)
+    newest = next((found for found in finished(layout) if found.feature == feature and found.verdict), None)
     return receipts.load(layout.run(newest.run).receipts) if newest else []
 
 
 def totals(layout: Layout) -> Totals:
     """The running totals as of the newest finished run, and of what a person has answered since."""
-    return totals_of(next(books(layout), None), answered(layout))
+    return totals_of(next(finished(layout), None), answered(layout))
 
 
 def totals_of(newest: Result | None, after: str) -> Totals:
@@ -312,8 +312,8 @@ def _seen(path: str) -> bytes | None:
 def broken_seals(layout: Layout, most: int) -> list[str]:
     """Ids of finished runs, looking at the newest `most`, whose files are not what they were when the run closed."""
     found = []
-    lines = (line for _, line in json_lines.backwards(layout.books))
-    for one, line in islice(zip(books(layout), lines, strict=True), most):
+    lines = (line for _, line in json_lines.backwards(layout.run_log))
+    for one, line in islice(zip(finished(layout), lines, strict=True), most):
         run = layout.run(one.run)
         if one.seal and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):  # format 1: no run
             found.append(one.run)

@@ -131,7 +131,7 @@ def cache_ratio(used: Usage) -> float | None:
     return used.cache_read / whole if whole else None
 
 
-def told(agent: str, **values: Any) -> Usage:
+def reported(agent: str, **values: Any) -> Usage:
     """What an agent told, as it stands; a cost that is told is a reported one."""
     source = UNKNOWN if values.get("cost_usd") is None else REPORTED
     return Usage(**{"agent": agent, "cost_source": source, "raw": [{"agent": agent, "block": values}], **values})

@@ -21,7 +21,7 @@ CHUNK_BYTES = 65536
 STANDARD_SIGNALS = range(1, 32)
 
 
-class Quiet:
+class SignalsBlocked:
     """Blocks all signals inside the `with` block, so that no handler raises between a fork and the code that records it."""
 
     def __enter__(self) -> None:
@@ -177,7 +177,7 @@ def capture(
     ours, theirs, pid = {out, err, feed} - {-1}, {out_end, err_end, feed_end} - {-1}, 0
     source = feed_end if stdin else os.devnull
     try:
-        with Quiet():
+        with SignalsBlocked():
             try:
                 pid = start(
                     argv, cwd=cwd, env=os.environ if env is None else env, stdin=source, stdout=out_end, stderr=err_end

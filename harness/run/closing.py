@@ -52,7 +52,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
     )
     line = files.dump_json(result.asdict())
     outcome.journal.replace(run.paths.result, line)
-    outcome.journal.append(run.layout.books, line)
+    outcome.journal.append(run.layout.run_log, line)
     _land(run, outcome)
     keep_parsed(outcome)
     snapshot(run.layout, run.id, head, run.context.at)
@@ -83,7 +83,7 @@ def crossed(run: OpenRun, result: Result) -> list[str]:
     after = rules.near(limits, result.total())
     if not after:
         return []
-    earlier = next((one for one in runs.books(run.layout) if one.run != result.run), None)
+    earlier = next((one for one in runs.finished(run.layout) if one.run != result.run), None)
     known = {cap.name for cap in rules.near(limits, earlier.total() if earlier else Totals())}
     return [cap.words for cap in after if cap.name not in known]
 
@@ -110,7 +110,7 @@ def let_in(layout: Layout, until: int) -> int:
     now = clock.now()
     wait = min(until - now, LONGEST_STATED)
     if wait <= 0:
-        row = takewhile(lambda result: result.outcome == "limit", runs.books(layout))
+        row = takewhile(lambda result: result.outcome == "limit", runs.finished(layout))
         wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
     chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import
     return now + wait + round(chance * min(wait * JITTER, MOST_JITTER))
@@ -151,12 +151,13 @@ def snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
     """The live set by digest, grown files and raw.md by length and digest, and the commit: enough to go back to."""
     ledger = journal.read_ledger(layout)
     live = {}
-    for path in layout.live():
+    for path in layout.managed():
         data = files.read(path)
         if data is not None:
             live[os.path.relpath(path, layout.state)] = objects.put(layout, data)
     grown = {
-        os.path.relpath(path, layout.state): ledger.get(os.path.relpath(path, layout.state)) for path in layout.grown()
+        os.path.relpath(path, layout.state): ledger.get(os.path.relpath(path, layout.state))
+        for path in layout.append_only()
     }
     raw = files.read(layout.raw) or b""
     value = {
@@ -189,7 +190,7 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
 
 def _told_of(layout: Layout, view: rules.View) -> Iterator[Result]:
     """The runs that a person should look at, newest first: those since the last newly proven claim, at least the last."""
-    blamed = (one for one in runs.books(layout) if one.outcome not in runs.FREE_OF_BLAME)
+    blamed = (one for one in runs.finished(layout) if one.outcome not in runs.FREE_OF_BLAME)
     counted = (one for one in blamed if roles.capability_of(layout, one.role) != "curates")
     return islice(counted, max(view.totals.since_green, len(view.newest)))
 

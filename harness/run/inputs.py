@@ -103,7 +103,7 @@ def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:
     """What was last committed for the feature, as a stat and the command that shows it."""
     if run.changes_tree and not feature.attempts:
         return []
-    last = next((one for one in runs.books(run.layout) if one.feature == feature.id and one.commit), None)
+    last = next((one for one in runs.finished(run.layout) if one.feature == feature.id and one.commit), None)
     if last is None:
         return []
     stat = repository.diff_stat(run.layout.project, last.commit + "^", last.commit)

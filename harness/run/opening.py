@@ -70,7 +70,7 @@ def open_run(want: Asked) -> Opened:
     locks: list[files.Lock] = [lock]
     try:
         for line in recover.recover(want.layout):
-            console.say(console.plain(f"  {line}"))
+            console.print_line(console.sanitise(f"  {line}"))
         if files.length(want.layout.orders):
             from harness.run import orders  # only where somebody has asked for something
 
@@ -139,9 +139,9 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
 
 def _tell_of_update(layout: Layout) -> None:
     """A line where the last run had another harness: what a run has loaded, no update changes any more."""
-    last, now = next(runs.books(layout), None), starting.version()
+    last, now = next(runs.finished(layout), None), starting.version()
     if last and last.version not in ("", now):
-        console.say(f"  the harness was updated: the last run had {last.version}, from here on it is {now}")
+        console.print_line(f"  the harness was updated: the last run had {last.version}, from here on it is {now}")
 
 
 def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:

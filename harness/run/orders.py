@@ -47,7 +47,7 @@ class Order(Record):
     args: list[str]
 
 
-class Desk(Record):
+class OrderContext(Record):
     """What an order may change before it is written: features and the journal."""
 
     layout: Layout
@@ -98,9 +98,9 @@ def place(layout: Layout, verb: str, args: list[str]) -> str:
     return applied.get(made.id, "done")
 
 
-def _desk(layout: Layout) -> Desk:
+def _desk(layout: Layout) -> OrderContext:
     found = features.load(layout)
-    return Desk(layout=layout, features=found, journal=journal.Journal(layout), at=clock.stamp(clock.now()))
+    return OrderContext(layout=layout, features=found, journal=journal.Journal(layout), at=clock.stamp(clock.now()))
 
 
 def apply_pending(layout: Layout) -> dict[str, str]:
@@ -124,7 +124,7 @@ def apply_pending(layout: Layout) -> dict[str, str]:
     return done
 
 
-def _set(desk: Desk, feature_id: str, key: str, value: str) -> str:
+def _set(desk: OrderContext, feature_id: str, key: str, value: str) -> str:
     feature = desk.feature(feature_id)
     if key not in SETTABLE:
         raise UsageFault(
@@ -138,7 +138,7 @@ def _set(desk: Desk, feature_id: str, key: str, value: str) -> str:
     return f"{feature_id}: {key} is now {value}"
 
 
-def _retry(desk: Desk, feature_id: str) -> str:
+def _retry(desk: OrderContext, feature_id: str) -> str:
     feature = desk.feature(feature_id)
     features.move(feature, "retry")
     _anew(feature, desk.at, "retry")
@@ -150,26 +150,26 @@ def _anew(feature: Feature, at: str, why: str) -> None:
     feature.note(at, "person", "retry", text=why)
 
 
-def _block(desk: Desk, feature_id: str, reason: str) -> str:
+def _block(desk: OrderContext, feature_id: str, reason: str) -> str:
     feature = desk.feature(feature_id)
     features.move(feature, "block")
     feature.note(desk.at, "person", "person", text=reason)
     return f"{feature_id} is blocked until: {command('feature retry')} {feature_id}"
 
 
-def _accept_claim(desk: Desk, claim_id: str, note: str) -> str:
+def _accept_claim(desk: OrderContext, claim_id: str, note: str) -> str:
     claim = contract.load(desk.layout).claim(claim_id)
     if not claim.manual:
         raise UsageFault(
             f"{claim_id} has checks: they decide, nobody else. Only a manual claim is accepted by a person."
         )
-    head = repository.standing(desk.layout.project).head
+    head = repository.position(desk.layout.project).head
     entry = Entry(verb=contract_log.ACCEPT, claim=claim_id, why=note, at=desk.at, by="person", commit=head)
     desk.journal.append(desk.layout.contract_log, contract_log.render([entry]))
     return f"{claim_id} is accepted at {head[:10]}"
 
 
-def _answer(desk: Desk, text: str) -> str:
+def _answer(desk: OrderContext, text: str) -> str:
     """Archive the escalation, whatever it says, tell everybody the answer, and start the counts anew."""
     layout = desk.layout
     question = files.read_text(layout.escalation)
@@ -184,13 +184,13 @@ def _answer(desk: Desk, text: str) -> str:
     for feature in _needy(desk):
         features.move(feature, "retry")
         _anew(feature, desk.at, text)
-    newest = next(runs.books(layout), None)
+    newest = next(runs.finished(layout), None)
     row = runs.Answer(at=desk.at, by="person", text=text, after=newest.run if newest else "")
     desk.journal.append(layout.answers, files.dump_json(row.asdict()))
     return "answered; the counts start anew, and the next run reads it"
 
 
-def _needy(desk: Desk) -> list[Feature]:
+def _needy(desk: OrderContext) -> list[Feature]:
     """Features that wait for a person: blocked, or out of tries."""
     return [feature for feature in desk.features if feature.status == "blocked" or _spent(feature)]
 
@@ -199,7 +199,7 @@ def _spent(feature: Feature) -> bool:
     return feature.status in ("todo", "failing") and feature.tries_left <= 0
 
 
-def _accept_file(desk: Desk, run_id: str, name: str) -> str:
+def _accept_file(desk: OrderContext, run_id: str, name: str) -> str:
     """Take a file that was refused in a run after all."""
     layout = desk.layout
     there = refused_files(layout, run_id)
@@ -211,7 +211,7 @@ def _accept_file(desk: Desk, run_id: str, name: str) -> str:
             f"Apply it yourself, then commit: git apply {layout.relative(layout.run(run_id).refused)}/{PATCH}"
         )
     target = os.path.join(layout.state, name)
-    if target not in layout.live():
+    if target not in layout.managed():
         raise UsageFault(
             f"'{name}' cannot be taken back: only whole files of the live set can. Read it, and act on it by hand."
         )

@@ -123,9 +123,9 @@ def _finish_journal(layout: Layout, moved: dict[str, list[str]]) -> list[str]:
 def _mend_books(layout: Layout, books: bytes) -> list[str]:
     """Where nobody died and lines of the books are missing all the same."""
     with files.Lock(layout.state_lock):
-        files.replace(layout.books, books)
+        files.replace(layout.run_log, books)
         journal.adopt(layout)
-    return [f"made {layout.relative(layout.books)} again from the results of finished runs"]
+    return [f"made {layout.relative(layout.run_log)} again from the results of finished runs"]
 
 
 def _release(layout: Layout, step: Step) -> str:
@@ -160,9 +160,9 @@ def _restore(layout: Layout, died: Died, moved: list[str], yielded: list[str] | 
     if killed := supervise.sweep(tag):
         reconcile.state(run, outcome, before, [])
         said = f"; ended {len(killed)} processes it left{said}"
-    temporary.clear_of(tag)
+    temporary.remove_tagged(tag)
     settings = config.load(layout)
-    heard = transcript.heard(run.paths.stream)
+    heard = transcript.reported(run.paths.stream)
     # the transcript may be gone; where somebody was asked, not counted is not free
     outcome.usages = heard.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]
     since = time.time() - os.stat(run.paths.context).st_mtime
@@ -175,7 +175,7 @@ def _put_live(layout: Layout, names: list[str]) -> None:
     ledger = journal.read_ledger(layout)
     for name in names:
         path = os.path.join(layout.state, name)
-        if name in ledger and path in layout.live():
+        if name in ledger and path in layout.managed():
             files.replace(path, objects.get(layout, str(ledger[name][0])))
 
 
@@ -209,7 +209,7 @@ def _context_back(run: Begun, outcome: Outcome) -> None:
 
 def _unknown(layout: Layout, run_id: str) -> Context:
     """The context of a run whose own is nowhere: all stands as it is now, and whoever could have been asked was."""
-    standing, raw = repository.standing(layout.project), files.read(layout.raw) or b""
+    standing, raw = repository.position(layout.project), files.read(layout.raw) or b""
     return Context(
         run=run_id,
         role=UNKNOWN,
@@ -283,7 +283,7 @@ def _settle(step: Step, dead: Restored) -> None:
 
 def _take_index(run: Begun, commit: str) -> None:
     """The commit is durable and says whose it is: take the index where the run would have taken it."""
-    here = repository.standing(run.layout.project)
+    here = repository.position(run.layout.project)
     if (here.head, here.branch) == (commit, run.context.branch):
         dotgit.clear_locks(run.layout.project, os.stat(run.paths.context).st_mtime)
         repository.restore_head(run.layout.project, here)

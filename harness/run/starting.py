@@ -36,7 +36,7 @@ def start(layout: Layout) -> Mission:
         from harness.run import recover  # only where a run died
 
         for line in recover.recover_dead(layout):
-            console.say(console.plain(f"  {line}"))
+            console.print_line(console.sanitise(f"  {line}"))
     if migrations.is_due(layout):
         mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
     found(layout)
@@ -50,7 +50,7 @@ def found(layout: Layout) -> None:
     repository.require_top(layout.project)
     repository.require_version(layout.project)
     require_spec(layout)
-    standing = repository.standing(layout.project)
+    standing = repository.position(layout.project)
     if not standing.branch:
         raise NeedsPerson(f"HEAD of {layout.project} is detached. Check out a branch first: git switch NAME")
     made = Mission(
@@ -126,7 +126,7 @@ def _first_commit(layout: Layout, branch: str) -> str:
     """A repository without a commit gets an empty one: a person's files are theirs to commit, and stay staged."""
     index = os.path.join(layout.locks, "first-index")
     persons = [*repository.untracked(layout.project), *repository.tracked_names(layout.project)]
-    tree = repository.work(layout.project, index=index, parent="", leave=persons).tree
+    tree = repository.working_tree(layout.project, index=index, parent="", leave=persons).tree
     files.remove(index)
     own = os.path.join(dotgit.folders(layout.project)[0], "index")
     staged = files.read(own)

@@ -7,7 +7,7 @@ import sys
 
 from harness.base import clock, console, errors
 from harness.base.errors import Interrupted, Refused, UsageFault
-from harness.base.exits import guarded, listen
+from harness.base.exits import guarded, handle_signals
 from harness.integrity import reconcile
 from harness.model import replies, runs
 from harness.model.open_run import OpenRun, Outcome, Run, add_notes
@@ -30,7 +30,7 @@ REASON_CHARS = 90
 
 def main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None = None) -> int:
     """What every role script ends in: one run of the role, and its exit code."""
-    listen()
+    handle_signals()
     return guarded(lambda: _live_with_loop() or _main(role, settle, prepare))
 
 
@@ -43,7 +43,7 @@ def _live_with_loop() -> int:
         return errors.DONE
     if os.getppid() != int(word):
         return errors.TERMINATED
-    supervise.live_with(int(word))  # when it is killed later, it takes its run with it
+    supervise.end_with_parent(int(word))  # when it is killed later, it takes its run with it
     return errors.DONE
 
 
@@ -59,7 +59,7 @@ def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], boo
         for lock in reversed(run.locks):
             lock.release()
     closing.escalate(run.layout, opened.run.outcome.features, clock.now())
-    console.say("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(run, result))]))
+    console.print_line("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(run, result))]))
     return errors.signal_code(signum) if signum else exit_code(result)
 
 
@@ -149,7 +149,7 @@ def line_of(result: Result) -> str:
     cut = f"{first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}"
     whole = result.reason.replace("\n", "\n    ")  # who must do something now reads all of it
     reason = "  " + (whole if result.outcome in thinking.NEEDS_HELP else cut) if first else ""
-    return console.plain(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}")
+    return console.sanitise(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}")
 
 
 def exit_code(result: Result) -> int:

@@ -7,7 +7,7 @@ import json
 import os
 from itertools import islice
 
-from harness.agents.base import WAITS, Desk, Event, Finished
+from harness.agents.base import WAITS, Event, ExecutionContext, Finished
 from harness.base import clock, console, redaction
 from harness.base.record import Record
 from harness.integrity import environment
@@ -41,22 +41,22 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
     outcome.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in opened.thinkers])
     gc.enable()  # an agent may think for hours
-    pens, room = Pens(run, outcome), temporary.new("agent", run.tag)
+    recorder, room = Recorder(run, outcome), temporary.create("agent", run.tag)
     try:
         for name, agent in opened.thinkers:
             if name in waiting:
                 refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
                 continue
-            pens.begin(name)
-            _listen(outcome, agent, text, pens, desk_of(run, room, stable_bytes))
+            recorder.begin(name)
+            _listen(outcome, agent, text, recorder, context_of_agent(run, room, stable_bytes))
             outcome.reason = redaction.mask(outcome.reason)
             if outcome.ended not in RETRYABLE:
                 outcome.waits.pop(name, 0)
                 break
             refused.append(Refusal(agent=name, outcome=outcome.ended, reason=outcome.reason, until=outcome.until))
     finally:
-        pens.close()
-        temporary.clear(room)
+        recorder.close()
+        temporary.remove(room)
     if len(refused) > (outcome.ended in RETRYABLE):
         _who_answered(outcome, refused)
 
@@ -78,7 +78,7 @@ def _waiting(outcome: Outcome, names: list[str]) -> dict[str, int]:
 
 def _remembered(run: OpenRun) -> dict[str, int]:
     """What the newest run that asked anybody knew of agents that let nobody in, as far as it still holds."""
-    last = next((result for result in islice(runs.books(run.layout), LOOKED_BACK) if result.agents), None)
+    last = next((result for result in islice(runs.finished(run.layout), LOOKED_BACK) if result.agents), None)
     now = clock.now()
     return {name: until for name, until in (last.waits if last else {}).items() if until > now}
 
@@ -108,7 +108,7 @@ def load_rest() -> None:
         __import__(name)
 
 
-class Pens:
+class Recorder:
     """Where the events of a run are written down: stream.jsonl, stderr.log, the spinner, and what the run counts."""
 
     def __init__(self, run: OpenRun, outcome: Outcome) -> None:
@@ -159,13 +159,13 @@ class Pens:
         self.stderr.close()
 
 
-def _listen(outcome: Outcome, agent: Agent, text: str, pens: Pens, desk: Desk) -> None:
+def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, desk: ExecutionContext) -> None:
     outcome.ended, outcome.reason, outcome.until = "agent_error", "the agent ended without a word", 0
     answering = agent.think(text, desk)
     for event in answering:
         if isinstance(event, Event):
-            pens.note(event)
-            if event.kind == "did" and (cap := pens.overspent()):  # it goes on: what is only said may be the end
+            recorder.note(event)
+            if event.kind == "did" and (cap := recorder.overspent()):  # it goes on: what is only said may be the end
                 outcome.ended, outcome.reason = "killed", f"ended at its cap: {cap}"
                 answering.close()
             continue
@@ -173,15 +173,15 @@ def _listen(outcome: Outcome, agent: Agent, text: str, pens: Pens, desk: Desk) -
         if isinstance(event, Finished):
             outcome.ended, outcome.reason = "timeout_after_result" if event.late else "ok", event.remark
             if event.reply and outcome.messages[-1:] != [event.reply]:  # told as the result alone
-                pens.said.add(event.reply)
+                recorder.said.add(event.reply)
         else:
             outcome.ended, outcome.reason, outcome.until = event.outcome, event.reason, event.until
 
 
-def desk_of(run: OpenRun, room: str, stable_bytes: int) -> Desk:
+def context_of_agent(run: OpenRun, room: str, stable_bytes: int) -> ExecutionContext:
     """Where the run's agent works; `room` is its temporary folder."""
     table = run.settings.roles.get(run.role.name, {})
-    return Desk(
+    return ExecutionContext(
         directory=run.layout.project,
         prompt_path=run.paths.prompt,
         seconds=60 * table.get("minutes", run.role.minutes),

@@ -57,7 +57,7 @@ def parse(line: bytes) -> Row | None:
         return None
 
 
-class Heard(Record):
+class Reported(Record):
     """What a run's transcript tells of who was asked, in turn: what each told last of what it used (nothing: its name
     alone), and when the last row was written, in seconds since the run's start."""
 
@@ -65,10 +65,10 @@ class Heard(Record):
     seconds: float = 0.0
 
 
-def heard(path: str) -> Heard:
+def reported(path: str) -> Reported:
     """What the transcript at `path` tells of agents and usage; a torn or foreign line is passed over, and so is what lies
     behind LONGEST_STREAM."""
-    found = Heard()
+    found = Reported()
     for row in filter(None, map(parse, _lines(path))):
         found.seconds = max(found.seconds, row.at)
         if row.kind == "agent":

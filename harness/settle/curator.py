@@ -11,7 +11,7 @@ from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.git import repository
 from harness.memory import identity, pages, raw, similarity
-from harness.memory.compaction import Before, Fold, Group, Voice, features_of
+from harness.memory.compaction import Compaction, Group, Inputs, Occurrence, features_of
 from harness.memory.identity import Evidence, Graduation
 from harness.memory.pages import Archived, Curated, Move
 from harness.store import files, journal
@@ -32,7 +32,7 @@ PERSON = "person"
 class CurationPlan(Record):
     """Everything that `apply` writes, and in `before` what it was computed from. Nothing waiting: nothing to write."""
 
-    before: Before
+    before: Inputs
     curated: Curated
     memory: str | None
     summary: str | None
@@ -48,7 +48,7 @@ class CurationPlan(Record):
 class Elsewhere:
     """What other missions said, found by what it says."""
 
-    def __init__(self, before: Before) -> None:
+    def __init__(self, before: Inputs) -> None:
         self.indexes = {True: similarity.Index(), False: similarity.Index()}
         self.voices: dict[tuple[bool, int], list[Evidence]] = {}
         for one in before.evidence:
@@ -63,7 +63,7 @@ class Elsewhere:
         return [] if found is None else self.voices[(failure, found)]
 
 
-def graduates(fold: Fold) -> tuple[list[Evidence], list[Graduation]]:
+def graduates(fold: Compaction) -> tuple[list[Evidence], list[Graduation]]:
     """New evidence, and what goes to an identity: `_recurs` has the three rules.
 
     Only what may leave the mission counts, and only groups with a new voice are looked at, so nothing graduates twice.
@@ -90,7 +90,7 @@ def graduates(fold: Fold) -> tuple[list[Evidence], list[Graduation]]:
     return evidence, found
 
 
-def _recurs(group: Group, voices: list[Voice], others: list[Evidence]) -> bool:
+def _recurs(group: Group, voices: list[Occurrence], others: list[Evidence]) -> bool:
     """A failure in two missions; a trick of two workers; a convention noted again after it was in memory."""
     if group.kind in FAILURES:
         return bool(others)
@@ -98,7 +98,7 @@ def _recurs(group: Group, voices: list[Voice], others: list[Evidence]) -> bool:
     return (group.kind == "lesson" and len(workers) > 1) or group.was_known
 
 
-def _graduation(group: Group, voices: list[Voice], others: list[Evidence], mission: str) -> Graduation:
+def _graduation(group: Group, voices: list[Occurrence], others: list[Evidence], mission: str) -> Graduation:
     """What would go to the identity: to workers where it is a failure or two of them said it, else to who said it last."""
     role = next((voice.entry.role for voice in reversed(voices) if voice.entry.role != PERSON), WORKER)
     tricks = group.kind == "lesson" and len(features_of(v.entry for v in voices if v.entry.role == WORKER)) > 1
@@ -110,7 +110,7 @@ def _graduation(group: Group, voices: list[Voice], others: list[Evidence], missi
     )
 
 
-def _evidence(voice: Voice, mission: str) -> Evidence:
+def _evidence(voice: Occurrence, mission: str) -> Evidence:
     entry = voice.entry
     return Evidence(
         mission=mission,
@@ -127,14 +127,14 @@ def _evidence(voice: Voice, mission: str) -> Evidence:
 # ---- the plan, and carrying it out
 
 
-def plan(before: Before) -> CurationPlan:
+def plan(before: Inputs) -> CurationPlan:
     """What one fold writes. Raises BrokenFile where what people wrote leaves a page no room."""
     if not before.waiting:
         return CurationPlan(before=before, curated=before.curated, memory=before.memory, summary=before.summary)
     expected = range(before.curated.folded, before.curated.folded + len(before.waiting))
     if [entry.seq for entry in before.waiting] != list(expected):
         raise ValueError("the waiting entries do not follow what is folded")
-    fold = Fold(before)
+    fold = Compaction(before)
     for entry in before.waiting:
         fold.take(entry)
     archived = fold.lay_out()
@@ -156,7 +156,7 @@ def plan(before: Before) -> CurationPlan:
 
 def gather(
     layout: Layout, folder: str, mission: str, run: str, today: str, project_names: Iterable[str] = ()
-) -> Before:
+) -> Inputs:
     """What is on disk, read in one moment; `folder` has the identities.
 
     Raises BrokenFile where a file does not parse, or archive, raw.md and curated.json do not add up.
@@ -171,7 +171,7 @@ def gather(
     entries = raw.parse(lines, curated.first_seq)
     _check_raw(layout, curated, len(entries))
     window = curated.folded - curated.first_seq
-    return Before(
+    return Inputs(
         mission=mission,
         run=run,
         today=today,
@@ -212,7 +212,7 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
         book.commit(locked=True)
 
 
-def _check_unmoved(layout: Layout, before: Before) -> None:
+def _check_unmoved(layout: Layout, before: Inputs) -> None:
     """The caller holds the state lock."""
     now = pages.parse_curated(files.read(layout.curated), layout.curated)
     if now.generation != before.curated.generation:

@@ -10,7 +10,7 @@ from harness.base.record import Record
 from harness.model import contract as contracts
 from harness.model import contract_log, issues, receipts, runs
 from harness.model import features as queue
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract, Service
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
@@ -213,7 +213,7 @@ def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
     if not faults:
         faults = [
             f"the check `{command}` passes in an empty folder and so proves nothing: test what the feature brings"
-            for command in fire.green_on_nothing(made.new_checks)
+            for command in fire.green_in_empty_folder(made.new_checks)
         ]
     _refuse(faults)
     return made
@@ -238,7 +238,7 @@ def _refuse(faults: list[str]) -> None:
 
 
 def red_first(
-    layout: Layout, made: Draft, place: Place, path: str, role: str, told_live: frozenset[str] = frozenset()
+    layout: Layout, made: Draft, place: CheckEnvironment, path: str, role: str, told_live: frozenset[str] = frozenset()
 ) -> None:
     """Red before green: fire every new check on the tree as it is, once a run; the receipts (phase before) go to `path`.
 

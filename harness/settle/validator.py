@@ -8,7 +8,7 @@ from harness.decision import views
 from harness.git import repository
 from harness.model import contract as contracts
 from harness.model import contract_log, features, receipts, runs
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract
 from harness.model.contract_log import Entry
 from harness.model.receipts import Receipt
@@ -45,7 +45,7 @@ def prepare(asked: Run) -> bool:
     return all(receipt.green for receipt in outcome.receipts) and aimed < AIM_ROUNDS
 
 
-def blame(run: OpenRun, outcome: Outcome, place: Place) -> list[Receipt]:
+def blame(run: OpenRun, outcome: Outcome, place: CheckEnvironment) -> list[Receipt]:
     """Once the feature's own checks are green, those of passed features run too, for sweep_seconds at most: guards
     first, then what was not run for longest. What is red here was broken by this feature."""
     trails = index.load(run.layout)
@@ -79,7 +79,7 @@ def signs(run: OpenRun, outcome: Outcome) -> list[str]:
 
 def _commits(run: OpenRun) -> list[str]:
     commits: list[str] = []
-    for result in runs.books(run.layout):
+    for result in runs.finished(run.layout):
         if result.feature != run.context.feature or len(commits) == COMMITS_LOOKED_AT:
             continue
         if result.verdict == "green":
@@ -115,7 +115,7 @@ def _aim(run: OpenRun, outcome: Outcome) -> None:
             check = Check(run=aim["run"].strip("\n"))
             if claim is None or claim.manual or check in claim.checks or _unfit(run, claim, check):
                 continue
-            receipt = fire.settled(check, claim, "after", up)
+            receipt = fire.fire_with_retry(check, claim, "after", up)
             if receipt.flaky:
                 continue
             outcome.receipts.append(receipt)

@@ -47,7 +47,7 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str) 
     """Everything the run changed as one commit on the mission's branch, with the agent's own messages and our trailers;
     `work` is implemented, blocked or cut."""
     head, branch = run.context.head, run.context.branch
-    now = repository.standing(run.layout.project)
+    now = repository.position(run.layout.project)
     own = repository.messages_between(run.layout.project, head, now.head) if now.head != head else []
     parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")

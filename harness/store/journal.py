@@ -204,7 +204,7 @@ def _is_row(row: object) -> bool:
 
 def note_in_ledger(layout: Layout, ledger: dict[str, list[Any]], path: str, data: bytes | None) -> None:
     """Bring one path up to date in a ledger held in memory; other paths than live and grown are not kept there."""
-    if path not in layout.live() and path not in layout.grown():
+    if path not in layout.managed() and path not in layout.append_only():
         return
     name = os.path.relpath(path, layout.state)
     if data is None:
@@ -216,7 +216,7 @@ def note_in_ledger(layout: Layout, ledger: dict[str, list[Any]], path: str, data
 def adopt(layout: Layout) -> dict[str, list[Any]]:
     """Take live set and grown files into the ledger as they are on disk: what people changed between runs stands."""
     ledger: dict[str, list[Any]] = {}
-    for path in (*layout.live(), *layout.grown()):
+    for path in (*layout.managed(), *layout.append_only()):
         data = files.read(path)
         if data is not None:
             note_in_ledger(layout, ledger, path, data)

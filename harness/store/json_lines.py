@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from harness.base.errors import BrokenFile
-from harness.base.schema import Odd
+from harness.base.schema import InvalidField
 from harness.store import files
 
 TYPE_CHECKING = False
@@ -43,13 +43,13 @@ def parse(
     read: Callable[[bytes], Any] = value,
 ) -> list[T]:
     """What `make` gives for each line, oldest first; [] where the file is absent. BrokenFile says of a line `none` (that it
-    is no such thing), or what `make` says of it as an Odd. `read` gives a line's value, or raises ValueError."""
+    is no such thing), or what `make` says of it as an InvalidField. `read` gives a line's value, or raises ValueError."""
     found = []
     for number, line in whole(data):
         try:
             found.append(make(read(line)))
         except (ValueError, TypeError, KeyError, RecursionError) as fault:
-            said = str(fault) if isinstance(fault, Odd) else none
+            said = str(fault) if isinstance(fault, InvalidField) else none
             raise BrokenFile(path, said, line=number, remedy=remedy) from None
     return found
 

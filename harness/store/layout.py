@@ -28,7 +28,7 @@ class Layout:
         self.archive = under + "memory/archive.jsonl"
         self.curated = under + "memory/curated.json"
         self.runs = under + "runs"
-        self.books = under + "runs.jsonl"
+        self.run_log = under + "runs.jsonl"
         self.objects = under + "objects"
         self.snapshots = under + "snapshots"
         self.checkpoints = under + "checkpoints"
@@ -72,7 +72,7 @@ class Layout:
         """The files of one run."""
         return RunLayout(os.path.join(self.runs, run_id), os.path.join(self.locks, "run-" + run_id))
 
-    def live(self) -> tuple[str, ...]:
+    def managed(self) -> tuple[str, ...]:
         """Files of the live set that are replaced whole; an agent never writes them."""
         return (
             self.format,
@@ -87,9 +87,9 @@ class Layout:
             self.escalation,
         )
 
-    def grown(self) -> tuple[str, ...]:
+    def append_only(self) -> tuple[str, ...]:
         """Files that only ever grow, by whole lines, and whose length the ledger knows."""
-        return (self.contract_log, self.issues, self.orders, self.answers, self.archive, self.books)
+        return (self.contract_log, self.issues, self.orders, self.answers, self.archive, self.run_log)
 
     def relative(self, path: str) -> str:
         """The path as people read it: below the working folder where it lies there."""

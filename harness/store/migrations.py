@@ -75,7 +75,7 @@ def _to_2(layout: Layout, changes: Journal) -> None:
     queue = files.read_json(layout.features)
     if queue is not None:
         changes.replace(layout.features, _queue_2(layout, queue))
-    data = files.read(layout.books) or b""
+    data = files.read(layout.run_log) or b""
     kept, answers, newest = [], [], ""
     *lines, torn = data.split(b"\n")
     for line in [*lines, *([torn] if _object(torn) else [])]:
@@ -86,7 +86,7 @@ def _to_2(layout: Layout, changes: Journal) -> None:
             kept.append(line + b"\n")
             newest = row.get("run", newest)
     if b"".join(kept) != data:
-        changes.replace(layout.books, b"".join(kept))
+        changes.replace(layout.run_log, b"".join(kept))
     if answers:
         changes.replace(layout.answers, b"".join(map(files.dump_json, answers)))
 

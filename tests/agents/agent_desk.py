@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.agents.base import Event, Failed, Finished
-from harness.agents.registry import Agent, Desk, Settings, make
+from harness.agents.registry import Agent, ExecutionContext, Settings, make
 from harness.base.record import Record
 
 
@@ -41,15 +41,15 @@ def settings(project: Path, role: str = "worker", feature: str = "F-001", attemp
     )
 
 
-def desk(folder: Path, prompt: str = "", seconds: float = 20.0, **environment: str) -> Desk:
+def desk(folder: Path, prompt: str = "", seconds: float = 20.0, **environment: str) -> ExecutionContext:
     """An execution context in `folder`, with the prompt next to it."""
     path = folder.parent / "prompt.md"
     path.write_text(prompt, encoding="utf-8")
     env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **environment}
-    return Desk(directory=str(folder), prompt_path=str(path), seconds=seconds, environment=env, keep=[])
+    return ExecutionContext(directory=str(folder), prompt_path=str(path), seconds=seconds, environment=env, keep=[])
 
 
-def listen(agent: Agent, at: Desk, prompt: str = "") -> Observed:
+def listen(agent: Agent, at: ExecutionContext, prompt: str = "") -> Observed:
     """Run the agent to its end, which must be the last item and the only one of its kind."""
     found = list(agent.think(prompt, at))
     *events, end = found

@@ -46,7 +46,7 @@ def test_now_is_now() -> None:
 )
 def test_a_span_is_read_at_a_glance(seconds: int, words: str) -> None:
     """Rounded up, so that nobody returns too early."""
-    assert clock.span(seconds) == words
+    assert clock.duration(seconds) == words
 
 
 def test_a_time_on_the_screen_is_local(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,9 +77,9 @@ def test_a_signal_has_its_code_and_runs_every_finally(number: int, code: int) ->
     body = f"""
 import os, sys, time
 sys.path.insert(0, {str(CHECKOUT)!r})
-from harness.base.exits import guarded, listen
+from harness.base.exits import guarded, handle_signals
 def body():
-    listen()
+    handle_signals()
     try:
         os.kill(os.getpid(), {int(number)})
         time.sleep(60)
@@ -101,7 +101,7 @@ from harness.base import console
 from harness.base.exits import guarded
 def body():
     for _ in range(100000):
-        console.say("a line")
+        console.print_line("a line")
     return 0
 sys.exit(guarded(body))
 """

@@ -71,7 +71,7 @@ class Closer(Line):
 def fits(kind: str, value: object) -> bool:
     """Whether a value is what a field with this annotation may hold: alone, and in a column of many."""
     made = type("One", (Record,), {"__annotations__": {"field": kind}, "__module__": __name__})
-    alone = not schema.odd(made, {"field": value})
+    alone = not schema.invalid_field(made, {"field": value})
     assert schema.all_fit(made, [{"field": value}]) is alone
     assert (schema.faults({"field": value}, "it", made) == []) is alone
     return alone
@@ -166,7 +166,7 @@ def test_a_record_is_made_with_the_records_in_it() -> None:
 )
 def test_the_first_odd_field_is_named_with_the_way_to_it(row: dict[str, object], way: str) -> None:
     """In files that only we write one is enough."""
-    with pytest.raises(schema.Odd, match=f"^'{way}' is not what a test writes there$"):
+    with pytest.raises(schema.InvalidField, match=f"^'{way}' is not what a test writes there$"):
         schema.record(Line, row, "a test writes")
 
 

@@ -152,8 +152,8 @@ def test_a_list_of_runs_that_is_cut_says_so(house: House) -> None:
     cut = house.harness("runs", "list", "-n", "1").out.split("\n")
     assert cut[0] == "… and 1 older: run.sh runs list -n 2"
     assert len(house.harness("runs", "list", "-n", "2").out.split("\n")[:-1]) == 2
-    line = Path(house.layout.books).read_bytes().split(b"\n")[0] + b"\n"
-    Path(house.layout.books).write_bytes(line * 23)
+    line = Path(house.layout.run_log).read_bytes().split(b"\n")[0] + b"\n"
+    Path(house.layout.run_log).write_bytes(line * 23)
     assert house.harness("runs", "list").out.startswith("… and 3 older: run.sh runs list -n 23\n")
     assert house.harness("runs", "list", "-n", "0").code == 64
 

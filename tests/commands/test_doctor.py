@@ -151,7 +151,7 @@ def test_a_finished_run_that_the_books_do_not_have_is_found(house: House) -> Non
     """Its result lies in its folder, and nobody counts it; the books are made again."""
     run_id = house.work({"say": "nothing"})["run"]
     before = house.read("runs.jsonl")
-    Path(house.layout.books).write_bytes(b"")
+    Path(house.layout.run_log).write_bytes(b"")
     assert f"the run {run_id} has a result and no line in runs.jsonl" in bad(house)
     assert doctor.fix(house.layout) == ["made .harness/runs.jsonl again from the results of finished runs"]
     assert (house.read("runs.jsonl"), bad(house)) == (before, [])

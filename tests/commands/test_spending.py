@@ -11,7 +11,7 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.commands import spending
-from harness.model.usage import told
+from harness.model.usage import reported
 from harness.store import files
 from tests.missions import House
 
@@ -25,12 +25,12 @@ def line(house: House) -> dict[str, Any]:
 
 def books(house: House, *lines: dict[str, Any]) -> None:
     """The books with exactly these lines."""
-    Path(house.layout.books).write_bytes(b"".join(files.dump_json(line) for line in lines))
+    Path(house.layout.run_log).write_bytes(b"".join(files.dump_json(line) for line in lines))
 
 
 def used(line: dict[str, Any], uncounted: int = 0, **values: Any) -> dict[str, Any]:
     """The line with a usage, and the running count of runs that are not counted."""
-    usage = told("mine", **values).asdict()
+    usage = reported("mine", **values).asdict()
     return {**line, "agent": "mine", "usage": usage, "totals": {**line["totals"], "uncounted": uncounted}}
 
 
@@ -90,7 +90,7 @@ def test_the_first_runs_of_an_older_version_are_read(house: House, line: dict[st
 
 def test_a_broken_line_ends_it_with_65(house: House, line: dict[str, Any]) -> None:
     """Half of the books is no sum."""
-    Path(house.layout.books).write_bytes(b"broken\n" + files.dump_json(line))
+    Path(house.layout.run_log).write_bytes(b"broken\n" + files.dump_json(line))
     with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 1"):
         spending.spending(house.layout)
     assert house.harness("usage").code == house.harness("usage", "--json").code == 65

@@ -112,8 +112,8 @@ def test_a_run_under_way_is_named_and_its_feature_is_in_progress(house: House) -
 def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
     """200 features that never ran and 1,000 runs: the books are read once, not once a feature."""
     house.work({"say": "nothing"})
-    line = Path(house.layout.books).read_bytes()
-    Path(house.layout.books).write_bytes(line * 1000)
+    line = Path(house.layout.run_log).read_bytes()
+    Path(house.layout.run_log).write_bytes(line * 1000)
     house.lay(*(Feature(id=f"F-{number:03d}", title="x", claims=["VAL-1"]) for number in range(1, 201)))
     started = time.process_time()
     status.status(house.layout)
@@ -338,7 +338,7 @@ def test_a_line_that_a_person_took_out_of_the_books_leaves_a_status(house: House
     assert house.harness("status").code == 0
     for _ in range(2):
         house.work({"say": "nothing"}, feature="F-002")
-    path = Path(house.layout.books)
+    path = Path(house.layout.run_log)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))
     told = house.harness("init", "--quietly"), house.harness("status")

@@ -98,8 +98,8 @@ def test_a_long_check_and_a_long_history_fit_one_screen(house: House) -> None:
     known.claims[0].checks[0].run = "test -f " + "x" * 300 + "\ntest -f y"
     lay(house, [house.feature(), house.feature("F-002")], known)
     worked(house, {"say": "nothing"})
-    line = Path(house.layout.books).read_text()
-    Path(house.layout.books).write_text(line * 30)
+    line = Path(house.layout.run_log).read_text()
+    Path(house.layout.run_log).write_text(line * 30)
     lines = told(house, "F-001").split("\n")
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 120

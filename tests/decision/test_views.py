@@ -286,7 +286,7 @@ def test_a_sealed_sweep_that_lacks_a_check_is_none(house: House) -> None:
     Path(run.receipts).write_text(first)
     line = files.dump_json({**row, "seal": runs.seal(run)})
     Path(run.result).write_bytes(line)
-    Path(house.layout.books).write_bytes(line)
+    Path(house.layout.run_log).write_bytes(line)
     assert not views.swept(house.layout)
 
 

@@ -24,7 +24,7 @@ def sh(*lines: str) -> dict[str, str]:
 
 def live(house: House) -> dict[str, bytes | None]:
     """The files of the live set with their content."""
-    return {path: files.read(path) for path in house.layout.live()}
+    return {path: files.read(path) for path in house.layout.managed()}
 
 
 # the live set

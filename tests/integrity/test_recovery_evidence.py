@@ -77,7 +77,10 @@ def test_books_are_found_in_their_own_head_in_the_copy_or_in_the_results(house: 
     """In this order, and only where they are what the ledger knows."""
     house.work({"usage": {"input": 1}}, feature="F-002")
     run_id = killed(house)
-    path, copy = Path(house.layout.books), Path(recovery_evidence.copy_of(house.layout.run(run_id), house.layout.books))
+    path, copy = (
+        Path(house.layout.run_log),
+        Path(recovery_evidence.copy_of(house.layout.run(run_id), house.layout.run_log)),
+    )
     before = path.read_bytes()
     path.write_bytes(before + b"more\n")
     assert recovery_evidence.books(house.layout, [run_id], None) == before

@@ -41,7 +41,7 @@ def test_a_line_behind_what_the_ledger_knows_settles_nobody(house: House) -> Non
     house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
     run_id = killed(house)
     os.unlink(house.layout.run(run_id).lock)
-    with open(house.layout.books, "ab") as books:
+    with open(house.layout.run_log, "ab") as books:
         books.write(files.dump_json({**house.ran()[-1], "run": run_id}))
     assert unsettled.unsettled(house.layout) == [run_id]
     assert next(unsettled.believed(house.layout)).run == run_id  # no run is known to have died: `unsettled` is for that
@@ -54,7 +54,7 @@ def test_books_are_short_where_a_finished_run_lacks_its_line_or_nothing_is_left(
     assert not unsettled.books_short(house.layout)
     house.work({"run": "echo 1 > 1.txt"})
     house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
-    path = Path(house.layout.books)
+    path = Path(house.layout.run_log)
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + second.replace(b'"trigger":"",', b""))
     assert not unsettled.books_short(house.layout)

@@ -48,7 +48,7 @@ def finish(layout: Layout, one: Result) -> Result:
     put(where.prompt, "words")
     sealed = one.replace(seal=runs.seal(where))
     put(where.result, files.dump_json(sealed.asdict()))
-    files.add_line(layout.books, files.dump_json(sealed.asdict()))
+    files.add_line(layout.run_log, files.dump_json(sealed.asdict()))
     return sealed
 
 
@@ -85,9 +85,9 @@ ODD: list[dict[str, Any]] = [
 def test_a_field_of_a_wrong_kind_is_named_with_its_line(layout: Layout, odd: dict[str, Any]) -> None:
     """Instead of a fault of ours somewhere behind; of the books and of result.json."""
     one = finish(layout, result())
-    files.add_line(layout.books, files.dump_json({**one.asdict(), **odd}))
+    files.add_line(layout.run_log, files.dump_json({**one.asdict(), **odd}))
     with pytest.raises(BrokenFile, match=rf"runs\.jsonl, line 2: '{next(iter(odd))}"):
-        next(runs.books(layout))
+        next(runs.finished(layout))
     put(layout.run(one.run).result, files.dump_json({**one.asdict(), **odd}))
     with pytest.raises(BrokenFile, match=r"result\.json, line 1"):
         runs.result(layout, one.run)
@@ -221,10 +221,10 @@ def test_an_open_run_is_dead_when_nobody_holds_its_lock(layout: Layout) -> None:
 
 def test_the_books_are_read_from_their_end(layout: Layout) -> None:
     """Only as far as asked: an old broken line stops nobody, a torn last one is passed over."""
-    put(layout.books, "broken\n")
+    put(layout.run_log, "broken\n")
     made = [finish(layout, result(f"{number}-worker")) for number in range(3)]
-    files.add_line(layout.books, b'{"torn')
-    books = runs.books(layout)
+    files.add_line(layout.run_log, b'{"torn')
+    books = runs.finished(layout)
     assert [next(books) for _ in range(3)] == made[::-1]
     with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 1: the line is no finished run: b'broken'"):
         next(books)
@@ -234,9 +234,9 @@ def test_the_books_are_read_from_their_end(layout: Layout) -> None:
 def test_a_line_that_is_no_run_is_named(layout: Layout, line: str) -> None:
     """With its number in the file, counted from its beginning."""
     finish(layout, result())
-    files.add_line(layout.books, os.fsencode(line) + b"\n")
+    files.add_line(layout.run_log, os.fsencode(line) + b"\n")
     with pytest.raises(BrokenFile) as caught:
-        next(runs.books(layout))
+        next(runs.finished(layout))
     assert caught.value.line == 2
 
 
@@ -295,7 +295,7 @@ def test_tampering_with_a_finished_run_is_found(layout: Layout, name: str, data:
 def test_a_removed_run_and_a_changed_line_break_the_seal_too(layout: Layout) -> None:
     """Each is named."""
     finish(layout, result("1-worker"))
-    files.add_line(layout.books, files.dump_json(result("2-worker", seal="0" * 64).asdict()))
+    files.add_line(layout.run_log, files.dump_json(result("2-worker", seal="0" * 64).asdict()))
     assert runs.broken_seals(layout, 9) == ["2-worker"]
 
 
@@ -333,9 +333,9 @@ def test_what_an_older_version_wrote_is_read(layout: Layout) -> None:
     sealed = made.replace(seal=runs.seal(where))
     line = files.dump_json({name: value for name, value in sealed.asdict().items() if name not in NEWER})
     put(where.result, line)
-    put(layout.books, line)
+    put(layout.run_log, line)
     assert runs.result(layout, made.run) == sealed.replace(until=0, agents=[])
-    assert next(runs.books(layout)) == sealed.replace(until=0, agents=[])
+    assert next(runs.finished(layout)) == sealed.replace(until=0, agents=[])
     assert runs.context(layout, made.run) == context(made.run).replace(dirty={})
     assert runs.totals(layout) == Totals(runs=3, seconds=1.0)
     assert runs.broken_seals(layout, 9) == []

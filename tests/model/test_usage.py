@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harness.model.usage import Usage, cache_ratio, parse, plus, price_of, priced, told, total
+from harness.model.usage import Usage, cache_ratio, parse, plus, price_of, priced, reported, total
 
 PRICES = {"m-5": {"input": 1.0, "output": 10.0, "cache_read": 0.1, "cache_write": 2.0}}
 
@@ -29,7 +29,7 @@ def test_reasoning_is_a_part_of_the_output_and_counted_once() -> None:
 
 def test_several_answers_are_one_sum_with_all_names_and_blocks() -> None:
     """What differs is joined, what is the same stands once; the vendors' blocks are all there."""
-    made = total([told("a", model="m", input=1, cost_usd=0.5), told("b", model="m", output=2, cost_usd=0.25)])
+    made = total([reported("a", model="m", input=1, cost_usd=0.5), reported("b", model="m", output=2, cost_usd=0.25)])
     assert made is not None
     assert (made.agent, made.model, made.input, made.output, made.cache_read) == ("a, b", "m", 1, 2, None)
     assert (made.cost_usd, made.cost_source, made.tokens) == (0.75, "reported", 3)
@@ -41,11 +41,11 @@ def test_several_answers_are_one_sum_with_all_names_and_blocks() -> None:
     ("parts", "cost", "source"),
     [
         ([Usage(input=5)], None, "unknown"),
-        ([Usage(input=5), told("b", input=1, cost_usd=0.5)], 0.5, "unknown"),
-        ([Usage(), told("b", input=1, cost_usd=0.5)], 0.5, "reported"),
-        ([Usage(input=0), told("b", cost_usd=0.5)], 0.5, "reported"),
-        ([Usage(input=1, cost_usd=1.0, cost_source="table"), told("b", cost_usd=0.5)], 1.5, "table"),
-        ([Usage(input=1, cost_usd=1.0), told("b", cost_usd=0.5)], 1.5, "unknown"),
+        ([Usage(input=5), reported("b", input=1, cost_usd=0.5)], 0.5, "unknown"),
+        ([Usage(), reported("b", input=1, cost_usd=0.5)], 0.5, "reported"),
+        ([Usage(input=0), reported("b", cost_usd=0.5)], 0.5, "reported"),
+        ([Usage(input=1, cost_usd=1.0, cost_source="table"), reported("b", cost_usd=0.5)], 1.5, "table"),
+        ([Usage(input=1, cost_usd=1.0), reported("b", cost_usd=0.5)], 1.5, "unknown"),
         ([Usage()], None, "unknown"),
     ],
 )
@@ -65,7 +65,7 @@ def test_a_cost_is_computed_where_none_was_reported() -> None:
     made = priced(used, PRICES)
     assert made.cost_usd == pytest.approx(2.201)
     assert made.cost_source == "table"
-    own = told("a", model="m-5", input=5, output=5, cost_usd=0.0)
+    own = reported("a", model="m-5", input=5, output=5, cost_usd=0.0)
     assert priced(own, PRICES) == own
 
 
@@ -120,5 +120,5 @@ def test_the_cache_ratio_is_of_all_that_was_read() -> None:
 
 def test_a_usage_survives_being_written() -> None:
     """The text of the row is the usage."""
-    made = told("a", model="m", input=1, cost_usd=0.5)
+    made = reported("a", model="m", input=1, cost_usd=0.5)
     assert parse(json.dumps(made.asdict())) == made

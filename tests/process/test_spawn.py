@@ -77,14 +77,14 @@ def test_an_interrupt_ends_the_program_and_waits_for_it() -> None:
     def handler(signum: int, _: object) -> None:
         raise errors.Interrupted(signum)
 
-    before, family = signal.signal(signal.SIGALRM, handler), set(tree.family(os.getpid()))
+    before, family = signal.signal(signal.SIGALRM, handler), set(tree.descendants(os.getpid()))
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
         with pytest.raises(errors.Interrupted):
             spawn.capture(["sleep", "60"], cwd="/")
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert set(tree.family(os.getpid())) == family
+    assert set(tree.descendants(os.getpid())) == family
 
 
 def test_the_program_gets_default_signals_and_no_foreign_descriptor() -> None:

@@ -362,7 +362,7 @@ def test_the_child_gets_no_descriptor_but_the_three(tmp_path: Path) -> None:
 
 def test_a_missing_program_folder_or_input_is_named(tmp_path: Path) -> None:
     """Unavailable names the cause, and the attempt leaves nothing behind."""
-    gone, before = str(tmp_path / "gone"), (set(os.listdir("/proc/self/fd")), set(tree.family(os.getpid())))
+    gone, before = str(tmp_path / "gone"), (set(os.listdir("/proc/self/fd")), set(tree.descendants(os.getpid())))
     for argv, cwd, stdin, named in [
         (["no-such-program"], "/", None, "no-such-program"),
         (["true"], gone, None, f"in the folder {gone}"),
@@ -370,15 +370,15 @@ def test_a_missing_program_folder_or_input_is_named(tmp_path: Path) -> None:
     ]:
         with pytest.raises(errors.Unavailable, match=named):
             supervise.Child(argv, cwd=cwd, env=ENV, stdin=stdin, wall_seconds=60)
-    assert (set(os.listdir("/proc/self/fd")), set(tree.family(os.getpid()))) == before
+    assert (set(os.listdir("/proc/self/fd")), set(tree.descendants(os.getpid()))) == before
 
 
 def test_many_runs_leave_no_descriptor_and_no_zombie() -> None:
     """A mission of days starts thousands of children."""
-    before = (set(os.listdir("/proc/self/fd")), set(tree.family(os.getpid())))
+    before = (set(os.listdir("/proc/self/fd")), set(tree.descendants(os.getpid())))
     for _ in range(20):
         shell("true & exit 0")
-    assert (set(os.listdir("/proc/self/fd")), set(tree.family(os.getpid()))) == before
+    assert (set(os.listdir("/proc/self/fd")), set(tree.descendants(os.getpid()))) == before
 
 
 BOUND = """
@@ -386,7 +386,7 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from harness.base import errors
 from harness.process import supervise
-supervise.live_with(int(sys.argv[2]))
+supervise.end_with_parent(int(sys.argv[2]))
 try:
     supervise.run(["sleep", "60"], cwd="/", env=dict(os.environ), wall_seconds=50, sink=print)
 except errors.Interrupted as fault:

@@ -296,7 +296,7 @@ def test_without_a_time_the_wait_doubles_with_each_limit_in_a_row(house: House, 
     if until:
         return
     line = json.loads(house.read("runs.jsonl").split("\n")[-2])
-    books = Path(house.layout.books)
+    books = Path(house.layout.run_log)
     assert 480 <= waits(house) <= 533
     books.write_bytes(books.read_bytes() + 9 * files.dump_json(line))
     assert 3600 <= waits(house) <= 3665

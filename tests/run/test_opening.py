@@ -244,7 +244,7 @@ def test_an_untracked_file_that_may_not_be_read_is_no_obstacle(house: House) -> 
     secret.chmod(0o600)
     done = house.run([*NOBODY, "--regid=65534", *house.words("worker", "F-001")])
     assert done.code == 0, done
-    row = json.loads(Path(house.layout.books).read_text())
+    row = json.loads(Path(house.layout.run_log).read_text())
     assert row["outcome"] == "ok"
     assert runs.context(house.layout, row["run"]).untracked == {"dump.rdb": f"7:{os.stat(secret).st_mtime_ns}"}
     safe = ("-c", f"safe.directory={house.project}")

@@ -240,7 +240,7 @@ def test_the_manifest_is_the_prompt(house: House) -> None:
     house.write("SPEC.md", "# Spec\nünï\u2028code, no newline at its end")
     house.script("planner", reply(features=[], contract=[]))
     house.role("planner")
-    run = house.layout.run(next(runs.books(house.layout)).run)
+    run = house.layout.run(next(runs.finished(house.layout)).run)
     rows = json.loads(Path(run.manifest).read_text())
     parts = [row["text"].encode() if "text" in row else objects.get(house.layout, row["object"]) for row in rows]
     assert Path(run.prompt).read_bytes() == b"".join(parts)

@@ -60,7 +60,7 @@ def strike(how: str, role: subprocess.Popen[bytes]) -> None:
     """SIGKILL to the role, to its process group, or to it and its guardians at once."""
     if how == "guardian too":
         role.send_signal(signal.SIGSTOP)  # else it may do a dead guardian's work before it dies itself
-    guardians = list(tree.family(role.pid, deep=False)) if how == "guardian too" else []
+    guardians = list(tree.descendants(role.pid, deep=False)) if how == "guardian too" else []
     if how == "group":
         os.killpg(role.pid, signal.SIGKILL)
     for pid in [*guardians, role.pid]:
@@ -328,11 +328,11 @@ def test_a_role_that_is_gone_meanwhile_does_not_stop_recovery(house: House) -> N
 def test_temporary_folders_of_a_run_that_died_are_removed(house: House) -> None:
     """A check that was under way left one; other runs' folders stay."""
     run_id = killed(house)
-    left = temporary.new("check", f"{mission.load(house.layout).id}/{run_id}")
-    other = temporary.new("check", "other/run")
+    left = temporary.create("check", f"{mission.load(house.layout).id}/{run_id}")
+    other = temporary.create("check", "other/run")
     recovered(house)
     assert (os.path.exists(left), os.path.exists(other)) == (False, True)
-    temporary.clear(other)
+    temporary.remove(other)
 
 
 SPENDS = ({"usage": {"input": 5, "cost_usd": 0.1}}, {"usage": {"input": 700, "cost_usd": 0.25}}, {"run": "touch begun"})

@@ -14,7 +14,7 @@ import pytest
 
 from harness.model.usage import Usage
 from harness.run import transcript
-from harness.run.transcript import MIB, Heard, Lines, Recent, Row, Transcript, heard
+from harness.run.transcript import MIB, Lines, Recent, Reported, Row, Transcript, reported
 
 TOKEN = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
 MASKED = "[masked: github-token]"
@@ -244,7 +244,7 @@ def test_the_newest_usage_of_each_agent_is_heard(tmp_path: Path) -> None:
     path = tmp_path / "stream.jsonl"
     rows = [row("agent", "a"), used(input=1), row("said", "x"), used(input=3), row("agent", "b"), row("agent", "c")]
     path.write_bytes(b"".join([*rows, used(output=7), row("did", "y", 9.5)]))
-    found = heard(str(path))
+    found = reported(str(path))
     assert ([one.agent for one in found.usages], found.seconds) == (["a", "b", "c"], 9.5)
     assert [(one.input, one.output) for one in found.usages] == [(3, None), (None, None), (None, 7)]
 
@@ -271,13 +271,13 @@ def test_a_torn_or_forged_row_is_passed_over(tmp_path: Path, line: bytes) -> Non
     """What stood before it counts."""
     path = tmp_path / "stream.jsonl"
     path.write_bytes(row("agent", "a") + used(input=3) + line)
-    found = heard(str(path))
+    found = reported(str(path))
     assert [one.input for one in found.usages] == [3]
 
 
 def test_a_run_without_a_transcript_told_nothing(tmp_path: Path) -> None:
     """It died before it asked anybody."""
-    assert heard(str(tmp_path / "stream.jsonl")) == Heard()
+    assert reported(str(tmp_path / "stream.jsonl")) == Reported()
 
 
 def test_a_long_transcript_is_heard_quickly(tmp_path: Path) -> None:
@@ -286,5 +286,5 @@ def test_a_long_transcript_is_heard_quickly(tmp_path: Path) -> None:
     line = row("output", "x" * 8000)
     path.write_bytes(row("agent", "a") + line * 4000 + used(input=3) + b"y" * (32 << 20))
     started = time.process_time()
-    assert [one.input for one in heard(str(path)).usages] == [3]
+    assert [one.input for one in reported(str(path)).usages] == [3]
     assert time.process_time() - started < 2

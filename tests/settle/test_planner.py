@@ -535,7 +535,7 @@ def test_the_books_say_which_plan_was_taken(house: House) -> None:
     lay(house, [OLD])
     planned(house, **patch(row("F-002")))
     worked(house, {"run": "touch VAL-001"})
-    assert [one.accepted for one in runs.books(house.layout)] == [None, True]
+    assert [one.accepted for one in runs.finished(house.layout)] == [None, True]
 
 
 # red before green
@@ -551,7 +551,7 @@ def before(house: House) -> list[Receipt]:
 
 def word(house: House, name: str = "VAL-002") -> str:
     """Where a claim stands by its receipts."""
-    return index.standing(contract_of(house).claim(name), index.load(house.layout), set(), set()).word
+    return index.claim_status(contract_of(house).claim(name), index.load(house.layout), set(), set()).word
 
 
 def test_new_checks_are_seen_red_before_the_work(house: House) -> None:

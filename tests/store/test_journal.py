@@ -28,7 +28,7 @@ def ledger_faults(layout: Layout) -> list[str]:
     """Paths of the live set and the grown files for which the ledger does not say what is on disk."""
     ledger = journal.read_ledger(layout)
     found = []
-    for path in (*layout.live(), *layout.grown()):
+    for path in (*layout.managed(), *layout.append_only()):
         data = files.read(path)
         fits = None if data is None else [files.digest(data), len(data)]
         if ledger.get(os.path.relpath(path, layout.state)) != fits:
@@ -141,11 +141,11 @@ def shuffled_commit(layout: Layout, dice: random.Random) -> None:
         data = bytes(dice.choice(b"ab\n") for _ in range(dice.randrange(30))) + b"\n"
         match dice.randrange(4):
             case 0:
-                changes.remove(dice.choice(layout.live()))
+                changes.remove(dice.choice(layout.managed()))
             case 1 | 2:
-                changes.replace(dice.choice(layout.live()), data)
+                changes.replace(dice.choice(layout.managed()), data)
             case _:
-                changes.append(dice.choice(layout.grown()), data)
+                changes.append(dice.choice(layout.append_only()), data)
     changes.commit()
 
 

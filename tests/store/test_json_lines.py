@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.base.schema import Odd
+from harness.base.schema import InvalidField
 from harness.memory import identity, pages
 from harness.model import contract_log, issues, receipts, runs
 from harness.run import orders
@@ -31,7 +31,7 @@ def numbers(data: bytes | None) -> list[int]:
 
     def made(row: Any) -> int:
         if row + 0 > 9:
-            raise Odd(f"{row} is above nine")
+            raise InvalidField(f"{row} is above nine")
         return int(row)
 
     return json_lines.parse(data, "f", made, "the line is no number", "Mend it.")
@@ -104,7 +104,7 @@ def test_no_file_has_no_lines(path: str) -> None:
 
 
 READERS: dict[str, Callable[[Layout, str], object]] = {
-    "runs.jsonl": lambda layout, path: list(runs.books(layout)),
+    "runs.jsonl": lambda layout, path: list(runs.finished(layout)),
     "receipts.jsonl": lambda layout, path: receipts.load(path),
     "contract-log.jsonl": lambda layout, path: contract_log.load(layout),
     "issues.jsonl": lambda layout, path: issues.load(layout),

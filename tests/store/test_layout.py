@@ -30,8 +30,8 @@ def test_a_relative_project_is_where_we_stand(tmp_path: Path, monkeypatch: pytes
 def test_a_file_is_live_or_grown_never_both() -> None:
     """Live files are replaced whole, grown ones only grow; raw.md is everybody's and neither."""
     place = Layout("/p")
-    assert not set(place.live()) & set(place.grown())
-    assert place.raw not in (*place.live(), *place.grown())
+    assert not set(place.managed()) & set(place.append_only())
+    assert place.raw not in (*place.managed(), *place.append_only())
 
 
 def test_locks_lie_together() -> None:

@@ -108,9 +108,9 @@ def test_answers_leave_the_run_log_and_every_other_line_stays_as_it_is(layout: L
     """Byte for byte, also one that does not parse; a role may be called person."""
     lines = ['{"run": "1-worker", "role":"worker"}', "not ours", '{"run":"2-person","role":"person"}']
     said = '{"run":"-","role":"person","at":"now","reason":"go on"}'
-    put(layout.books, "\n".join([said, *lines, said, ""]))
+    put(layout.run_log, "\n".join([said, *lines, said, ""]))
     migrations.migrate(layout)
-    assert files.read_text(layout.books) == "\n".join([*lines, ""])
+    assert files.read_text(layout.run_log) == "\n".join([*lines, ""])
     rows = [json.loads(line) for line in (files.read_text(layout.answers) or "").split("\n")[:-1]]
     assert [row["after"] for row in rows] == ["", "2-person"]
     assert rows[0] == {"at": "now", "by": "person", "text": "go on", "after": ""}
@@ -119,9 +119,9 @@ def test_answers_leave_the_run_log_and_every_other_line_stays_as_it_is(layout: L
 @pytest.mark.parametrize(("torn", "kept"), [('{"run":"3-worker"}', '{"run":"3-worker"}\n'), ('{"run":"3-', "")])
 def test_a_torn_last_line_of_the_run_log_is_closed_or_cut_off(layout: Layout, torn: str, kept: str) -> None:
     """Closed where only its end is missing."""
-    put(layout.books, '{"run":"1-worker"}\n' + torn)
+    put(layout.run_log, '{"run":"1-worker"}\n' + torn)
     migrations.migrate(layout)
-    assert files.read_text(layout.books) == '{"run":"1-worker"}\n' + kept
+    assert files.read_text(layout.run_log) == '{"run":"1-worker"}\n' + kept
 
 
 def test_the_ledger_knows_what_was_migrated_and_the_cache_is_made_again(layout: Layout) -> None:

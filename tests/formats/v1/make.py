@@ -50,7 +50,7 @@ Json = dict[str, Any]
 # ---- a place where a mission is made
 
 
-class Place:
+class CheckEnvironment:
     """/tmp/golden/<name>: a project, an identity folder, and scripts for the scripted agent; the harness of COMMIT runs in it."""
 
     def __init__(self, name: str) -> None:
@@ -187,7 +187,7 @@ def config(*lines: str) -> str:
 # ---- the missions
 
 
-def done(place: Place) -> None:
+def done(place: CheckEnvironment) -> None:
     """The todo example to DONE by the loop."""
     shutil.copytree(CHECKOUT / "examples" / "todo", place.project, dirs_exist_ok=True)
     place.repository()
@@ -209,7 +209,7 @@ three.txt, four.txt, five.txt and six.txt say their number in words.
 """
 
 
-def started(name: str, place: Place, *lines: str) -> None:
+def started(name: str, place: CheckEnvironment, *lines: str) -> None:
     """A project with the SPEC, and its mission with this configuration."""
     place.write("project/SPEC.md", SPEC)
     place.write("project/main.py", "print('parts')\n")
@@ -237,7 +237,7 @@ def planned(*numbers: int, **more: Any) -> Json:
     return {"features": features, "contract": contract, **more}
 
 
-def middle(place: Place) -> None:
+def middle(place: CheckEnvironment) -> None:
     """Stopped in the middle, with every kind of line that this version writes."""
     started(
         "middle",
@@ -260,7 +260,7 @@ def middle(place: Place) -> None:
     middle_last(place)
 
 
-def middle_plan(place: Place) -> None:
+def middle_plan(place: CheckEnvironment) -> None:
     """Three planner runs without an acceptable plan, a person's answer, and one that lands."""
     plan = planned(1, 2, 3, 4, 5, 6, 8, setup="test -f main.py")
     plan["services"] = [{"name": "clock", "run": "exec sleep 600", "ready": "true", "seconds": 5}]
@@ -289,7 +289,7 @@ def middle_plan(place: Place) -> None:
     place.run("planner")
 
 
-def middle_swept(place: Place) -> None:
+def middle_swept(place: CheckEnvironment) -> None:
     """F-001 passes, a sweep by hand sends it back, and it passes again; F-002 needs F-003."""
     noted = {"run": f"harness note --tag TRICK '{TRICK}'"}
     built = {"run": "mkdir -p build; echo 1 >build/one.out"}
@@ -317,7 +317,7 @@ def middle_swept(place: Place) -> None:
     place.run("worker F-002")
 
 
-def middle_aimed(place: Place) -> None:
+def middle_aimed(place: CheckEnvironment) -> None:
     """F-003: red, then red by an aimed check, then green; an order that waits meanwhile is refused afterwards."""
     place.script("worker-F-003.1", put("three.txt", "thre"), used(), reply(status="implemented"))
     place.run("worker F-003")
@@ -336,7 +336,7 @@ def middle_aimed(place: Place) -> None:
     place.run("curator")
 
 
-def middle_disputed(place: Place) -> None:
+def middle_disputed(place: CheckEnvironment) -> None:
     """F-004: its worker disputes a claim, a planner changes it; issues open, planned and closed."""
     place.script("worker-F-004", reply(status="blocked", reason="the spec wants words", disputes=["VAL-FOUR"]))
     place.run("worker F-004")
@@ -352,7 +352,7 @@ def middle_disputed(place: Place) -> None:
     place.run("note --tag DECISION", 0, "parts are plain text, without a byte order mark")
 
 
-def middle_cut(place: Place) -> None:
+def middle_cut(place: CheckEnvironment) -> None:
     """F-005: every way in which a worker's run can end before its time."""
     number = 0
 
@@ -385,7 +385,7 @@ def middle_cut(place: Place) -> None:
     place.run("worker F-005", 10)
 
 
-def middle_answered(place: Place) -> None:
+def middle_answered(place: CheckEnvironment) -> None:
     """Run after run proved nothing: a person answers, and blocks, sets and retries by hand."""
     place.run("next", 3)
     place.run("feature block F-006", 0, "--reason", "wait for the designer")
@@ -398,7 +398,7 @@ def middle_answered(place: Place) -> None:
     place.run("validator F-005", 10)
 
 
-def middle_last(place: Place) -> None:
+def middle_last(place: CheckEnvironment) -> None:
     """F-002 is done and its run dies before it closes; F-006 is blocked, and an order came meanwhile."""
     place.script("worker-F-002", put("two.txt", "two"), used(), reply(status="implemented", summary="Two."))
     place.dying("worker F-002", "harness.closing.close")
@@ -421,7 +421,7 @@ def kill(going: subprocess.Popen[bytes]) -> None:
     until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in found))
 
 
-def killed(place: Place) -> None:
+def killed(place: CheckEnvironment) -> None:
     """A worker's run that was killed with its guardian; its work is in the working folder."""
     started("killed", place, 'agent = "scripted"')
     place.script("planner", reply(**planned(1, 2)))
@@ -439,7 +439,7 @@ def killed(place: Place) -> None:
     kill(going)
 
 
-def journal(place: Place) -> None:
+def journal(place: CheckEnvironment) -> None:
     """A worker's run that was killed while it closed: its journal is written, and not carried out."""
     started("journal", place, 'agent = "scripted"')
     place.script("planner", reply(**planned(1, 2)))
@@ -449,7 +449,7 @@ def journal(place: Place) -> None:
     place.dying("worker F-001", "harness.journal._carry_out", books)
 
 
-def waiting(place: Place) -> None:
+def waiting(place: CheckEnvironment) -> None:
     """Two agents of a list met a limit of their vendor, one after the other."""
     events = (
         'agent = ["scripted", "mine"]',
@@ -478,7 +478,7 @@ def rejected(until_: int) -> Json:
     return {"type": "rate_limit_event", "rate_limit_info": info}
 
 
-def answers(place: Place, does: str, says: str) -> None:
+def answers(place: CheckEnvironment, does: str, says: str) -> None:
     """The second agent's program: what it does and says, in the claude CLI's events."""
     usage = {
         "input_tokens": 700,
@@ -496,7 +496,7 @@ def answers(place: Place, does: str, says: str) -> None:
     place.write("agent/mine.sh", f"{does}cat ../agent/events.jsonl\n")
 
 
-def escalated(place: Place) -> None:
+def escalated(place: CheckEnvironment) -> None:
     """Two escalations: one is answered, one is open."""
     started("escalated", place, 'agent = "scripted"')
     place.script("planner", reply(**planned(1, setup="test ! -f broken")))
@@ -510,7 +510,7 @@ def escalated(place: Place) -> None:
     place.run("validator F-001", 10)
 
 
-MISSIONS: dict[str, Callable[[Place], None]] = {
+MISSIONS: dict[str, Callable[[CheckEnvironment], None]] = {
     "done": done,
     "middle": middle,
     "escalated": escalated,
@@ -523,7 +523,7 @@ MISSIONS: dict[str, Callable[[Place], None]] = {
 # ---- packing
 
 
-def pack(place: Place) -> None:
+def pack(place: CheckEnvironment) -> None:
     """One archive of the place: sorted, without times, owners and what may be deleted at any time."""
     shutil.rmtree(place.project / DROPPED, ignore_errors=True)
     place.git("repack", "-A", "-d", "-q")
@@ -541,14 +541,14 @@ def pack(place: Place) -> None:
     (HERE / f"{place.name}.tar.gz").write_bytes(gzip.compress(held.getvalue(), 9, mtime=0))
 
 
-def listed(place: Place) -> Iterator[Path]:
+def listed(place: CheckEnvironment) -> Iterator[Path]:
     """What belongs into the archive."""
     for name in PARTS:
         top = place.top / name
         yield from [top, *top.rglob("*")] if top.exists() else []
 
 
-def unpack(place: Place) -> None:
+def unpack(place: CheckEnvironment) -> None:
     """The archive at its place, and nothing else."""
     place.clear()
     with tarfile.open(HERE / f"{place.name}.tar.gz") as tar:
@@ -558,7 +558,7 @@ def unpack(place: Place) -> None:
 # ---- facts
 
 
-def facts(place: Place) -> Json:
+def facts(place: CheckEnvironment) -> Json:
     """What a later version is compared with; looking changes nothing that is in the archive."""
     before = digests(place)
     found: Json = {"name": place.name, "version": VERSION, "commit": COMMIT, "format": FORMAT}
@@ -585,7 +585,7 @@ def facts(place: Place) -> Json:
     return found
 
 
-def settled(place: Place) -> Json:
+def settled(place: CheckEnvironment) -> Json:
     """What the next start says and makes of what died; this changes the place, so it is looked at last."""
     said = told(place, "init", "--quietly")
     usage = json.loads(place.harness("usage", "--json").stdout)["total"]
@@ -593,14 +593,14 @@ def settled(place: Place) -> Json:
     return {"said": said, "next": told(place, "next"), "features": status, "runs": usage["runs"], "told": usage["told"]}
 
 
-def doctor(place: Place, *more: str) -> Json:
+def doctor(place: CheckEnvironment, *more: str) -> Json:
     """What doctor finds fault with, or has mended, and its exit code."""
     ended = place.harness("doctor", *more)
     faults = [line for line in ended.stdout.split("\n") if line.startswith(("bad", "fixed"))]
     return {"code": ended.returncode, "faults": faults}
 
 
-def told(place: Place, *words: str) -> Json:
+def told(place: CheckEnvironment, *words: str) -> Json:
     """What a command says, and its exit code."""
     ended = place.harness(*words)
     return {"code": ended.returncode, "out": ended.stdout, "err": ended.stderr}
@@ -613,12 +613,12 @@ from harness import run, runs
 layout = Layout(sys.argv[1])
 view = views.gather(layout)
 later = decide.decide(view, 2**40).line
-codes = {one.run: run.exit_code(one) for one in runs.of_roles(runs.books(layout))}
+codes = {one.run: run.exit_code(one) for one in runs.of_roles(runs.finished(layout))}
 print(json.dumps({"next_later": later, "codes": codes}))
 """
 
 
-def by_code(place: Place) -> Json:
+def by_code(place: CheckEnvironment) -> Json:
     """`next_later`: what is due when no vendor's limit holds any more; `codes`: exit codes of runs that a person starts."""
     env = {**place.env, "PYTHONPATH": str(CHECKOUT)}
     words = [f"{CHECKOUT}/.venv/bin/python", "-P", "-c", ASK, str(place.project)]
@@ -626,13 +626,13 @@ def by_code(place: Place) -> Json:
     return dict(json.loads(ended.stdout))
 
 
-def rows(place: Place, name: str) -> list[Json]:
+def rows(place: CheckEnvironment, name: str) -> list[Json]:
     """The lines of a grown file."""
     path = place.state / name
     return [json.loads(line) for line in path.read_text().split("\n") if line] if path.exists() else []
 
 
-def ran(place: Place, row: Json) -> Json:
+def ran(place: CheckEnvironment, row: Json) -> Json:
     """A line of the books in short, with its prompt where it had one."""
     kept = ("run", "role", "feature", "trigger", "outcome", "verdict", "accepted", "reason", "commit", "newly_green")
     found = {key: row[key] for key in (*kept, "refused", "kept_out", "agent", "agents", "until", "waits")}
@@ -660,7 +660,7 @@ def kept(state: Path, name: str) -> bytes:
     return (state / "objects" / name[:2] / name[2:]).read_bytes()
 
 
-def on_disk(place: Place) -> Json:
+def on_disk(place: CheckEnvironment) -> Json:
     """Features as features.json has them: status, attempts, and the kinds of their notes."""
     path = place.state / "features.json"
     known = json.loads(path.read_text())["features"] if path.exists() else []
@@ -673,7 +673,7 @@ def on_disk(place: Place) -> Json:
     }
 
 
-def lines(place: Place) -> Json:
+def lines(place: CheckEnvironment) -> Json:
     """What grown files and folders hold, in short."""
     orders, states = rows(place, "orders.jsonl"), {}
     for row in orders:
@@ -702,7 +702,7 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def digests(place: Place) -> dict[str, str]:
+def digests(place: CheckEnvironment) -> dict[str, str]:
     """The digest of every file of the archive but for the cache."""
     found = (path for path in listed(place) if path.is_file())
     return {str(path): digest(path) for path in found if DROPPED not in str(path)}
@@ -713,7 +713,7 @@ def digests(place: Place) -> dict[str, str]:
 
 def torn() -> Json:
     """What COMMIT says of `middle` where the power cut a grown file's last line short, or a line that was being added."""
-    place = Place("middle")
+    place = CheckEnvironment("middle")
     found: Json = {"mission": "middle", "commit": COMMIT, "variants": []}
     for name in (*GROWN, "memory/raw.md"):
         unpack(place)
@@ -777,7 +777,7 @@ def make(names: list[str]) -> None:
     """The archives and their facts."""
     for name in (one for one in names if one in MISSIONS):
         say(name)
-        place = Place(name)
+        place = CheckEnvironment(name)
         place.clear()
         MISSIONS[name](place)
         pack(place)
@@ -791,7 +791,7 @@ def check() -> int:
     """Whether every archive still has its facts, in the hands of COMMIT; 1 where one has not."""
     wrong = 0
     for name in MISSIONS:
-        place = Place(name)
+        place = CheckEnvironment(name)
         unpack(place)
         known, found = json.loads((HERE / f"{name}.json").read_text()), facts(place)
         over = name == "waiting" and found["next"]["out"].strip() == known["next_later"]  # its day has come
