@@ -231,7 +231,8 @@ class Child:
             news = self._received or os.read(self._report, 4096)  # one write, so one line; empty: it was killed
             self._received = next((line for line in news.split(b"\n") if line.count(b" ") == 3), b"")
             if self._received or not news:  # else it is the first line, unread because the caller was interrupted
-                found += self._settle()
+                with spawn.SignalsBlocked():  # a signal before `ended` is set would make it wait for the guardian twice
+                    found += self._settle()
         return found
 
     def _take(self, fd: int) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from harness.base.errors import UsageFault
@@ -76,7 +78,7 @@ def test_no_run_starts_inside_a_run(house: House, prefix: str) -> None:
     words = house.words("worker", "F-002")
     role = " ".join(f"'{word}'" for word in words)
     script = "; ".join(
-        f"code=0; {prefix}{command} || code=$?; echo $code >> '{out}'"
+        f"code=0; HARNESS_PYTHON='{sys.executable}' {prefix}{command} || code=$?; echo $code >> '{out}'"
         for command in (role, f"{run_sh} worker F-002", f"{run_sh} --once")
     )
     house.work({"run": script})

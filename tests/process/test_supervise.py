@@ -234,6 +234,29 @@ def test_closing_the_output_or_forgetting_the_child_ends_the_tree() -> None:
     assert eventually(lambda: not lives(pid))
 
 
+def test_a_signal_between_the_end_and_its_bookkeeping_is_heard_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guardian is waited for once, and how the child ended is known."""
+
+    def handler(signum: int, _: object) -> None:
+        raise errors.Interrupted(signum)
+
+    def waited(pid: int, options: int) -> tuple[int, int]:
+        found = wait(pid, options)
+        signal.raise_signal(signal.SIGALRM)
+        return found
+
+    wait, before = os.waitpid, signal.signal(signal.SIGALRM, handler)
+    try:
+        with start(["sh", "-c", "exit 3"]) as child:
+            monkeypatch.setattr(os, "waitpid", waited)  # after the start: the guardian has its own, which is real
+            with pytest.raises(errors.Interrupted):
+                finish(child)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert child.ended is not None
+    assert (child.ended.exit, child.ended.cause) == (3, "exit")
+
+
 def test_a_child_that_bursts_into_sessions_is_ended() -> None:
     """64 processes, nearly each in its own session, each ignores TERM."""
     script = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -65,17 +65,18 @@ def play(cheat: Cheat, folder: Path) -> Played:
 
 
 @pytest.fixture(scope="session")
-def played(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Callable[[str], Played]]:
-    """The end of a cheat's mission, by name; each mission in this session is played once, in parallel."""
+def played(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Callable[[str], Played]:
+    """The end of a cheat's mission, by name; each mission in this session is played once, in parallel.
+
+    The threads end with it, since other tests fork in this process.
+    """
     asked = "\n".join(item.name for item in request.session.items)
     with ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
         started: dict[str, Future[Played]] = {}
         for number, cheat in enumerate(CHEATS):
             if f"[{cheat.name}]" in asked:
                 started[cheat.name] = pool.submit(play, cheat, tmp_path_factory.mktemp(f"cheat-{number}"))
-        yield lambda name: started[name].result()
+    return lambda name: started[name].result()
 
 
 def rows() -> dict[str, tuple[str, str]]:
