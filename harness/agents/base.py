@@ -70,8 +70,8 @@ class Desk(Record):
 
 class Event(Record):
     """An event: `said` (a message of the agent), `did` (an action, in a few words), `output` (of a program that it ran,
-    or its stderr), `waits` (output that says that its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as JSON), `raw` (a vendor's event, unchanged), or `tick`
-    (nothing new; a chance to redraw)."""
+    or its stderr), `waits` (the same, where its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as
+    JSON), `raw` (a vendor's event, unchanged), or `tick` (nothing new; a chance to redraw)."""
 
     kind: str
     text: str = ""
