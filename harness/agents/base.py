@@ -19,9 +19,6 @@ else:
     Protocol = object
 
 
-WAITS = "waits: "  # prefix of output that reports an unreachable vendor
-
-
 def installed(program: str) -> bool:
     """Whether a program can be started: a path, or a name on the PATH. (Importing `shutil` costs 5 ms.)"""
     folders = [""] if "/" in program else os.environ.get("PATH", os.defpath).split(os.pathsep)
@@ -73,8 +70,8 @@ class ExecutionContext(Record):
 
 class Event(Record):
     """An event: `said` (a message of the agent), `did` (an action, in a few words), `output` (of a program that it ran,
-    or its stderr), `usage` (the vendor's counts so far, a Usage as JSON), `raw` (a vendor's event, unchanged), or `tick`
-    (nothing new; a chance to redraw)."""
+    or its stderr), `waits` (the same, where its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as
+    JSON), `raw` (a vendor's event, unchanged), or `tick` (nothing new; a chance to redraw)."""
 
     kind: str
     text: str = ""

@@ -7,7 +7,7 @@ import json
 import os
 from itertools import islice
 
-from harness.agents.base import WAITS, Event, ExecutionContext, Finished
+from harness.agents.base import Event, ExecutionContext, Finished
 from harness.base import clock, console, redaction
 from harness.base.record import Record
 from harness.integrity import environment
@@ -27,6 +27,7 @@ NEEDS_HELP = ("auth", "config")
 RETRYABLE = ("limit", *NEEDS_HELP)
 STARTUP_SECONDS = 120.0
 MARK_SECONDS = 30.0
+PRINTED = ("output", "waits")  # goes into the transcript as output
 LOAD_AFTER_SECONDS = 0.5
 LOADED_LATE = ("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment")
 LOOKED_BACK = 50  # runs; in many of them nobody is asked
@@ -127,10 +128,10 @@ class Recorder:
 
     def note(self, event: Event) -> None:
         """Write one event down where it belongs."""
-        if event.kind == "output":
+        if event.kind in PRINTED:
             self.stream.piece(self.run.seconds(), "output", event.text)
             self.stderr.log(event.text)
-        if event.kind == "did" or (event.kind == "output" and event.text.startswith(WAITS)):
+        if event.kind in ("did", "waits"):
             self.action = event.text
         if event.kind == "said":
             self.said.add(event.text)
@@ -138,7 +139,7 @@ class Recorder:
         if event.kind == "usage":
             self.outcome.usages[-1] = Usage(**json.loads(event.text))
             self.counted, self.told = event.text, True
-        elif event.kind not in ("tick", "output"):
+        elif event.kind not in ("tick", *PRINTED):
             self.stream.row(at, event.kind, event.text)
         if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # a killed run has taken at least until here
             self.stream.book(at, "usage" if self.counted else "time", self.counted)

@@ -57,7 +57,7 @@ def listen(agent: Agent, at: ExecutionContext, prompt: str = "") -> Observed:
     texts: dict[str, list[str]] = {"said": [], "did": [], "output": [], "tick": [], "raw": [], "usage": []}
     for event in events:
         assert isinstance(event, Event)
-        texts[event.kind].append(event.text)
+        texts["output" if event.kind == "waits" else event.kind].append(event.text)
     output = "".join(texts["output"])
     return Observed(said=texts["said"], did=texts["did"], output=output, usages=texts["usage"], end=end)
 
