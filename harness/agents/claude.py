@@ -61,7 +61,7 @@ def _message(message: dict[str, Any], answer: Answer) -> Iterator[Event]:
 
 
 def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
-    usage, models, said = mapping(row.get("usage")), mapping(row.get("modelUsage")), str(row.get("result") or "")
+    usage, models, text = mapping(row.get("usage")), mapping(row.get("modelUsage")), str(row.get("result") or "")
     counted = bool(usage.get("input_tokens") or usage.get("output_tokens"))
     counts = sums(models.values(), OF_MODEL) if models else sums([plain(usage)], OF_MESSAGE) if counted else {}
     if counts or row.get("total_cost_usd"):
@@ -70,11 +70,11 @@ def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | 
     if row.get("is_error"):  # whatever `subtype` has: usually success
         kind = str(answer.memory.get("error") or row.get("subtype"))
         outcome = KINDS.get(kind) or outcome_of(row.get("api_error_status"))
-        yield answer.failed(outcome, said or str(row.get("errors") or kind).strip("[]'"))
+        yield answer.failed(outcome, text or str(row.get("errors") or kind).strip("[]'"))
     elif usage.get("input_tokens") == 0 and not counted:  # one dialect reports a refused key like this
-        yield answer.failed("config", f"it reported success but reached no model: {said}")
+        yield answer.failed("config", f"it reported success but reached no model: {text}")
     else:
-        yield answer.finished(said or None)
+        yield answer.finished(text or None)
 
 
 CLI = Cli("claude", argv, read, model_flag="--model", splits=True, costs=True, sandbox_needs=NEEDS, refuses_root=True)

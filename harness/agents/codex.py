@@ -59,13 +59,13 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         yield _used(mapping(row.get("usage")), answer)
         yield answer.finished()
     elif kind == "turn.failed":
-        said = str(mapping(row.get("error")).get("message", ""))
-        status, again = STATUS.search(said), AGAIN.search(said)
+        message = str(mapping(row.get("error")).get("message", ""))
+        status, again = STATUS.search(message), AGAIN.search(message)
         answer.until = local_time(*again.groups()) if again else 0
-        known = [outcome for sentence, outcome in SENTENCES.items() if said.startswith(sentence)]
-        if body := parsed(said):  # a refused request has the vendor's message but not its status, 400
-            known, said = ["config"], str(mapping(body.get("error")).get("message") or body.get("detail") or said)
-        yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], said)
+        known = [outcome for sentence, outcome in SENTENCES.items() if message.startswith(sentence)]
+        if body := parsed(message):  # a refused request has the vendor's message but not its status, 400
+            known, message = ["config"], str(mapping(body.get("error")).get("message") or body.get("detail") or message)
+        yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], message)
 
 
 def _used(block: dict[str, Any], answer: Answer) -> Event:

@@ -45,26 +45,26 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
 
 def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
     if stats := mapping(row.get("stats")):
-        whole, prompt, said = (count(stats.get(f"{key}_tokens")) for key in ("total", "input", "output"))
-        thought = None if whole is None or said is None else max(0, whole - (prompt or 0) - said)
-        output = None if said is None else said + (thought or 0)
+        whole, prompt, answered = (count(stats.get(f"{key}_tokens")) for key in ("total", "input", "output"))
+        thought = None if whole is None or answered is None else max(0, whole - (prompt or 0) - answered)
+        output = None if answered is None else answered + (thought or 0)
         counts = {"input": stats.get("input"), "cache_read": stats.get("cached")}
         yield answer.used(stats, **counts, output=output, reasoning=thought)
     if row.get("status") == "success":
         yield answer.finished()
     else:
-        said = str(mapping(row.get("error")).get("message", "an error without a message"))
-        answer.error, status = said, CODE.search(said)
-        if status or UNREACHED in said:
-            yield answer.failed(outcome_of(int(status[1])) if status else "limit", said)
+        message = str(mapping(row.get("error")).get("message", "an error without a message"))
+        answer.error, status = message, CODE.search(message)
+        if status or UNREACHED in message:
+            yield answer.failed(outcome_of(int(status[1])) if status else "limit", message)
 
 
 def at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
     """An exit without a result, or with an error without a code: its exit code is one of its own, or a status less 256."""
     code = ended.exit or 0
     outcome = EXITS.get(code) or (outcome_of(code + 256) if 400 <= code + 256 < 512 else "")
-    said = answer.error or answer.last_words
-    return answer.failed(outcome, f"exit {code}: {said}") if outcome else answer.without_result(ended)
+    message = answer.error or answer.last_words
+    return answer.failed(outcome, f"exit {code}: {message}") if outcome else answer.without_result(ended)
 
 
 CLI = Cli("gemini", argv, read, at_exit=at_exit, cannot={"workspace": "no sandbox: its commands may write anywhere"})

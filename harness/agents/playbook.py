@@ -25,11 +25,11 @@ def names(settings: Settings, ending: str) -> list[str]:
 
 def find(folder: str, settings: Settings, ending: str) -> str:
     """The path for the run; raises Unavailable with all paths that were tried."""
-    looked = [os.path.join(folder, name) for name in names(settings, ending)]
-    for path in looked:
+    paths = [os.path.join(folder, name) for name in names(settings, ending)]
+    for path in paths:
         if os.path.exists(path):
             return path
-    where = " or ".join(os.path.relpath(path, settings.project) for path in looked)
+    where = " or ".join(os.path.relpath(path, settings.project) for path in paths)
     raise Unavailable(f"There is no playbook for this run: write {where}, or configure another agent.")
 
 
@@ -38,18 +38,18 @@ def split(text: str) -> tuple[list[tuple[int, str]], str]:
     found: list[tuple[int, str]] = []
     rest: list[str] = []
     fence, shell, start = "", False, 0
-    held: list[str] = []
+    block: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
         mark = documents.FENCE.match(line)
         if not fence and mark and mark[1][0] not in line[len(mark[1]) :]:
-            fence, shell, start, held = mark[1], line[len(mark[1]) :].strip() == "sh", number + 1, [line]
+            fence, shell, start, block = mark[1], line[len(mark[1]) :].strip() == "sh", number + 1, [line]
         elif fence and mark and mark[1].startswith(fence) and line.strip() == mark[1]:
-            found += [(start, "\n".join(held[1:]))] if shell else []
-            rest += [] if shell else [*held, line]
+            found += [(start, "\n".join(block[1:]))] if shell else []
+            rest += [] if shell else [*block, line]
             fence = ""
         else:
-            (held if fence else rest).append(line)
-    rest += held if fence else []  # an unclosed fence is no block
+            (block if fence else rest).append(line)
+    rest += block if fence else []  # an unclosed fence is no block
     return found, "\n".join(rest)
 
 

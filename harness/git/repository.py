@@ -93,8 +93,8 @@ def _git(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] 
 
 
 def _failure(project: str, verb: str, code: int, err: bytes) -> GitFailed:
-    said = " ".join(line.strip() for line in err.decode("utf-8", "replace").split("\n")[-9:] if line.strip())
-    return GitFailed(f"git {verb} failed in {project} (exit {code}): {said or 'it printed nothing'}")
+    message = " ".join(line.strip() for line in err.decode("utf-8", "replace").split("\n")[-9:] if line.strip())
+    return GitFailed(f"git {verb} failed in {project} (exit {code}): {message or 'it printed nothing'}")
 
 
 def _line(project: str, *args: str, extra: Mapping[str, str] = {}) -> str:
@@ -131,9 +131,9 @@ def init(project: str) -> None:
 
 def require_version(project: str) -> None:
     """Check that git is new enough to write durably; Unavailable names the installed version. 1 call."""
-    said = _line(project, "version")
-    if tuple(int(part) for part in said.removeprefix("git version ").split(".")[:2]) < OLDEST:
-        raise Unavailable(f"{said} is too old: it cannot write durably. Install git 2.36 or newer.")
+    version = _line(project, "version")
+    if tuple(int(part) for part in version.removeprefix("git version ").split(".")[:2]) < OLDEST:
+        raise Unavailable(f"{version} is too old: it cannot write durably. Install git 2.36 or newer.")
 
 
 def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {}) -> _Status:

@@ -34,6 +34,11 @@ class Died(Record):
     cut: bool = False
     moved: bool = False
 
+    @property
+    def open(self) -> bool:
+        """Whether it began, and did not close."""
+        return not self.closed and (self.began or self.context is not None)
+
 
 class Step(Record):
     """One thing to do with a run, or without one with a feature; it is named after why. `move`: the feature's transition;
@@ -54,7 +59,7 @@ def plan(died: list[Died], queue: list[Feature], busy: Sequence[str] = ()) -> li
     waiting = {one.id: one for one in queue if one.status == "in_progress" and one.id not in busy}
     steps: list[Step] = []
     for one in died:
-        if one.closed or not (one.context or one.began):
+        if not one.open:
             steps.append(Step(do=TIDY if one.closed else FORGET, run=one.run))
             continue
         feature = waiting.pop(one.context.feature, None) if one.context else None

@@ -197,16 +197,16 @@ class Fold:
         self.authors[id(item)] = entry.seq
         self.dispositions[entry.seq] = ("item", item)
 
-    def _new_item(self, kind: str, entry: Entry, voices: list[Voice]) -> Item:
-        item = self._add(kind, voices[-1].text, voices)
+    def _new_item(self, kind: str, entry: Entry, occurrences: list[Voice]) -> Item:
+        item = self._add(kind, occurrences[-1].text, occurrences)
         self.authors[id(item)] = entry.seq
         self.dispositions[entry.seq] = ("item", item)
         return item
 
-    def _add(self, kind: str, text: str, voices: list[Voice]) -> Item:
-        where = features_of(voice.entry for voice in voices)[-pages.MOST_NAMED :]
-        date = max(day_of(voice.entry, self.before.today) for voice in voices)
-        item = Item(date=date, text=MARKS.get(kind, "") + text, where=where, count=len(voices))
+    def _add(self, kind: str, text: str, occurrences: list[Voice]) -> Item:
+        where = features_of(one.entry for one in occurrences)[-pages.MOST_NAMED :]
+        date = max(day_of(one.entry, self.before.today) for one in occurrences)
+        item = Item(date=date, text=MARKS.get(kind, "") + text, where=where, count=len(occurrences))
         self.new[TITLES[kind]].append(item)
         self.titles[id(item)] = TITLES[kind]
         return item

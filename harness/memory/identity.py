@@ -165,9 +165,9 @@ def parse_evidence(data: bytes, path: str) -> list[Evidence]:
     return list(found.values())
 
 
-def render_evidence(said: Iterable[Evidence]) -> bytes:
+def render_evidence(occurrences: Iterable[Evidence]) -> bytes:
     """The lines of evidence.jsonl."""
-    return b"".join(files.dump_json(one.asdict()) for one in said)
+    return b"".join(files.dump_json(one.asdict()) for one in occurrences)
 
 
 def parse(content: str) -> Page:
@@ -183,17 +183,17 @@ def render(page: Page) -> str:
 # ---- writing
 
 
-def record(folder: str, said: list[Evidence], graduations: list[Graduation], today: str) -> list[str]:
+def record(folder: str, occurrences: list[Evidence], graduations: list[Graduation], today: str) -> list[str]:
     """Add new evidence, and move `graduations` into the identities; returns the names of the changed files.
 
     Repeating it changes nothing. Raises Busy when another mission holds the folder for LOCK_SECONDS.
     """
-    if not said and not graduations:
+    if not occurrences and not graduations:
         return []
     with _locked(folder):
         known = evidence(folder)
         seen = {(one.mission, one.seq) for one in known}
-        fresh = [one for one in said if (one.mission, one.seq) not in seen]
+        fresh = [one for one in occurrences if (one.mission, one.seq) not in seen]
         contents: dict[str, bytes] = {}
         if fresh:
             contents[evidence_file(folder)] = render_evidence(known + fresh)
@@ -223,18 +223,18 @@ def graduate(
             new.append(item)
             index.add(item)
         touched.append(item)
-    voices = count_voices(index, known)
+    occurrences = count_voices(index, known)
     for item in touched:
-        _count(item, voices.get(id(item), []), today)
+        _count(item, occurrences.get(id(item), []), today)
     if new:
         pages.add_items(page.sections[0], [item for item in new if item.count])
     pages.fit(page, LINES, lambda _title, item: (item.count, item.date), path)
     return render(page)
 
 
-def shown_text(tag: str, said: str) -> str:
+def shown_text(tag: str, note: str) -> str:
     """A note as an identity shows it: a failure becomes something to avoid."""
-    return pages.AVOID_MARK + said if tag in FAILURES else said
+    return pages.AVOID_MARK + note if tag in FAILURES else note
 
 
 class ItemIndex:
@@ -264,22 +264,22 @@ class ItemIndex:
 def count_voices(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[Evidence]]:
     """The evidence for each item, by `id(item)`."""
     cache: dict[str, Item | None] = {}
-    voices: dict[int, list[Evidence]] = {}
+    occurrences: dict[int, list[Evidence]] = {}
     for one in known:
         shown = shown_text(one.tag, one.text)
         if shown not in cache:
             cache[shown] = index.find(shown)
         item = cache[shown]
         if item is not None:
-            voices.setdefault(id(item), []).append(one)
-    return voices
+            occurrences.setdefault(id(item), []).append(one)
+    return occurrences
 
 
-def _count(item: Item, voices: list[Evidence], today: str) -> None:
+def _count(item: Item, occurrences: list[Evidence], today: str) -> None:
     """Raise an item's count and missions to those of the evidence; a count that a person raised is not lowered."""
-    missions = list(dict.fromkeys([*(one.mission for one in voices), *item.where]))[-pages.MOST_NAMED :]
-    if len(voices) > item.count or missions != item.where:
-        item.count, item.where, item.date = max(item.count, len(voices)), missions, today
+    missions = list(dict.fromkeys([*(one.mission for one in occurrences), *item.where]))[-pages.MOST_NAMED :]
+    if len(occurrences) > item.count or missions != item.where:
+        item.count, item.where, item.date = max(item.count, len(occurrences)), missions, today
 
 
 # ---- the ledger: the digests of the files that the harness wrote

@@ -41,7 +41,7 @@ class Guardian:
         self.plan, self.control, self.report = plan, control, report
         self.child = 0
         self.status: int | None = None
-        self.asked = self.hurry = False
+        self.stop_ordered = self.hurry = False
         self.killed: set[int] = set()
         self.poller = select.poll()
 
@@ -62,7 +62,7 @@ class Guardian:
             self.send(str(fault).replace("\n", " "))
             return
         finally:
-            stopped = self.asked and self.status is None
+            stopped = self.stop_ordered and self.status is None
             left = self.end()
         status = -signal.SIGKILL if self.status is None else self.status
         self.send(f"{int(status)} {len(self.killed - {self.child})} {left} {int(stopped)}")
@@ -90,7 +90,7 @@ class Guardian:
         wake = spawn.exit_descriptor(self.child)
         for fd in {self.control, wake} - {-1}:
             self.poller.register(fd, select.POLLIN)
-        while not self.reap() and self.status is None and not self.asked:
+        while not self.reap() and self.status is None and not self.stop_ordered:
             self.listen(1.0 if wake >= 0 else 0.01)
         self.reap()
 
@@ -101,7 +101,7 @@ class Guardian:
             if not order:
                 self.poller.unregister(fd)
             if fd == self.control:
-                self.asked, self.hurry = True, self.hurry or (self.asked and order != b"")
+                self.stop_ordered, self.hurry = True, self.hurry or (self.stop_ordered and order != b"")
 
     def reap(self) -> bool:
         """Reap what has ended; True when no descendant is left."""
@@ -123,14 +123,14 @@ class Guardian:
         """End the tree: TERM once to each process, then KILL until none is left; returns how many survive."""
         if self.reap():
             return 0
-        asked: set[int] = set()
+        signalled: set[int] = set()
         pause_seconds, now = 0.001, time.monotonic()
         kill_from = now + self.plan.grace_seconds
         while now < kill_from + KILL_SECONDS:
             family = self.family()
             if now < kill_from and not self.hurry:
-                self.killed |= tree.terminate({pid: fields for pid, fields in family.items() if pid not in asked})
-                asked.update(family)
+                self.killed |= tree.terminate({pid: fields for pid, fields in family.items() if pid not in signalled})
+                signalled.update(family)
             else:
                 self.killed |= tree.kill(family)
             if self.reap():

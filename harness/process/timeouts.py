@@ -1,7 +1,7 @@
 """Timeouts of a child: until its first event, without a sign of life, after its result, and in all.
 
 A sign of life is output, a change in the working folder, or CPU time of the process tree. The last two are checked only
-without output, LOOKS times per idle timeout: a scan of a large folder costs half a second.
+without output, CHECKS times per idle timeout: a scan of a large folder costs half a second.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LOOKS = 8  # checks of a silent child before it counts as idle
+CHECKS = 8  # checks of a silent child before it counts as idle
 BUSY = 0.05  # share of one core between two checks: a spinner that waits for the network uses less
 MOST_ENTRIES = 200_000
 STOPPED_SECONDS = 2.0  # a longer gap between two calls, normally 5 a second, means that this process was stopped
@@ -38,8 +38,8 @@ class Watch:
 
     def __init__(self, wall_seconds: float, patience: Patience, now: float) -> None:
         self.wall_seconds, self.patience = wall_seconds, patience
-        self.started = self.alive = self.before = self.looked = self.asked = now
-        self.held = False
+        self.started = self.alive = self.alive_before = self.checked = self.called = now
+        self.was_late = False
         self.root = 0
         self.began = False
         self.result_at = 0.0
@@ -47,12 +47,12 @@ class Watch:
 
     def output_received(self, now: float) -> None:
         """Count output as a sign of life."""
-        self.before = self.alive
-        self.alive = self.looked = now
+        self.alive_before = self.alive
+        self.alive = self.checked = now
 
     def take_back(self) -> None:
         """Withdraw the last output as a sign of life: it only reported another retry."""
-        self.alive = self.before
+        self.alive = self.alive_before
 
     def event(self) -> None:
         """Record the first event: startup is over."""
@@ -65,12 +65,12 @@ class Watch:
     def overdue(self, now: float) -> tuple[str, float]:
         """(the limit that has run out, or "", and the seconds until the next one may).
 
-        After a late call this process itself was stopped (Ctrl-Z): it reads the waiting output before it applies a limit.
+        A late call means that this process itself was stopped (Ctrl-Z): it first reads the waiting output, then judges.
         """
-        self.held, self.asked = now - self.asked > STOPPED_SECONDS and not self.held, now
-        if self.held:
+        self.was_late, self.called = now - self.called > STOPPED_SECONDS and not self.was_late, now
+        if self.was_late:
             return "", 0.0
-        self._look(now)
+        self._check_activity(now)
         name, at = min(self._limits(), key=lambda limit: limit[1])
         return (name if at <= now else "", at - now)
 
@@ -84,16 +84,16 @@ class Watch:
         elif self.patience.idle_seconds:
             yield IDLE, self.alive + self.patience.idle_seconds
 
-    def _look(self, now: float) -> None:
+    def _check_activity(self, now: float) -> None:
         """Without output, check the tree and the folder; activity since the last check is a sign of life."""
         idle = self.patience.idle_seconds
-        if not idle or self.result_at or now < self.looked + idle / LOOKS:
+        if not idle or self.result_at or now < self.checked + idle / CHECKS:
             return
         ticks, newest = cpu_ticks(self.root), newest_change(self.patience.folder, self.patience.passed_over)
-        busy = ticks - self.ticks >= BUSY * (now - self.looked) * os.sysconf("SC_CLK_TCK")
+        busy = ticks - self.ticks >= BUSY * (now - self.checked) * os.sysconf("SC_CLK_TCK")
         if busy or newest > self.newest >= 0:
             self.alive = now
-        self.looked, self.ticks, self.newest = now, ticks, newest
+        self.checked, self.ticks, self.newest = now, ticks, newest
 
 
 def cpu_ticks(root: int) -> int:

@@ -80,8 +80,8 @@ class Running:
         """Run `ready` until it is green; else the reason: out of time, or the service has exited."""
         until = time.monotonic() + service.seconds
         while (left := until - time.monotonic()) > 0:
-            asked = fire.run_shell(service.ready, place, min(left, ASK_SECONDS), Output())
-            if asked.cause == "exit" and asked.exit == 0:
+            probe = fire.run_shell(service.ready, place, min(left, ASK_SECONDS), Output())
+            if probe.cause == "exit" and probe.exit == 0:
                 return ""
             if not _is_alive(child.pid):
                 return f"the service {service.name} ended before it was ready; its log:\n{self._tail(service)}"

@@ -24,11 +24,11 @@ TAG = "verify"
 
 def find_contract(path: str, folder: str) -> str:
     """The contract's path: the given one, else the mission's in `folder`, else validation-contract.md in `folder`."""
-    looked = [path] if path else [Layout(folder).contract, os.path.join(folder, "validation-contract.md")]
-    for candidate in looked:
+    paths = [path] if path else [Layout(folder).contract, os.path.join(folder, "validation-contract.md")]
+    for candidate in paths:
         if os.path.isfile(candidate):
             return candidate
-    raise UsageFault(f"There is no contract at {' or '.join(looked)}. Name one: {command('verify')} CONTRACT --in DIR")
+    raise UsageFault(f"There is no contract at {' or '.join(paths)}. Name one: {command('verify')} CONTRACT --in DIR")
 
 
 def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:

@@ -14,7 +14,7 @@ from harness.base.record import Record
 from harness.git import dotgit, repository
 from harness.integrity import misplaced, mission_lock, reconcile, recovery_evidence, recovery_plan, unsettled
 from harness.integrity.recovery_evidence import Evidence
-from harness.integrity.recovery_plan import Step
+from harness.integrity.recovery_plan import Died, Step
 from harness.model import config, features, mission, runs
 from harness.model.config import Config
 from harness.model.open_run import Begun, Outcome
@@ -65,9 +65,10 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         books = recovery_evidence.books(layout, opened, yielded)
         dead = unsettled.unsettled(layout, books)
         done += [] if dead else _mend_books(layout, books)
-    restored = {run_id: one for run_id in dead if (one := _restore(layout, run_id, moved.get(run_id, []), yielded))}
+    died = [recovery_plan.look(layout, run_id) for run_id in dead]
+    restored = {one.run: _restore(layout, one, moved.get(one.run, []), yielded) for one in died if one.open}
     migrations.migrate(layout)  # on bytes that are put back, and before any of them is parsed
-    for step in recovery_plan.plan([recovery_plan.look(layout, run_id) for run_id in dead], _queue(layout, dead)):
+    for step in recovery_plan.plan(died, _queue(layout, dead)):
         done.append(_carry_out(layout, step, restored, moved.get(step.run, [])))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
     done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
@@ -147,13 +148,10 @@ def _close_torn(layout: Layout) -> list[str]:
     return ["closed the torn last line of memory/raw.md"]
 
 
-def _restore(layout: Layout, run_id: str, moved: list[str], yielded: list[str] | None) -> Restored | None:
-    """Put the state back, on bytes, and only then parse it; None of a run that had closed, or had not begun."""
-    context = recovery_evidence.context(layout, run_id)
-    if recovery_evidence.closed(layout, run_id) or not (context or recovery_evidence.began(layout, run_id)):
-        return None
-    said = _config_stands(layout, run_id)
-    run = Begun(layout=layout, context=context or _unknown(layout, run_id))
+def _restore(layout: Layout, died: Died, moved: list[str], yielded: list[str] | None) -> Restored:
+    """Put the state back, on bytes, and only then parse it."""
+    said = _config_stands(layout, died.run)
+    run = Begun(layout=layout, context=died.context or _unknown(layout, died.run))
     outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree, refused=list(moved))
     before = Evidence(run=run, yielded=yielded)
     _context_back(run, outcome)

@@ -270,7 +270,8 @@ def test_an_update_while_an_agent_thinks_waits_for_the_next_run(house: House) ->
     home, bad = checkout(house, "a" * 40), "raise SystemExit(99)"
     sources = f"find {home}/harness {home}/roles -name '*.py*'"
     update = f"{sources} | while read f; do echo '{bad}' >$f; done; echo {'b' * 40} >{home}/.git/HEAD"
-    identity = f"echo mine >{house.env['HARNESS_IDENTITY']}/worker.md"  # what looks after it was not needed before
+    folder = house.env["HARNESS_IDENTITY"]
+    identity = f"mkdir -p {folder}; echo mine >{folder}/worker.md"  # what looks after it was not needed before
     house.script("worker", {"run": "sleep 1.5"}, {"run": update}, {"run": f"echo 1 >1.txt; {identity}"})
     done = house.run(
         [sys.executable, "-P", str(home / "roles" / "worker.py"), "F-001"], env={"HARNESS_HOME": str(home)}
