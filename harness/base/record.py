@@ -30,7 +30,7 @@ class Record:
         if frozen:
             cls.__setattr__ = cls._refuse  # type: ignore[method-assign, assignment]  # a class of ours, made here
         kinds: dict[str, str] = {}
-        for owner in reversed(cls.__mro__):
+        for owner in cls.__mro__[-3::-1]:  # without Record and object
             kinds |= owner.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
         cls.fields = tuple(name for name, kind in kinds.items() if not kind.startswith("ClassVar"))
         cls._names = frozenset(cls.fields)
