@@ -26,13 +26,14 @@ LEFT = "import threading\nthreading.Thread(target=threading.Event().wait, daemon
 
 
 def played(folder: Path, files: dict[str, str]) -> tuple[int, str]:
-    """Run a small suite: the exit code and what was said."""
+    """Run a small suite that has `temporary` for its folders: the exit code and what was said."""
+    (folder / "temporary").mkdir(exist_ok=True)
     for name, text in {"pytest.ini": "[pytest]\naddopts = -q\n", "conftest.py": SESSION, **files}.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
-    env = {**os.environ, "TMPDIR": str(folder)}
+        (folder / "suite" / name).parent.mkdir(exist_ok=True, parents=True)
+        (folder / "suite" / name).write_text(text)
+    env = {**os.environ, "TMPDIR": str(folder / "temporary")}
     done = subprocess.run(
-        [sys.executable, str(CORES)], cwd=folder, env=env, capture_output=True, text=True, check=False
+        [sys.executable, str(CORES)], cwd=folder / "suite", env=env, capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -48,8 +49,8 @@ def test_each_test_runs_once_and_the_last_line_adds_up(tmp_path: Path) -> None:
     }
     code, said = played(tmp_path, files)
     assert (code, said.splitlines()[-1]) == (0, "12 passed, 0 failed, 1 skipped"), said
-    assert len(list(tmp_path.glob("*-one"))) == 6
-    assert list(tmp_path.glob("harness-tests-*")) == []
+    assert len(list(tmp_path.glob("suite/*-one"))) == 6
+    assert list(tmp_path.glob("temporary/*")) == []
 
 
 def test_what_fails_or_cannot_be_collected_fails_the_run(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_what_fails_or_cannot_be_collected_fails_the_run(tmp_path: Path) -> None
     fails = "def test_it(tmp_path): assert not 'so'\ndef test_not(tmp_path): pass\n"
     code, said = played(tmp_path, {"test_1.py": PLAIN.format("x"), "test_2.py": fails})
     assert (code, said.splitlines()[-1]) == (1, "3 passed, 1 failed, 0 skipped"), said
-    assert [path.name for path in tmp_path.glob("harness-tests-*/*/test_*")] == ["test_it0"]
+    assert [path.name for path in tmp_path.glob("temporary/*/*/test_*0")] == ["test_it0"]
     code, said = played(tmp_path, {"test_3.py": "import no_such_module\n"})
     assert code == pytest.ExitCode.INTERRUPTED, said
 
