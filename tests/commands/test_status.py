@@ -195,7 +195,9 @@ def test_every_kind_of_claim_at_once_leaves_no_more_than_ten_lines(house: House)
     """What is not proven goes before the books."""
     proven(house)
     path = house.layout.run(house.result()["run"]).receipts
-    mark = receipts.load(path)[0].replace(flaky=True, phase="after", notes=["a test was deleted"])
+    mark = receipts.load(path)[0].replace(
+        flaky=True, phase="after", notes=["a test was deleted", "flaky: red (exit 1) the first time"]
+    )
     Path(path).write_bytes(receipts.render([mark]))
     shutil.rmtree(house.layout.cache)
     with open(house.layout.contract, "a") as file:
@@ -329,9 +331,8 @@ def test_what_stopped_the_last_run_is_shown_until_a_run_goes_on(house: House) ->
 
 
 @pytest.mark.parametrize("gone", range(5))
-def test_a_line_that_a_person_took_out_of_the_books_leaves_a_status(house: House, gone: int) -> None:
-    """Where the results of the runs do not make up for it, it is 65 with the remedy; what was remembered of the longer books
-    counts no more."""
+def test_a_line_that_a_person_removed_from_the_run_log_leaves_a_status(house: House, gone: int) -> None:
+    """The results of the runs make up for it; nothing cached from the longer run log counts."""
     proven(house)
     put(house, status="blocked")
     assert house.harness("escalation", "answer", "go on").code == 0
@@ -341,10 +342,6 @@ def test_a_line_that_a_person_took_out_of_the_books_leaves_a_status(house: House
     path = Path(house.layout.run_log)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))
-    told = house.harness("init", "--quietly"), house.harness("status")
-    assert [done.code for done in told] == [65, 65]
-    assert "run.sh doctor --fix" in told[0].err
-    house.harness("doctor", "--fix")
     told = house.harness("init", "--quietly"), house.harness("status")
     assert [(done.code, done.err) for done in told] == [(0, "")] * 2
     shutil.rmtree(house.layout.cache)
