@@ -186,4 +186,4 @@ def test_what_is_no_name_is_refused(name: object) -> None:
 
 def test_names_are_unique_without_case() -> None:
     """Some file systems do not tell them apart."""
-    assert schema.name_faults(["F-1", "f-1", "F-2"], "feature") == ["feature 'f-1' stands twice"]
+    assert schema.name_faults(["F-1", "f-1", "F-2"], "feature") == ["feature 'f-1' appears twice"]
