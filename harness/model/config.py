@@ -110,9 +110,8 @@ def load(layout: Layout) -> Config:
     path, text = layout.config, files.read_text(layout.config)
     if text is None:
         return Config()
-    return Config(
-        **documents.cached(layout.cache, "config", text, lambda text: parse(text, path).asdict(), Config.fields)
-    )
+    value = documents.cached(layout.cache, "config", text, lambda text: parse(text, path).asdict(), Config.fields)
+    return Config(**value)
 
 
 def parse(text: str, path: str) -> Config:

@@ -10,16 +10,12 @@ from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol, TypeVar
+    from typing import Any, TypeVar
 
     from harness.base.schema import Names
+    from harness.model.contract import Claim
 
-    class HasId(Protocol):
-        """A row with an id."""
-
-        id: str
-
-    T = TypeVar("T", bound=HasId)
+    T = TypeVar("T", "Feature", Claim)
     Status = str
     NoteRow = dict[str, Any]
 

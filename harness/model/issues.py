@@ -55,11 +55,6 @@ class Issue(Given, Line):
     state: State = "open"
 
 
-def faults(value: object, where: str) -> list[schema.Fault]:
-    """Every fault of an issue as an agent or a person gives it."""
-    return schema.faults(value, where, Given)
-
-
 def load(layout: Layout) -> list[Issue]:
     """All issues in their newest state, oldest first; BrokenFile names a line that does not parse."""
     found: dict[str, Issue] = {}

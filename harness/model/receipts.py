@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from harness.base import schema
 from harness.base.record import Record
 from harness.store import files, json_lines
@@ -66,10 +68,8 @@ def shortened(head: bytes, tail: bytes, length: int) -> str:
 
 def load(path: str) -> list[Receipt]:
     """The receipts of one run; [] if it has none. A torn last line is skipped; BrokenFile names any other bad line."""
-    none, remedy = "the line is no receipt", f"See: {command('doctor')}"
-    return json_lines.parse(
-        files.read(path), path, lambda row: schema.record(Receipt, row, "a check leaves"), none, remedy
-    )
+    make = partial(schema.record, Receipt, wrote="a check leaves")
+    return json_lines.parse(files.read(path), path, make, "the line is no receipt", f"See: {command('doctor')}")
 
 
 def render(receipts: list[Receipt]) -> bytes:

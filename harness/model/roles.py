@@ -92,8 +92,7 @@ def due(layout: Layout) -> dict[str, str]:
     for folder in reversed(folders(layout)):
         for name in _names(folder):
             found.setdefault(capability_of(layout, name), name)
-        lacking = [capability for capability in CAPABILITIES if capability not in found]
-        if not lacking:
+        if not (lacking := [capability for capability in CAPABILITIES if capability not in found]):
             return found
     own = os.path.join(layout.roles, "NAME.md")
     raise UsageFault(f"No role here {lacking[0]}. Say '{lacking[0]}: true' in the front matter of one: {own}")

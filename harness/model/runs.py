@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from itertools import islice
 
 from harness.base import schema
@@ -202,7 +203,7 @@ def is_dead(layout: Layout, run_id: str) -> bool:
 
 
 def finished(layout: Layout, most: int | None = None) -> Iterator[Result]:
-    """Finished runs (of the first `most` bytes), last first; it reads only as far as the caller asks."""
+    """Finished runs (of the first `most` bytes), last first; reads only as far as the caller asks."""
     return (result for _, result in placed(layout, most))
 
 
@@ -217,10 +218,8 @@ def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, Resul
 
 def answers(layout: Layout) -> list[Answer]:
     """The answers of people, oldest first. A torn last line is skipped; BrokenFile names any other bad line."""
-    path = layout.answers
-    return json_lines.parse(
-        files.read(path), path, lambda row: schema.record(Answer, row, "an answer has"), "no answer", "Remove it."
-    )
+    path, make = layout.answers, partial(schema.record, Answer, wrote="the answer of a person has")
+    return json_lines.parse(files.read(path), path, make, "the line is not the answer of a person", "Remove that line.")
 
 
 def answered(layout: Layout) -> str:

@@ -7,7 +7,6 @@ import time
 from harness.base import schema
 from harness.decision import views
 from harness.git import repository
-from harness.model import contract as contracts
 from harness.model import contract_log, features, receipts, runs
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract

@@ -174,26 +174,14 @@ def stage(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) 
     except BrokenFile:  # only the harness uses this name, so what is there can move aside
         os.rename(path, next(name for number in range(1, 1000) if not os.path.lexists(name := f"{path}.{number}")))
         descriptor = open_regular(path, how, mode)
-    try:
+    with open(descriptor, "wb", buffering=0):
         write_all(descriptor, data)
         if not quickly:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
-def replace(path: str, data: bytes, mode: int = SHARED) -> None:
-    """Replace the file atomically; the content survives a power cut."""
-    _swap(path, data, mode)
-    sync_folder(os.path.dirname(path))
-
-
-def replace_quickly(path: str, data: bytes) -> None:
-    """Replace the file atomically; a power cut may lose the content. For data that can be derived again."""
-    _swap(path, data, SHARED, quickly=True)
-
-
-def _swap(path: str, data: bytes, mode: int, *, quickly: bool = False) -> None:
+def replace(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) -> None:
+    """Replace the file atomically; the content survives a power cut (`quickly`: it may not)."""
     make_folder(os.path.dirname(path))
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
@@ -202,6 +190,13 @@ def _swap(path: str, data: bytes, mode: int, *, quickly: bool = False) -> None:
     except OSError:
         remove(temporary)
         raise
+    if not quickly:
+        sync_folder(os.path.dirname(path))
+
+
+def replace_quickly(path: str, data: bytes) -> None:
+    """Replace the file atomically; a power cut may lose the content. For data that can be derived again."""
+    replace(path, data, quickly=True)
 
 
 def remove(path: str) -> None:
@@ -343,12 +338,9 @@ def healed_length(descriptor: int) -> int:
 
 def add_line(path: str, data: bytes) -> None:
     """Append whole lines to a file with one writer, as `add_lines`; durable on return."""
-    descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-    try:
-        add_lines(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with open(open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "rb+", buffering=0) as file:
+        add_lines(file.fileno(), data)
+        os.fsync(file.fileno())
 
 
 class Transcript:

@@ -35,10 +35,8 @@ def append(layout: Layout, path: str, data: bytes) -> int:
         except OSError:
             os.close(descriptor)
             raise
-    try:
+    with open(descriptor, "rb+", buffering=0):
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
     return offset
 
 
@@ -173,14 +171,12 @@ def _apply_tail(path: str, tail: bytes | None, offset: int) -> None:
     if tail is None:
         return
     descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT)
-    try:
+    with open(descriptor, "rb+", buffering=0):
         if os.pread(descriptor, len(tail), offset) != tail:
             os.ftruncate(descriptor, offset)
             os.lseek(descriptor, offset, os.SEEK_SET)
             files.write_all(descriptor, tail)  # a full disk raises here, and the record stays until there is room
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read_ledger(layout: Layout) -> dict[str, list[Any]]:
@@ -207,9 +203,7 @@ def adopt(layout: Layout) -> dict[str, list[Any]]:
     """Enter managed and append-only files into the ledger as they are on disk: changes by people between runs are accepted."""
     ledger: dict[str, list[Any]] = {}
     for path in (*layout.managed(), *layout.append_only()):
-        data = files.read(path)
-        if data is not None:
-            note_in_ledger(layout, ledger, path, data)
+        note_in_ledger(layout, ledger, path, files.read(path))
     if files.dump_json(ledger) != files.read(layout.ledger):
         files.replace(layout.ledger, files.dump_json(ledger))
     return ledger

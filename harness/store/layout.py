@@ -77,8 +77,7 @@ class RunLayout:
     """The files in the folder of one run, and the lock of a run that is open."""
 
     def __init__(self, folder: str, lock: str) -> None:
-        self.folder = folder
-        self.lock = lock
+        self.folder, self.lock = folder, lock
         under = folder + "/"
         self.context = under + "context.json"
         self.manifest = under + "manifest.json"

@@ -6,11 +6,10 @@ accept that a newer field is absent.
 
 from __future__ import annotations
 
-import json
 import os
 
 from harness.base.errors import RESTORE, BrokenFile
-from harness.store import files, journal
+from harness.store import files, journal, json_lines
 from harness.store.journal import Journal
 from harness.store.layout import Layout
 
@@ -115,8 +114,8 @@ def _note_2(note: dict[str, Any]) -> dict[str, Any]:
 def _object(line: bytes) -> dict[str, Any]:
     """The object in a line; {} if there is none."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
+        row = json_lines.value(line)
+    except ValueError:
         return {}
     return row if isinstance(row, dict) else {}
 
