@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.base import schema
 from harness.base.errors import Refused, UsageFault
 from harness.git import repository
 from harness.integrity import inside
@@ -49,7 +50,7 @@ def reply(layout: Layout, text: str) -> str:
 def issue(layout: Layout, value: dict[str, str]) -> str:
     """Append an issue; raises Refused where it is not well-formed."""
     mission.check_format(layout)
-    faults = issues.faults(value, "the issue")
+    faults = schema.faults(value, "the issue", issues.Given)
     if faults:
         raise Refused("The issue is not accepted: " + "; ".join(faults))
     with files.Lock(layout.state_lock):  # from counting to writing, so that no two get one number

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
+from harness.base import schema
 from harness.decision import views
 from harness.git import repository
-from harness.model import contract as contracts
 from harness.model import contract_log, features, receipts, runs
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract
@@ -131,7 +131,7 @@ def _unfit(run: OpenRun, claim: Claim, check: Check) -> list[str]:
 
 
 def _join(run: OpenRun, outcome: Outcome, claim: Claim, check: Check, why: str) -> None:
-    old = contracts.from_value(contracts.to_value(outcome.contract))
+    old = schema.trusted(Contract, schema.plain(outcome.contract))
     joined = next(other for other in old.claims if other.id == claim.id)
     joined.checks.append(check)
     outcome.contract = old

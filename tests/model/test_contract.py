@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.model import contract
 from harness.model.contract import Check, Claim, Contract, Service
@@ -98,7 +99,7 @@ def test_random_contracts_come_back() -> None:
 def test_a_contract_survives_as_plain_json() -> None:
     """As the cache keeps it."""
     made = Contract(setup="x", services=[Service(name="web", run="y", ready="z")], claims=claims("w"))
-    assert contract.from_value(contract.to_value(made)) == made
+    assert schema.trusted(contract.Contract, schema.plain(made)) == made
 
 
 def test_what_people_write_is_read_as_documented() -> None:
@@ -130,7 +131,7 @@ BROKEN = [
     (GOOD + "\n### B:\n", 9, "not 'ID: sentence'"),
     (GOOD + "\n### B: nothing decides\n", 9, "needs either checks"),
     (GOOD + "\nmanual\n", 3, "needs either checks"),
-    (GOOD + "\n### a: the same\n\nmanual\n", 9, "stands twice"),
+    (GOOD + "\n### a: the same\n\nmanual\n", 9, "appears twice"),
     (GOOD + "\n```sh setup\nlate\n```\n", 9, "not understood here"),
     (GOOD + "\n```sh check later\nx\n```\n", 9, "not understood here"),
     (GOOD + "\n```sh check seconds=soon\nx\n```\n", 9, "whole number"),

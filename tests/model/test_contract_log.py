@@ -88,7 +88,7 @@ WRONG: list[tuple[Any, str]] = [
 def test_a_line_that_is_no_entry_is_named(line: Any, words: str) -> None:
     """With its number, what is wrong with it, and what to do."""
     data = line if isinstance(line, str) else json.dumps(line)
-    with pytest.raises(BrokenFile, match=r"log, line 3: .*Mend that line, or take it out") as caught:
+    with pytest.raises(BrokenFile, match=r"log, line 3: .*Correct that line, or remove it") as caught:
         contract_log.parse(contract_log.render([entry("add", new=OLD)]) + b"\n" + data.encode() + b"\n", "log")
     assert words in caught.value.fault
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.model import issues
 from harness.model.issues import Issue
@@ -128,11 +129,12 @@ def test_a_line_that_is_just_being_written_is_passed_over(layout: Layout) -> Non
 )
 def test_faults_of_a_given_issue_name_the_key(value: dict[str, Any], key: str) -> None:
     """So that an agent can mend it."""
-    (fault,) = issues.faults(value, "issues[0]")
+    (fault,) = schema.faults(value, "issues[0]", issues.Given)
     assert key in fault
     assert fault.startswith("issues[0]")
 
 
 def test_a_whole_issue_has_no_faults() -> None:
     """With all keys, or the two that it needs."""
-    assert issues.faults(GIVEN, "it") == issues.faults({"title": "t", "severity": "nit"}, "it") == []
+    for value in (GIVEN, {"title": "t", "severity": "nit"}):
+        assert schema.faults(value, "it", issues.Given) == []

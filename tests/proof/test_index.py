@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from harness.base import schema
 from harness.base.errors import BrokenFile
-from harness.model import contract, contract_log, receipts
+from harness.model import contract_log, receipts
 from harness.model.contract import Check, Claim
 from harness.model.receipts import Receipt
 from harness.proof import index
@@ -242,7 +243,7 @@ def logged(layout: Layout, verb: str, old: Claim | None, new: Claim | str | None
     """One line of the contract log, as a plan or a person writes it."""
 
     def plain(one: Claim | str | None) -> Any:
-        return contract.to_value(contract.Contract(claims=[one]))["claims"][0] if isinstance(one, Claim) else one
+        return schema.plain(one) if isinstance(one, Claim) else one
 
     row = {"at": "t", "by": "r", "verb": verb, "claim": "VAL-1", "why": "w", "old": plain(old), "new": plain(new)}
     with open(layout.contract_log, "ab") as log:

@@ -94,9 +94,9 @@ def test_a_good_plan_has_no_fault() -> None:
 
 OLD = feature("F-001")
 LINT: list[tuple[str, str]] = [
-    ("a feature id twice", "feature 'F-001' stands twice"),
-    ("a feature id twice but for case", "feature 'f-001' stands twice"),
-    ("a claim id twice", "claim 'VAL-001' stands twice"),
+    ("a feature id twice", "feature 'F-001' appears twice"),
+    ("a feature id twice but for case", "feature 'f-001' appears twice"),
+    ("a claim id twice", "claim 'VAL-001' appears twice"),
     ("a name that is none", "feature 'F 1' is no name"),
     ("no claim", "F-001 has no claim"),
     ("an unknown claim", "F-001 names the claim 'VAL-404', which does not exist"),
@@ -155,9 +155,9 @@ def test_a_circle_names_only_those_that_turn_in_it_or_wait_for_it() -> None:
 
 def test_an_id_differs_from_every_other_by_more_than_case() -> None:
     """Also from those that are there already: on some disks they would be one file."""
-    assert "feature 'f-001' stands twice" in faults(patch(row("f-001"), contract=[]), OLD)
+    assert "feature 'f-001' appears twice" in faults(patch(row("f-001"), contract=[]), OLD)
     value = {"features": [], "contract": [told("val-001")]}
-    assert "claim 'val-001' stands twice" in faults(value, OLD)
+    assert "claim 'val-001' appears twice" in faults(value, OLD)
 
 
 # refused shell forms, and their near misses
