@@ -90,7 +90,7 @@ def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored], moved:
         _put_live(layout, moved)
         line += _aside(moved)
     elif step.do == recovery_plan.FORGET:
-        _remove_empty(run.folder)
+        reconcile.remove_flat(run.folder)
     else:
         dead = restored[step.run]
         _settle(step, dead)
@@ -181,14 +181,6 @@ def _put_live(layout: Layout, names: list[str]) -> None:
 
 def _aside(moved: list[str]) -> str:
     return f"; moved away what stood in the place of {', '.join(moved)}" if moved else ""
-
-
-def _remove_empty(folder: str) -> None:
-    """The folder of a run that never began, with what was being written there."""
-    for name in files.names(folder):
-        files.remove(os.path.join(folder, name))
-    if os.path.isdir(folder):
-        os.rmdir(folder)
 
 
 def _context_back(run: Begun, outcome: Outcome) -> None:
