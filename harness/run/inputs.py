@@ -1,6 +1,8 @@
-"""What a prompt is made of, read from disk: so that prompt.py stays pure and a prompt depends on files alone."""
+"""Reads the material of a prompt from disk, so that prompt.py stays pure and a prompt depends only on files."""
 
 from __future__ import annotations
+
+from itertools import islice
 
 from harness.git import repository
 from harness.integrity import reconcile
@@ -64,18 +66,14 @@ def _raw(run: OpenRun) -> str:
     from harness.memory import pages  # few prompts show raw entries
 
     folds = pages.parse_curated(files.read(run.layout.curated), run.layout.curated)
-    rows = []
-    for entry in raw.waiting(run.layout, folds.first_seq, folds.folded):
-        rows.append(f"{entry.seq} {entry.line()}")
-        if len(rows) == RAW_ENTRIES:
-            break
-    return "\n".join(rows)
+    waiting = islice(raw.waiting(run.layout, folds.first_seq, folds.folded), RAW_ENTRIES)
+    return "\n".join(f"{entry.seq} {entry.line()}" for entry in waiting)
 
 
 def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
-    """What went before: why a reply was not accepted, what was put back, cut work, what the diff touches."""
+    """What earlier runs left: why a reply was not accepted, what was restored, cut work, what the diff touches."""
     found, feature = [], outcome.feature
-    untouched = feature is not None and not feature.notes  # then nothing of it stands in the books
+    untouched = feature is not None and not feature.notes  # then the run log has nothing of it
     last = None if untouched else runs.last(run.layout, role=run.role.name, feature=run.context.feature)
     if last and (last.accepted is False or last.outcome not in runs.GOOD):
         found.append(("How your role's last run here ended", f"{last.outcome}: {last.reason}"))
@@ -100,7 +98,7 @@ def _cut_work(feature: Feature) -> list[tuple[str, str]]:
 
 
 def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:
-    """What was last committed for the feature, as a stat and the command that shows it."""
+    """The feature's last commit, as a stat and the command that shows it."""
     if run.changes_tree and not feature.attempts:
         return []
     last = next((one for one in runs.finished(run.layout) if one.feature == feature.id and one.commit), None)

@@ -37,13 +37,13 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
     """Let the first agent that can answer; the next one is tried on limit, auth and what is not available. `stable_bytes`
     of the prompt's beginning are the same from run to run."""
     run, outcome = opened.run.opened, opened.run.outcome
-    refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.thinkers]
+    refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.agents]
     outcome.waits = _remembered(run)
-    waiting = _waiting(outcome, [name for name, _ in opened.thinkers])
+    waiting = _waiting(outcome, [name for name, _ in opened.agents])
     gc.enable()  # an agent may think for hours
     recorder, room = Recorder(run, outcome), temporary.create("agent", run.tag)
     try:
-        for name, agent in opened.thinkers:
+        for name, agent in opened.agents:
             if name in waiting:
                 refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
                 continue
