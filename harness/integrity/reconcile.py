@@ -18,7 +18,7 @@ from harness.memory import raw
 from harness.model import runs
 from harness.model.open_run import PreImages
 from harness.store import files, journal, objects
-from harness.store.layout import Layout, identity_file, identity_folder
+from harness.store.layout import Layout, identity_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -306,12 +306,6 @@ def _object_of(layout: Layout, path: str, *, keep: bool = False) -> str:
     if data is None:
         return ""
     return objects.put(layout, data) if keep else files.digest(data)
-
-
-def identity_text(role: str) -> tuple[str, str]:
-    """(text, path) of a role's identity; the text is "" while it has none."""
-    path = identity_file(identity_folder(), role)
-    return files.read_text(path) or "", path
 
 
 def _strays(run: Begun) -> list[str]:

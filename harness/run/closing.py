@@ -158,7 +158,8 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
     lines = ["---", f"kind: {decision.what}", "---", WHY.get(decision.what, "The mission cannot go on by itself."), ""]
     for feature in view.features:
         if feature.status != "passed":
-            lines.append(f"- {feature.id} {feature.status} after {feature.attempts} tries: {_last_word(feature)}")
+            last = next((note["text"] for note in reversed(feature.notes) if note.get("text")), feature.title)
+            lines.append(f"- {feature.id} {feature.status} after {feature.attempts} tries: {last}")
     lines += [_run_line(result) for result in _relevant(layout, view)]
     lines += ["", f'Answer with: {command("escalation answer")} "what to do"', ""]
     changes = journal.Journal(layout)
@@ -184,8 +185,3 @@ WHY = {
     "plan": "Three runs in a row brought no acceptable plan.",
     "setup": "The contract's setup is red.",
 }
-
-
-def _last_word(feature: features.Feature) -> str:
-    texts = [note["text"] for note in feature.notes if note.get("text")]
-    return texts[-1] if texts else feature.title

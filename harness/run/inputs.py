@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 
 from harness.git import repository
-from harness.integrity import reconcile
 from harness.memory import raw
 from harness.model import issues, runs
 from harness.model.features import Feature
@@ -13,6 +12,7 @@ from harness.model.open_run import OpenRun, Outcome
 from harness.model.receipts import Receipt
 from harness.run.prompt import Material, runtime
 from harness.store import files
+from harness.store.layout import identity_file, identity_folder
 
 RAW_ENTRIES = 200
 HOW_TO_REPLY = (
@@ -24,12 +24,12 @@ HOW_TO_REPLY = (
 def gather(run: OpenRun, outcome: Outcome) -> Material:
     """Everything that the role's prompt is made of."""
     layout, role = run.layout, run.role
-    identity, identity_path = reconcile.identity_text(role.name)
+    identity_path = identity_file(identity_folder(), role.name)
     spec_path = layout.asked_spec if "plan" in role.reads else layout.spec
     context = {**run.context.asdict(), "project": layout.project, "state": layout.state, "shim": layout.shim}
     return Material(
         role=role,
-        identity=identity,
+        identity=files.read_text(identity_path) or "",
         identity_path=identity_path,
         spec=files.read_text(spec_path) or files.read_text(layout.spec) or "",
         spec_path=layout.relative(spec_path),

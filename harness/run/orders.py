@@ -54,10 +54,6 @@ class OrderContext(Record):
     journal: journal.Journal
     at: str
 
-    def feature(self, feature_id: str) -> Feature:
-        """The feature; raises UsageFault where there is none."""
-        return features.find(self.features, feature_id)
-
 
 def pending(layout: Layout) -> list[Order]:
     """Orders that are not applied yet, oldest first."""
@@ -103,25 +99,25 @@ def apply_pending(layout: Layout) -> dict[str, str]:
     """Apply all pending orders, each in one journal; the caller holds the mission lock. {order: its result in words}."""
     done = {}
     for order in pending(layout):
-        desk = _context(layout)
-        before = features.render(desk.features)
+        context = _context(layout)
+        before = features.render(context.features)
         try:
-            done[order.id] = VERBS[order.verb](desk, *order.args)
+            done[order.id] = VERBS[order.verb](context, *order.args)
             state = "applied"
         except HarnessError as fault:
-            desk, state = _context(layout), "refused"
+            context, state = _context(layout), "refused"
             done[order.id] = str(fault)
-        after = features.render(desk.features)
+        after = features.render(context.features)
         if after != before:
-            desk.journal.replace(layout.features, after)
-        row = Applied(id=order.id, at=desk.at, state=state, said=done[order.id])
-        desk.journal.append(layout.orders, files.dump_json(row.asdict()))
-        desk.journal.commit()
+            context.journal.replace(layout.features, after)
+        row = Applied(id=order.id, at=context.at, state=state, said=done[order.id])
+        context.journal.append(layout.orders, files.dump_json(row.asdict()))
+        context.journal.commit()
     return done
 
 
-def _set(desk: OrderContext, feature_id: str, key: str, value: str) -> str:
-    feature = desk.feature(feature_id)
+def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
+    feature = features.find(context.features, feature_id)
     if key not in SETTABLE:
         raise UsageFault(
             f"'{key}' cannot be set. What can: {', '.join(SETTABLE)}. For the status: feature retry, feature block."
@@ -134,8 +130,8 @@ def _set(desk: OrderContext, feature_id: str, key: str, value: str) -> str:
     return f"{feature_id}: {key} is now {value}"
 
 
-def _retry(desk: OrderContext, feature_id: str) -> str:
-    _restart(desk.feature(feature_id), desk.at, "retry")
+def _retry(context: OrderContext, feature_id: str) -> str:
+    _restart(features.find(context.features, feature_id), context.at, "retry")
     return f"{feature_id} is todo again, with all its tries"
 
 
@@ -145,41 +141,41 @@ def _restart(feature: Feature, at: str, why: str) -> None:
     feature.note(at, "person", "retry", text=why)
 
 
-def _block(desk: OrderContext, feature_id: str, reason: str) -> str:
-    feature = desk.feature(feature_id)
+def _block(context: OrderContext, feature_id: str, reason: str) -> str:
+    feature = features.find(context.features, feature_id)
     features.move(feature, "block")
-    feature.note(desk.at, "person", "person", text=reason)
+    feature.note(context.at, "person", "person", text=reason)
     return f"{feature_id} is blocked until: {command('feature retry')} {feature_id}"
 
 
-def _accept_claim(desk: OrderContext, claim_id: str, note: str) -> str:
-    claim = contract.load(desk.layout).claim(claim_id)
+def _accept_claim(context: OrderContext, claim_id: str, note: str) -> str:
+    claim = contract.load(context.layout).claim(claim_id)
     if not claim.manual:
         raise UsageFault(f"{claim_id} has checks, and only they decide it. A person can accept only a manual claim.")
-    head = repository.position(desk.layout.project).head
-    entry = Entry(verb=contract_log.ACCEPT, claim=claim_id, why=note, at=desk.at, by="person", commit=head)
-    desk.journal.append(desk.layout.contract_log, contract_log.render([entry]))
+    head = repository.position(context.layout.project).head
+    entry = Entry(verb=contract_log.ACCEPT, claim=claim_id, why=note, at=context.at, by="person", commit=head)
+    context.journal.append(context.layout.contract_log, contract_log.render([entry]))
     return f"{claim_id} is accepted at {head[:10]}"
 
 
-def _answer(desk: OrderContext, text: str) -> str:
+def _answer(context: OrderContext, text: str) -> str:
     """Archive the escalation, record the answer for the next runs, and restart the counts."""
-    layout = desk.layout
+    layout = context.layout
     question = files.read_text(layout.escalation)
     kind = views.kind_of(question or "")
-    waiting = [feature for feature in desk.features if _needs_person(feature)]
+    waiting = [feature for feature in context.features if _needs_person(feature)]
     if question is None and not waiting and rules.decide(views.gather(layout), clock.now()).word != "ESCALATE":
         raise UsageFault(f"Nothing is escalated. See: {command('next')}")
     named = kind if schema.NAME.match(kind) else "stuck"
     archived = os.path.join(layout.escalations, f"{clock.now()}-{named}.md")
-    desk.journal.replace(archived, f"{question or ''}\n## Answer, {desk.at}\n\n{text}\n".encode())
+    context.journal.replace(archived, f"{question or ''}\n## Answer, {context.at}\n\n{text}\n".encode())
     if question is not None:
-        desk.journal.remove(layout.escalation)
+        context.journal.remove(layout.escalation)
     for feature in waiting:
-        _restart(feature, desk.at, text)
+        _restart(feature, context.at, text)
     newest = next(runs.finished(layout), None)
-    row = runs.Answer(at=desk.at, by="person", text=text, after=newest.run if newest else "")
-    desk.journal.append(layout.answers, files.dump_json(row.asdict()))
+    row = runs.Answer(at=context.at, by="person", text=text, after=newest.run if newest else "")
+    context.journal.append(layout.answers, files.dump_json(row.asdict()))
     return "answered; the counts start anew, and the next run reads it"
 
 
@@ -187,9 +183,9 @@ def _needs_person(feature: Feature) -> bool:
     return feature.status == "blocked" or (feature.status in ("todo", "failing") and feature.tries_left <= 0)
 
 
-def _accept_file(desk: OrderContext, run_id: str, name: str) -> str:
+def _accept_file(context: OrderContext, run_id: str, name: str) -> str:
     """Accept a file that a run refused."""
-    layout = desk.layout
+    layout = context.layout
     there = refused_files(layout, run_id)
     if name not in there:
         raise UsageFault(f"The run {run_id} has no refused '{name}'. It has: {', '.join(there) or 'nothing'}.")
@@ -203,10 +199,10 @@ def _accept_file(desk: OrderContext, run_id: str, name: str) -> str:
             f"'{name}' cannot be taken back: only whole files of the live set can. Read it, and act on it by hand."
         )
     if target == layout.features:
-        desk.features = features.parse(data, target)
+        context.features = features.parse(data, target)
     else:
         _check_format(layout, target, data)
-        desk.journal.replace(target, data)
+        context.journal.replace(target, data)
     return f"{name} is now as the run {run_id} left it"
 
 

@@ -215,10 +215,7 @@ def _issues(found: list[Issue]) -> str:
 
 
 def _runtime(material: Material) -> Part:
-    lines = [
-        f"- {key}: {value}" if key[0].isupper() and " " in key else f"- {key}={value}"
-        for key, value in material.runtime
-    ]
+    lines = [f"- {key}{': ' if ' ' in key else '='}{value}" for key, value in material.runtime]
     return _text("## Runtime context\n" + "\n".join(lines) + f"\n\n{material.how_to_reply}\n")
 
 

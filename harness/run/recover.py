@@ -68,17 +68,12 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
     restored = {one.run: _restore(layout, one, moved.get(one.run, []), yielded) for one in died if one.open}
     migrations.migrate(layout)  # on restored bytes, before any of them is parsed
-    for step in recovery_plan.plan(died, _queue(layout, dead)):
+    in_progress = b'"status":"in_progress"' in (files.read(layout.features) or b"")
+    for step in recovery_plan.plan(died, features.load(layout) if dead or in_progress else []):
         done.append(_carry_out(layout, step, restored, moved.get(step.run, [])))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
     done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
     return done + _close_torn(layout)
-
-
-def _queue(layout: Layout, dead: list[str]) -> list[features.Feature]:
-    """The features, where recovery may need to change one."""
-    data = files.read(layout.features) or b""
-    return features.load(layout) if dead or b'"status":"in_progress"' in data else []
 
 
 def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored], moved: list[str]) -> str:
