@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from itertools import count
 
 from harness.store import files
 from harness.store.layout import Layout, RunLayout, identity_folder
@@ -65,11 +66,8 @@ def name_of(layout: Layout, path: str) -> str:
 
 
 def _free(path: str) -> str:
-    number, name = 1, path
-    while os.path.lexists(name):
-        number += 1
-        name = f"{path}-{number}"
-    return name
+    names = (f"{path}-{number}" if number > 1 else path for number in count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _is(path: str, *kinds: Callable[[int], bool], follow: bool = False) -> bool:

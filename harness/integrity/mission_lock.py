@@ -71,10 +71,8 @@ def descriptors(locks: list[files.Lock]) -> list[int]:
 
 def _places(lock: files.Lock) -> list[tuple[int, str]]:
     """(descriptor, path) of everything that a lock has open."""
-    places = [(lock.descriptor, lock.path)]
-    if isinstance(lock, MissionLock):
-        places.append((lock.beside, lock.folder))
-    return [place for place in places if place[0] >= 0]
+    folder = [(lock.beside, lock.folder)] if isinstance(lock, MissionLock) else []
+    return [place for place in ((lock.descriptor, lock.path), *folder) if place[0] >= 0]
 
 
 def put_back(locks: list[files.Lock]) -> list[str]:

@@ -55,10 +55,8 @@ def keep_copies(run: OpenRun) -> None:
 
 def hold_own(run: OpenRun) -> None:
     """Keep pre-images of the run's own files, so that its prompt can always be rebuilt."""
-    for path in (run.paths.manifest, run.paths.prompt, run.paths.receipts):
-        data = files.read(path)
-        if data is not None:
-            run.before.contents[path] = data
+    contents = {path: files.read(path) for path in (run.paths.manifest, run.paths.prompt, run.paths.receipts)}
+    run.before.contents.update({path: data for path, data in contents.items() if data is not None})
 
 
 def drop_copies(run: Begun) -> None:

@@ -66,8 +66,7 @@ def closed(layout: Layout, run_id: str) -> bool:
 
 
 def ledger(layout: Layout, run_id: str) -> Ledger:
-    """The ledger while this run was open, with rows of STEADY files from the run's lock. Where it is broken or absent: as the
-    run found it. Empty without any evidence."""
+    """The ledger while this run was open, with STEADY rows from its lock; else as the run found it; {} without evidence."""
     locked, found = runs.held_context(layout, run_id), _ledger(layout)
     if not found:
         opened = locked or context(layout, run_id)
@@ -86,8 +85,7 @@ def _ledger(layout: Layout) -> Ledger:
 
 
 class Evidence(Record):
-    """The state before a run that died. A file that cannot be restored raises BrokenFile, or is accepted as it is and its
-    name added to `yielded`, where a person allows that."""
+    """The state before a run that died. A file that cannot be restored raises BrokenFile, or is added to `yielded` and kept."""
 
     run: Begun
     yielded: list[str] | None = None

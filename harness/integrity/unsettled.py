@@ -61,8 +61,7 @@ def _known_length(layout: Layout) -> int | None:
 
 
 def believed(layout: Layout) -> Iterator[Result]:
-    """Finished runs, last first. While a dead run is not settled, lines behind the length in the ledger are left out: that
-    run may have forged them."""
+    """Finished runs, last first; without lines behind the length in the ledger that an unsettled run may have forged."""
     died = any(runs.is_dead(layout, name) for name in runs.open_runs(layout))
     return runs.finished(layout, _known_length(layout) if died else None)
 
@@ -75,8 +74,7 @@ def unbooked(layout: Layout) -> list[str]:
 
 
 def books_short(layout: Layout) -> bool:
-    """Whether lines of the run log are missing: it is shorter than in the ledger, and is empty or lacks a finished run. A
-    repair by hand may also make it shorter."""
+    """Whether the run log is shorter than in the ledger (as after a repair by hand), and is empty or lacks a finished run."""
     known = _known_length(layout)
     if known is not None and files.length(layout.run_log) >= known:
         return False

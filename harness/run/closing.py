@@ -83,8 +83,7 @@ def crossed(run: OpenRun, result: Result) -> list[str]:
 
 
 def overspent(run: OpenRun, outcome: Outcome) -> str:
-    """The cap on cost or tokens that this run's agents have used up, in words; "" below it. A cap that was used up before the
-    run is not repeated: a person started the run by hand."""
+    """The cap on cost or tokens that this run has used up, in words; "" below it, or where it was used up before the run."""
     limits = views.limits_of(run.settings)
     before = {cap.name for cap in rules.spent(limits, runs.totals(run.layout))}
     now = rules.spent(limits, _totals(run, outcome, run.settings, run.seconds()))
@@ -99,8 +98,7 @@ def cost_left(run: OpenRun) -> float | None:
 
 
 def retry_at(layout: Layout, until: int) -> int:
-    """When to try the vendor again, in unix seconds: at the time it stated (`until`), else after a back-off that doubles with
-    each limit in a row; plus jitter."""
+    """When to try the vendor again: at its stated time (`until`), else after a back-off that doubles in a row; plus jitter."""
     now = clock.now()
     wait = min(until - now, LONGEST_STATED)
     if wait <= 0:
@@ -144,8 +142,8 @@ def _snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
     contents = {os.path.relpath(path, layout.state): files.read(path) for path in layout.managed()}
     live = {name: objects.put(layout, data) for name, data in contents.items() if data is not None}
     grown = {name: ledger.get(name) for name in (os.path.relpath(path, layout.state) for path in layout.append_only())}
-    value = {"run": run_id, "at": at, "commit": head, "live": live, "grown": grown}
-    value["raw"] = [len(raw), files.digest(raw)]
+    value: dict[str, object] = {"run": run_id, "at": at, "commit": head, "live": live, "grown": grown}
+    value |= {"raw": [len(raw), files.digest(raw)]}
     files.replace(os.path.join(layout.snapshots, run_id + ".json"), files.dump_json(value))
 
 

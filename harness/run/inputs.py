@@ -90,11 +90,8 @@ def _cut_work(feature: Feature) -> list[tuple[str, str]]:
     if not feature.cuts():
         return []
     run_id = next(note["run"] for note in reversed(feature.notes) if note["kind"] == "cut")
-    text = (
-        f"A run was cut short; its work is committed on this branch as wip({feature.id}). Continue from it.\n"
-        f"See what it did: git show --stat refs/harness/partial/{run_id}"
-    )
-    return [("Cut work", text)]
+    text = f"A run was cut short; its work is committed on this branch as wip({feature.id}). Continue from it.\n"
+    return [("Cut work", f"{text}See what it did: git show --stat refs/harness/partial/{run_id}")]
 
 
 def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:

@@ -53,14 +53,9 @@ def asked(role: str, feature: str) -> Asked:
     env = os.environ
     layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
     inside.refuse(layout, f"run {role}")
-    return Asked(
-        layout=layout,
-        role=role,
-        feature=feature or env.get("FEATURE_ID", ""),
-        wish=env.get("HARNESS_RUN_ID", ""),
-        trigger=env.get("TRIGGER", ""),
-        reason=env.get("REASON", ""),
-    )
+    named = {"feature": "FEATURE_ID", "wish": "HARNESS_RUN_ID", "trigger": "TRIGGER", "reason": "REASON"}
+    given = {name: env.get(variable, "") for name, variable in named.items()}
+    return Asked(layout=layout, role=role, **(given | ({"feature": feature} if feature else {})))
 
 
 def open_run(want: Asked) -> Opened:
@@ -191,8 +186,7 @@ def _require_clean(branch: str, state: repository.State, role: Role, project: st
 def _agents(
     want: Asked, role: Role, configured: list[str], settings: Config, feature: Feature | None
 ) -> tuple[list[tuple[str, registry.Agent]], list[str]]:
-    """The available agents, ready to run, and the names of missing ones; raises Unavailable without any, unless the agent is
-    optional for the role."""
+    """The available agents and the names of missing ones; raises Unavailable without any, unless optional for the role."""
     if want.trigger == "leaving":
         return [], []
     layout = want.layout

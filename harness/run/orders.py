@@ -84,10 +84,9 @@ def place(layout: Layout, verb: str, args: list[str]) -> str:
     if not lock.take():
         return f"noted; it is applied when the run that is under way ends ({lock.holder().get('run', 'unknown')})"
     try:
-        applied = apply_pending(layout)
+        return apply_pending(layout).get(made.id, "done")
     finally:
         lock.release()
-    return applied.get(made.id, "done")
 
 
 def _context(layout: Layout) -> OrderContext:
@@ -200,19 +199,15 @@ def _accept_file(context: OrderContext, run_id: str, name: str) -> str:
         )
     if target == layout.features:
         context.features = features.parse(data, target)
-    else:
-        _check_format(layout, target, data)
-        context.journal.replace(target, data)
-    return f"{name} is now as the run {run_id} left it"
-
-
-def _check_format(layout: Layout, target: str, data: bytes) -> None:
-    if target == layout.contract:
+    elif target == layout.contract:
         contract.parse(files.decode(data, target), target)
     elif target.endswith(".json"):
         files.parse_json(data, target)
     else:
         files.decode(data, target)
+    if target != layout.features:
+        context.journal.replace(target, data)
+    return f"{name} is now as the run {run_id} left it"
 
 
 def refused_files(layout: Layout, run_id: str) -> list[str]:

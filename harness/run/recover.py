@@ -53,8 +53,7 @@ def recover_dead(layout: Layout) -> list[str]:
 
 
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
-    """Settle all dead runs; returns one line for each thing done. A file that cannot be restored raises BrokenFile, or with
-    `yielding` stays as it is."""
+    """Settle all dead runs; one line for each thing done. An unrestorable file raises BrokenFile, or stays with `yielding`."""
     suspects, older = unsettled.unsettled(layout), migrations.is_due(layout)
     moved = {run_id: misplaced.clear_way(layout, layout.run(run_id)) for run_id in _with_lock(layout, suspects)}
     done = _finish_journal(layout, moved)
@@ -213,8 +212,7 @@ def _unknown(layout: Layout, run_id: str) -> Context:
 
 
 def _accept_config(layout: Layout, run_id: str) -> str:
-    """Accept a valid config.toml that changed after the run's last sign of life: a person repairs it after an agent hangs.
-    Returns a message, "" where nothing changed."""
+    """Accept a valid config.toml that a person changed after the run's last sign of life; returns a message or ""."""
     run, data = layout.run(run_id), files.read(layout.config)
     ledger = recovery_evidence.ledger(layout, run_id)
     if data is None or not ledger or ledger.get("config.toml", [""])[0] == files.digest(data):

@@ -17,9 +17,8 @@ from harness.store.layout import Layout, home
 
 IGNORE_LINE = ".harness/"
 UNSEARCHED = ("runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
-IGNORED = "# Searches pass by what an agent never needs; memory and the state can be found.\n" + "".join(
-    f"/{name}/\n" for name in UNSEARCHED
-)
+IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the state can be found.\n"
+IGNORED = IGNORE_NOTE + "".join(f"/{name}/\n" for name in UNSEARCHED)
 SHIM = """#!/bin/sh
 # The harness command of this mission, as agents find it on their PATH.
 export HARNESS_HOME={home} HARNESS_PROJECT={project}
@@ -51,16 +50,11 @@ def found(layout: Layout) -> None:
     now = repository.position(layout.project)
     if not now.branch:
         raise NeedsPerson(f"HEAD of {layout.project} is detached. Check out a branch first: git switch NAME")
-    made = Mission(
-        id=mission.new_id(layout.project),
-        created=clock.stamp(clock.now()),
-        host=os.uname().nodename,
-        branch=now.branch,
-        base_commit=now.head,
-    )
+    name, branch = mission.new_id(layout.project), now.branch
+    created, host = clock.stamp(clock.now()), os.uname().nodename
     _lay_out(layout)
-    if not now.head:
-        made.base_commit = _first_commit(layout, now.branch)
+    base = now.head or _first_commit(layout, branch)
+    made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
     if repository.default_branch(layout.project) == made.branch:
         made.branch = f"harness/{made.id}"
         repository.switch_new(layout.project, made.branch)
@@ -71,8 +65,7 @@ def found(layout: Layout) -> None:
 
 
 def announcement(layout: Layout) -> list[str]:
-    """Warnings about money before it is spent: agents without a cap or without a known cost, and earlier runs of unknown
-    cost."""
+    """Warnings before money is spent: agents without a cap or a known cost, and earlier runs of unknown cost."""
     from harness.agents import registry
     from harness.decision import rules
     from harness.model import config, roles, runs, usage  # none of it is needed where a run opens

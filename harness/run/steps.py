@@ -84,8 +84,7 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
 
 
 def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
-    """The prompt, and how many bytes of its beginning are the same from run to run. It is durable with its manifest: the
-    ordered list of texts and objects whose concatenation is the prompt."""
+    """Write the prompt and its manifest (its parts in order); returns the text and the length of its stable beginning."""
     gathered = inputs.gather(run, outcome)
     parts = prompt.compose(gathered)
     rows = [

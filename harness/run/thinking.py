@@ -34,8 +34,7 @@ UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipp
 
 
 def think(opened: Opened, text: str, stable_bytes: int) -> None:
-    """Run the agents in turn until one answers; a limit, a failed login or a missing agent leads to the next. The first
-    `stable_bytes` of the prompt are the same from run to run."""
+    """Run the agents in turn until one answers. The first `stable_bytes` of the prompt are the same from run to run."""
     run, outcome = opened.run.opened, opened.run.outcome
     refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.agents]
     outcome.waits = _remembered(run)
@@ -92,7 +91,7 @@ def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
         outcome.waits[name] = min(until if until > now else now + UNSTATED_SECONDS, now + closing.LONGEST_STATED)
     if limits and not answered:  # without a future time a back-off follows
         outcome.ended, outcome.until = "limit", min(until if until > now else 0 for until in limits.values())
-    words = [f"{outcome.agent} answered", *([outcome.reason] if outcome.reason else [])] if answered else []
+    words = list(filter(None, (f"{outcome.agent} answered", outcome.reason))) if answered else []
     remedies = []
     for one in refused:
         reason, _, remedy = one.reason.partition("\n")
@@ -102,8 +101,7 @@ def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
 
 
 def load_rest() -> None:
-    """Load the modules of later steps, so that an update of the harness while an agent works does not mix two versions in one
-    run. A run that ends at once skips this."""
+    """Load the modules of later steps, so that an update of the harness during a run does not mix two versions."""
     for name in LOADED_LATE:
         __import__(name)
 

@@ -41,8 +41,8 @@ else:
 
 
 class Row(Record):
-    """One line of stream.jsonl: `at` in seconds since the run began, a `kind` of KINDS and its `text`. Beside an agent's
-    events: `agent` (the following rows are of this agent), `time` (no usage yet) and `cut` (the bound is reached)."""
+    """One line of stream.jsonl, `at` seconds since the run began: an event, `agent` (following rows are of this agent), `time`
+    (no usage yet) or `cut` (the bound is reached)."""
 
     at: Seconds
     kind: RowKind
@@ -58,8 +58,7 @@ def parse(line: bytes) -> Row | None:
 
 
 class Reported(Record):
-    """From a run's transcript: the last usage of each agent, in turn (without usage its name alone), and the time of the last
-    row, in seconds since the run's start."""
+    """The last usage of each agent, in turn (without usage its name alone); `seconds`: from the run's start to the last row."""
 
     usages: list[Usage] = []
     seconds: float = 0.0
