@@ -23,7 +23,7 @@ UNATTENDED = {
     "DEBIAN_FRONTEND": "noninteractive",
 }
 OURS = ("FEATURE_ID", "TRIGGER", "REASON", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
-NESTED_MARKERS = (  # an agent sets these for its children; logins and settings of the user stay
+NESTED_MARKERS = (  # agents and git set these for their children; logins and settings of the user stay
     *("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION"),
     *(
         "CLAUDE_CODE_EXECPATH",
@@ -33,8 +33,8 @@ NESTED_MARKERS = (  # an agent sets these for its children; logins and settings 
         "CODEX_SANDBOX_NETWORK_DISABLED",
     ),
     *("GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE", "OPENCODE", "OPENCODE_PID"),
+    *("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"),
 )
-GIT_MARKERS = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
 
 
 def plain(base: Mapping[str, str], tag: str) -> dict[str, str]:
@@ -42,7 +42,7 @@ def plain(base: Mapping[str, str], tag: str) -> dict[str, str]:
     kept = {
         key: value
         for key, value in base.items()
-        if not key.startswith("HARNESS_") and key not in (*OURS, *GIT_MARKERS, *NESTED_MARKERS)
+        if not key.startswith("HARNESS_") and key not in (*OURS, *NESTED_MARKERS)
     }
     own = os.path.join(sys.prefix, "bin") if sys.prefix != sys.base_prefix else ""
     path = [folder for folder in kept.get("PATH", os.defpath).split(os.pathsep) if folder != own]

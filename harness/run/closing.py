@@ -142,8 +142,8 @@ def _snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
     contents = {os.path.relpath(path, layout.state): files.read(path) for path in layout.managed()}
     live = {name: objects.put(layout, data) for name, data in contents.items() if data is not None}
     grown = {name: ledger.get(name) for name in (os.path.relpath(path, layout.state) for path in layout.append_only())}
-    value: dict[str, object] = {"run": run_id, "at": at, "commit": head, "live": live, "grown": grown}
-    value |= {"raw": [len(raw), files.digest(raw)]}
+    appended = {"grown": grown, "raw": [len(raw), files.digest(raw)]}
+    value = {"run": run_id, "at": at, "commit": head, "live": live, **appended}
     files.replace(os.path.join(layout.snapshots, run_id + ".json"), files.dump_json(value))
 
 

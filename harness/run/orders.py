@@ -150,7 +150,7 @@ def _block(context: OrderContext, feature_id: str, reason: str) -> str:
 def _accept_claim(context: OrderContext, claim_id: str, note: str) -> str:
     claim = contract.load(context.layout).claim(claim_id)
     if not claim.manual:
-        raise UsageFault(f"{claim_id} has checks, and only they decide it. A person can accept only a manual claim.")
+        raise UsageFault(f"{claim_id} has checks: they decide it. A person can accept only a manual claim.")
     head = repository.position(context.layout.project).head
     entry = Entry(verb=contract_log.ACCEPT, claim=claim_id, why=note, at=context.at, by="person", commit=head)
     context.journal.append(context.layout.contract_log, contract_log.render([entry]))

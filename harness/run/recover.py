@@ -30,7 +30,7 @@ UNKNOWN = "unknown"
 
 
 class Restored(Record):
-    """A run that died, after the state is restored. `said`: what else was done, in words."""
+    """A run that died, after the state is restored. `said`: what else was done."""
 
     run: Begun
     outcome: Outcome

@@ -101,8 +101,7 @@ def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
 
 
 def take_reply(run: OpenRun, outcome: Outcome) -> None:
-    """The reply that `harness reply` saved, else the block in the agent's messages; durable in reply.md. A reply that does
-    not parse ends the run as agent_error, and the next prompt shows the reason."""
+    """The reply that `harness reply` saved, else the block in the agent's messages. An invalid one ends as agent_error."""
     data = files.read(run.paths.reply)
     kept = None if data is None else data.decode("utf-8", "replace")  # an agent can write this file directly
     if kept is None and outcome.messages:
