@@ -315,5 +315,5 @@ def copied(template: Path, folder: Path, env: dict[str, str]) -> House:
     shutil.copytree(template / "my project", folder / "my project", symlinks=True)
     house = House(folder, env)
     house.config('agent = "scripted"')
-    starting.shim(house.layout)
+    starting.write_generated(house.layout)
     return house

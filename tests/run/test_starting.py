@@ -300,7 +300,7 @@ def test_the_ignore_file_is_mended_and_otherwise_left_alone(house: House) -> Non
     house.work({"run": "harness note hello"})
     assert path.read_text() == starting.IGNORED
     before = path.stat()
-    starting.ignore(house.layout)
+    starting.write_generated(house.layout)
     assert path.stat() == before
 
 

@@ -58,7 +58,7 @@ def test_a_row_that_is_too_long_says_how_many_bytes_went(path: str, text: str) -
 
 
 def test_a_file_ends_with_one_row_that_says_so(path: str) -> None:
-    """What follows is dropped, and counted; the file never outgrows its bound."""
+    """What follows is dropped; the file never outgrows its bound."""
     stream = Transcript(path, MIB)
     for _ in range(40):
         stream.row(0, "said", "x" * 50_000)
@@ -67,7 +67,6 @@ def test_a_file_ends_with_one_row_that_says_so(path: str) -> None:
     assert [row["kind"] for row in written] == ["said"] * (len(written) - 1) + ["cut"]
     assert written[-1]["text"] == "the transcript reached its bound of 1 MiB; what follows is not kept"
     assert os.path.getsize(path) <= MIB
-    assert stream.dropped >= (40 - len(written) + 1) * 50_000
 
 
 def test_a_log_ends_with_one_line_that_says_so(path: str) -> None:
@@ -80,7 +79,6 @@ def test_a_log_ends_with_one_line_that_says_so(path: str) -> None:
     assert set(lines[:-2]) == {"line"}
     assert lines[-2:] == ["[the transcript reached its bound of 0.25 MiB; what follows is not kept]", ""]
     assert os.path.getsize(path) <= MIB // 4
-    assert log.dropped > 0
 
 
 def test_what_the_books_need_is_kept_behind_the_bound(path: str) -> None:
