@@ -177,8 +177,8 @@ class Compaction:
         key = next(iter(features_of([entry])), "") or said(entry)
         item = self.untagged.get(key)
         if item is None:
-            voice = Occurrence(entry=entry, text=said(entry), run=self.before.run, is_new=True)
-            self.untagged[key] = self._new_item("other", entry, [voice])
+            first = Occurrence(entry=entry, text=said(entry), run=self.before.run, is_new=True)
+            self.untagged[key] = self._new_item("other", entry, [first])
             return
         add_voice(item, entry, self.before.today)
         if item.text == said(entry):
