@@ -28,7 +28,7 @@ STEPS = (
 )
 
 
-def hire(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str, str]], str] | None) -> list[str]:
+def choose(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str, str]], str] | None) -> list[str]:
     """Write `agent` (one, or several with commas) and `trust` into config.toml where they are given or, with `ask(question,
     {answer: what it means})`, are missing.
 
