@@ -131,8 +131,9 @@ def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
 
 
 def _join(run: OpenRun, outcome: Outcome, claim: Claim, check: Check, why: str) -> None:
-    outcome.contract = contracts.from_value(contracts.to_value(outcome.contract))
-    outcome.contract.claim(claim.id).checks.append(check)
+    changed = contracts.from_value(contracts.to_value(outcome.contract))
+    changed.claim(claim.id).checks.append(check)
+    outcome.contract = changed  # a copy, so that `save` sees the change
     entry = Entry(verb=contract_log.AIM, claim=claim.id, why=why, at=outcome.at, by=run.id, check=check)
     outcome.journal.append(run.layout.contract_log, contract_log.render([entry]))
 

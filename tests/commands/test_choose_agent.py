@@ -64,7 +64,7 @@ def test_it_is_asked_once(unbegun: House) -> None:
         patch.setenv("PATH", path_of(unbegun))
         choose_agent.choose(unbegun.layout, "", "", ask)
         choose_agent.choose(unbegun.layout, "", "", ask)
-    assert asked == [("Which agent thinks here?", ["codex"]), ("How far may it go?", ["workspace", "full"])]
+    assert asked == [("Which agent works here?", ["codex"]), ("How far may it go?", ["workspace", "full"])]
     assert config.load(unbegun.layout).trust == "full"
 
 
