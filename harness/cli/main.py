@@ -1,4 +1,4 @@
-"""The command line: parse, call one function below, echo. Commands are loaded when they are called."""
+"""The command line by click. Commands are loaded when they are called."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMANDS = (
 
 
 def application(words: Sequence[str]) -> int:
-    """Carry out one command by click; returns the exit code."""
+    """Run one command by click; returns the exit code."""
     import click  # 40 ms: only for commands that people call
 
     from harness.base.errors import USAGE

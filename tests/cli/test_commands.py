@@ -93,7 +93,7 @@ def test_whoever_leaves_the_questions_of_init_is_told_where_things_stand(unbegun
     )
     os.close(follower)
     said = b""
-    while b"Which agent thinks here?" not in said:
+    while b"Which agent works here?" not in said:
         said += os.read(leader, 65536)
     with suppress(OSError):  # how Linux says that the other end is closed
         while done.poll() is None or select.select([leader], [], [], 0)[0]:

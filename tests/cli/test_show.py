@@ -235,9 +235,9 @@ def test_a_sum_that_is_not_whole_says_at_least(house: House) -> None:
     assert (rows["total"][:3], rows["F-002"][:2]) == (["3", ">= 0.50", "2"], ["1", "?"])
     assert rows["planner"] == ["1", *"-------"]
     assert out.split("\n\n")[-1].split("\n") == [
-        ">= is at least: 1 run not counted, for nobody told what they cost, or not all of it.",
-        "?  is not known: nobody told.",
-        "-  is nothing: no feature, nobody who was asked, or an agent that is free.",
+        ">= is at least: 1 run not counted, as their cost was not reported, or not all of it.",
+        "?  is not known: it was not reported.",
+        "-  is nothing: no feature, no agent, or an agent that is free.",
         "",
     ]
 
@@ -246,7 +246,7 @@ def test_what_is_not_known_is_explained(house: House) -> None:
     """Where no cost at all is known there is no sum to be at least."""
     house.work({"usage": {"input": 1}})
     assert house.harness("usage").out.split("\n\n")[-1] == (
-        "?  is not known: 1 run not counted, for nobody told what they cost, or not all of it.\n"
+        "?  is not known: 1 run not counted, as their cost was not reported, or not all of it.\n"
     )
 
 

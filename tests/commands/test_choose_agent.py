@@ -62,9 +62,9 @@ def test_it_is_asked_once(unbegun: House) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path_of(unbegun))
-        choose_agent.hire(unbegun.layout, "", "", ask)
-        choose_agent.hire(unbegun.layout, "", "", ask)
-    assert asked == [("Which agent thinks here?", ["codex"]), ("How far may it go?", ["workspace", "full"])]
+        choose_agent.choose(unbegun.layout, "", "", ask)
+        choose_agent.choose(unbegun.layout, "", "", ask)
+    assert asked == [("Which agent works here?", ["codex"]), ("How far may it go?", ["workspace", "full"])]
     assert config.load(unbegun.layout).trust == "full"
 
 
@@ -72,7 +72,7 @@ def test_a_person_s_configuration_stays_as_it_was_written(house: House) -> None:
     """Only the keys that were said change; comments and tables stand."""
     path = Path(house.layout.config)
     path.write_text('# mine\nagent = "mine"\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n')
-    choose_agent.hire(house.layout, "codex", "workspace", None)
+    choose_agent.choose(house.layout, "codex", "workspace", None)
     assert path.read_text() == (
         'agent = "codex"\ntrust = "workspace"\n# mine\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n'
     )
@@ -92,7 +92,7 @@ def test_a_list_of_agents_is_replaced_whole_however_it_was_written(house: House,
     path = Path(house.layout.config)
     rest = '# after\n\ncheck_seconds = 9\n\n[roles.worker]\nagent = [\n  "codex",\n]\n'
     path.write_text(f'# before\ntrust = """\nfull"""\n{written}{rest}')
-    choose_agent.hire(house.layout, "gemini", "workspace", None)
+    choose_agent.choose(house.layout, "gemini", "workspace", None)
     assert path.read_text() == f'agent = "gemini"\ntrust = "workspace"\n# before\n{rest}'
     assert config.load(house.layout).agent == ["gemini"]
 
@@ -101,7 +101,7 @@ def test_an_unknown_trust_is_refused_before_anything_is_written(house: House) ->
     """With the words that there are."""
     before = Path(house.layout.config).read_text()
     with pytest.raises(UsageFault, match="workspace, full"):
-        choose_agent.hire(house.layout, "codex", "some", None)
+        choose_agent.choose(house.layout, "codex", "some", None)
     assert Path(house.layout.config).read_text() == before
 
 
@@ -109,7 +109,7 @@ def test_a_broken_configuration_is_not_written_over(house: House) -> None:
     """It is a person's to mend."""
     Path(house.layout.config).write_text("agent =\n")
     with pytest.raises(BrokenFile):
-        choose_agent.hire(house.layout, "codex", "workspace", None)
+        choose_agent.choose(house.layout, "codex", "workspace", None)
     assert Path(house.layout.config).read_text() == "agent =\n"
 
 
@@ -160,6 +160,6 @@ def test_each_trust_is_explained_where_it_is_asked_for(unbegun: House) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path_of(unbegun))
-        choose_agent.hire(unbegun.layout, "", "", ask)
+        choose_agent.choose(unbegun.layout, "", "", ask)
     assert "no sandbox: its commands may write anywhere" in seen["workspace"]
     assert "anything" in seen["full"]

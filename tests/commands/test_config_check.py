@@ -18,7 +18,7 @@ MINE = ("[agents.mine]", 'command = ["true"]')
 def told(house: House, *lines: str) -> list[str]:
     """What is wrong with the names of this configuration, without the file."""
     house.config(*lines)
-    faults = config_check.strangers(house.layout)
+    faults = config_check.unknown(house.layout)
     assert {fault.path for fault in faults} <= {house.layout.config}
     return [str(fault).removeprefix(f"{house.layout.config}, ") for fault in faults]
 

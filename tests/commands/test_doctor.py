@@ -171,7 +171,7 @@ def test_a_tampered_object_is_found(house: House) -> None:
     house.work({"say": "nothing"})
     path = next(path for path in Path(house.layout.objects).rglob("*") if path.is_file())
     path.write_bytes(b"lie")
-    assert bad(house) == [f"the object {path.parent.name}{path.name} is not what its name says"]
+    assert bad(house) == [f"the object {path.parent.name}{path.name} does not match its name"]
 
 
 def test_lines_of_raw_that_are_no_entries_are_told(house: House) -> None:

@@ -264,7 +264,7 @@ def test_a_claim_that_became_a_persons_to_judge_is_listed_until_it_is_accepted(h
     ("word", "line"),
     [
         ("ESCALATE stuck", 'next      run.sh escalation answer "what to do", then run.sh'),
-        ("STOPPED", "why       somebody said stop; remove .harness/STOP to go on"),
+        ("STOPPED", "why       a person asked to stop; remove .harness/STOP to go on"),
         ("BUDGET runs", "why       the cap in config.toml [limits] is reached"),
     ],
 )

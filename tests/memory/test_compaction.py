@@ -184,4 +184,4 @@ def test_a_compaction_of_the_same_entries_gives_the_same_page() -> None:
         entry(n, ("TRICK", "AVOID", "FAIL", "-")[n % 4], f"say {n % 7} of {n % 5}", f"F-{n % 3}") for n in range(80)
     ]
     assert folded(*entries)[0] == folded(*entries)[0]
-    assert compaction.said(entries[0]) == entries[0].text
+    assert compaction.note_of(entries[0]) == entries[0].text

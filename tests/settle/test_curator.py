@@ -105,9 +105,7 @@ def test_lines_that_raw_md_lost_are_put_back_as_the_remedy_says(layout: Layout, 
     fold(layout, folder)
     whole = files.read(layout.raw) or b""
     put(layout.raw, b"\n".join(whole.split(b"\n")[4:]))
-    with pytest.raises(
-        BrokenFile, match=r"raw\.md: has 6 whole lines, where at least 10 belong.* are 'entry' in archive"
-    ):
+    with pytest.raises(BrokenFile, match=r"raw\.md: has 6 whole lines, and needs at least 10.* are 'entry' in archive"):
         fold(layout, folder)
     rows = [json.loads(line) for line in (files.read_text(layout.archive) or "").split("\n") if line]
     put(layout.raw, "".join(row["entry"] + "\n" for row in rows[-10:-6]).encode() + (files.read(layout.raw) or b""))

@@ -356,7 +356,7 @@ def test_drafting_changes_nothing_that_it_was_given() -> None:
 def test_the_missions_own_folder_is_a_path_of_this_machine(house: House) -> None:
     """A check that names it would look at the working folder when a fresh worktree is swept."""
     lay(house, [OLD])
-    with pytest.raises(Refused, match="names this very folder"):
+    with pytest.raises(Refused, match="names this folder"):
         planner.examined(house.layout, patch(row(), contract=[told("VAL-001", f"test -f '{house.project}/x'")]))
 
 
