@@ -156,10 +156,10 @@ def run_list(where: Layout, most: int) -> None:
     every = sum(1 for _ in json_lines.backwards(where.run_log)) if len(found) == most else most
     if every > most:
         click.echo(f"… and {every - most} older: {command('runs list')} -n {every}")
-    said = runs.answers(where)
+    answers = runs.answers(where)
     for one in reversed(found):
         _echo(f"{one.at}  {one.run:<34} {one.said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
-        for answer in said:
+        for answer in answers:
             if answer.after == one.run:
                 _echo(f"{answer.at}  a person answered: {' '.join(answer.text.split())}")
 

@@ -154,9 +154,9 @@ def _state(layout: Layout) -> Iterator[Finding]:
 
 
 def _memory(layout: Layout) -> Iterator[Finding]:
-    folds = pages.parse_curated(files.read(layout.curated), layout.curated)
-    entries = raw.parse(files.read(layout.raw) or b"", folds.first_seq)
-    yield _ok("raw.md", f"{len(entries)} entries from number {folds.first_seq}")
+    curated = pages.parse_curated(files.read(layout.curated), layout.curated)
+    entries = raw.parse(files.read(layout.raw) or b"", curated.first_seq)
+    yield _ok("raw.md", f"{len(entries)} entries from number {curated.first_seq}")
     invalid = [entry.text for entry in entries if not entry.tag]
     if invalid:
         what = f"raw.md has {len(invalid)} lines that are no entries, the first: {invalid[0][:60]!r}"

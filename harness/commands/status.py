@@ -30,7 +30,7 @@ def status(layout: Layout) -> dict[str, Any]:
     decision = rules.decide(view, int(time.time()))
     known = contract.load(layout)
     found = {one.claim: one for one in _statuses(layout, known)}
-    folds = pages.parse_curated(files.read(layout.curated), layout.curated)
+    curated = pages.parse_curated(files.read(layout.curated), layout.curated)
     last = _last_outcomes(layout, {feature.id for feature in view.features})
     return {
         "mission": made.id,
@@ -42,7 +42,7 @@ def status(layout: Layout) -> dict[str, Any]:
         "claims": [one.asdict() for one in found.values()],
         "proof": dict(proof_lines(layout, known)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
-        "uncurated": raw.uncurated(layout, folds.first_seq, folds.folded, MANY),
+        "uncurated": raw.uncurated(layout, curated.first_seq, curated.folded, MANY),
         "warnings": [*(cap.words for cap in rules.near(view.limits, view.totals)), *_trouble(view.newest)],
         "totals": view.totals.asdict(),
         "limits": view.limits.asdict(),

@@ -36,7 +36,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     newest = list(islice(unsettled.believed(layout), rules.EQUAL_DECISIONS))
     wait_until, wait_why = _wait(layout, settings, newest)
     answered = runs.answered(layout)
-    folds = pages.parse_curated(files.read(layout.curated), layout.curated)
+    curated = pages.parse_curated(files.read(layout.curated), layout.curated)
     return View(
         stop=os.path.exists(layout.stop),
         pause=os.path.exists(layout.pause),
@@ -49,7 +49,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         roles=roles.due(layout),
         features=found,
         spec_changed=spec_changed(layout),
-        uncurated=raw.uncurated(layout, folds.first_seq, folds.folded, settings.curate_after),
+        uncurated=raw.uncurated(layout, curated.first_seq, curated.folded, settings.curate_after),
         curate_after=settings.curate_after,
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
         swept=bool(found) and all(feature.status == "passed" for feature in found) and swept(layout),

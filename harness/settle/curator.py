@@ -63,17 +63,17 @@ class _OtherMissions:
         return [] if found is None else self.evidence[(failure, found)]
 
 
-def graduates(fold: Compaction) -> tuple[list[Evidence], list[Graduation]]:
+def graduates(compaction: Compaction) -> tuple[list[Evidence], list[Graduation]]:
     """New evidence, and the notes that go to an identity: `_recurs` has the three rules.
 
     Only notes that may leave the mission count, and only groups with a new occurrence, so nothing graduates twice.
     """
-    before, other_missions = fold.before, _OtherMissions(fold.before)
+    before, other_missions = compaction.before, _OtherMissions(compaction.before)
     own = identity.own_names(before.project_names)
     known = {role: identity.ItemIndex(identity.parse(content).items("")) for role, content in before.identities.items()}
     evidence: list[Evidence] = []
     found: list[Graduation] = []
-    for group in fold.groups.of(*NOTES):
+    for group in compaction.groups.of(*NOTES):
         if not any(one.is_new for one in group.occurrences):
             continue  # most groups: no text is searched
         occurrences = [one for one in group.occurrences if identity.may_travel(one.text, own)]
@@ -131,21 +131,21 @@ def plan(before: Inputs) -> CurationPlan:
     expected = range(before.curated.folded, before.curated.folded + len(before.waiting))
     if [entry.seq for entry in before.waiting] != list(expected):
         raise ValueError("the waiting entries do not follow the compacted ones")
-    fold = Compaction(before)
+    compaction = Compaction(before)
     for entry in before.waiting:
-        fold.take(entry)
-    archived = fold.lay_out()
-    summary = pages.summarise(fold.page, before.summary, fold.ours.__contains__, before.places[1])
-    evidence, graduations = graduates(fold)
+        compaction.take(entry)
+    archived = compaction.lay_out()
+    summary = pages.summarise(compaction.page, before.summary, compaction.ours.__contains__, before.places[1])
+    evidence, graduations = graduates(compaction)
     return CurationPlan(
         before=before,
         curated=Curated(
             generation=before.curated.generation + 1, first_seq=pages.first_seq(expected.stop), folded=expected.stop
         ),
-        memory=pages.render_page(fold.page),
+        memory=pages.render_page(compaction.page),
         summary=summary,
         archived=archived,
-        moves=fold.moves,
+        moves=compaction.moves,
         evidence=evidence,
         graduations=graduations,
     )
@@ -236,7 +236,7 @@ def _check_raw(layout: Layout, curated: Curated, lines: int) -> None:
         raise BrokenFile(layout.raw, fault, remedy=remedy)
 
 
-def fold(
+def compact(
     layout: Layout, folder: str, mission: str, run: str, today: str, project_names: Iterable[str] = ()
 ) -> CurationPlan:
     """Gather, plan and apply; returns the plan."""
@@ -256,5 +256,5 @@ def settle(asked: Run) -> None:
     names = {*repository.tracked_names(run.layout.project), run.mission.id}
     for feature in outcome.features:
         names |= {feature.id, *feature.claims}
-    made = fold(run.layout, identity_folder(), run.mission.id, run.id, clock.day(clock.now()), names)
+    made = compact(run.layout, identity_folder(), run.mission.id, run.id, clock.day(clock.now()), names)
     outcome.reason = outcome.reason or f"{len(made.archived)} notes folded, {len(made.graduations)} in identities"

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.model.open_run import OpenRun, Outcome, Run
 
-AIM_ROUNDS = 2
+ADVERSARIAL_ROUNDS = 2
 FLAKY_MAKES_ISSUE = 3
 COMMITS_LOOKED_AT = 10
 
@@ -42,7 +42,7 @@ def prepare(asked: Run) -> bool:
         if all(receipt.green for receipt in outcome.receipts):
             outcome.receipts += _regression_checks(run, outcome, up)
     aimed = sum(note["kind"] == "aimed" for note in outcome.feature.notes)
-    return all(receipt.green for receipt in outcome.receipts) and aimed < AIM_ROUNDS
+    return all(receipt.green for receipt in outcome.receipts) and aimed < ADVERSARIAL_ROUNDS
 
 
 def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) -> list[Receipt]:
@@ -110,9 +110,9 @@ def _adversarial_checks(run: OpenRun, outcome: Outcome) -> None:
         return
     feature.note(outcome.at, run.id, "aimed")
     with services.Running(outcome.contract.services, run.place()) as up:
-        for aim in proposed:
-            claim = next((one for one in outcome.contract.of(feature.claims) if one.id == aim["claim"]), None)
-            check = Check(run=aim["run"].strip("\n"))
+        for row in proposed:
+            claim = next((one for one in outcome.contract.of(feature.claims) if one.id == row["claim"]), None)
+            check = Check(run=row["run"].strip("\n"))
             if claim is None or claim.manual or check in claim.checks or _refused(run, claim, check):
                 continue
             receipt = fire.fire_with_retry(check, claim, "after", up)
@@ -121,7 +121,7 @@ def _adversarial_checks(run: OpenRun, outcome: Outcome) -> None:
             outcome.receipts.append(receipt)
             files.add_line(run.paths.receipts, receipts.render([receipt]))
             if not receipt.green:
-                _join(run, outcome, claim, check, aim.get("why", ""))
+                _join(run, outcome, claim, check, row.get("why", ""))
 
 
 def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
@@ -131,9 +131,9 @@ def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
 
 
 def _join(run: OpenRun, outcome: Outcome, claim: Claim, check: Check, why: str) -> None:
-    changed = schema.trusted(Contract, schema.plain(outcome.contract))  # a copy, so that `save` sees the change
+    changed = schema.trusted(Contract, schema.plain(outcome.contract))
     changed.claim(claim.id).checks.append(check)
-    outcome.contract = changed
+    outcome.contract = changed  # assigning it stages the file
     entry = Entry(verb=contract_log.AIM, claim=claim.id, why=why, at=outcome.at, by=run.id, check=check)
     outcome.journal.append(run.layout.contract_log, contract_log.render([entry]))
 
@@ -171,8 +171,8 @@ def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
 
 
 def _why(receipt: Receipt) -> str:
-    said = [line.strip() for line in receipt.output.split("\n") if line.strip()]
-    return said[-1] if said else receipt.command.strip().split("\n")[0]
+    lines = [line.strip() for line in receipt.output.split("\n") if line.strip()]
+    return lines[-1] if lines else receipt.command.strip().split("\n")[0]
 
 
 def _newly_green(run: OpenRun, outcome: Outcome) -> int:

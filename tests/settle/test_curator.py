@@ -47,7 +47,7 @@ def note(layout: Layout, tag: str, text: str, feature: str = "F-001", role: str 
 
 def fold(layout: Layout, folder: str, mission: str = "m-1", names: tuple[str, ...] = ()) -> CurationPlan:
     """One fold, and the account it must leave."""
-    made = curator.fold(layout, folder, mission, "run-1", TODAY, names)
+    made = curator.compact(layout, folder, mission, "run-1", TODAY, names)
     accounted(layout)
     return made
 
@@ -177,7 +177,7 @@ def test_what_does_not_add_up_is_named_before_anything_is_folded(layout: Layout,
         os.unlink(path)
         before = everything(layout, folder)
         with pytest.raises(BrokenFile):
-            curator.fold(layout, folder, "m-1", "r", TODAY)
+            curator.compact(layout, folder, "m-1", "r", TODAY)
         assert everything(layout, folder) == before
         put(path, whole[path] or b"")
 
@@ -225,7 +225,7 @@ def test_a_page_filled_by_hand_stops_the_fold_and_changes_nothing(layout: Layout
     put(getattr(layout, page), "mine\n" * 201)
     before = everything(layout, folder)
     with pytest.raises(BrokenFile, match=os.path.basename(getattr(layout, page))):
-        curator.fold(layout, folder, "m-1", "r", TODAY)
+        curator.compact(layout, folder, "m-1", "r", TODAY)
     assert everything(layout, folder) == before
 
 
@@ -352,7 +352,7 @@ def test_a_crash_at_any_step_loses_and_doubles_nothing(layout: Layout, folder: s
     whole, start, saved = accounted(layout), everything(layout, folder), tmp_path / "saved"
     shutil.copytree(tmp_path, saved, ignore=shutil.ignore_patterns("saved"))
     stops = 0
-    for _ in crash.stops(lambda: curator.fold(layout, folder, "m-1", "run-2", TODAY)):
+    for _ in crash.stops(lambda: curator.compact(layout, folder, "m-1", "run-2", TODAY)):
         stops += 1
         assert identity.tampered(folder) == []
         note(layout, "CONTEXT", "after the crash")
