@@ -235,10 +235,12 @@ def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, Resul
 
 def answers(layout: Layout) -> list[Answer]:
     """What people have answered, oldest first. A torn last line is skipped; BrokenFile names any other."""
-    data = files.read(layout.answers)
-    return json_lines.parse(
-        data, layout.answers, lambda row: schema.record(Answer, row, "an answer has"), "no answer", "Remove it."
-    )
+
+    def made(row: Any) -> Answer:
+        return schema.record(Answer, row, "an answer has")
+
+    data, remedy = files.read(layout.answers), "Remove that line."
+    return json_lines.parse(data, layout.answers, made, "the line is no answer", remedy)
 
 
 def answered(layout: Layout) -> str:

@@ -174,7 +174,7 @@ def test_what_is_no_feature_is_named(value: object, fault: str) -> None:
 
 def test_an_unknown_kind_of_note_is_named_with_the_known_ones() -> None:
     """With file and line: decisions go by kinds, and one that nobody knows would be passed over."""
-    with pytest.raises(BrokenFile, match=r"^f, line 3: the note kind 'other' is none of needs, dispute, reason, cut, "):
+    with pytest.raises(BrokenFile, match=r"^f, line 3: the note kind 'other' is none of needs, dispute, cut, reason, "):
         features.parse(second({**GOOD, "notes": [{**CUT, "kind": "other"}]}), "f")
     with pytest.raises(BrokenFile, match="line 3: the note 'cut' has the unknown key 'ids'"):
         features.parse(second({**GOOD, "notes": [{**CUT, "ids": []}]}), "f")
