@@ -168,15 +168,14 @@ def invalid_field(shape: type[Record], row: dict[str, Any]) -> str:
     if shape not in _FITS:
         kinds(shape)
     fits = _FITS[shape]
-    try:
-        for name, value in row.items():
-            if not fits[name](value):
-                inner = _KINDS[shape][name].shape
-                below = invalid_field(inner, value) if inner and type(value) is dict else FIELDS
-                return name if below == FIELDS else f"{name}: {below}"
-    except KeyError:
+    if row.keys() != fits.keys() and not shape.takes(row):
         return FIELDS
-    return "" if len(row) == len(fits) or shape.takes(row) else FIELDS
+    for name, value in row.items():
+        if not fits[name](value):
+            inner = _KINDS[shape][name].shape
+            below = invalid_field(inner, value) if inner and type(value) is dict else FIELDS
+            return name if below == FIELDS else f"{name}: {below}"
+    return ""
 
 
 def all_fit(shape: type[Record], rows: list[Any]) -> bool:
