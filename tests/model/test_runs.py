@@ -202,7 +202,8 @@ def test_a_line_that_is_no_answer_is_named(layout: Layout, row: bytes) -> None:
     """With file, line and what to do; one that the power cut short is passed over."""
     put(layout.answers, files.dump_json(ANSWER) + row + b"\n")
     with pytest.raises(
-        BrokenFile, match=r"answers\.jsonl, line 2: (the line is no|'after' is .* an) answer.* Remove that line"
+        BrokenFile,
+        match=r"answers\.jsonl, line 2: (the line is not|'after' is not what) the answer of a person.* Remove that line",
     ):
         runs.answers(layout)
     put(layout.answers, files.dump_json(ANSWER) + row)
