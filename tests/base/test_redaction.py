@@ -45,7 +45,7 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 
 def test_the_corpus_covers_every_rule() -> None:
-    """At least two matches per rule; a hundred and a hundred and fifty lines in all."""
+    """At least two matches per rule; at least 100 secrets and 150 lookalikes in all."""
     counts = [sum(rule == name for rule, _ in HITS) for name in redaction.RULES]
     assert min(counts) >= 2
     assert len(HITS) >= 100

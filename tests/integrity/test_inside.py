@@ -58,7 +58,7 @@ def test_what_changes_state_is_refused_with_64_inside(house: House, prefix: str)
 
 
 def test_reads_and_the_four_doors_work_inside(house: House) -> None:
-    """An agent may look at everything, try checks, and note."""
+    """An agent may read everything, try checks, and note."""
     codes = probe(house, [*READS, "note hello", "issue slow", "check VAL-1"])
     assert codes == {
         **dict.fromkeys(READS, 0),

@@ -26,7 +26,7 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def test_a_mission_has_one_holder_and_says_who(layout: Layout) -> None:
-    """The lock file names the holder, as in every version; it is free when the holder releases it."""
+    """The lock file names the holder; it is free when the holder releases it."""
     lock = mission_lock.take(layout)
     lock.sign({"run": "r-1"})
     assert not files.is_free(layout.mission_lock)

@@ -43,7 +43,7 @@ def test_a_run_that_closed_or_never_began_moves_no_feature() -> None:
 def test_what_a_worker_left_decides_where_its_feature_goes(
     house: House, left: dict[str, object], do: str, move: str, takes_tree: bool
 ) -> None:
-    """Its commit counts; uncommitted work is taken if the folder has not changed since."""
+    """Its commit counts; uncommitted work is taken if HEAD has not moved."""
     one = Died(run="1", context=context(house, "failing"), **left)  # type: ignore[arg-type]  # of a table
     step = recovery_plan.plan([one], [AT_WORK])[0]
     assert (step.do, step.feature, step.move, step.takes_tree) == (do, "F-001", move, takes_tree)

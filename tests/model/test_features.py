@@ -262,7 +262,7 @@ def test_what_a_person_blocked_stays_blocked() -> None:
 
 
 def test_a_dispute_stands_while_the_feature_is_blocked() -> None:
-    """It also ends when a planner has handled it."""
+    """It also ends when a planner has replanned the feature."""
     one = feature(status="blocked")
     assert features.disputed(one) == []
     noted(one, "dispute", "VAL-1")

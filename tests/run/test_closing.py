@@ -236,7 +236,7 @@ def test_a_cost_that_no_vendor_tells_is_computed_from_the_price_table(house: Hou
 
 
 def test_runs_whose_cost_nobody_tells_are_counted(house: House) -> None:
-    """Unpriced tokens, or a foreign agent without usage, count; our own agents are free, and a limit used nothing."""
+    """Unpriced tokens and a user's agent without usage count; our own agents are free, and a limit used nothing."""
     house.work({"say": "free"})
     again(house, {"usage": {"input": 5, "cost_usd": 0.25}})
     assert uncounted(house) == 0
@@ -248,7 +248,7 @@ def test_runs_whose_cost_nobody_tells_are_counted(house: House) -> None:
 
 
 def test_an_agent_that_let_nobody_in_is_not_said_to_have_cost_something(house: House) -> None:
-    """A limit or a failed login costs nothing; usage reported before it counts."""
+    """A limit, a failed login or a wrong setting costs nothing; usage reported before it counts."""
     for outcome in ("limit", "auth", "config"):
         again(house, {"fail": outcome})
     assert uncounted(house) == 0

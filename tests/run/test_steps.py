@@ -186,7 +186,7 @@ def test_a_worker_without_a_block_has_implemented_what_it_changed(house: House) 
 def test_an_outcome_has_its_code_and_its_price(
     house: House, outcome: str, by_hand: int, in_loop: int, attempts: int
 ) -> None:
-    """By hand a negative verdict is 10; in the loop only a run without an answer stops; cut work with a change is free."""
+    """By hand a bad outcome is 10; the loop stops only on a login or setting error; cut work with a change is free."""
     house.script("worker", {"run": "date +%N > 1.txt"}, {"fail": outcome, "reason": "because"})
     assert house.role("worker", "F-001").code == by_hand
     assert house.role("worker", "F-001", HARNESS_LOOP=str(os.getpid())).code == in_loop

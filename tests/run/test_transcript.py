@@ -279,7 +279,7 @@ def test_a_run_without_a_transcript_told_nothing(tmp_path: Path) -> None:
 
 
 def test_a_long_transcript_is_heard_quickly(tmp_path: Path) -> None:
-    """64 MiB, one line of it without an end: less than two seconds, and the usage in the middle is found."""
+    """64 MiB with one unterminated line: less than two seconds, and the usage in the middle is found."""
     path = tmp_path / "stream.jsonl"
     line = row("output", "x" * 8000)
     path.write_bytes(row("agent", "a") + line * 4000 + used(input=3) + b"y" * (32 << 20))

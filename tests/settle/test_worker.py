@@ -213,7 +213,7 @@ def test_cut_work_is_free_twice_and_then_costs_a_try(one: House) -> None:
 
 @pytest.mark.parametrize("outcome", ["wall", "idle", "startup_hang"])
 def test_time_that_brought_nothing_costs_a_try(one: House, outcome: str) -> None:
-    """There is nothing to continue from."""
+    """There is no work to continue from."""
     cut(one, outcome)
     assert tries(one) == ("todo", 1)
     assert log(one, "%s") == "begin"
