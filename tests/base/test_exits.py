@@ -58,7 +58,7 @@ def test_the_result_of_the_body_is_the_code(capsys: pytest.CaptureFixture[str]) 
 def test_every_fault_is_one_paragraph_and_its_code(
     fault: Exception, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On standard error, with our name in front."""
+    """It goes to standard error, with the name of the harness in front."""
     assert guarded(lambda: raising(fault)) == code
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -66,7 +66,7 @@ def test_every_fault_is_one_paragraph_and_its_code(
 
 
 def test_a_full_disk_names_the_path_and_the_remedy() -> None:
-    """Nothing is lost, because nothing is half written."""
+    """Nothing is lost, because no file is half written."""
     words = os_words(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x/y"))
     assert words.startswith("No space left on device at /x/y. Nothing is lost: fix that")
 

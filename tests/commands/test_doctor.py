@@ -144,7 +144,7 @@ def test_an_open_run_of_which_recovery_knows_nothing_is_told_with_the_place(hous
     path = Path(house.layout.run(run_id).context)
     path.write_text(path.read_text().replace('"branch":"', '"branch":5,"x":"'))
     Path(house.layout.run(run_id).lock).touch()
-    assert any("context.json, line 1: 'branch' is not what a run writes there" in what for what in bad(house))
+    assert any("context.json, line 1: not what a run writes there" in what for what in bad(house))
 
 
 def test_a_finished_run_that_the_books_do_not_have_is_found(house: House) -> None:
