@@ -225,7 +225,7 @@ def test_what_was_spent_is_shown_in_tables(house: House) -> None:
 
 
 def test_a_sum_that_is_not_whole_says_at_least(house: House) -> None:
-    """An unreported value that is free shows a dash."""
+    """A free agent that reported nothing shows a dash."""
     house.work({"usage": {"input": 1, "cost_usd": 0.5}})
     house.work({"usage": {"input": 1}}, feature="F-002")
     house.script("planner", {"say": "no plan"})

@@ -249,7 +249,7 @@ def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house:
 
 
 def test_a_claim_that_became_a_persons_to_judge_is_listed_until_it_is_accepted(house: House) -> None:
-    """A planner made it from a claim with checks: it is weakened, and nothing has proven it yet."""
+    """A planner made it from a claim with checks: it is weakened, and no person has reviewed it yet."""
     old = {"id": "VAL-LOOK", "text": "t", "checks": [{"run": "true", "seconds": None, "guard": False}], "manual": False}
     new = {**old, "checks": [], "manual": True}
     row = {"at": "t", "by": "r", "verb": "change", "claim": "VAL-LOOK", "why": "w", "old": old, "new": new}

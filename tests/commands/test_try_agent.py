@@ -77,7 +77,7 @@ def test_an_agent_without_trust_is_said_to_wait_for_it(house: House) -> None:
 
 
 def test_an_agent_without_a_login_that_can_be_seen_is_a_warning(house: House) -> None:
-    """A login may exist that doctor cannot see, so it is not bad; the line of an unconfigured agent stays unchanged."""
+    """A login may exist that doctor cannot see, so it is not bad; an agent that is not configured causes no warning."""
     path = install(house, "codex", ABLE)
     house.config('agent = "codex"', 'trust = "workspace"')
     done = house.program("doctor", "agents", PATH=path)
@@ -163,5 +163,5 @@ def test_nothing_is_tried_inside_a_run(house: House) -> None:
 
 @pytest.mark.parametrize("words", [("doctor", "--try"), ("doctor", "agent")])
 def test_a_slip_of_the_tongue_is_a_usage_fault(house: House, words: tuple[str, ...]) -> None:
-    """Nothing is tried."""
+    """No agent is checked."""
     assert house.harness(*words).code == 64
