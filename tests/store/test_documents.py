@@ -42,7 +42,7 @@ def test_a_file_without_front_matter_is_all_body(text: str) -> None:
 
 
 def test_empty_front_matter_is_none_said() -> None:
-    """In both notations."""
+    """In every notation."""
     assert documents.front_matter("---\n---\nbody", "f") == ({}, "body")
     assert documents.front_matter("---\n\n---\nbody", "f") == ({}, "body")
     assert documents.front_matter("---\n# a comment\n---\nbody", "f") == ({}, "body")
