@@ -268,7 +268,7 @@ def heard() -> None:
 
 
 def listing(top: Path, *passed_over: str) -> dict[str, bytes]:
-    """Everything below a folder with its content (folders empty, links their target), except paths starting with `passed_over`."""
+    """Everything below a folder with its content (folders empty, links their target), except paths that `passed_over` begins."""
     found: dict[str, bytes] = {}
     for folder, folders, names in os.walk(top):
         for name in [*folders, *names]:

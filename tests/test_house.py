@@ -144,7 +144,7 @@ def test_a_package_says_in_one_sentence_what_it_promises() -> None:
 
 
 def test_no_import_goes_round_in_a_circle() -> None:
-    """Modules whose imports are all removed are removed in turn, until none is left."""
+    """Repeatedly removing the modules whose imports are all removed leaves none."""
     needs = {name: set(modules_of(TREES[path], NAMES)) - {name} for name, path in NAMES.items()}
     while free := [name for name, others in needs.items() if not others & needs.keys()]:
         for name in free:
@@ -203,7 +203,7 @@ WRITING = re.compile(
 
 
 def test_state_has_one_writer() -> None:
-    """Only files.py and journal.py write; the modules with files of their own (pipes, temporary folders, .git) are listed above."""
+    """Only files.py and journal.py write; modules with files of their own (pipes, temporary folders, .git) are listed above."""
     found = [
         f"{path.name}:{number}"
         for path in MODULES

@@ -144,7 +144,7 @@ def test_an_unknown_word_names_roles_and_commands(house: House) -> None:
 
 
 def test_it_works_through_a_link_and_in_the_environment_of_cron(house: House) -> None:
-    """PATH=/usr/bin:/bin, no locale, a misleading program name."""
+    """PATH=/usr/bin:/bin, no locale, a link with another name."""
     link = house.folder / "clock"
     link.symlink_to(RUN_SH)
     poor = {"PATH": "/usr/bin:/bin", "HOME": str(house.folder), "HARNESS_PYTHON": sys.executable}

@@ -712,7 +712,7 @@ def digests(place: CheckEnvironment) -> dict[str, str]:
 
 
 def torn() -> Json:
-    """Output of COMMIT for `middle` after a power cut shortened the last line of an append-only file, or a new line."""
+    """Output of COMMIT for `middle` after a power cut shortened the last line of an append-only file, or halved a new line."""
     place = CheckEnvironment("middle")
     found: Json = {"mission": "middle", "commit": COMMIT, "variants": []}
     for name in (*GROWN, "memory/raw.md"):
