@@ -1,8 +1,8 @@
 """The suite on all cores, in processes that have one thread: `python tests/cores.py [what pytest takes]`.
 
-One pytest for each core: all of them collect everything, and each takes the next file that no other has taken. It is not
-pytest-xdist, whose workers receive their orders in a second thread: what is tested here forks, and a fork beside a thread may
-leave the child with a lock that nobody opens again (Python >= 3.12 warns of it). So such a fork is a fault of ours here,
+One pytest for each core: all of them collect everything, and each takes the next free file. It is not
+pytest-xdist, whose workers receive their orders in a second thread: the tested code forks, and a fork beside a thread may
+leave the child with a lock that is never released (Python >= 3.12 warns of it). So such a fork is a fault of ours here,
 and fails the run.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 PROCESSES = min(os.cpu_count() or 1, 8)
-SHARE = "--share"  # how a process is told that it is one of them
+SHARE = "--share"  # marks a process as one of them
 COUNTED = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 
 
@@ -37,7 +37,7 @@ class Share:
 
     def look(self) -> None:
         """Note the test that forks although this process has more than one thread."""
-        threads = "/proc/self/task"  # also those that Python does not know of
+        threads = "/proc/self/task"  # also threads that Python does not know
         if (len(os.listdir(threads)) if os.path.isdir(threads) else threading.active_count()) > 1:
             self.forks.append(os.environ.get("PYTEST_CURRENT_TEST", "something outside of the tests"))
 
@@ -49,7 +49,7 @@ class Share:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Run what is ours; where something could not be collected, pytest's own loop says so."""
+        """Run this process's files; after a collection error, pytest's own loop reports it."""
         if session.testsfailed or session.config.option.collectonly:
             return None
         ours = (item for item in session.items if self.is_ours(item))
@@ -63,7 +63,7 @@ class Share:
         return True
 
     def is_ours(self, item: pytest.Item) -> bool:
-        """Whether the test stands in a file that we have taken, or take now: the first to ask gets it."""
+        """Whether this process has taken the test's file, or takes it now: the first process to ask gets it."""
         name = item.nodeid.partition("::")[0].replace("/", ":")
         if name not in self.taken:
             try:
@@ -75,7 +75,7 @@ class Share:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Name the forks, and leave the numbers for the sum."""
+        """Name the forks, and save the numbers for the sum."""
         for test in self.forks:
             terminalreporter.write_line(f"FORKED BESIDE A THREAD {test}")
         counts = {key: len(terminalreporter.stats.get(key, ())) for key in COUNTED}
@@ -83,7 +83,7 @@ class Share:
 
 
 def play(folder: Path, words: list[str]) -> tuple[list[int], Counter[str]]:
-    """Run the processes, the first in plain sight, and show what the others said; their exit codes, and their numbers."""
+    """Run the processes, show the output of the first live and that of the others later; returns exit codes and numbers."""
     begun = []
     for number in range(PROCESSES):
         with (folder / f"{number}.out").open("wb") as out:

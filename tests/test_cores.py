@@ -1,4 +1,4 @@
-"""Promises of tests/cores.py, with which the suite is run: every test once, no fork beside a thread, nothing lost."""
+"""Promises of tests/cores.py, which runs the suite: every test once, no fork beside a thread, nothing lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEFT = "import threading\nthreading.Thread(target=threading.Event().wait, daemon
 
 
 def played(folder: Path, files: dict[str, str]) -> tuple[int, str]:
-    """Run a small suite that has `temporary` for its folders: the exit code and what was said."""
+    """Run a small suite with `temporary` for its folders; returns the exit code and the output."""
     (folder / "temporary").mkdir(exist_ok=True)
     for name, text in {"pytest.ini": "[pytest]\naddopts = -q\n", "conftest.py": SESSION, **files}.items():
         (folder / "suite" / name).parent.mkdir(exist_ok=True, parents=True)
@@ -39,7 +39,7 @@ def played(folder: Path, files: dict[str, str]) -> tuple[int, str]:
 
 
 def test_each_test_runs_once_and_the_last_line_adds_up(tmp_path: Path) -> None:
-    """Files in several folders, whoever takes them."""
+    """Files in several folders, whichever process takes them."""
     names = [f"{folder}test_{number}" for folder in ("", "a/", "b/") for number in (1, 2)]
     files = {f"{name}.py": PLAIN.format(name.replace("/", "-")) for name in names}
     files |= {
@@ -54,7 +54,7 @@ def test_each_test_runs_once_and_the_last_line_adds_up(tmp_path: Path) -> None:
 
 
 def test_what_fails_or_cannot_be_collected_fails_the_run(tmp_path: Path) -> None:
-    """With pytest's exit code; the folder of the test that failed is there to be looked at, and no other."""
+    """With pytest's exit code; only the failed test's folder stays for inspection."""
     fails = "def test_it(tmp_path): assert not 'so'\ndef test_not(tmp_path): pass\n"
     code, said = played(tmp_path, {"test_1.py": PLAIN.format("x"), "test_2.py": fails})
     assert (code, said.splitlines()[-1]) == (1, "3 passed, 1 failed, 0 skipped"), said
@@ -65,13 +65,13 @@ def test_what_fails_or_cannot_be_collected_fails_the_run(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("text", "told"), [(FORKS, 0), (LEFT + FORKS, 1)])
 def test_a_fork_beside_a_thread_fails_the_run(tmp_path: Path, text: str, told: int) -> None:
-    """Also on a Python that does not warn of it; a fork of a process with one thread is none."""
+    """Also on a Python that does not warn of it; a fork from a process with one thread is allowed."""
     code, said = played(tmp_path, {"test_1.py": text})
     assert (code, len(re.findall("FORKED BESIDE A THREAD test_1.py::test_it", said))) == (told, told), said
 
 
 def test_a_process_that_ends_before_its_tests_fails_the_run(tmp_path: Path) -> None:
-    """A forked child that comes back into pytest, say, and ends everything with 0."""
+    """For example a forked child that returns into pytest and exits with 0."""
     code, said = played(tmp_path, {"test_1.py": "import os\ndef test_it(): os._exit(0)\n"})
     assert code == 1
     assert "ended before their tests" in said

@@ -1,4 +1,4 @@
-"""Promises of tests/versions.py: which Pythons are found, and which are none."""
+"""Promises of tests/versions.py: which Pythons it finds, and which files it ignores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests import versions
 
 
 def place(folder: Path, name: str, script: str) -> Path:
-    """A program."""
+    """Write a program."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(f"#!/bin/sh\n{script}\n")
     (folder / name).chmod(0o755)
@@ -18,7 +18,7 @@ def place(folder: Path, name: str, script: str) -> Path:
 
 
 def test_those_that_work_are_found_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The PATH's before those that are kept elsewhere; no empty shim, nothing too old, nothing that is named otherwise."""
+    """Those on the PATH come first; no empty shim, no old version, no file with another name."""
     first, second, alone = (tmp_path / name for name in ("first", "second", "alone"))
     kept = tmp_path / "home" / ".pyenv/versions/3.14.1/bin"
     place(first, "python3.13", "exit 127")
@@ -40,7 +40,7 @@ def test_those_that_work_are_found_once_each(tmp_path: Path, monkeypatch: pytest
 def test_the_newest_is_asked_for_where_it_is_newer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], minor: int
 ) -> None:
-    """Else there is nothing to do."""
+    """Otherwise there is nothing to do."""
     place(tmp_path, "python3.11", f"echo 3 {minor}")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -1,7 +1,7 @@
-"""The suite on the Pythons that are found here: `python tests/versions.py` on each, with `newest` on the newest alone.
+"""The suite on the Pythons of this machine: `python tests/versions.py` on each, with `newest` on the newest alone.
 
-Looked for are those on the PATH and those that pyenv and uv keep. Each gets a virtual environment of its own, .venv-3.N.
-`newest` does nothing where the Python that runs this is as new.
+The search covers the PATH and the versions that pyenv and uv keep. Each gets its own virtual environment, .venv-3.N.
+`newest` does nothing if the Python that runs this is as new.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROBE = "import ctypes, ensurepip, sqlite3, ssl, sys, venv; print(*sys.version_i
 
 
 def candidates() -> Iterator[Path]:
-    """Files that are named like a Python 3.N >= 3.11, or 3 where no other stands beside it; the PATH's first."""
+    """Files named like a Python 3.N >= 3.11, or 3 if no other is beside it; those on the PATH first."""
     folders = [Path(folder) for folder in os.get_exec_path() if folder]
     for pattern in KEPT:
         folders += sorted(Path.home().glob(pattern))
@@ -31,7 +31,7 @@ def candidates() -> Iterator[Path]:
 
 
 def minor_of(path: Path) -> int:
-    """N of a Python 3.N that can make virtual environments; 0 for what is none, such as a version manager's empty shim."""
+    """N of a Python 3.N that can make virtual environments; 0 for any other file, such as a version manager's empty shim."""
     try:
         done = subprocess.run([path, "-I", "-c", PROBE], capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
@@ -50,7 +50,7 @@ def found() -> dict[int, Path]:
 
 
 def main(words: list[str]) -> int:
-    """Run `make test` with each, and tell which passed."""
+    """Run `make test` with each, and report which passed."""
     pythons = found()
     if words == ["newest"]:
         pythons = {minor: path for minor, path in pythons.items() if minor == max(pythons) > sys.version_info[1]}

@@ -12,7 +12,7 @@ from harness.base.record import Record
 
 
 class Observed(Record):
-    """Everything an agent did: the texts of its events by kind, in order, and its end."""
+    """Record of an agent's run: the texts of its events by kind, in order, and its end."""
 
     said: list[str]
     did: list[str]

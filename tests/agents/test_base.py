@@ -35,7 +35,7 @@ BUILDERS: dict[str, Callable[[Path], Agent]] = {"playbook": playbook, "scripted"
 
 
 def test_every_agent_keeps_the_promises_below() -> None:
-    """A new agent joins the table here."""
+    """A new agent is added to this table."""
     assert BUILDERS.keys() == {*EMBEDDED, "command"}
 
 

@@ -138,7 +138,7 @@ STATUSES = {
 
 @pytest.mark.parametrize(("status", "wanted"), STATUSES.items())
 def test_a_status_decides_between_a_person_and_a_wait(status: int, wanted: str) -> None:
-    """A person resolves logins and money; limits and faults of the service pass with time."""
+    """A person resolves logins and billing; limits and faults of the service pass with time."""
     assert outcome_of(status) == wanted
     assert wanted in OUTCOMES
 

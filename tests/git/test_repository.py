@@ -79,7 +79,7 @@ def test_standing_names_commit_branch_and_tree(repo: Repository) -> None:
 
 
 def test_a_damaged_branch_is_not_taken_for_an_unborn_one(repo: Repository) -> None:
-    """Broken and absent are two answers."""
+    """Broken and absent are different results."""
     repo.write(".git/refs/heads/main", "")
     for ask in (repository.position, repository.state):
         with pytest.raises(repository.GitFailed):

@@ -221,7 +221,7 @@ def test_a_stopped_process_is_ended_too() -> None:
 
 
 def test_closing_the_output_or_forgetting_the_child_ends_the_tree() -> None:
-    """A dropped generator and a child outside a `with` block leave nothing behind."""
+    """A dropped generator and a child outside a `with` block leave no process behind."""
     child = start(["sleep", "60"])
     output = child.output()
     next(output)
@@ -341,7 +341,7 @@ def test_streams_are_kept_apart_or_merged_as_asked() -> None:
     assert b"".join(chunk for _, chunk in got) == b"out\nerr\nout\n"
 
 
-# --- what the child finds -------------------------------------------------------------------------------------------------
+# --- what the child gets --------------------------------------------------------------------------------------------------
 
 
 def test_stdin_is_at_its_end_or_a_file(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_child_whose_tree_computes_in_silence_is_not_idle() -> None:
 
 
 def test_a_child_that_changes_files_in_silence_is_not_idle(tmp_path: Path) -> None:
-    """Deep in the working folder too; a change below the passed-over name does not count."""
+    """Deep in the working folder too; a change below the excluded name does not count."""
     (tmp_path / "deep").mkdir()
     (tmp_path / ".harness").mkdir()
     busy = f"for n in $(seq 12); do sleep 0.2; echo > '{tmp_path}'/{{}}/$n; done"
@@ -96,7 +96,7 @@ def test_no_timeouts_mean_no_limit_but_the_wall() -> None:
 
 @pytest.mark.parametrize("change", ["write", "make", "remove", "touch back"])
 def test_every_change_below_a_folder_is_seen(tmp_path: Path, change: str) -> None:
-    """Also a change that sets back the time of a file, as unpacking does."""
+    """Also a change that sets a file's time back, as unpacking does."""
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     (inner / "file").write_text("1")

@@ -194,7 +194,7 @@ def test_a_late_exit_zero_is_not_green(folder: Path) -> None:
     assert fired(folder, "trap 'exit 0' TERM; while :; do sleep 0.05; done", seconds=0.3).exit is None
 
 
-# what a receipt says
+# the content of a receipt
 
 
 def test_a_receipt_names_the_check_the_commit_and_the_run(folder: Path) -> None:

@@ -112,7 +112,7 @@ def test_no_process_of_a_cheat_survives_its_mission(name: str, played: Callable[
 
 @pytest.mark.parametrize("name", ["hard-codes the expected output"])
 def test_what_a_validator_aimed_joins_the_contract(name: str, played: Callable[[str], Played]) -> None:
-    """The worker's next attempt meets the check that revealed the cheat."""
+    """The worker's next attempt must pass the adversarial check that revealed the cheat."""
     house = played(name).house
     assert "Hello, Bob" in house.read("validation-contract.md")
     assert [entry.verb for entry in contract_log.load(house.layout)] == ["add", "aim"]

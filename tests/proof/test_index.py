@@ -40,7 +40,7 @@ def receipt(exit_code: int | None = 0, command: str = CHECK.run, name: str = "VA
 
 
 def ran(layout: Layout, run_id: str, *found: Receipt, verdict: str = "red", accepted: bool = False) -> None:
-    """A finished run with these receipts, by default one that judged."""
+    """A finished run with these receipts, by default a validator's."""
     put(layout.run(run_id).receipts, receipts.render(list(found)))
     with open(layout.run_log, "ab") as books:
         books.write(json.dumps({"run": run_id, "verdict": verdict, "accepted": accepted}).encode() + b"\n")
@@ -125,7 +125,7 @@ def test_a_run_log_that_became_shorter_is_read_from_the_start(layout: Layout) ->
 
 
 def test_books_that_became_other_ones_are_read_anew(layout: Layout) -> None:
-    """Of the same length, or longer: what counts is every byte that the index was made from."""
+    """Of the same length, or longer: every byte of the source counts."""
     ran(layout, "r-1", receipt(1))
     ran(layout, "r-2", receipt(0))
     put(layout.run("r-3").receipts, receipts.render([receipt(1)]))
@@ -141,7 +141,7 @@ def test_books_that_became_other_ones_are_read_anew(layout: Layout) -> None:
 
 
 def test_a_torn_last_line_of_the_run_log_waits_for_its_end(layout: Layout) -> None:
-    """It is neither taken nor skipped for ever."""
+    """It is neither used nor skipped for ever."""
     ran(layout, "r-1", receipt(1))
     put(layout.run("r-2").receipts, receipts.render([receipt(0)]))
     with open(layout.run_log, "ab") as books:
@@ -182,7 +182,7 @@ def test_receipts_that_an_agent_could_have_written_do_not_count(layout: Layout) 
     assert (standing(layout).word, standing(layout).red[0]) == ("proven", "r-4")
 
 
-# where a claim stands
+# the status of a claim
 
 
 @pytest.mark.parametrize(

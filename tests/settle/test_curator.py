@@ -47,7 +47,7 @@ def note(layout: Layout, tag: str, text: str, feature: str = "F-001", role: str 
 
 def fold(layout: Layout, folder: str, mission: str = "m-1", names: tuple[str, ...] = ()) -> CurationPlan:
     """One compaction, and a check of the state that it leaves."""
-    made = curator.fold(layout, folder, mission, "run-1", TODAY, names)
+    made = curator.compact(layout, folder, mission, "run-1", TODAY, names)
     accounted(layout)
     return made
 
