@@ -1,6 +1,6 @@
 """Starting programs, exactly: default signals, only the descriptors that are meant, and a fault named to the caller.
 
-`capture` runs a short program that we trust (git); process.py builds supervised children from the same parts.
+`capture` runs a short program that we trust (git), for so long and no longer; process.py builds supervised children from the same parts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import fcntl
 import os
 import select
 import signal
+import time
 
 from harness.base import errors
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 65536
 STANDARD_SIGNALS = range(1, 32)
+FOREVER_SECONDS = 14 * 24 * 3600.0
+TERM_SECONDS = 2.0
 
 
 class Quiet:
@@ -165,36 +168,56 @@ def exit_descriptor(pid: int) -> int:
 
 
 def capture(
-    argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None, stdin: bytes = b""
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    wall_seconds: float | None = None,
 ) -> tuple[int, bytes, bytes]:
-    """Run a short program that we trust, unguarded and without limits: (exit code or -signal, stdout, stderr).
+    """Run a short program that we trust, unguarded: (exit code or -signal, stdout, stderr).
 
-    `env` None is our own. Raises Unavailable when the program or `cwd` is missing. An exception meanwhile, such as an
-    interrupt, sends the program TERM and waits for it.
+    `env` None is our own. Raises Unavailable when the program or `cwd` is missing, TimeoutError after `wall_seconds`. An
+    exception meanwhile, such as an interrupt, sends the program's process group TERM and waits for it. What the program
+    leaves behind in its group is ended, a daemon with a session of its own is not.
     """
     (out, out_end), (err, err_end) = pipe(), pipe()
     feed_end, feed = pipe() if stdin else (-1, -1)
     ours, theirs, pid = {out, err, feed} - {-1}, {out_end, err_end, feed_end} - {-1}, 0
-    source = feed_end if stdin else os.devnull
+    source, until = feed_end if stdin else os.devnull, time.monotonic() + (wall_seconds or FOREVER_SECONDS)
+    given = os.environ if env is None else env
     try:
         with Quiet():
             try:
-                pid = start(
-                    argv, cwd=cwd, env=os.environ if env is None else env, stdin=source, stdout=out_end, stderr=err_end
-                )
+                pid = start(argv, cwd=cwd, env=given, stdin=source, stdout=out_end, stderr=err_end, session=True)
             finally:
                 close(theirs)
-        got = _exchange(pid, (out, err), feed, stdin, ours)
+        got = _exchange(pid, (out, err), feed, stdin, ours, until)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         ended, pid = pid, 0
-        return os.waitstatus_to_exitcode(os.waitpid(ended, 0)[1]), bytes(got[out]), bytes(got[err])
+        return _reap_group(ended), bytes(got[out]), bytes(got[err])
     finally:
         close(ours)
         if pid:
-            os.kill(pid, signal.SIGTERM)
-            os.waitpid(pid, 0)
+            os.killpg(pid, signal.SIGTERM)
+            until = time.monotonic() + TERM_SECONDS
+            while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and time.monotonic() < until:
+                time.sleep(0.01)
+            _reap_group(pid)
 
 
-def _exchange(pid: int, outs: tuple[int, int], feed: int, stdin: bytes, ours: set[int]) -> dict[int, bytearray]:
+def _reap_group(pid: int) -> int:
+    """End what is left of the program's process group and reap the program; its exit code or -signal."""
+    try:  # noqa: SIM105 - contextlib costs a launch 5 ms
+        os.killpg(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+    except (ProcessLookupError, PermissionError):  # macOS, for a group that is a zombie alone
+        pass
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _exchange(
+    pid: int, outs: tuple[int, int], feed: int, stdin: bytes, ours: set[int], until: float
+) -> dict[int, bytearray]:
     """Feed and read until both outputs end or the program has exited; a daemon that keeps them open does not hold us."""
     got, todo, wake = {fd: bytearray() for fd in outs}, memoryview(stdin), exit_descriptor(pid)
     ours |= {wake} - {-1}
@@ -204,7 +227,9 @@ def _exchange(pid: int, outs: tuple[int, int], feed: int, stdin: bytes, ours: se
         poller.register(fd, select.POLLOUT if fd == feed else select.POLLIN)
     ready: list[int] = []
     while open_outs and wake not in ready:
-        ready = [fd for fd, _ in poller.poll()]
+        ready = [fd for fd, _ in poller.poll(max(0, until - time.monotonic()) * 1000)]
+        if not ready and time.monotonic() >= until:
+            raise TimeoutError
         for fd in open_outs & set(ready):
             chunk = read(fd)
             got[fd] += chunk or b""
