@@ -1,7 +1,7 @@
 """Every git call that we make: where the repository stands, the working folder as a tree, commits and refs.
 
 A call costs 2-4 ms, so each docstring says how many it makes. Ours run no hook, sign nothing, ask nothing, page nothing
-and make what they write durable (`core.fsync` needs git 2.36); GIT_* variables of the surroundings are not passed on.
+and make what they write durable (see `settings`); GIT_* variables of the surroundings are not passed on.
 `project` is the top level of the repository. Names are `str` as `os.fsdecode` gives them, commits are full ids, and ""
 stands for "no commit yet". Every function raises GitFailed, with git's own words, where git refuses.
 """
@@ -12,28 +12,15 @@ import os
 
 from harness.base.errors import NeedsPerson, Unavailable, UsageFault
 from harness.base.record import Record
-from harness.git import commit_excludes, dotgit
-from harness.process import supervise
+from harness.git import commit_excludes, dotgit, settings
 from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-SETTINGS = (
-    "core.hooksPath=/dev/null core.fsync=all core.fsyncMethod=fsync core.quotePath=false commit.gpgSign=false "
-    "core.fsmonitor=false "  # it names a program, and an agent can write .git/config
-    "core.safecrlf=false "  # `true` makes git refuse files with mixed line ends
-    "user.useConfigOnly=true "  # no author guessed from the host's name
-    "log.showSignature=false gc.auto=0 maintenance.auto=false submodule.recurse=false "
-    "i18n.commitEncoding=UTF-8 i18n.logOutputEncoding=UTF-8"
-)
-GIT = ("git", "--no-pager", *(word for setting in SETTINGS.split(" ") for word in ("-c", setting)))
-OLDEST = (2, 36)
+OLDEST = (2, 38)
 AUTHOR = ("harness", "harness@localhost")
-PERSONS = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
-PASSED_ON = {f"GIT_{name}" for name in (*PERSONS, "CONFIG_GLOBAL", "CONFIG_SYSTEM", "CONFIG_NOSYSTEM")}
-FIXED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1"}
 EMPTY_TREE = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -78,10 +65,8 @@ class _Status(Record):
 
 
 def _call(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> tuple[int, bytes, bytes]:
-    """One git call: (exit code, stdout, stderr). It never looks for a repository above `project`."""
-    env = {key: value for key, value in os.environ.items() if key[:4] != "GIT_" or key in PASSED_ON}
-    env |= FIXED | {"GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(project)), **extra}
-    return supervise.capture([*GIT, *args], cwd=project, env=env, stdin=stdin)
+    """One git call as `settings.call` makes it: (exit code, stdout, stderr)."""
+    return settings.call(project, *args, stdin=stdin, extra=extra)
 
 
 def _git(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> bytes:
@@ -133,7 +118,7 @@ def require_version(project: str) -> None:
     """Git is new enough to write durably; Unavailable says which one is there. 1 call."""
     said = _line(project, "version")
     if tuple(int(part) for part in said.removeprefix("git version ").split(".")[:2]) < OLDEST:
-        raise Unavailable(f"{said} is too old: it cannot write durably. Install git 2.36 or newer.")
+        raise Unavailable(f"{said} is too old: it cannot merge outside a working folder. Install git 2.38 or newer.")
 
 
 def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {}) -> _Status:
@@ -244,7 +229,7 @@ def commit(project: str, *, tree: str, parent: str, branch: str, message: str, a
     ref = BRANCHES + branch
     if at is None:
         at = _call(project, "rev-parse", "-q", "--verify", ref)[1].decode().strip()
-    made = _commit_tree(project, tree, parent, message.replace("\0", "").rstrip("\n") + "\n")
+    made = commit_tree(project, tree, [parent] if parent else [], message.replace("\0", "").rstrip("\n") + "\n")
     _git(project, "update-ref", "-m", "harness: commit", ref, made, at)
     _check_out(project, branch)
     _git(project, "reset", "-q", "--mixed", made, "--")
@@ -252,13 +237,13 @@ def commit(project: str, *, tree: str, parent: str, branch: str, message: str, a
     return made
 
 
-def _commit_tree(project: str, tree: str, parent: str, message: str) -> str:
-    """A commit object by the configured author; by ours where there is none."""
-    words = ("commit-tree", tree, *(("-p", parent) if parent else ()), "-F", "-")
+def commit_tree(project: str, tree: str, parents: Collection[str], message: str) -> str:
+    """A commit object by the configured author; by ours where there is none. 1-2 calls."""
+    words = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-")
     text = message.encode("utf-8", "replace")
     code, out, err = _call(project, *words, stdin=text)
     if code and b"ident" in err:
-        ours = {f"GIT_{name}": value for name, value in zip(PERSONS, AUTHOR * 2, strict=True)}
+        ours = {f"GIT_{name}": value for name, value in zip(settings.PERSONS, AUTHOR * 2, strict=True)}
         out = _git(project, *words, stdin=text, extra=ours)
     elif code:
         raise _failure(project, words[0], code, err)

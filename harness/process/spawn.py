@@ -1,6 +1,6 @@
 """Starting programs, exactly: default signals, only the descriptors that are meant, and a fault named to the caller.
 
-`capture` runs a short program that we trust (git), for so long and no longer; process.py builds supervised children from the same parts.
+`capture` runs a short program that we trust (git) within a time limit; process.py builds supervised children from the same parts.
 """
 
 from __future__ import annotations
