@@ -69,8 +69,8 @@ def _call(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str]
     return settings.call(project, *args, stdin=stdin, extra=extra)
 
 
-def _git(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> bytes:
-    """The stdout of one git call that has to succeed."""
+def run(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> bytes:
+    """The stdout of one git call that has to succeed. 1 call."""
     code, out, err = _call(project, *args, stdin=stdin, extra=extra)
     if code:
         raise _failure(project, args[0], code, err)
@@ -83,7 +83,7 @@ def _failure(project: str, verb: str, code: int, err: bytes) -> GitFailed:
 
 
 def _line(project: str, *args: str, extra: Mapping[str, str] = {}) -> str:
-    return _git(project, *args, extra=extra).decode("utf-8", "replace").rstrip("\n")
+    return run(project, *args, extra=extra).decode("utf-8", "replace").rstrip("\n")
 
 
 def _listed(out: bytes) -> list[str]:
@@ -91,7 +91,7 @@ def _listed(out: bytes) -> list[str]:
     return [os.fsdecode(name) for name in out.split(b"\0") if name]
 
 
-def _names(paths: Iterable[str]) -> bytes:
+def as_input(paths: Iterable[str]) -> bytes:
     """Names as git reads them with -z: literal, whatever characters they have."""
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
@@ -111,7 +111,7 @@ def require_top(project: str) -> None:
 
 def init(project: str) -> None:
     """Make a repository there, on the branch main. 1 call."""
-    _git(project, "init", "-q", "-b", "main", "--template=")
+    run(project, "init", "-q", "-b", "main", "--template=")
 
 
 def require_version(project: str) -> None:
@@ -125,7 +125,7 @@ def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {})
     """1 call. Submodules are as their gitlink says, whatever is checked out in them."""
     words = ("--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--ignore-submodules=all")
     found = _Status()
-    for entry in _git(project, "status", *words, f"--untracked-files={untracked}", extra=extra).split(b"\0")[:-1]:
+    for entry in run(project, "status", *words, f"--untracked-files={untracked}", extra=extra).split(b"\0")[:-1]:
         kind, _, rest = entry.partition(b" ")
         if kind == b"?":
             found.untracked.append(os.fsdecode(rest))
@@ -192,7 +192,7 @@ def default_branch(project: str) -> str | None:
 
 def switch_new(project: str, branch: str) -> None:
     """Make `branch` at HEAD and check it out; no file changes. GitFailed where it exists. 1 call."""
-    _git(project, "switch", "-q", "--no-track", "-c", branch)
+    run(project, "switch", "-q", "--no-track", "-c", branch)
     dotgit.sync(project, BRANCHES + branch)
 
 
@@ -206,17 +206,26 @@ def work(project: str, *, index: str, parent: str, leave: Collection[str]) -> Wo
     own = {"GIT_INDEX_FILE": os.path.abspath(index)}
     files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a git of ours that was killed; nobody else uses this index
     if parent and not os.path.exists(index):
-        _git(project, "read-tree", parent, extra=own)
+        run(project, "read-tree", parent, extra=own)
     now = _status(project, extra=own)
-    gone = [path for xy, path in now.tracked if xy[1] == "D"]
-    take = [path for xy, path in now.tracked if xy[1] not in ".D"]
     committed = [path for xy, path in now.tracked if xy == "D." and commit_excludes.is_file(project, path)]
     new, kept_out = commit_excludes.sift(project, sorted({*now.untracked, *committed}), leave)
+    return Work(tree=_stage(project, now, new, own), kept_out=kept_out)
+
+
+def stage_tracked(project: str, extra: Mapping[str, str]) -> str:
+    """The tracked files as they are in the folder, in the index that `extra` names; returns the tree. 2-4 calls."""
+    return _stage(project, _status(project, "no", extra=extra), [], extra)
+
+
+def _stage(project: str, now: _Status, new: list[str], extra: Mapping[str, str]) -> str:
+    gone = [path for xy, path in now.tracked if xy[1] == "D"]
+    take = [path for xy, path in now.tracked if xy[1] not in ".D"]
     if gone:  # forced, because git refuses the name of a file whose folder became a symbolic link
-        _git(project, "update-index", "--force-remove", "-z", "--stdin", stdin=_names(gone), extra=own)
+        run(project, "update-index", "--force-remove", "-z", "--stdin", stdin=as_input(gone), extra=extra)
     if take or new:
-        _git(project, "update-index", "--add", "--remove", "-z", "--stdin", stdin=_names([*take, *new]), extra=own)
-    return Work(tree=_line(project, "write-tree", extra=own), kept_out=kept_out)
+        run(project, "update-index", "--add", "--remove", "-z", "--stdin", stdin=as_input([*take, *new]), extra=extra)
+    return _line(project, "write-tree", extra=extra)
 
 
 def commit(project: str, *, tree: str, parent: str, branch: str, message: str, at: str | None = None) -> str:
@@ -230,9 +239,9 @@ def commit(project: str, *, tree: str, parent: str, branch: str, message: str, a
     if at is None:
         at = _call(project, "rev-parse", "-q", "--verify", ref)[1].decode().strip()
     made = commit_tree(project, tree, [parent] if parent else [], message.replace("\0", "").rstrip("\n") + "\n")
-    _git(project, "update-ref", "-m", "harness: commit", ref, made, at)
+    run(project, "update-ref", "-m", "harness: commit", ref, made, at)
     _check_out(project, branch)
-    _git(project, "reset", "-q", "--mixed", made, "--")
+    run(project, "reset", "-q", "--mixed", made, "--")
     dotgit.sync(project, ref)
     return made
 
@@ -244,7 +253,7 @@ def commit_tree(project: str, tree: str, parents: Collection[str], message: str)
     code, out, err = _call(project, *words, stdin=text)
     if code and b"ident" in err:
         ours = {f"GIT_{name}": value for name, value in zip(settings.PERSONS, AUTHOR * 2, strict=True)}
-        out = _git(project, *words, stdin=text, extra=ours)
+        out = run(project, *words, stdin=text, extra=ours)
     elif code:
         raise _failure(project, words[0], code, err)
     return out.decode().strip()
@@ -253,18 +262,18 @@ def commit_tree(project: str, tree: str, parents: Collection[str], message: str)
 def _check_out(project: str, branch: str) -> None:
     """HEAD names `branch`; nothing else changes. 0 calls where it does already."""
     if dotgit.head(project) != f"ref: {BRANCHES}{branch}".encode():
-        _git(project, "symbolic-ref", "-m", "harness: back to the branch", "HEAD", BRANCHES + branch)
+        run(project, "symbolic-ref", "-m", "harness: back to the branch", "HEAD", BRANCHES + branch)
 
 
 def set_ref(project: str, ref: str, commit: str) -> None:
     """`ref` (whole name, refs/…) names `commit`, durably. 1 call."""
-    _git(project, "update-ref", ref, commit)
+    run(project, "update-ref", ref, commit)
     dotgit.sync(project, ref)
 
 
 def delete_ref(project: str, ref: str) -> None:
     """`ref` (whole name) is gone; no fault where it was absent. 1 call."""
-    _git(project, "update-ref", "-d", ref)
+    run(project, "update-ref", "-d", ref)
 
 
 def restore_head(project: str, standing: Standing) -> None:
@@ -272,12 +281,12 @@ def restore_head(project: str, standing: Standing) -> None:
     if standing.branch:
         _check_out(project, standing.branch)
     else:
-        _git(project, "update-ref", "--no-deref", "HEAD", standing.head)
+        run(project, "update-ref", "--no-deref", "HEAD", standing.head)
     if standing.head:
-        _git(project, "reset", "-q", "--mixed", standing.head, "--")
+        run(project, "reset", "-q", "--mixed", standing.head, "--")
     else:
         delete_ref(project, BRANCHES + standing.branch)
-        _git(project, "read-tree", "--empty")
+        run(project, "read-tree", "--empty")
     dotgit.sync(project, BRANCHES + standing.branch)
 
 
@@ -289,9 +298,9 @@ def put_back(project: str, commit: str, paths: Collection[str]) -> None:
     if not paths:  # to git, no names mean all of them
         return
     words = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    _git(project, "reset", "-q", *words, commit or EMPTY_TREE[40], stdin=_names(paths))
+    run(project, "reset", "-q", *words, commit or EMPTY_TREE[40], stdin=as_input(paths))
     known = set(tracked_names(project))
-    _git(project, "checkout-index", "-f", "-u", "-z", "--stdin", stdin=_names(path for path in paths if path in known))
+    run(project, "checkout-index", "-f", "-u", "-z", "--stdin", stdin=as_input(path for path in paths if path in known))
 
 
 def _span(old: str, new: str) -> str:
@@ -300,7 +309,7 @@ def _span(old: str, new: str) -> str:
 
 def messages_between(project: str, old: str, new: str) -> list[str]:
     """The whole messages of the commits that `new` has and `old` has not, oldest first. 1 call."""
-    out = _git(project, "log", "--reverse", "-z", "--format=%B", _span(old, new), "--")
+    out = run(project, "log", "--reverse", "-z", "--format=%B", _span(old, new), "--")
     return [text.decode("utf-8", "replace").strip("\n") for text in out.split(b"\0") if text]
 
 
@@ -318,20 +327,20 @@ def diff_stat(project: str, old: str, new: str) -> str:
 def changed(project: str, old: str, new: str) -> list[tuple[str, str]]:
     """(status letter A M D T, path) of every file that differs from `old` to `new`; a rename is D and A. 1 call."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status")
-    out = _listed(_git(project, *words, old or EMPTY_TREE[len(new)], new))
+    out = _listed(run(project, *words, old or EMPTY_TREE[len(new)], new))
     return list(zip(out[::2], out[1::2], strict=True))
 
 
 def patch_between(project: str, old: str, new: str) -> bytes:
     """The unified diff of two commits, renames as a deletion and an addition. 1 call."""
-    return _git(project, "diff", "--no-color", "--no-ext-diff", "--no-renames", old, new)
+    return run(project, "diff", "--no-color", "--no-ext-diff", "--no-renames", old, new)
 
 
 def patch(project: str, old: str) -> bytes:
     """The tracked files of the working folder against the commit `old`, as a patch that `git apply` takes. 1 call."""
     plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/")
     words = ("--binary", "--full-index", "--ignore-submodules=all", *plain)
-    return _git(project, "diff", *words, old or EMPTY_TREE[40], "--")
+    return run(project, "diff", *words, old or EMPTY_TREE[40], "--")
 
 
 def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> str | None:
@@ -354,24 +363,24 @@ def tree_of(project: str, commit: str) -> str:
 def show(project: str, commit: str, path: str) -> bytes | None:
     """The file as it is in `commit`, None where there is none. 1 call, 2 where it is absent."""
     code, out, err = _call(project, "cat-file", "blob", f"{commit}:{path}")
-    if code and b" blob " in _git(project, "ls-tree", "-z", commit, "--", path):
+    if code and b" blob " in run(project, "ls-tree", "-z", commit, "--", path):
         raise _failure(project, "cat-file", code, err)
     return None if code else out
 
 
 def others(project: str) -> list[str]:
     """What is in the working folder and not in the index, ignored or not, whole folders as "dir/". 1 call."""
-    return [name for name in _listed(_git(project, "ls-files", "-z", "--others", "--directory")) if name != ".harness/"]
+    return [name for name in _listed(run(project, "ls-files", "-z", "--others", "--directory")) if name != ".harness/"]
 
 
 def tracked_names(project: str) -> list[str]:
     """Every path in the index, sorted by its bytes. 1 call."""
-    return _listed(_git(project, "ls-files", "-z", "--deduplicate"))
+    return _listed(run(project, "ls-files", "-z", "--deduplicate"))
 
 
 def add_worktree(project: str, target: str, commit: str) -> None:
     """A fresh checkout of `commit` in `target`, detached. Two at once race: the caller serialises. 1 call."""
-    _git(project, "worktree", "add", "-q", "--force", "--detach", target, commit)
+    run(project, "worktree", "add", "-q", "--force", "--detach", target, commit)
 
 
 def remove_worktree(project: str, target: str) -> None:
@@ -381,4 +390,4 @@ def remove_worktree(project: str, target: str) -> None:
         import shutil  # here, because it costs 4 ms and only a damaged worktree comes here
 
         shutil.rmtree(target)
-    _git(project, "worktree", "prune")
+    run(project, "worktree", "prune")

@@ -172,7 +172,7 @@ def _link(path: str, target: str) -> None:
 def share(project: str, folder: str, git_dir: str) -> None:
     """`folder`, a worktree of `project` with this git folder, is treated as `project` is."""
     common, place = dotgit.folders(project)[1], _places[os.path.realpath(project)]
-    _know(folder, place.replace(git_dir=git_dir, commondir=common + "\n"), common)
+    _know(folder, place.replace(git_dir=git_dir, commondir=os.path.abspath(common) + "\n"), common)
 
 
 def _know(folder: str, place: _Place, common: str) -> None:
