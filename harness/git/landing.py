@@ -44,10 +44,10 @@ class IndexLock:
         self.project, self.index, self.path = project, own + "/index", own + "/index.lock"
         self.ours, self.taken = own + "/harness-index", False
         self.next = os.path.join(settings.private(project), "next-index")
-        self.mutex = files.Lock(os.path.join(settings.private(project), "project.lock"))
+        self.mutex = settings.HeldLock(os.path.join(settings.private(project), "project.lock"))
 
     def __enter__(self) -> IndexLock:
-        self.mutex.take(wait=True)
+        self.mutex.__enter__()
         if os.path.exists(self.ours) and os.path.exists(self.path) and os.path.samefile(self.ours, self.path):
             files.remove(self.path)
         files.remove(self.ours)  # first, because it may be another name of the person's index
@@ -78,7 +78,7 @@ class IndexLock:
         if self.taken:
             files.remove(self.path)
             files.remove(self.ours)
-        self.mutex.release()
+        self.mutex.__exit__()
 
 
 class Landing(Record):
@@ -107,7 +107,9 @@ def land(project: str, branch: str, commit: str) -> str:
 
     Returns "", or in one line why nothing changed and what to do by hand. Safe to do again after a crash. 5-13 calls.
     """
-    finish(project)
+    note = finish(project)
+    if unfinished(project):
+        return note
     with IndexLock(project) as lock:
         old = tip(project, branch)
         if old == commit:
@@ -208,23 +210,33 @@ def _stage(project: str, commit: str, paths: list[str]) -> dict[str, Fingerprint
 
 def _forward(project: str, landing: Landing, lock: IndexLock) -> str:
     """Files, branch and index go to the new commit; where a person's change is in the way, everything goes back."""
-    extra = lock.copy()
+    extra, why = lock.copy(), ""
     try:
         repository.run(project, "read-tree", "-i", "-m", landing.old, landing.new, extra=extra)
-        why = next(filter(None, (_place(project, number, *row) for number, row in enumerate(landing.rows))), "")
-        why = why or next(filter(None, (_spoilt(project, number, *row) for number, row in enumerate(landing.rows))), "")
-        if not why:
-            settings.call(project, "update-index", "-q", "--refresh", extra=extra)
-            _sync(project, landing)
-            if tip(project, landing.branch) != landing.new:
+        if tip(project, landing.branch) != landing.new:
+            why = _place_all(project, landing)
+            if not why:
                 _move_branch(project, landing.branch, landing.old, landing.new)
     except GitFailed as fault:
         why = str(fault)
     if why:
         _back(project, landing)
         return _by_hand(project, landing.branch, landing.new, why)
+    settings.call(project, "update-index", "-q", "--refresh", extra=extra)
     lock.install()
     return _forget(project, landing)
+
+
+def _place_all(project: str, landing: Landing) -> str:
+    """Every file is the new one, durably; "" or why not."""
+    for step in (_place, _spoilt):
+        for number, row in enumerate(landing.rows):
+            if why := step(project, number, *row):
+                return why
+    for folder in {os.path.dirname(os.path.join(project, path)) for path, _, _ in landing.rows}:
+        if os.path.isdir(folder):
+            files.sync_folder(folder)
+    return ""
 
 
 def _place(project: str, number: int, path: str, before: Fingerprint | None, after: Fingerprint | None) -> str:
@@ -289,25 +301,26 @@ def _forget(project: str, landing: Landing) -> str:
     return f"Saved while it was replaced, and kept: {', '.join(kept)}" if kept else ""
 
 
-def _sync(project: str, landing: Landing) -> None:
-    """The names of the new files are durable before the branch has them."""
-    for folder in {os.path.dirname(os.path.join(project, path)) for path, _, _ in landing.rows}:
-        if os.path.isdir(folder):
-            files.sync_folder(folder)
-
-
 def finish(project: str) -> str:
     """A landing that was killed is brought to its end, or taken back; "" or a line for the person. 0 calls where none was.
 
     To be called wherever a run or a recovery begins: until then a person's git says that index.lock exists.
     """
-    path = _journal(project)
-    found = files.read_json(path)
-    if found is None:
+    found = files.read_json(_journal(project))
+    if found is None and not os.path.lexists(IndexLock(project).ours):
         return ""
-    landing = Landing(**found)
-    with IndexLock(project) as lock:
-        here = dotgit.head(project) == os.fsencode(f"ref: {BRANCHES}{landing.branch}")
-        if here and lock.taken and tip(project, landing.branch) in (landing.old, landing.new):
+    with IndexLock(project) as lock:  # taking it clears the one that we left
+        if found is None:
+            return ""
+        landing = Landing(**found)
+        if not lock.taken:
+            return _by_hand(project, landing.branch, landing.new, f"a git of yours, {lock.path} exists, is under way")
+        here, at = dotgit.head(project), tip(project, landing.branch)
+        if here == os.fsencode(f"ref: {BRANCHES}{landing.branch}") and at in (landing.old, landing.new):
             return _forward(project, landing, lock)
-        return _back(project, landing)
+        return _forget(project, landing) if at == landing.new else _back(project, landing)
+
+
+def unfinished(project: str) -> bool:
+    """Whether a landing still waits for a person's git to end. 0 calls."""
+    return os.path.exists(_journal(project))

@@ -46,7 +46,8 @@ def take_edits(project: str, branch: str) -> Taken:
     """
     note = landing.finish(project)
     tip = landing.tip(project, branch)
-    if dotgit.head(project) != os.fsencode(f"ref: {BRANCHES}{branch}") or not tip:
+    here = dotgit.head(project) == os.fsencode(f"ref: {BRANCHES}{branch}")
+    if not here or not tip or landing.unfinished(project):
         return Taken(tip=tip, note=note)
     busy = landing.under_way(project)
     if not busy and not repository.dirty(project):

@@ -29,14 +29,15 @@ def reach(top: str, parts: list[str], *, make: bool = False) -> int:
 
 
 def fingerprint(top: str, name: str) -> Fingerprint | None:
-    """What tells the file (a link is one) at `name` from every other; None where there is nothing, or only behind a link."""
+    """What tells the file (a link is one) at `name` from every other; None where there is none, or only behind a link."""
     *above, last = name.split("/")
     try:
         folder = reach(top, above)
     except OSError:
         return None
     try:
-        return of(os.stat(last, dir_fd=folder, follow_symlinks=False))
+        found = os.stat(last, dir_fd=folder, follow_symlinks=False)
+        return None if stat.S_ISDIR(found.st_mode) else of(found)
     except FileNotFoundError:
         return None
     finally:
@@ -80,6 +81,18 @@ def drop_empty(top: str, name: str) -> None:
                 os.close(folder)
         except OSError:
             return
+
+
+def blocked(top: str, name: str) -> str:
+    """Why no file can be at `name`: a link or a file stands in the place of a folder above it; "" where one can."""
+    above = name.split("/")[:-1]
+    try:
+        os.close(reach(top, above))
+    except FileNotFoundError:
+        return ""
+    except OSError as fault:
+        return fault.strerror or "it cannot be reached"
+    return ""
 
 
 def copy(source: str, target: str, name: str) -> str:

@@ -83,6 +83,20 @@ class _Place(Record):
 
 
 _places: dict[str, _Place] = {}
+_held: list[int] = []
+
+
+class HeldLock(files.Lock):
+    """A lock that our git holds too: when we are killed and it goes on alone, nobody else comes in between."""
+
+    def __enter__(self) -> HeldLock:
+        self.take(wait=True)
+        _held.append(self.descriptor)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _held.remove(self.descriptor)
+        self.release()
 
 
 def record(project: str) -> Recorded:
@@ -227,7 +241,7 @@ def call(
     env.update(extra)
     run = _guarded if place and place.runs_programs and args[0] in RUN_PROGRAMS else supervise.capture
     try:
-        return run([*GIT, *args], cwd=project, env=env, stdin=stdin, wall_seconds=wall_seconds)
+        return run([*GIT, *args], cwd=project, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held)
     except TimeoutError:
         hung = f"git {args[0]} in {project} did not end within {wall_seconds:.0f} seconds and was ended."
         programs = "A filter or merge driver of your git configuration may hang: try the same command by hand."
@@ -250,7 +264,7 @@ def _private_environment(project: str, place: _Place) -> dict[str, str]:
 
 
 def _guarded(
-    argv: list[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, wall_seconds: float
+    argv: list[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, wall_seconds: float, keep: list[int]
 ) -> tuple[int, bytes, bytes]:
     """As `supervise.capture`, under a guardian that ends what a person's filter leaves behind; costs 10 ms."""
     got: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
@@ -266,6 +280,7 @@ def _guarded(
             wall_seconds=wall_seconds,
             grace_seconds=2.0,
             merge=False,
+            keep=keep,
             sink=lambda stream, chunk: got[stream].append(chunk),
         )
     finally:

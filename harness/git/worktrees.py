@@ -31,7 +31,7 @@ def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> Non
     tree, index and git folder is made right. `settings.use` knows the project; only for who holds the tree's lease. From
     here on functions of `repository` take `folder`, and `index(folder)` for its index. 2 calls.
     """
-    with files.Lock(folder + ".lock"):
+    with settings.HeldLock(folder + ".lock"):
         own = _administer(project, folder, commit)
         settings.share(project, folder, own)
         _check_out(folder, commit)
@@ -138,18 +138,22 @@ def carry(project: str, folder: str, names: Collection[str]) -> list[str]:
     """
     if not names:
         return []
-    asked = [name for name in names if not _unfit(name)]
-    extra, given = {"GIT_INDEX_FILE": index(folder)}, b"\0".join(map(os.fsencode, asked))
-    code, out, err = settings.call(folder, "check-ignore", "-z", "--stdin", stdin=given, extra=extra)
+    sides = (("", project), ("in the tree: ", folder))
+    unfit = {name: _unfit(name) for name in names}
+    for name in [name for name, why in unfit.items() if not why]:
+        unfit[name] = next((place + why for place, top in sides if (why := placing.blocked(top, name))), "")
+    extra = {"GIT_INDEX_FILE": index(folder), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses to be literal
+    asked = b"".join(b"./" + os.fsencode(name) + b"\0" for name, why in unfit.items() if not why)
+    code, out, err = settings.call(folder, "check-ignore", "-z", "--stdin", stdin=asked, extra=extra)
     if code > 1:
         raise GitFailed(f"git check-ignore failed in {folder}: {err.decode('utf-8', 'replace').strip()}")
     ignored = set(os.fsdecode(out).split("\0"))
-    found = []
-    for name in names:
-        why = _unfit(name) or ("" if name in ignored else "git does not ignore it, so it would be committed")
-        why = why or placing.copy(project, folder, name)
-        found += [f"{name}: {why}"] if why else []
-    return found
+    for name in [name for name, why in unfit.items() if not why]:
+        known = f"./{name}" in ignored
+        unfit[name] = (
+            placing.copy(project, folder, name) if known else "git does not ignore it, so it would be committed"
+        )
+    return [f"{name}: {why}" for name, why in unfit.items() if why]
 
 
 def _unfit(name: str) -> str:
@@ -161,7 +165,7 @@ def _unfit(name: str) -> str:
 
 def remove(project: str, folder: str) -> None:
     """The tree is gone, whatever is in it, and git forgets it; no fault where there is none. 0 calls."""
-    with files.Lock(folder + ".lock"):
+    with settings.HeldLock(folder + ".lock"):
         for path in (folder, _git_folder(project, folder), index(folder), index(folder) + ".lock"):
             if os.path.lexists(path):
                 _remove(path)

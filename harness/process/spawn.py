@@ -22,6 +22,7 @@ CHUNK_BYTES = 65536
 STANDARD_SIGNALS = range(1, 32)
 FOREVER_SECONDS = 14 * 24 * 3600.0
 TERM_SECONDS = 2.0
+HELD_FROM = 64  # the first number that a program has a lock at
 
 
 class Quiet:
@@ -45,9 +46,11 @@ def start(
     stdout: int,
     stderr: int,
     session: bool = False,
+    keep: Sequence[int] = (),
 ) -> int:
     """Start a program and return its pid: default signals, no descriptor but these three, in a session of its own or ours.
 
+    `keep` are lock descriptors that the program holds too, so that nobody else has the lock while it lives on without us.
     `stdin` may be a path. The program is looked up on the PATH of `env`. Raises Unavailable when the program, `cwd` or the
     input is missing. Not for threads: this process stands in `cwd` for a moment (a fork that does so costs 3 ms more).
     """
@@ -67,6 +70,7 @@ def start(
             file_actions=[
                 *((os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate((stdin, stdout, stderr))),
                 *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()),
+                *((os.POSIX_SPAWN_DUP2, fd, HELD_FROM + number) for number, fd in enumerate(keep)),
             ],
             setsid=session,
             setsigmask=(),
@@ -174,6 +178,7 @@ def capture(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     wall_seconds: float | None = None,
+    keep: Sequence[int] = (),
 ) -> tuple[int, bytes, bytes]:
     """Run a short program that we trust, unguarded: (exit code or -signal, stdout, stderr).
 
@@ -189,7 +194,9 @@ def capture(
     try:
         with Quiet():
             try:
-                pid = start(argv, cwd=cwd, env=given, stdin=source, stdout=out_end, stderr=err_end, session=True)
+                pid = start(
+                    argv, cwd=cwd, env=given, stdin=source, stdout=out_end, stderr=err_end, session=True, keep=keep
+                )
             finally:
                 close(theirs)
         got = _exchange(pid, (out, err), feed, stdin, ours, until)
