@@ -102,11 +102,12 @@ class HeldLock(files.Lock):
 def record(project: str) -> Recorded:
     """The configuration of this repository, for the caller to store: to be taken where no agent has run yet. 1 call."""
     own, common = dotgit.folders(project)
-    code, out, err = call(project, "config", "--list", "-z", "--show-scope")
+    words = [*GIT, "config", "--list", "-z", "--show-scope"]
+    code, out, err = supervise.capture(words, cwd=project, env=_surroundings(), wall_seconds=LIMIT_SECONDS)
     if code:
         raise NeedsPerson(f"git cannot read its configuration in {project}: {err.decode('utf-8', 'replace').strip()}")
-    words = os.fsdecode(out).split("\0")[:-1]
-    pairs = [pair.partition("\n") for scope, pair in zip(words[::2], words[1::2], strict=True) if scope != "command"]
+    said = os.fsdecode(out).split("\0")[:-1]
+    pairs = [pair.partition("\n") for scope, pair in zip(said[::2], said[1::2], strict=True) if scope != "command"]
     config: list[list[str | None]] = [[key, value if found else None] for key, found, value in pairs]
     named = next((value for key, value in reversed(config) if key == "core.attributesfile"), None)
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
@@ -222,6 +223,11 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
+def _surroundings() -> dict[str, str]:
+    """Our environment without GIT_* variables, which a hook or a shell may have set for another repository."""
+    return {key: value for key, value in os.environ.items() if key[:4] != "GIT_" or key in PASSED_ON} | FIXED
+
+
 def call(
     project: str,
     *args: str,
@@ -233,8 +239,7 @@ def call(
 
     It ends within `wall_seconds`, else GitHung; where a recorded program may run, no process of it is left behind.
     """
-    env = {key: value for key, value in os.environ.items() if key[:4] != "GIT_" or key in PASSED_ON}
-    env |= FIXED | {"GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(project))}
+    env = _surroundings() | {"GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(project))}
     place = _places.get(os.path.realpath(project))
     if place:
         env |= _private_environment(project, place)

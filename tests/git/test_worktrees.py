@@ -166,11 +166,7 @@ def _locked(tree: Tree) -> None:
 DAMAGE: dict[str, Callable[[Tree], object]] = {
     "folder removed": lambda tree: shutil.rmtree(tree.folder),
     "git folder removed": lambda tree: shutil.rmtree(tree.admin()),
-    "pruned": lambda tree: (
-        shutil.rmtree(tree.folder),
-        shutil.rmtree(tree.admin()),
-        tree.repo.run("worktree", "prune"),
-    ),
+    "removed and pruned": _removed,
     ".git of the tree leads to the project": _break_link,
     ".git of the tree is a repository": _link_folder,
     ".git of the tree is gone": lambda tree: (tree.folder / ".git").unlink(),
