@@ -307,10 +307,11 @@ def finish(project: str) -> str:
     To be called wherever a run or a recovery begins: until then a person's git says that index.lock exists.
     """
     found = files.read_json(_journal(project))
-    if found is None and not os.path.lexists(IndexLock(project).ours):
+    if found is None and not any(map(os.path.lexists, (IndexLock(project).ours, _folder(project)))):
         return ""
     with IndexLock(project) as lock:  # taking it clears the one that we left
         if found is None:
+            temporary.clear(_folder(project))
             return ""
         landing = Landing(**found)
         if not lock.taken:
