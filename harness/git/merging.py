@@ -44,36 +44,41 @@ def take_edits(project: str, branch: str) -> Taken:
     As `git commit -a`: untracked files stay untracked, afterwards nothing is staged, and no file is written. Nothing is
     taken where another branch is checked out, nor in the middle of a merge, a rebase or a bisect. 5-8 calls, 2 for none.
     """
-    note = landing.finish(project)
-    tip = landing.tip(project, branch)
-    here = dotgit.head(project) == os.fsencode(f"ref: {BRANCHES}{branch}")
-    if not here or not tip or landing.unfinished(project):
-        return Taken(tip=tip, note=note)
-    busy = landing.under_way(project)
-    if not busy and not repository.dirty(project):
-        return Taken(tip=tip, note=note)
-    if not busy and repository.run(project, "ls-files", "-u", "-z"):
-        busy = "a merge with conflicts"
-    with landing.IndexLock(project) as lock:
+    note, ref = landing.finish(project), BRANCHES + branch
+    if not _is_here(project, ref) or landing.unfinished(project) or not _edited(project):
+        return Taken(tip=landing.tip(project, branch), note=note)
+    with landing.IndexLock(project) as lock:  # from here on no git of theirs switches or commits
+        tip, busy = landing.tip(project, branch), landing.under_way(project)
+        if repository.run(project, "ls-files", "-u", "-z"):
+            busy = busy or "a merge with conflicts"
         busy = busy or ("" if lock.taken else f"a git of yours, {lock.path} exists,")
         if busy:
             return Taken(tip=tip, note=f"Edits in {project} are not taken: {busy} is under way. End it first.")
-        return _commit(project, branch, tip, lock)
+        made = _commit(project, ref, tip, lock) if tip and _is_here(project, ref) else ""
+        return Taken(tip=made or tip, commit=made, note=note)
 
 
-def _commit(project: str, branch: str, tip: str, lock: landing.IndexLock) -> Taken:
-    """The edits as a commit; the new index takes the old one's place once the branch has it."""
-    extra, names = lock.copy(), repository.dirty(project)
+def _is_here(project: str, ref: str) -> bool:
+    """Whether the project folder has the branch checked out. 0 calls."""
+    return dotgit.head(project) == os.fsencode(f"ref: {ref}")
+
+
+def _edited(project: str) -> bool:
+    return bool(landing.under_way(project) or repository.dirty(project))
+
+
+def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock) -> str:
+    """The edits as a commit, "" for none; the new index takes the old one's place once the branch has it."""
+    extra, names, made = lock.copy(), repository.dirty(project), ""
     tree = repository.stage_tracked(project, extra)
-    commit = ""
     if tree != repository.tree_of(project, tip):
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        shown = " ".join(f"Edits in the project folder: {', '.join(names[:SHOWN])}{more}".split())
-        commit = repository.commit_tree(project, tree, [tip], shown + "\n")
-        repository.run(project, "update-ref", "-m", "harness: edits of a person", BRANCHES + branch, commit, tip)
-        dotgit.sync(project, BRANCHES + branch)
+        subject = " ".join(f"Edits in the project folder: {', '.join(names[:SHOWN])}{more}".split())
+        made = repository.commit_tree(project, tree, [tip], subject + "\n")
+        repository.run(project, "update-ref", "-m", "harness: edits of a person", ref, made, tip)
+        dotgit.sync(project, ref)
     lock.install()
-    return Taken(tip=commit or tip, commit=commit, note="")
+    return made
 
 
 def merge(project: str, ours: str, theirs: str, message: str) -> Merged:
