@@ -34,6 +34,7 @@ class Place:
         head = self.repo.head()
         worktrees.ensure(self.project, self.tree, head)
         Path(self.tree, "a").write_text("agent\n")
+        Path(self.tree, "c").write_text("agent\n2\n3\n4\n5\n")
         Path(self.tree, "made").write_text("agent\n")
         for where, index in ((self.tree, worktrees.index(self.tree)), (self.project, str(self.base / "index"))):
             state = repository.state(where)
@@ -55,12 +56,14 @@ class Place:
         repository.default_branch(self.project)
         repository.others(self.project)
         self.repo.write("b", "a person's\n")
+        self.repo.write("c", "1\n2\n3\n4\na person's\n")
         taken = merging.take_edits(self.project, "main")
         assert taken.commit
         merged = merging.merge(self.project, made, taken.tip, "merge\n")
         assert landing.land(self.project, "main", merged.commit) == ""
         assert (self.repo.folder / "a").read_text() == "agent\n"
         assert (self.repo.folder / "b").read_text() == "a person's\n"
+        assert (self.repo.folder / "c").read_text() == "agent\n2\n3\n4\na person's\n"
         worktrees.ensure(self.project, self.tree, merged.commit)
         repository.restore_head(self.project, repository.standing(self.project))
         worktrees.remove(self.project, self.tree)
@@ -71,7 +74,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     """A repository with the files a and b."""
     made = new(tmp_path, monkeypatch)
     monkeypatch.delenv("GIT_CONFIG_GLOBAL")
-    made.save(a="1\n", b="2\n", c="3\n")
+    made.save(a="1\n", b="2\n", c="1\n2\n3\n4\n5\n")
     return made
 
 
@@ -85,13 +88,19 @@ def _config(*pairs: str, scope: str = "--local", attributes: str = "") -> Callab
     """The agent configures these keys, `!` being its program, and writes attributes for them."""
 
     def act(place: Place) -> None:
+        _attribute(place, attributes)
         for pair in pairs:
             key, _, value = pair.partition("=")
             place.repo.run("config", scope, key, value.replace("!", str(place.program)))
-        if attributes:
-            place.repo.write(".git/info/attributes", attributes)
 
     return act
+
+
+def _attribute(place: Place, attributes: str) -> None:
+    """In the repository, where an agent may write them too, and in its git folder."""
+    if attributes:
+        place.repo.save(**{".gitattributes": attributes})
+        place.repo.write(".git/info/attributes", attributes)
 
 
 def _hooks(place: Place) -> None:
@@ -125,9 +134,9 @@ def _include(place: Place) -> None:
 
 
 def _worktree_config(place: Place) -> None:
+    _attribute(place, "* filter=evil\n")
     place.repo.run("config", "extensions.worktreeConfig", "true")
     place.repo.run("config", "--worktree", "filter.evil.clean", str(place.program))
-    place.repo.write(".git/info/attributes", "* filter=evil\n")
 
 
 CHEATS: dict[str, Callable[[Place], None]] = {

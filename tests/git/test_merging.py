@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.git import merging, repository, settings
+from harness.git import landing, merging, repository, settings
 from tests import crash
 from tests.git_repository import Repository, conflict, new
 
@@ -141,6 +141,20 @@ def test_a_persons_git_at_work_is_not_disturbed(repo: Repository) -> None:
     taken = take(repo)
     assert (taken.commit, "index.lock exists" in taken.note) == ("", True)
     assert (repo.folder / ".git/index.lock").exists()
+
+
+def test_a_person_who_switches_meanwhile_loses_nothing(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their edits go along to the other branch, and are no commit of the mission's."""
+    tip, unfinished = repo.head(), landing.unfinished
+    repo.write("a", "mine\n")
+
+    def switching(project: str) -> bool:
+        repo.run("switch", "-q", "main")
+        return unfinished(project)
+
+    monkeypatch.setattr(landing, "unfinished", switching)
+    assert take(repo) == merging.Taken(tip=tip)
+    assert (repo.run("branch", "--show-current"), repo.run("status", "--porcelain")) == ("main", " M a")
 
 
 def test_killed_at_any_moment_and_done_again_the_edits_are_one_commit(repo: Repository) -> None:
