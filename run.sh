@@ -7,7 +7,7 @@
 #   run.sh COMMAND …        any harness command, such as: run.sh status
 #
 # Start it in the folder with SPEC.md, a git repository. Exit codes: 0 done, 3 escalated, 5 run or time cap, 6 cost cap,
-# 7 plan rejected, 8 checkpoint, 9 stopped or paused, 10 negative verdict, 11 a person must mend something, 64 usage,
+# 7 plan rejected, 8 checkpoint, 9 stopped or paused, 10 negative verdict, 11 a person must fix something, 64 usage,
 # 65 broken state, 69 agent not available, 75 busy or killed, 130 and 143 interrupted. See docs/contract.md.
 set -u
 

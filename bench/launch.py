@@ -162,13 +162,13 @@ def fsync_seconds(layout: Layout, number: int, rounds: int) -> tuple[int, float]
 ONE_GUARDIAN = """
 import os, sys, time, json
 sys.path.insert(0, sys.argv[1])
-from harness import process
+from harness.process import spawn, supervise
 def took(body):
     start = time.perf_counter()
     body()
     return time.perf_counter() - start
-plain = took(lambda: process.capture(["true"], cwd="."))
-run = lambda: process.run(["true"], cwd=".", env=dict(os.environ), wall_seconds=10, sink=lambda *_: None)
+plain = took(lambda: spawn.capture(["true"], cwd="."))
+run = lambda: supervise.run(["true"], cwd=".", env=dict(os.environ), wall_seconds=10, sink=lambda *_: None)
 print(took(run) - plain)
 """
 

@@ -4,15 +4,8 @@ import sys
 
 sys.path.append(__file__.rsplit("/", 2)[0])
 
-from harness.model.open_run import Run
 from harness.run import main
 from harness.settle import planner
 
-
-def settle(run: Run) -> None:
-    """Lint the plan and lay it over what is there, as a patch by id."""
-    planner.settle(run)
-
-
 if __name__ == "__main__":
-    raise SystemExit(main("planner", settle))
+    raise SystemExit(main("planner", planner.settle))

@@ -4,20 +4,8 @@ import sys
 
 sys.path.append(__file__.rsplit("/", 2)[0])
 
-from harness.model.open_run import Run
 from harness.run import main
 from harness.settle import validator
 
-
-def prepare(run: Run) -> bool:
-    """Fire the checks; only when all are green is an agent asked."""
-    return validator.prepare(run)
-
-
-def settle(run: Run) -> None:
-    """Fire what the agent aims, then let the receipts decide."""
-    validator.settle(run)
-
-
 if __name__ == "__main__":
-    raise SystemExit(main("validator", settle, prepare, agent_optional=True))
+    raise SystemExit(main("validator", validator.settle, validator.prepare))

@@ -6,6 +6,7 @@ import os
 import random
 from pathlib import Path
 
+from harness.model.features import NOTES, Feature
 from harness.store.layout import Layout
 
 NASTY = (
@@ -86,3 +87,10 @@ def passable(path: Path) -> None:
         mode = folder.stat().st_mode
         if mode & 0o055 != 0o055 and len(folder.parts) > 2:
             folder.chmod(mode | 0o055)
+
+
+def noted(feature: Feature, kind: str, *names: str, text: str = "text", at: str = "2026-04-24T10:05:12Z") -> Feature:
+    """The feature with a note of a kind: `names` are the features, claims or run that a note of this kind carries."""
+    values = {"text": text, "features": list(names), "claims": list(names), "run": names[0] if names else "r"}
+    feature.note(at, "r", kind, **{name: values[name] for name in NOTES[kind].fields if name in values})
+    return feature

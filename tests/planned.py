@@ -65,10 +65,10 @@ def log_of(house: House) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (files.read_text(house.layout.contract_log) or "").split("\n") if line]
 
 
-ROLES: dict[str, tuple[Callable[[Run], None], Callable[[Run], bool] | None, bool]] = {
-    "planner": (planner.settle, None, False),
-    "worker": (worker.settle, None, False),
-    "validator": (validator.settle, validator.prepare, True),
+ROLES: dict[str, tuple[Callable[[Run], None], Callable[[Run], bool] | None]] = {
+    "planner": (planner.settle, None),
+    "worker": (worker.settle, None),
+    "validator": (validator.settle, validator.prepare),
 }
 
 
@@ -95,11 +95,11 @@ def due(house: House) -> str:
 
 def prompt_of(house: House, role: str, name: str = "", **asked: str) -> str:
     """The prompt that a run would get now; its run is taken away again. Not for workers: they change their feature."""
-    made = open_run(Asked(layout=house.layout, role=role, feature=name, agent_optional=True, **asked))
+    made = open_run(Asked(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
     try:
-        return compose(made.run)
+        return compose(made.run.opened, made.run.outcome)[0]
     finally:
-        for lock in reversed(made.locks):
+        for lock in reversed(made.run.opened.locks):
             lock.release()
-        shutil.rmtree(made.run.paths.folder)
-        os.unlink(made.run.paths.lock)
+        shutil.rmtree(made.run.opened.paths.folder)
+        os.unlink(made.run.opened.paths.lock)

@@ -323,17 +323,17 @@ def test_books_that_were_lost_between_runs_are_made_again(house: House) -> None:
     went_on(house)
 
 
-def test_what_a_person_answered_is_no_result_so_a_person_decides(house: House) -> None:
-    """The books cannot be made again as they were; `doctor --fix` keeps every finished run, and all that was spent."""
+def test_an_answer_of_a_person_survives_the_loss_of_the_run_log(house: House) -> None:
+    """The run log is made again from results alone, byte for byte; what was answered, and all that was spent, stands."""
     spend(house, 1)
     (house.state / "escalation.md").write_text("---\nkind: stuck\n---\n")
     assert house.program("escalation", "answer", "go on").code == 0
     spend(house, 1)
+    before = house.read("runs.jsonl")
     (house.state / "runs.jsonl").unlink()
-    done = start(house)
-    assert (done.code, "run.sh doctor --fix" in done.err) == (65, True)
-    assert "fixed  took runs.jsonl as it stands" in house.program("doctor", "--fix").out
-    assert [line["totals"]["cost_usd"] for line in house.ran()] == [0.5, 1.0]
+    assert "made .harness/runs.jsonl again from the results of finished runs" in start(house).out
+    assert house.read("runs.jsonl") == before
+    assert "a person answered: go on" in house.program("runs", "list").out
     went_on(house)
 
 

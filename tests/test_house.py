@@ -50,6 +50,7 @@ OWN_FILES = {
     "git.settings",
     "memory.identity",
 }
+ARCHITECTURE = HOME / "docs/architecture.md"
 AGENT_NAMES = ("claude", "codex", "gemini", "opencode")
 
 
@@ -240,6 +241,52 @@ def test_no_module_but_agents_knows_an_agent_by_name() -> None:
     assert found == []
 
 
+def texts(tree: ast.AST) -> Iterator[str]:
+    """Every text in a module, but for docstrings."""
+    docstrings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
+            yield node.value
+
+
+def test_no_module_but_settle_knows_a_role_by_name() -> None:
+    """What a role may do stands in its front matter, so that a role of the user's own can do it too; raw.md has one name."""
+    named = "|".join(path.stem for path in (HOME / "roles").glob("*.md") if path.stem != "common")
+    found = [
+        f"{short(path)}: {text}"
+        for path, tree in TREES.items()
+        if package(dotted(path)) not in ("settle", "roles")
+        for text in texts(tree)
+        if re.search(rf"\b({named})\b", text, re.IGNORECASE)
+    ]
+    names = [
+        f"{short(path)}: {node.id}"
+        for path, tree in TREES.items()
+        if package(dotted(path)) not in ("settle", "roles")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and re.search(named, node.id, re.IGNORECASE)
+    ]
+    assert (found, names) == (["memory.raw: curator"], ["memory.raw: CURATOR"])
+
+
+def test_each_thing_a_role_may_do_is_done_by_one_of_ours() -> None:
+    """So `harness next` names it; and each has a schema for its reply."""
+    found = [roles.load(layout.Layout("/nowhere"), path.stem).capability for path in (HOME / "roles").glob("*.py")]
+    assert sorted(found) == sorted(roles.CAPABILITIES) == sorted(replies.SCHEMAS)
+
+
+def test_an_agent_is_described_in_one_place_and_so_is_a_row_of_a_transcript() -> None:
+    """registry.settings_of and transcript.Row; nobody else makes one."""
+    makers = [
+        short(path)
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+        if (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in ("Settings", "Row")
+    ]
+    assert set(makers) == {"agents.registry", "run.transcript"}
+
+
 def test_importing_has_no_effect() -> None:
     """No output, no folder, no file, no process: everything is imported in an interpreter that refuses them."""
     names = [
@@ -336,16 +383,52 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     text = (HOME / "docs/contract.md").read_text()
     codes = dict(re.findall(r"^\| `(\d+)` \| (.*) \|$", text, re.M))
     assert codes == {str(code): meaning for code, meaning in errors.EXIT_CODES.items()}
-    keys = {*config.TOP, *(f"limits.{key}" for key in config.LIMITS)}
-    keys |= {f"roles.NAME.{key}" for key in config.ROLE} | {f"agents.NAME.{key}" for key in config.AGENT}
-    keys |= {f"prices.MODEL.{key}" for key in (*config.PRICE, *config.CACHE_PRICE)}
+    keys = {*config.Top.fields, *(f"limits.{key}" for key in config.Limits.fields)}
+    keys |= {f"roles.NAME.{key}" for key in config.RoleTable.fields}
+    keys |= {f"agents.NAME.{key}" for key in config.AgentTable.fields}
+    keys |= {f"prices.MODEL.{key}" for key in config.PriceTable.fields}
     assert first_column(text, "config.toml") == keys
     assert first_column(text, "Decisions") == {*rules.CODES, "BUDGET"}
     assert first_column(text, "Feature status") == set(STATUSES)
     assert first_column(text, "Outcomes") == set(runs.OUTCOMES)
-    assert first_column(text, "Front matter") == {*roles.REQUIRED, *roles.OPTIONAL}
+    assert first_column(text, "Front matter") == set(roles.FrontMatter.fields)
     assert first_column(text, "Notes") == set(raw.TAGS)
     assert first_column(text, "Replies") == set(replies.SCHEMAS)
+
+
+def drawn() -> dict[str, set[str]]:
+    """{package: packages that it imports} as docs/architecture.md draws them, highest first."""
+    picture = ARCHITECTURE.read_text().split("## The packages\n", 1)[1].split("```")[1]
+    rows = re.findall(r"^(\w+) {2,}\S.*? {2,}(\S.*)$", picture.rsplit("─\n", 1)[1], re.M)
+    order = [name for name, _ in reversed(rows)]
+    below = {name: set(order[: order.index(name)]) for name in order}
+    everywhere = {"base", "store"}
+    return {
+        name: below[name] if words == "all below" else (everywhere & below[name]) | (set(words.split()) & set(PACKAGES))
+        for name, words in rows
+    }
+
+
+def test_the_picture_of_the_packages_is_what_the_code_imports() -> None:
+    """docs/architecture.md draws every package in its place, and every import between two of them."""
+    shown, found = drawn(), arrows()
+    assert list(shown) == [*reversed(PACKAGES)]
+    assert shown == {name: {target for source, target in found if source == name} for name in shown}
+
+
+def test_every_path_and_name_on_the_page_of_architecture_exists() -> None:
+    """A newcomer who follows the page lands in the right file; the names behind a path in the tables stand in it."""
+    text = ARCHITECTURE.read_text()
+    ours = re.compile(r"(harness|roles|tests|docs|bench|examples)/.*|.*\.(py|sh)")
+    named = {path for path in re.findall(r"`([^`\s]+)`", text) if ours.fullmatch(path)}
+    assert len(named) > len(PACKAGES)
+    assert [path for path in named if not [*HOME.glob(re.sub(r"<\w+>", "*", path))]] == []
+    links = re.findall(r"\]\(([^)#]+)\)", text)
+    assert [link for link in links if not (ARCHITECTURE.parent / link).exists()] == []
+    pairs = re.findall(r"`([\w/.]+\.py)` \(((?:`\w+`(?:, )?)+)\)", text)
+    names = [(path, name) for path, words in pairs for name in re.findall(r"`(\w+)`", words)]
+    assert len(names) > len(PACKAGES)
+    assert [(path, name) for path, name in names if not re.search(rf"\b{name}\b", (HOME / path).read_text())] == []
 
 
 def test_every_variable_of_ours_stands_in_the_contract() -> None:

@@ -204,11 +204,12 @@ def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words
 
 def test_a_run_by_hand_in_between_does_not_stop_the_clock(house: House) -> None:
     """The clock comes again when the mission is free."""
-    house.script("planner", {"run": "touch begun; sleep 1"}, {"say": "nothing"})
+    house.script("planner", {"run": "touch begun; until test -e enough; do sleep 0.05; done"}, {"say": "nothing"})
     hand = house.begin_role("planner")
     until(lambda: working(house))
     house.script("worker", {"run": "touch 1.txt"})
     done = house.run([str(RUN_SH), "--once"])
+    (house.project / "enough").touch()
     hand.wait()
     assert done.code == 75
     assert "busy" in done.err

@@ -1,1 +1,1 @@
-"""Who answers a prompt: one Protocol, one file a vendor; no other package knows an agent's name."""
+"""The agents that answer prompts: one Protocol, one file per vendor; no other package knows an agent's name."""

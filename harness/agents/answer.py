@@ -1,4 +1,4 @@
-"""What has come of one answer so far, with everything made clean that comes from outside: texts, counts, times, statuses."""
+"""The state of one answer; it sanitises everything from outside: texts, counts, times, statuses."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
     from harness.process.supervise import Ended
 
-LONGEST_REPLY = 8 * 1024 * 1024  # of a program that answers in plain text; its end counts
-LONGEST_BLOCK = 64 * 1024  # characters of a vendor's own count that are kept
+LONGEST_REPLY = 8 * 1024 * 1024  # of a plain-text answer; a longer one keeps its end
+LONGEST_BLOCK = 64 * 1024  # bytes kept of a vendor's usage block
 MOST_PIECES = 4096
-DEEPEST = 20  # levels of a vendor's count that are kept: what is written and cannot be read back would stop the mission
-MILLISECONDS = 10**11  # what is later than the year 5000 in seconds is meant in milliseconds
+DEEPEST = 20  # levels kept of a vendor's usage block: JSON that cannot be read back would stop the mission
+MILLISECONDS = 10**11  # later than the year 5000 in seconds, so the value is in milliseconds
 DID_CHARS = NAME_CHARS = 200
 REASON_CHARS = 400
 LAST_WORDS_CHARS = 200
 REFUSED = "it gave up at a tool that it was not allowed to use; see trust in config.toml"
-SO_FAR = {"so_far": True}  # in place of the vendor's block, which grows with each message; the raw events have it
+SO_FAR = {"so_far": True}  # replaces the vendor's block, which grows with each message; the raw events keep it
 
 
 class Answer:
-    """What has come of one answer so far; the vendor's `read` fills it in. `text`: the output of a program that tells no
-    events; `memory` is the reader's own; `model`: the configured one, until the vendor tells another. What comes from
-    outside is made clean here: texts, counts, names."""
+    """The state of one answer; the vendor's `read` fills it. `text`: the output of a program without events; `memory`
+    belongs to the reader; `model`: the configured one, until the vendor reports another. The methods sanitise texts,
+    counts and names from outside."""
 
     def __init__(self, agent: str, model: str = "") -> None:
         self.said = ""
@@ -43,7 +43,7 @@ class Answer:
         self.denied: list[str] = []
         self.first_words = ""
         self.last_lines: list[str] = []
-        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may come in two pieces
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")  # one character may arrive in two chunks
         self.text = bytearray()
         self.memory: dict[str, Any] = {}
         self.pieces: list[str] = []
@@ -54,55 +54,55 @@ class Answer:
 
     @property
     def last_words(self) -> str:
-        """What it said beside its events, in short: its first line and its last ones."""
+        """The start and end of its output other than events: the first line and the last ones."""
         return " / ".join(filter(None, [self.first_words, " / ".join(self.last_lines)[-LAST_WORDS_CHARS:]]))
 
     def says(self, text: str) -> Event:
-        """A whole message of the agent; the last one is the reply."""
+        """Record a whole message of the agent; the last one is the reply."""
         self.said = clean(text)
         return Event(kind="said", text=self.said)
 
     def adds(self, piece: str) -> None:
-        """A piece of a message that comes in pieces."""
+        """Record one piece of a message that arrives in pieces."""
         self.pieces.append(piece)
         if len(self.pieces) > MOST_PIECES:
             self.pieces[:] = ["".join(self.pieces)[-LONGEST_REPLY:]]
 
-    def said_whole(self) -> Iterator[Event]:
-        """The message that its pieces made, where there were any."""
+    def joined_pieces(self) -> Iterator[Event]:
+        """Join the pieces into a message, if there are any."""
         if whole := "".join(self.pieces)[-LONGEST_REPLY:]:
             self.pieces.clear()
             yield self.says(whole)
 
-    def knows(self, **told: object) -> None:
-        """The model or the session, where the vendor tells it."""
-        known = {key: redaction.mask(clean(str(value)))[:NAME_CHARS] for key, value in told.items() if value}
+    def knows(self, **reported: object) -> None:
+        """Record the model or the session as the vendor reports it."""
+        known = {key: redaction.mask(clean(str(value)))[:NAME_CHARS] for key, value in reported.items() if value}
         self.usage = self.usage.replace(**known)
 
     def does(self, what: str, given: object) -> Event:
-        """A tool that the agent uses, in a few words: the tool, and the first thing it was given."""
+        """A tool call of the agent in a few words: the tool and its first argument."""
         values = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else [given]
         words = f"{what} {' '.join(str(value) for value in values[:1])}"[:DID_CHARS]
         return Event(kind="did", text=clean(" ".join(words.split("\n"))))
 
     def waits(self, why: str) -> Iterator[Event]:
-        """The vendor cannot be reached and is asked again: no end yet, and no sign of life; told where it is news."""
+        """Record a retry: the vendor is unreachable. No end and no sign of life; only a new reason yields an event."""
         before, self.error, self.waiting = self.error, clean(why[:REASON_CHARS]), True
         if self.error != before:
             yield Event(kind="output", text=f"{WAITS}{self.error}\n")
 
-    def lets_in_after(self, told: object) -> None:
-        """The vendor says how many seconds to wait."""
-        self.until = int(time.time()) + when(told) if when(told) else 0
+    def set_retry_after(self, value: object) -> None:
+        """Record the seconds until a retry, as the vendor states them."""
+        self.until = int(time.time()) + when(value) if when(value) else 0
 
     def used(self, block: dict[str, Any], **counts: Any) -> Event:
-        """What the vendor counted of the whole answer: its own block, and the counts in our words. What is no count (a text,
-        below 0, without end) is unknown; none goes down."""
+        """Record the vendor's counts for the whole answer: its own block, and the counts by our names. An invalid count (a
+        text, negative, infinite) is unknown; no count goes down."""
         self.whole = True
         return self._counts(block, counts)
 
     def used_so_far(self, block: dict[str, Any], **counts: Any) -> Event:
-        """As `used`, of the messages until now; their block does not stand in for that of the whole answer."""
+        """As `used`, for the messages so far; their block does not replace that of the whole answer."""
         return self._counts((self.whole and self.block) or block, counts)
 
     def _counts(self, block: dict[str, Any], counts: dict[str, Any]) -> Event:
@@ -116,8 +116,8 @@ class Answer:
         return Event(kind="usage", text=files.dump_json(so_far.asdict()).decode().rstrip("\n"))
 
     def summed(self, message: object, block: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
-        """{our name: the sum over all messages so far}. A message, known by its id, may tell again what it used; then the
-        last word counts. One without an id is one of its own."""
+        """{our name: the sum over all messages so far}. A message id may report its usage again; the last report counts.
+        A message without an id counts as a new one."""
         key = str(message) if message else f"{len(self.counted)}."
         before, self.counted[key] = self.counted.get(key, {}), sums([block], names)
         for name, number in self.counted[key].items():
@@ -126,29 +126,29 @@ class Answer:
         return self.sum
 
     def finished(self, reply: str | None = None) -> Finished:
-        """The good end."""
+        """The successful end."""
         denied = f"it was not allowed: {', '.join(self.denied[:5])}" if self.denied else ""
         return Finished(reply=self.said if reply is None else clean(reply), usage=self.spent(), remark=denied)
 
     def failed(self, outcome: str, reason: str) -> Failed:
-        """The other end."""
+        """The failed end."""
         return Failed(outcome=outcome, reason=clean(reason[:REASON_CHARS]), usage=self.spent(), until=self.until)
 
     def without_result(self, ended: Ended) -> Failed:
-        """A program that exits without having told what became of it; one that never began cannot work as it is set up."""
+        """An exit without a result event; a program that failed before its first event has a wrong configuration."""
         how = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
         more = self.error or self.last_words
         outcome = "agent_error" if self.began or not ended.exit else "config"
         return self.failed(outcome, f"it ended with {how} and without a result{': ' + more if more else ''}")
 
     def by_exit(self, ended: Ended) -> Finished | Failed:
-        """Where no event tells the end: a clean exit after a message is one; without a word an answer was given up."""
+        """The end for a program without an end event: a clean exit after a message is success, without one a failure."""
         if ended.exit == 0 and self.given_up:
             return self.failed("config", f"{REFUSED}{': ' + self.last_words if self.last_words else ''}")
         return self.finished() if ended.exit == 0 and self.said else self.without_result(ended)
 
     def spent(self) -> Usage | None:
-        """The usage with the vendor's own block, masked, and left out where it is large; None where nothing was told."""
+        """The usage with the vendor's own block, masked, and omitted if large; None when the vendor reported none."""
         if self.block is None:
             return None
         block = tidy(self.block)
@@ -158,7 +158,7 @@ class Answer:
 
 
 def tidy(value: Any, depth: int = 0) -> Any:
-    """A vendor's JSON value as it can be kept: secrets masked, no number without an end, nothing below DEEPEST levels."""
+    """A vendor's JSON value in storable form: secrets masked, no infinite number, nothing below DEEPEST levels."""
     if isinstance(value, str):
         return redaction.mask(clean(value))
     if isinstance(value, dict | list) and depth == DEEPEST:
@@ -171,39 +171,39 @@ def tidy(value: Any, depth: int = 0) -> Any:
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """An object that a vendor told, empty where it told something else: an odd ornament takes no verdict with it."""
+    """A vendor's JSON object, empty for any other value: an invalid optional field does not fail the answer."""
     return value if isinstance(value, dict) else {}
 
 
 def mappings(value: object) -> list[dict[str, Any]]:
-    """The objects of a list that a vendor told."""
+    """The objects in a vendor's list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def clean(text: str) -> str:
-    """The text without halves of characters, which JSON may bring and no file takes."""
+    """The text without lone surrogates, which JSON may contain and no file can store."""
     return text.encode("utf-8", "replace").decode()
 
 
 def count(value: object, name: str = "") -> Any:
-    """A number that counts something, or None: whole but for a cost, not below 0, and with an end."""
+    """A valid count, else None: whole (except a cost), not negative, finite."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
         return None
     return value if name == "cost_usd" else int(value)
 
 
 def plain(usage: dict[str, Any]) -> dict[str, Any]:
-    """Input tokens without what the cache gave: a dialect of these counts holds it, and is known by telling a total."""
+    """Input tokens without cache reads: usage in the other dialect includes them, and has a `total_tokens`."""
     whole, cached = count(usage.get("input_tokens")), count(usage.get("cache_read_input_tokens"))
     if "total_tokens" not in usage or whole is None or not cached:
         return usage
     return {**usage, "input_tokens": max(0, whole - cached)}
 
 
-def when(told: object) -> int:
-    """A time that a vendor states, in unix seconds: it may be given as a text, or in milliseconds; 0 where it is none."""
+def when(value: object) -> int:
+    """A vendor's time in unix seconds, from a text or number in seconds or milliseconds; 0 if invalid."""
     try:
-        at = float(told) if isinstance(told, str | int | float) else 0.0
+        at = float(value) if isinstance(value, str | int | float) else 0.0
     except (ValueError, OverflowError):
         return 0
     at = at / 1000 if at > MILLISECONDS else at
@@ -211,7 +211,7 @@ def when(told: object) -> int:
 
 
 def local_time(*words: str | None) -> int:
-    """A time in words (`Jan`, `1`, `2100`, `3:05 PM`; of today without the first three) in unix seconds; 0 where it is none."""
+    """A local time in words (`Jan`, `1`, `2100`, `3:05 PM`; today without the first three) in unix seconds; 0 if invalid."""
     said = " ".join(word for word in words if word)
     said = said if words[0] else f"{time.strftime('%b %d %Y')} {said}"
     try:
@@ -220,9 +220,9 @@ def local_time(*words: str | None) -> int:
         return 0
 
 
-def outcome_of(told: object) -> str:
-    """The outcome of an error with this HTTP status (RFC 9110 and vendors' own): who can do something about it."""
-    status = int(told) if isinstance(told, int) or (isinstance(told, str) and told.isdecimal() and len(told) < 4) else 0
+def outcome_of(code: object) -> str:
+    """The outcome for an error with this HTTP status (RFC 9110 and vendors' own): it states who can resolve it."""
+    status = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal() and len(code) < 4) else 0
     if status in (401, 402, 403):
         return "auth"
     if status in (408, 409, 425, 429) or status >= 500:
@@ -231,7 +231,7 @@ def outcome_of(told: object) -> str:
 
 
 def sums(blocks: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> dict[str, int | None]:
-    """{our name: the sum over all blocks of what the vendor calls `names`}; None where no block tells one."""
+    """{our name: the sum over all blocks of the vendor's count}; None where no block has one."""
     found: dict[str, int | None] = dict.fromkeys(names)
     for block in blocks:
         for ours, theirs in names.items() if isinstance(block, dict) else ():

@@ -1,4 +1,4 @@
-"""What every agent is: one verb, `think`, that yields what happens and ends in Finished or Failed."""
+"""The interface of every agent: one verb, `think`, that yields events and ends in Finished or Failed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ else:
     Protocol = object
 
 
-WAITS = "waits: "  # before what an agent's program says of a vendor that it cannot reach
+WAITS = "waits: "  # prefix of output that reports an unreachable vendor
 
 
 def installed(program: str) -> bool:
-    """Whether a program can be started: a path, or a name on the PATH. (`shutil` costs 5 ms to import.)"""
+    """Whether a program can be started: a path, or a name on the PATH. (Importing `shutil` costs 5 ms.)"""
     folders = [""] if "/" in program else os.environ.get("PATH", os.defpath).split(os.pathsep)
     paths = [os.path.join(folder, program) for folder in folders]
     return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths)
@@ -45,10 +45,10 @@ class Settings(Record):
 
 
 class Desk(Record):
-    """Where an agent works: directory, the prompt as a file, time left in seconds, environment, and lock descriptors that its
-    guardian must hold. `idle_seconds`: without a sign of life, `startup_seconds`: without a first event, 0 is no limit;
-    `after_result_seconds`: from its result to its exit. `stable_bytes`: how much of the prompt's beginning is the same from
-    run to run. `cost_left_usd`: what it may cost, None for no cap."""
+    """The execution context of an agent: working folder, the prompt as a file, time left in seconds, environment, and lock
+    descriptors for its guardian. `idle_seconds`: without a sign of life; `startup_seconds`: without a first event; 0 is no
+    limit. `after_result_seconds`: from its result to its exit. `stable_bytes`: length of the prompt's prefix that is the same
+    from run to run. `cost_left_usd`: what it may still cost, None for no cap."""
 
     directory: str
     prompt_path: str
@@ -62,7 +62,7 @@ class Desk(Record):
     cost_left_usd: float | None = None
 
     def patience(self) -> Patience:
-        """How long what works here is waited for."""
+        """The timeouts of a process in this context."""
         return Patience(
             idle_seconds=self.idle_seconds,
             startup_seconds=self.startup_seconds,
@@ -72,17 +72,17 @@ class Desk(Record):
 
 
 class Event(Record):
-    """Something happened: `said` (a message of the agent), `did` (an action, in a few words), `output` (of a program
-    it ran, or its stderr), `usage` (what its vendor has counted so far, a Usage as JSON), `raw` (a vendor's event as it
-    came), or `tick` (nothing new; a chance to draw)."""
+    """An event: `said` (a message of the agent), `did` (an action, in a few words), `output` (of a program that it ran,
+    or its stderr), `usage` (the vendor's counts so far, a Usage as JSON), `raw` (a vendor's event, unchanged), or `tick`
+    (nothing new; a chance to redraw)."""
 
     kind: str
     text: str = ""
 
 
 class Finished(Record):
-    """The agent ended by itself. `reply` is its last message, `usage` what its vendor counted (None: unknown). `late`: it
-    had to be ended after its result; `remark`: what to know beside it, such as what it was not allowed to do."""
+    """The agent ended by itself. `reply`: its last message; `usage`: its vendor's counts (None: unknown); `late`: it had
+    to be ended after its result; `remark`: a note for the result, such as a tool that it was not allowed to use."""
 
     reply: str
     usage: Usage | None = None
@@ -91,8 +91,8 @@ class Finished(Record):
 
 
 class Failed(Record):
-    """The agent did not end well: `outcome` is one of runs.OUTCOMES, `reason` one sentence. `until`: unix seconds when its
-    vendor lets somebody in again, 0 where it did not say."""
+    """The agent failed: `outcome` is one of runs.OUTCOMES, `reason` one sentence. `until`: unix seconds when its vendor
+    accepts requests again, 0 if not stated."""
 
     outcome: str
     reason: str
@@ -101,7 +101,7 @@ class Failed(Record):
 
 
 class Agent(Protocol):
-    """Who thinks."""
+    """An agent that answers prompts."""
 
     def think(self, prompt: str, desk: Desk) -> Thinking:
-        """Work on the prompt at the desk; the last item is Finished or Failed. Closing it ends everything."""
+        """Work on the prompt in this context; the last item is Finished or Failed. Closing the generator ends everything."""

@@ -1,4 +1,4 @@
-"""Claude Code: `claude -p` with stream-json. Input tokens are without its cache's; the cost is at list prices, estimated."""
+"""Claude Code: `claude -p` with stream-json. Its input tokens exclude the cache; its cost is an estimate at list prices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_MODEL |= {"cache_read": "cacheReadInputTokens", "cache_write": "cacheCreation
 
 
 def argv(settings: Settings, desk: Desk) -> list[str]:
-    """Nobody to ask; the stable part of the prompt as a block of its own, which is what its cache keeps."""
+    """No questions to a person; the stable part of the prompt goes in a block of its own, which its cache keeps."""
     words = ["-p", "--output-format", "stream-json", "--verbose", *([] if settings.mcp else ["--strict-mcp-config"])]
     words += ["--dangerously-skip-permissions"] if settings.trust == "full" else WORKSPACE
     words += [] if desk.cost_left_usd is None else ["--max-budget-usd", f"{desk.cost_left_usd:.4f}"]
@@ -31,16 +31,16 @@ def argv(settings: Settings, desk: Desk) -> list[str]:
 
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
-    """What one event means."""
+    """The meaning of one event."""
     kind, info = row.get("type"), mapping(row.get("rate_limit_info"))
     if kind == "system" and row.get("subtype") == "init":
         answer.knows(model=row.get("model"), session=row.get("session_id"))
     elif kind == "system" and row.get("subtype") == "api_retry":
         yield from answer.waits(f"{row.get('error')} ({row.get('error_status')})")
-        if row.get("error") == "authentication_failed":  # it would try ten times more, for three minutes
+        if row.get("error") == "authentication_failed":  # it would retry ten times, for three minutes
             yield answer.failed("auth", "its key or login is refused")
     elif kind == "assistant":
-        answer.memory["error"] = row.get("error")  # without a login or a network it is all there is
+        answer.memory["error"] = row.get("error")  # without a login or a network it is the only cause given
         yield from _message(mapping(row.get("message")), answer)
     elif kind == "rate_limit_event" and info.get("status") == "rejected":
         answer.until = when(info.get("resetsAt"))
@@ -50,7 +50,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
 
 
 def _message(message: dict[str, Any], answer: Answer) -> Iterator[Event]:
-    """Texts and tools of one message; its usage comes again with each of its blocks, so each id counts once."""
+    """Texts and tools of one message; each of its blocks repeats its usage, so each id counts once."""
     for block in mappings(message.get("content")):
         if block.get("type") == "text":
             yield answer.says(str(block.get("text", "")))
@@ -61,20 +61,20 @@ def _message(message: dict[str, Any], answer: Answer) -> Iterator[Event]:
 
 
 def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
-    usage, models, said = mapping(row.get("usage")), mapping(row.get("modelUsage")), str(row.get("result") or "")
+    usage, models, text = mapping(row.get("usage")), mapping(row.get("modelUsage")), str(row.get("result") or "")
     counted = bool(usage.get("input_tokens") or usage.get("output_tokens"))
-    told = sums(models.values(), OF_MODEL) if models else sums([plain(usage)], OF_MESSAGE) if counted else {}
-    if told or row.get("total_cost_usd"):
-        yield answer.used({"usage": usage, "modelUsage": models}, **told, cost_usd=row.get("total_cost_usd"))
+    counts = sums(models.values(), OF_MODEL) if models else sums([plain(usage)], OF_MESSAGE) if counted else {}
+    if counts or row.get("total_cost_usd"):
+        yield answer.used({"usage": usage, "modelUsage": models}, **counts, cost_usd=row.get("total_cost_usd"))
     answer.denied = [str(one.get("tool_name")) for one in mappings(row.get("permission_denials"))]
-    if row.get("is_error"):  # whatever `subtype` says: mostly success
+    if row.get("is_error"):  # whatever `subtype` has: usually success
         kind = str(answer.memory.get("error") or row.get("subtype"))
         outcome = KINDS.get(kind) or outcome_of(row.get("api_error_status"))
-        yield answer.failed(outcome, said or str(row.get("errors") or kind).strip("[]'"))
-    elif usage.get("input_tokens") == 0 and not counted:  # as a dialect calls a refused key
-        yield answer.failed("config", f"it calls this a success and reached no model: {said}")
+        yield answer.failed(outcome, text or str(row.get("errors") or kind).strip("[]'"))
+    elif usage.get("input_tokens") == 0 and not counted:  # one dialect reports a refused key like this
+        yield answer.failed("config", f"it reported success but reached no model: {text}")
     else:
-        yield answer.finished(said or None)
+        yield answer.finished(text or None)
 
 
 CLI = Cli("claude", argv, read, model_flag="--model", splits=True, costs=True, sandbox_needs=NEEDS, refuses_root=True)

@@ -1,4 +1,4 @@
-"""The vendors' programs that we know, and the shapes of their events; loaded only when one of them thinks."""
+"""The known agent CLIs and the shapes of their events; imported only when one of them runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ CLIS = {
 
 
 class About(Record):
-    """What can be told of a program without spending: the version it was `tried` with, how to `login`, and variables or
-    files of which one is there when it is logged in (`$NAME` and `~` are filled in)."""
+    """What is known of a program without a model call: the version that was `tried`, how to `login`, and variables or
+    files; any of them shows a login (`$NAME` and `~` are expanded)."""
 
     tried: str
     login: str

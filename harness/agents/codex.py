@@ -1,5 +1,5 @@
-"""Codex: `codex exec --json`. Its input tokens hold what the cache gave, its output tokens the reasoning; it tells no cost,
-and no usage of a turn that failed. An `error` event may be a reconnect; only turn.completed and turn.failed end a turn."""
+"""Codex: `codex exec --json`. Its input tokens include cache reads, its output tokens the reasoning; it reports no cost,
+and no usage of a failed turn. An `error` event may be a reconnect; only turn.completed and turn.failed end a turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 STATUS = re.compile(r"\bstatus:? (\d{3})\b")
-SENTENCES = {  # an error event has no code, only one of the program's own sentences, which begins so
+SENTENCES = {  # an error event has no code, only a sentence of the program that begins with one of these
     "Quota exceeded": "auth",
     "Missing environment variable": "auth",
     "You\u2019ve hit your usage limit": "limit",
@@ -29,21 +29,21 @@ CONFIGS = ["$CODEX_HOME/config.toml", "$HOME/.codex/config.toml", ".codex/config
 
 
 def argv(settings: Settings, desk: Desk) -> list[str]:
-    """New session, nobody to ask, the prompt on standard input."""
+    """A new session, no questions to a person, the prompt on standard input."""
     words = ["exec", "--json", "--skip-git-repo-check"]
     if settings.trust == "full":
         words += ["--dangerously-bypass-approvals-and-sandbox"]
     else:
         words += ["-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true"]
     if not settings.mcp:
-        names = config_names(settings, desk, CONFIGS, "mcp_servers")  # they can only be switched off by name
+        names = config_names(settings, desk, CONFIGS, "mcp_servers")  # they can only be disabled by name
         off = ",".join(f"{json.dumps(name)}={{enabled=false}}" for name in names)
         words += ["-c", f"mcp_servers={{{off}}}"] if off else []
     return words
 
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
-    """What one event means."""
+    """The meaning of one event."""
     kind, item = row.get("type"), mapping(row.get("item"))
     if kind == "thread.started":
         answer.knows(session=row.get("thread_id"))
@@ -59,20 +59,20 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         yield _used(mapping(row.get("usage")), answer)
         yield answer.finished()
     elif kind == "turn.failed":
-        said = str(mapping(row.get("error")).get("message", ""))
-        status, again = STATUS.search(said), AGAIN.search(said)
+        message = str(mapping(row.get("error")).get("message", ""))
+        status, again = STATUS.search(message), AGAIN.search(message)
         answer.until = local_time(*again.groups()) if again else 0
-        known = [outcome for sentence, outcome in SENTENCES.items() if said.startswith(sentence)]
-        if body := parsed(said):  # of a refused request it tells the vendor's words, and not the status, which is 400
-            known, said = ["config"], str(mapping(body.get("error")).get("message") or body.get("detail") or said)
-        yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], said)
+        known = [outcome for sentence, outcome in SENTENCES.items() if message.startswith(sentence)]
+        if body := parsed(message):  # a refused request has the vendor's message but not its status, 400
+            known, message = ["config"], str(mapping(body.get("error")).get("message") or body.get("detail") or message)
+        yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], message)
 
 
 def _used(block: dict[str, Any], answer: Answer) -> Event:
     whole, cached, written = (count(block.get(f"{key}input_tokens")) for key in ("", "cached_", "cache_write_"))
     uncached = None if whole is None else max(0, whole - (cached or 0) - (written or 0))
-    told = {"output": block.get("output_tokens"), "reasoning": block.get("reasoning_output_tokens")}
-    return answer.used(block, input=uncached, cache_read=cached, cache_write=written, **told)
+    counts = {"output": block.get("output_tokens"), "reasoning": block.get("reasoning_output_tokens")}
+    return answer.used(block, input=uncached, cache_read=cached, cache_write=written, **counts)
 
 
 CLI = Cli("codex", argv, read)

@@ -1,4 +1,4 @@
-"""Any program: the prompt on its stdin; its reply on stdout, or the events of a vendor's shape (`format`)."""
+"""Any program as an agent: the prompt on its stdin; its reply on stdout, or events in a vendor's shape (`format`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _no_events(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished
 
 
 def _at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
-    """A clean exit finishes, and so does what was said before its output was closed; any other exit is its own fault."""
+    """A clean exit is success, and so is a text before closed output; any other exit is a failure of the agent."""
     if ended.exit == 0 or ended.cause != "exit":
         return Finished(reply=answer.said, late=ended.cause != "exit")
     return answer.failed("agent_error", f"it {how(ended)}: {answer.last_words}".removesuffix(": "))
@@ -36,7 +36,7 @@ TEXT = Cli("", _no_words, _no_events, at_exit=_at_exit, text=True)
 
 
 def _format(name: str, path: str) -> Cli:
-    """Whose events it tells; the vendors' shapes are loaded only where one is asked for."""
+    """The event shape of a format; vendors' shapes are imported only on demand."""
     if name == "text":
         return TEXT
     from harness.agents.clis import CLIS
@@ -48,7 +48,7 @@ def _format(name: str, path: str) -> Cli:
 
 
 class Command(Driven):
-    """`[agents.NAME] command = ["program", "argument"]`; the command line is the user's own, whole."""
+    """`[agents.NAME] command = ["program", "argument"]`: the user gives the whole command line."""
 
     def __init__(self, name: str, settings: Settings) -> None:
         shape = _format(settings.table.get("format", "text"), settings.config_path)
@@ -57,7 +57,7 @@ class Command(Driven):
         super().__init__(name, shape, settings, argv=list(settings.table["command"]))
 
     def think(self, prompt: str, desk: Desk) -> Thinking:
-        """Run the program once; one that tells no events is not expected to begin with one."""
+        """Run the program once; a program without events has no startup timeout."""
         if self.cli.text:
             desk = desk.replace(startup_seconds=0.0)
         return super().think(prompt, desk)

@@ -1,4 +1,4 @@
-"""What stands in the configuration files of a CLI: read only, for what can be switched off by its name alone."""
+"""Reads the configuration files of a CLI, to find entries that can only be disabled by name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def known(settings: Settings, desk: Desk) -> dict[str, str]:
-    """The environment that the agent will have."""
+    """The environment of the agent."""
     return {**desk.environment, **settings.table.get("env", {})}
 
 
 def config_names(settings: Settings, desk: Desk, paths: Sequence[str], table: str) -> list[str]:
-    """The keys of a table in a CLI's own configuration files: TOML, or JSON with comments; what does not parse has none.
+    """The keys of a table in a CLI's own configuration files: TOML, or JSON with comments; a file that does not parse has none.
 
-    `$NAME` in a path is a variable of the agent's environment; a path without one lies in the working folder.
+    `$NAME` in a path is a variable of the agent's environment; other paths are relative to the working folder.
     """
     env, found = known(settings, desk), list[str]()
     for path in paths:
@@ -37,16 +37,16 @@ def config_names(settings: Settings, desk: Desk, paths: Sequence[str], table: st
 
 
 def switched_off(content: dict[str, Any], table: str, names: Sequence[str]) -> dict[str, Any]:
-    """The configuration with `enabled = false` for these entries of a table and for those that it has there itself."""
+    """The configuration with `enabled = false` for these entries of a table, and for those that it already has there."""
     mine = content.get(table) or {}
     return {**content, table: {name: {**mine.get(name, {}), "enabled": False} for name in (*names, *mine)}}
 
 
 def parsed(text: str, path: str = "") -> dict[str, Any]:
-    """A configuration as an object; empty where its own program could not read it either."""
+    """A configuration as an object; empty if the CLI could not read it either."""
     try:
         if path.endswith(".toml"):
-            import tomllib  # 10 ms, for those agents only that need it
+            import tomllib  # costs 10 ms, and only some agents need it
 
             return tomllib.loads(text)
         plain = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', r"\1", text, flags=re.DOTALL)

@@ -1,7 +1,7 @@
-"""A program that thinks, whichever vendor's it is: started, listened to line by line, and ended with all it left.
+"""Runs an agent's program for any vendor: starts it, reads it line by line, and ends it with its process tree.
 
-An adapter is a `Cli`: how the program is started (`argv`) and what its events mean (`read`). All the rest is here, once.
-What became of an answer is taken from events alone: words in the output decide nothing.
+An adapter is a `Cli`: how the program is started (`argv`) and what its events mean (`read`). Everything else is here.
+Only events decide the outcome of an answer; words in the output decide nothing.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 FIRST_WORDS_CHARS = 150
 LAST_LINES = 3
-LONGEST_LINE = 8 * 1024 * 1024  # of a vendor's events; a longer one is passed over
+LONGEST_LINE = 8 * 1024 * 1024  # a longer line of a vendor's events is skipped
 PARTIAL = ("stream_event", "message_update", "content_block_delta", "item.updated")
-MISSHAPEN = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 STABLE, REST = ".stable", ".rest"
 
 
@@ -38,10 +38,10 @@ def _nothing(settings: Settings, desk: Desk) -> dict[str, str]:
 
 
 class Cli:
-    """A vendor's program. `argv`: its arguments for a desk; `read`: what an event means, ending in Finished or Failed;
-    `at_exit`: what an exit without either means; `environment`: more variables. `text`: no events, its standard output is the
-    reply; `splits`: the stable part of the prompt lies in a file of its own; `costs`: it tells USD; `cannot`: what to know of
-    it under a trust; `sandbox_needs`: programs without which it has none; `refuses_root`: under full trust."""
+    """A vendor's program. `argv`: its arguments; `read`: the meaning of an event, with Finished or Failed at the end;
+    `at_exit`: the outcome of an exit without either; `environment`: more variables. `text`: no events, its standard output is
+    the reply; `splits`: the stable part of the prompt is a separate file; `costs`: it reports USD; `cannot`: caveats by trust;
+    `sandbox_needs`: programs that its sandbox requires; `refuses_root`: it refuses root under full trust."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Cli:
         self.text, self.splits, self.costs = text, splits, costs
 
     def caveats(self, trust: str) -> list[str]:
-        """What to know of it on this machine under a trust."""
+        """Caveats of this program on this machine under a trust."""
         found = [self.cannot[trust]] if trust in self.cannot else []
         missing = [program for program in self.sandbox_needs if trust == "workspace" and not installed(program)]
         if missing:
@@ -80,7 +80,7 @@ class Cli:
 
 
 class Driven:
-    """An agent that is a program: `table` gives path, args, env over what its adapter says."""
+    """An agent that is a program; `path`, `args` and `env` of `table` override its adapter."""
 
     def __init__(self, name: str, cli: Cli, settings: Settings, argv: list[str] | None = None, login: str = "") -> None:
         self.name, self.cli, self.settings = name, cli, settings
@@ -98,14 +98,14 @@ class Driven:
             )
 
     def words(self, desk: Desk) -> list[str]:
-        """The whole command line: never the prompt."""
+        """The whole command line, without the prompt."""
         given = [] if self.own else self.cli.argv(self.settings, desk)
         given += [self.cli.model_flag, self.settings.model] if self.settings.model and not self.own else []
         return [*self.argv, *given, *self.settings.table.get("args", [])]
 
     def surroundings(self, desk: Desk) -> dict[str, str]:
-        """Its environment: the desk's, with the folder as $PWD (some believe it more than the folder), its table's, and what
-        its adapter makes of both."""
+        """Its environment: the context's, with the folder as $PWD (some programs trust it more than the folder), its
+        table's, and its adapter's."""
         own = {} if self.own else self.cli.environment(self.settings, desk)
         return {**desk.environment, "PWD": desk.directory, **self.environment, **own}
 
@@ -117,7 +117,7 @@ class Driven:
             source = split_prompt(prompt, desk)
         try:
             yield from self._answered(answer, desk, source)
-        except Unavailable as fault:  # it is there and cannot be started: a broken interpreter, a bad variable
+        except Unavailable as fault:  # it exists but does not start: a broken interpreter, a bad variable
             yield answer.failed("config", str(fault))
         finally:
             if split:
@@ -141,7 +141,7 @@ class Driven:
         yield self._with_remedy(_verdict(self.cli, answer, end, child.ended))
 
     def _with_remedy(self, end: Finished | Failed) -> Finished | Failed:
-        """What to do, for what only a person can mend."""
+        """Add the remedy to a failure that only a person can resolve."""
         if isinstance(end, Finished) or end.outcome not in REMEDIES:
             return end
         hints = [self.login] if end.outcome == "auth" else [] if self.own else self.cli.caveats(self.settings.trust)
@@ -150,7 +150,7 @@ class Driven:
 
 
 def split_prompt(prompt: str, desk: Desk) -> str:
-    """Lay the stable part and the rest beside the prompt, for a CLI that caches the first by itself; the rest's path."""
+    """Write the stable part and the rest next to the prompt, for a CLI that caches the first; returns the rest's path."""
     data = prompt.encode()
     files.replace_quickly(desk.prompt_path + STABLE, data[: desk.stable_bytes])
     files.replace_quickly(desk.prompt_path + REST, data[desk.stable_bytes :])
@@ -158,13 +158,13 @@ def split_prompt(prompt: str, desk: Desk) -> str:
 
 
 def _listen(child: Child, cli: Cli, answer: Answer) -> Generator[Event, None, Finished | Failed | None]:
-    """Hear the program to its end; gives the first Finished, else the last Failed that it told, if it did."""
+    """Read the program's output to its end; returns the first Finished, else the last Failed that it reported, if any."""
     end: Finished | Failed | None = None
     lines = Lines()
     for stream, chunk in child.output() if cli.text else _with_end(child.output()):
-        for event in _heard(stream, chunk, cli, lines, answer):
+        for event in _events(stream, chunk, cli, lines, answer):
             if not isinstance(event, Event):
-                end = end if isinstance(end, Finished) else event  # a later turn may succeed where one failed
+                end = end if isinstance(end, Finished) else event  # a later turn may succeed after a failed one
                 continue
             if event.kind == "raw":
                 child.watch.event()
@@ -172,23 +172,23 @@ def _listen(child: Child, cli: Cli, answer: Answer) -> Generator[Event, None, Fi
             yield event
         if answer.waiting:
             child.watch.take_back()
-        if end or (child.silent and (answer.text or not cli.text)):  # text that has not begun may be worked for yet
+        if end or (child.silent and (answer.text or not cli.text)):  # without output it may still work
             child.watch.result(time.monotonic())
     return end
 
 
 def _with_end(output: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """The output, and an end for a last line that has none."""
+    """The output, and a newline for an unterminated last line."""
     yield from output
     yield "stdout", b"\n"
 
 
-def _heard(stream: str, chunk: bytes, cli: Cli, lines: Lines, answer: Answer) -> Iterator[Event | Finished | Failed]:
-    """What one chunk of output means."""
+def _events(stream: str, chunk: bytes, cli: Cli, lines: Lines, answer: Answer) -> Iterator[Event | Finished | Failed]:
+    """The events in one chunk of output."""
     if not stream:
         yield Event(kind="tick")
     elif stream == "stderr":
-        yield _overheard(answer.decoder.decode(chunk), answer)
+        yield _other_output(answer.decoder.decode(chunk), answer)
     elif cli.text:
         answer.text += chunk
         if len(answer.text) > 2 * LONGEST_REPLY:
@@ -196,46 +196,46 @@ def _heard(stream: str, chunk: bytes, cli: Cli, lines: Lines, answer: Answer) ->
         yield Event(kind="tick")
     else:
         for line in lines.feed(chunk):
-            yield from _read(line, cli, answer)
+            yield from _line_events(line, cli, answer)
 
 
-def _read(line: bytes, cli: Cli, answer: Answer) -> Iterator[Event | Finished | Failed]:
-    """What one line means; what is no event of the vendor's is only output, whatever words it has."""
+def _line_events(line: bytes, cli: Cli, answer: Answer) -> Iterator[Event | Finished | Failed]:
+    """The events in one line; a line that is no event of the vendor is plain output, whatever words it has."""
     text = line.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
         row = json.loads(text) if text.lstrip()[:1] == "{" else None
     except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):
-        yield _overheard(text + "\n", answer)
+        yield _other_output(text + "\n", answer)
         return
     partial = row.get("type") in PARTIAL or row.get("delta") is True
     yield Event(kind="tick") if partial else Event(kind="raw", text=text)
     answer.waiting = False
     try:
         yield from cli.read(row, answer)
-    except MISSHAPEN as fault:
-        yield _overheard(f"[an event that is not as expected: {fault!r}]\n", answer)
+    except MALFORMED as fault:
+        yield _other_output(f"[an event of unexpected shape: {fault!r}]\n", answer)
 
 
-def _overheard(text: str, answer: Answer) -> Event:
-    """Something that a person may want to read; its first and last words may say why it ended."""
+def _other_output(text: str, answer: Answer) -> Event:
+    """Output for a person to read; its first and last lines may explain a failure."""
     if lines := [line.strip() for line in text.split("\n") if line.strip()]:
         answer.first_words = answer.first_words or lines.pop(0)[:FIRST_WORDS_CHARS]
         answer.last_lines = [*answer.last_lines, *lines][-LAST_LINES:]
     return Event(kind="output", text=text)
 
 
-REMEDIES = {"auth": "Log {name} in, or pay for it", "config": "Mend [agents.{name}] in config.toml, or {name} itself"}
+REMEDIES = {"auth": "Log in to {name}, or pay for it", "config": "Fix [agents.{name}] in config.toml, or {name} itself"}
 LIMITS = {
-    WALL: "its time ran out",
-    IDLE: "no output, no change in the folder and no computing for too long",
+    WALL: "it ran out of time",
+    IDLE: "no output, no change in the folder and no CPU use for too long",
     STARTUP: "no first event",
 }
 
 
 def _verdict(cli: Cli, answer: Answer, end: Finished | Failed | None, ended: Ended) -> Finished | Failed:
-    """How the answer ended: as its events told, else by the limit that ended it, else as its exit says."""
+    """The outcome of the answer: from its events, else from the limit that ended it, else from its exit."""
     if isinstance(end, Finished):
         return end.replace(late=ended.cause != "exit", usage=answer.spent())
     if end:
@@ -248,21 +248,21 @@ def _verdict(cli: Cli, answer: Answer, end: Finished | Failed | None, ended: End
 
 
 class Lines:
-    """Whole lines out of chunks; one longer than LONGEST_LINE is passed over, so that no output fills the memory."""
+    """Whole lines from chunks; a line over LONGEST_LINE is skipped, so that no output fills the memory."""
 
     def __init__(self) -> None:
         self.begun = bytearray()
         self.lost = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that this chunk completes, without their ends; empty ones are left out."""
+        """The lines that this chunk completes, without their newlines; empty lines are omitted."""
         *whole, rest = chunk.split(b"\n")
         for part in whole:
             self._add(part)
             line, lost = bytes(self.begun), self.lost
             self.begun, self.lost = bytearray(), 0
             if lost:
-                yield b"[a line of %d bytes was passed over]" % lost
+                yield b"[a line of %d bytes was skipped]" % lost
             elif line.strip():
                 yield line
         self._add(rest)

@@ -1,5 +1,5 @@
-"""Gemini CLI: `gemini -o stream-json`. Its messages come in pieces (`delta`), its prompt comes back as a user's message; an
-exit with 0 and without a result is no success."""
+"""Gemini CLI: `gemini -o stream-json`. Messages arrive in pieces (`delta`), and the prompt comes back as a user's message;
+an exit with 0 but without a result is no success."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from harness.process.supervise import Ended
 
 NOBODY = "no-server-has-this-name"
-EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # as its documentation lists them
-UNREACHED = "exception TypeError: fetch failed"  # its own words for a server that it cannot reach
-CODE = re.compile(r'"code":\s*(\d{3})')  # an error's status stands in JSON inside its message
+EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # from its documentation
+UNREACHED = "exception TypeError: fetch failed"  # its message for an unreachable server
+CODE = re.compile(r'"code":\s*(\d{3})')  # the status is in JSON inside the error message
 
 
 def argv(settings: Settings, desk: Desk) -> list[str]:
-    """Nobody to ask; the prompt on standard input. Only `yolo` lets it run commands when nobody sits there."""
+    """No questions to a person; the prompt on standard input. Unattended, only `yolo` lets it run commands."""
     words = ["-o", "stream-json", "--approval-mode", "yolo", "--skip-trust"]
     return [*words, *([] if settings.mcp else ["--allowed-mcp-server-names", NOBODY])]
 
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
-    """What one event means."""
+    """The meaning of one event."""
     kind = row.get("type")
     if kind == "message":
         answer.adds(str(row.get("content", "")) if row.get("role") == "assistant" else "")
         return
-    yield from answer.said_whole()
+    yield from answer.joined_pieces()
     if kind == "init":
         answer.knows(model=row.get("model"), session=row.get("session_id"))
     elif kind == "tool_use":
@@ -45,26 +45,26 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
 
 def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
     if stats := mapping(row.get("stats")):
-        whole, prompt, said = (count(stats.get(f"{key}_tokens")) for key in ("total", "input", "output"))
-        thought = None if whole is None or said is None else max(0, whole - (prompt or 0) - said)
-        output = None if said is None else said + (thought or 0)
+        whole, prompt, answered = (count(stats.get(f"{key}_tokens")) for key in ("total", "input", "output"))
+        thought = None if whole is None or answered is None else max(0, whole - (prompt or 0) - answered)
+        output = None if answered is None else answered + (thought or 0)
         counts = {"input": stats.get("input"), "cache_read": stats.get("cached")}
         yield answer.used(stats, **counts, output=output, reasoning=thought)
     if row.get("status") == "success":
         yield answer.finished()
     else:
-        said = str(mapping(row.get("error")).get("message", "an error without a message"))
-        answer.error, status = said, CODE.search(said)
-        if status or UNREACHED in said:
-            yield answer.failed(outcome_of(int(status[1])) if status else "limit", said)
+        message = str(mapping(row.get("error")).get("message", "an error without a message"))
+        answer.error, status = message, CODE.search(message)
+        if status or UNREACHED in message:
+            yield answer.failed(outcome_of(int(status[1])) if status else "limit", message)
 
 
 def at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
-    """An exit without a result or with an error that has no code: its exit code is one of its own, or a status less 256."""
+    """An exit without a result, or with an error without a code: its exit code is one of its own, or a status less 256."""
     code = ended.exit or 0
     outcome = EXITS.get(code) or (outcome_of(code + 256) if 400 <= code + 256 < 512 else "")
-    said = answer.error or answer.last_words
-    return answer.failed(outcome, f"exit {code}: {said}") if outcome else answer.without_result(ended)
+    message = answer.error or answer.last_words
+    return answer.failed(outcome, f"exit {code}: {message}") if outcome else answer.without_result(ended)
 
 
 CLI = Cli("gemini", argv, read, at_exit=at_exit, cannot={"workspace": "no sandbox: its commands may write anywhere"})

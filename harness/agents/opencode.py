@@ -1,4 +1,4 @@
-"""OpenCode: `opencode run --format json`. Usage comes a step and is summed; no event tells the end, so the exit does."""
+"""OpenCode: `opencode run --format json`. It reports usage per step, so it is summed; its exit is the only end signal."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ CONFIGS = [
     "$OPENCODE_CONFIG",
     *(at + name for at in (*FOLDERS, "", ".opencode/") for name in ("opencode.json", "opencode.jsonc", "config.json")),
 ]
-CANNOT = {"workspace": "no sandbox: it refuses some paths outside that it sees in a command, no more"}
+CANNOT = {"workspace": "no sandbox: it only refuses some outside paths that it sees in a command"}
 
 
 def argv(settings: Settings, desk: Desk) -> list[str]:
-    """Nobody to ask."""
+    """No questions to a person."""
     return ["run", "--format", "json", *(["--auto"] if settings.trust == "full" else [])]
 
 
 def environment(settings: Settings, desk: Desk) -> dict[str, str]:
-    """What it may do, and the MCP servers of its configurations switched off, which goes by name only."""
+    """Its permissions, and the MCP servers of its configurations disabled, which works by name only."""
     env = known(settings, desk)
     own = {} if settings.trust == "full" else {"OPENCODE_PERMISSION": env.get("OPENCODE_PERMISSION", RULES)}
     content = parsed(env.get("OPENCODE_CONFIG_CONTENT", ""))
@@ -40,7 +40,7 @@ def environment(settings: Settings, desk: Desk) -> dict[str, str]:
 
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
-    """What one event means."""
+    """The meaning of one event."""
     kind, part = row.get("type"), mapping(row.get("part"))
     answer.knows(session=row.get("sessionID"))
     if kind == "text":
@@ -48,7 +48,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
     elif kind == "tool_use":
         yield answer.does(str(part.get("tool")), (part.get("state") or {}).get("input"))
     elif kind == "step_finish":
-        answer.given_up = part.get("reason") == "tool-calls"  # until the next step: no tool is left without an answer
+        answer.given_up = part.get("reason") == "tool-calls"  # a step must follow a tool call
         yield _used(part, answer)
     elif kind == "error":
         yield _error(mapping(row.get("error")), answer)
@@ -56,8 +56,8 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
 
 def _error(fault: dict[str, Any], answer: Answer) -> Failed:
     data = mapping(fault.get("data"))
-    status = data.get("statusCode") or (503 if data.get("isRetryable") is True else None)  # it reached nobody
-    answer.lets_in_after(mapping(data.get("responseHeaders")).get("retry-after"))
+    status = data.get("statusCode") or (503 if data.get("isRetryable") is True else None)  # no server answered
+    answer.set_retry_after(mapping(data.get("responseHeaders")).get("retry-after"))
     broke = fault.get("name") == "ProviderAuthError" or '"insufficient_quota"' in str(data.get("responseBody"))
     outcome = "auth" if broke else outcome_of(status)
     return answer.failed(outcome, f"{fault.get('name', 'error')}: {data.get('message', '')}")
@@ -66,11 +66,11 @@ def _error(fault: dict[str, Any], answer: Answer) -> Failed:
 def _used(part: dict[str, Any], answer: Answer) -> Event:
     tokens, before = mapping(part.get("tokens")), answer.usage
     cache = mapping(tokens.get("cache"))
-    told = {key: plus(getattr(before, key), count(tokens.get(key))) for key in ("input", "reasoning")}
-    told |= {f"cache_{key}": plus(getattr(before, f"cache_{key}"), count(cache.get(key))) for key in ("read", "write")}
-    told["output"] = plus(before.output, plus(count(tokens.get("output")), count(tokens.get("reasoning"))))
+    sums = {key: plus(getattr(before, key), count(tokens.get(key))) for key in ("input", "reasoning")}
+    sums |= {f"cache_{key}": plus(getattr(before, f"cache_{key}"), count(cache.get(key))) for key in ("read", "write")}
+    sums["output"] = plus(before.output, plus(count(tokens.get("output")), count(tokens.get("reasoning"))))
     cost = plus(before.cost_usd, count(part.get("cost"), "cost_usd") or None)
-    return answer.used({"last step": part, "sum": told}, **told, cost_usd=cost, turns=plus(before.turns, 1))
+    return answer.used({"last step": part, "sum": sums}, **sums, cost_usd=cost, turns=plus(before.turns, 1))
 
 
 CLI = Cli("opencode", argv, read, at_exit=Answer.by_exit, environment=environment, costs=True, cannot=CANNOT)

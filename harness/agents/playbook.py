@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def names(settings: Settings, ending: str) -> list[str]:
-    """The file names that serve a run, the most special first."""
+    """The file names for a run, the most specific first."""
     role, feature = settings.role, settings.feature
     special = [f"{role}-{feature}.{settings.attempt}{ending}", f"{role}-{feature}{ending}"] if feature else []
     return [*special, role + ending]
 
 
 def find(folder: str, settings: Settings, ending: str) -> str:
-    """The path that serves the run; raises Unavailable that says where it was looked for."""
-    looked = [os.path.join(folder, name) for name in names(settings, ending)]
-    for path in looked:
+    """The path for the run; raises Unavailable with all paths that were tried."""
+    paths = [os.path.join(folder, name) for name in names(settings, ending)]
+    for path in paths:
         if os.path.exists(path):
             return path
-    where = " or ".join(os.path.relpath(path, settings.project) for path in looked)
+    where = " or ".join(os.path.relpath(path, settings.project) for path in paths)
     raise Unavailable(f"There is no playbook for this run: write {where}, or configure another agent.")
 
 
@@ -38,30 +38,30 @@ def split(text: str) -> tuple[list[tuple[int, str]], str]:
     found: list[tuple[int, str]] = []
     rest: list[str] = []
     fence, shell, start = "", False, 0
-    held: list[str] = []
+    block: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
         mark = documents.FENCE.match(line)
         if not fence and mark and mark[1][0] not in line[len(mark[1]) :]:
-            fence, shell, start, held = mark[1], line[len(mark[1]) :].strip() == "sh", number + 1, [line]
+            fence, shell, start, block = mark[1], line[len(mark[1]) :].strip() == "sh", number + 1, [line]
         elif fence and mark and mark[1].startswith(fence) and line.strip() == mark[1]:
-            found += [(start, "\n".join(held[1:]))] if shell else []
-            rest += [] if shell else [*held, line]
+            found += [(start, "\n".join(block[1:]))] if shell else []
+            rest += [] if shell else [*block, line]
             fence = ""
         else:
-            (held if fence else rest).append(line)
-    rest += held if fence else []  # a fence that is never closed is no block
+            (block if fence else rest).append(line)
+    rest += block if fence else []  # an unclosed fence is no block
     return found, "\n".join(rest)
 
 
 class Playbook:
-    """Runs the ```sh blocks in order, stops at the first that fails; the rest of the file is the reply."""
+    """Runs the ```sh blocks in order and stops at the first failure; the rest of the file is the reply."""
 
     def __init__(self, settings: Settings) -> None:
         self.path = find(os.path.join(settings.project, "playbooks"), settings, ".md")
         self.project = settings.project
 
     def think(self, prompt: str, desk: Desk) -> Thinking:
-        """The prompt is not read: a playbook knows what it does."""
+        """Run the playbook; it does not read the prompt."""
         blocks, reply = split(files.read_text(self.path) or "")
         name = os.path.relpath(self.path, self.project)
         left = desk.seconds
@@ -83,11 +83,11 @@ def how(ended: supervise.Ended) -> str:
     return f"ended with exit {ended.exit}" if ended.exit is not None else f"ended with signal {ended.signal}"
 
 
-LIMITS = {"wall": "did not end in time", "idle": "fell silent: no output, no change in the folder, no computing"}
+LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 
 
 def cut_by(ended: supervise.Ended) -> str:
-    """The outcome of a block that did not end well: the limit that ended it, else its own fault."""
+    """The outcome of a failed block: the limit that ended it, else agent_error."""
     return ended.cause if ended.cause in LIMITS else "agent_error"
 
 

@@ -1,4 +1,4 @@
-"""Who thinks: one Protocol with one verb, and literal dicts. The only place that knows an agent's name."""
+"""Makes agents by name, from literal dicts. Only this package knows the names of agents."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from harness.model.config import Config
+    from harness.model.features import Feature
+
 __all__ = [
     "EMBEDDED",
     "KNOWN_CLIS",
@@ -27,18 +30,37 @@ __all__ = [
     "embedded",
     "installed",
     "make",
+    "settings_of",
 ]
 
 EMBEDDED: dict[str, Callable[[Settings], Agent]] = {"playbook": Playbook, "scripted": Scripted}
-KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py has what is known of them; loaded when one thinks
+KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py describes them; imported when one runs
 
 
 class NoTrust(Unavailable):
-    """Nobody has said what an agent CLI may do here, so that none is started."""
+    """No trust is configured for an agent CLI, so none is started."""
+
+
+def settings_of(
+    where: layout.Layout, settings: Config, name: str, role: str, feature: Feature | None = None, *, first: bool = True
+) -> Settings:
+    """What the agent `name` is made from; the role's own model is meant for the `first` agent of its list."""
+    table, model = settings.agents.get(name, {}), settings.roles.get(role, {}).get("model", "")
+    return Settings(
+        project=where.project,
+        config_path=where.relative(where.config),
+        role=role,
+        feature=feature.id if feature else "",
+        attempt=feature.attempts + 1 if feature else 1,
+        table=table,
+        trust=settings.trust,
+        model=str((model if first else "") or table.get("model", "")),
+        mcp=settings.mcp,
+    )
 
 
 def make(name: str, settings: Settings) -> Agent:
-    """The agent, ready to think; raises Unavailable where its program or playbook is missing, NoTrust, or BrokenFile."""
+    """The agent, ready to think. Raises Unavailable without its program or playbook, NoTrust, or BrokenFile."""
     if "command" in settings.table:
         from harness.agents.command import Command
 
@@ -53,7 +75,7 @@ def make(name: str, settings: Settings) -> Agent:
         raise BrokenFile(settings.config_path, f"there is no agent '{name}'", remedy=remedy)
     if not settings.trust:
         raise NoTrust(
-            f"{name} is not started before somebody has said what it may do. Write into {settings.config_path}: "
+            f"{name} needs a trust level before it may start. Write into {settings.config_path}: "
             'trust = "workspace" (write in this folder, run commands, use the network) or trust = "full" '
             f"(anything this user may do). Or let it ask you: {layout.command('init')}"
         )
@@ -66,7 +88,7 @@ def make(name: str, settings: Settings) -> Agent:
 def available(
     names: list[str], settings: Callable[[str], Settings]
 ) -> tuple[list[tuple[str, Agent]], dict[str, Unavailable]]:
-    """The agents of `names` that are there, made ready, in order; and what was said for those that are not. Raises NoTrust."""
+    """The available agents of `names`, ready and in order, and the fault of each missing one. Raises NoTrust."""
     found: list[tuple[str, Agent]] = []
     missing: dict[str, Unavailable] = {}
     for name in dict.fromkeys(names):
@@ -80,7 +102,7 @@ def available(
 
 
 def costs(name: str, table: dict[str, Any]) -> str:
-    """Whether the agent costs money: "" (ours, free), `reported` (its vendor tells how much) or `uncounted` (nobody does)."""
+    """Whether the agent costs money: "" (embedded, free), `reported` (its vendor reports USD) or `uncounted` (nobody does)."""
     if name in EMBEDDED and "command" not in table:
         return ""
     shape = table.get("format", "text") if "command" in table else name
@@ -92,19 +114,19 @@ def costs(name: str, table: dict[str, Any]) -> str:
 
 
 def caveats(name: str, trust: str) -> list[str]:
-    """What to know on this machine of a known CLI under a trust."""
+    """Caveats of a known CLI on this machine under a trust."""
     from harness.agents.clis import CLIS
 
     return CLIS[name].caveats(trust)
 
 
 def embedded(names: list[str]) -> bool:
-    """Whether all these agents are ours, so that a missing playbook means: nothing is to be said here."""
+    """Whether all these agents are embedded; then a missing playbook means that the role has no work here."""
     return all(name in EMBEDDED for name in names)
 
 
 def choose(configured: list[str], project: str, config_path: str) -> list[str]:
-    """The names to try in turn: what is configured, else `playbook` where the project has a playbooks/ folder."""
+    """The names to try in turn: the configured ones, else `playbook` if the project has a playbooks/ folder."""
     if configured:
         return configured
     if os.path.isdir(os.path.join(project, "playbooks")):

@@ -1,6 +1,6 @@
-"""An agent that says and does what a JSONL file tells it: for tests, in place of mocks.
+"""An agent that follows a JSONL file: for tests, in place of mocks.
 
-`[agents.scripted] path = "scripts"`: the folder is searched as playbooks are, for names ending in .jsonl. A line is one
+`[agents.scripted] path = "scripts"`: the folder is searched like playbooks, for names ending in .jsonl. A line is one
 of {"say": text}, {"run": shell}, {"sleep": seconds}, {"usage": {…}} (keys of a Usage, cumulative), {"fail": outcome,
 "reason": text, "until": unix seconds}.
 """
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class Scripted:
-    """Carries out the lines in order."""
+    """Follows the lines of its script in order."""
 
     def __init__(self, settings: Settings) -> None:
         folder = os.path.join(settings.project, str(settings.table.get("path", "scripts")))
         self.path = find(folder, settings, ".jsonl")
 
     def think(self, prompt: str, desk: Desk) -> Thinking:
-        """What the script says, with the last text said as the reply."""
+        """Yield what the script says; the last text is the reply."""
         said = ""
         usage: Usage | None = None
         for line in (files.read_text(self.path) or "").split("\n"):

@@ -1,1 +1,1 @@
-"""What everything stands on, with no knowledge of missions: errors, records, schemas, time, the screen, redaction."""
+"""The common base, without knowledge of missions: errors, records, schemas, time, console output, redaction."""

@@ -1,4 +1,4 @@
-"""Time as we write it: whole seconds, UTC; and as a screen shows it: local, in words."""
+"""Time as stored: whole seconds in UTC; and time as shown to people: local, in words."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def stamp(seconds: float) -> str:
 
 
 def local(seconds: float, now: float) -> str:
-    """`seconds` since the epoch as the clock on the wall shows it: `21:40`, or `2026-04-24 21:40` where that is another day."""
+    """`seconds` since the epoch in local time: `21:40`, or `2026-04-24 21:40` if that is not today."""
     here, today = time.localtime(seconds), time.localtime(now)
     return time.strftime("%H:%M" if here[:3] == today[:3] else "%Y-%m-%d %H:%M", here)
 
 
 def span(seconds: int) -> str:
-    """A span of time in words, rounded up so that nobody comes too early: `40 s`, `35 min`, `3 h 20 min`, `7 d 23 h`."""
+    """A duration in words, rounded up so that nobody returns too early: `40 s`, `35 min`, `3 h 20 min`, `7 d 23 h`."""
     minutes = -(-seconds // 60)
     if seconds < 60:
         return f"{max(0, seconds)} s"

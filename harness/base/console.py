@@ -1,4 +1,4 @@
-"""The one place that prints: lines for people and scripts, and a spinner where a person watches."""
+"""The only module that prints: lines for people and scripts, and a spinner on a terminal."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if
 
 
 def plain(text: str) -> str:
-    """`text` with what would steer a terminal (ESC, C0, C1 but tab and newline) shown as `\\x1b`, and what has no bytes as
-    `\\ud800`: for words that an agent chose."""
+    """Sanitise text from an agent for a terminal: control characters (ESC, C0, C1, except tab and newline) become `\\x1b`,
+    and lone surrogates `\\ud800`."""
     return text.translate(CONTROLS).encode("utf-8", "backslashreplace").decode()
 
 
 def say(text: str) -> None:
-    """A line on standard output."""
+    """Print a line on standard output."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def complain(text: str) -> None:
-    """A paragraph on standard error."""
+    """Print a paragraph on standard error."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
 
 class Spinner:
-    """Elapsed time and the agent's last action, redrawn on standard error; silent where that is no terminal."""
+    """Elapsed time and the agent's last action, redrawn on standard error; silent if that is no terminal."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -50,7 +50,7 @@ class Spinner:
         sys.stderr.flush()
 
     def clear(self) -> None:
-        """Leave an empty line behind."""
+        """Erase the line."""
         if self.shown and self.drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -58,6 +58,6 @@ class Spinner:
 
 def _width() -> int:
     try:
-        return os.get_terminal_size(2).columns or 80  # some terminals say 0
+        return os.get_terminal_size(2).columns or 80  # some terminals report 0
     except OSError:
         return 80

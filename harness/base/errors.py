@@ -1,6 +1,6 @@
-"""Every way in which a command can end that is not success: one tree, one exit code a class.
+"""Every end of a command other than success: one class hierarchy, one exit code per class.
 
-A message is one paragraph that names the file, the line where there is one, and what to do next.
+A message is one paragraph with the file, the line if there is one, and the next step.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ EXIT_CODES = {
     ESCALATED: "escalated: a person must answer escalation.md",
     RUN_CAP: "the cap on runs or hours is reached",
     COST_CAP: "the cap on cost or tokens is reached",
-    PLAN_REJECTED: "three planner runs in a row brought no acceptable plan",
+    PLAN_REJECTED: "three runs in a row brought no acceptable plan",
     CHECKPOINT_WAITING: "a checkpoint waits for a person",
     STOPPED: "stopped or paused by a person",
     NEGATIVE: "the run's own verdict is negative (manual runs, checks)",
-    NEEDS_PERSON: "a person must mend something: dirty tree, other branch, no rights, no space",
+    NEEDS_PERSON: "a person must fix something: dirty tree, other branch, no rights, no space",
     USAGE: "wrong usage: unknown command, role, feature or value; no SPEC.md, no repository",
-    BROKEN: "the disk says something we do not understand: malformed file, unknown format",
+    BROKEN: "a file on disk is malformed or has an unknown format",
     UNAVAILABLE: "the agent, or a program we need, is not available",
-    INTERNAL: "a bug of ours",
+    INTERNAL: "a bug in the harness",
     BUSY: "busy, or try again later; a run was killed, and the next start goes on",
     INTERRUPTED: "interrupted by SIGINT",
     TERMINATED: "ended by SIGTERM or SIGHUP",
 }
 
-# The remedy for a broken file of the live set: every run keeps a copy of it.
+# The remedy for a broken managed file: every run keeps a copy of each.
 RESTORE = (
-    "An earlier copy of it: the newest file in .harness/snapshots tells its digest, under 'live'; "
-    "its bytes are the file .harness/objects/<first two digits>/<the other digits>. Copy that over it."
+    "To restore an earlier copy: the newest file in .harness/snapshots has its digest, under 'live'; "
+    "its bytes are in .harness/objects/<first two digits>/<the other digits>. Copy that file over it."
 )
 
 
@@ -55,13 +55,13 @@ class HarnessError(Exception):
 
 
 class UsageFault(HarnessError):
-    """What was asked for does not exist or is not allowed here."""
+    """The request names something that does not exist, or is not allowed here."""
 
     code = USAGE
 
 
 class BrokenFile(HarnessError):
-    """A file does not parse: says the path, the line (1-based, where known), the fault and the remedy."""
+    """A file does not parse: the message has the path, the line (1-based, if known), the fault and the remedy."""
 
     code = BROKEN
 
@@ -72,7 +72,7 @@ class BrokenFile(HarnessError):
 
 
 class Unavailable(HarnessError):
-    """An agent or a program that is needed is not installed, or has nothing to run."""
+    """A required agent or program is not installed, or has nothing to run."""
 
     code = UNAVAILABLE
 
@@ -84,13 +84,13 @@ class NeedsPerson(HarnessError):
 
 
 class Busy(HarnessError):
-    """Somebody else holds the lock; says who, and since when."""
+    """Another process holds the lock; the message names it, and the time since when."""
 
     code = BUSY
 
 
 class Refused(HarnessError):
-    """The plan, reply or order was understood and is not accepted; says every reason."""
+    """The plan, reply or order is well-formed but not accepted; the message has every reason."""
 
     code = NEGATIVE
 
@@ -101,7 +101,7 @@ def signal_code(signum: int) -> int:
 
 
 class Interrupted(BaseException):
-    """A signal asked us to end, or our parent died: every `finally` still runs."""
+    """A signal requests the end of this process, or its parent died: every `finally` still runs."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signum)

@@ -1,4 +1,4 @@
-"""How every program of ours ends: one paragraph on standard error, the documented exit code, and never a traceback."""
+"""The end of every harness program: one paragraph on standard error, the documented exit code, and no traceback."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def guarded(body: Callable[[], int]) -> int:
-    """The exit code of `body`, with what went wrong as one paragraph on standard error and no traceback."""
-    gc.disable()  # we live for milliseconds, and parsing a large queue would set the collector off again and again
+    """Run `body` and return its exit code; an error becomes one paragraph on standard error, without a traceback."""
+    gc.disable()  # the process lives for milliseconds, and parsing a large queue would trigger the collector repeatedly
     try:
         return body()
     except HarnessError as fault:
@@ -30,38 +30,38 @@ def guarded(body: Callable[[], int]) -> int:
     except OSError as fault:
         console.complain(f"harness: {os_words(fault)}")
         return errors.NEEDS_PERSON
-    except Exception as fault:  # noqa: BLE001 - the one broad handler: a bug of ours has an exit code too
+    except Exception as fault:  # noqa: BLE001 - the one broad handler: a bug has an exit code too
         console.complain(f"harness: {bug_words(fault)}")
         return errors.INTERNAL
 
 
 def bug_words(fault: Exception) -> str:
-    """What a bug of ours was and where; with HARNESS_DEBUG set, its whole traceback."""
-    import traceback  # only when there is a bug to tell of
+    """The exception of a bug and its place; with HARNESS_DEBUG set, the whole traceback."""
+    import traceback  # only needed to report a bug
 
     if os.environ.get("HARNESS_DEBUG"):
         return "".join(traceback.format_exception(fault))
     frames = traceback.extract_tb(fault.__traceback__)
     where = f" at {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""
-    what = f"a bug of ours: {type(fault).__name__}: {fault}{where}."
-    return f"{what} Nothing is lost: the next start settles what was under way. With HARNESS_DEBUG=1 it tells more."
+    what = f"a bug in the harness: {type(fault).__name__}: {fault}{where}."
+    return f"{what} Nothing is lost: the next start settles the interrupted run. HARNESS_DEBUG=1 shows the traceback."
 
 
 def os_words(fault: OSError) -> str:
-    """What the operating system refused, where, and what to do."""
+    """The error of the operating system, its path, and the next step."""
     where = f" at {fault.filename}" if fault.filename else ""
-    return f"{fault.strerror or fault}{where}. Nothing is lost: mend that (rights, space) and start again."
+    return f"{fault.strerror or fault}{where}. Nothing is lost: fix that (permissions, space) and start again."
 
 
 def listen() -> None:
-    """From here on SIGINT, SIGTERM and SIGHUP raise Interrupted, once, so that every `finally` still runs."""
-    import signal  # 2 ms for its enums; `harness next` lives too short to need it
+    """From now on SIGINT, SIGTERM and SIGHUP raise Interrupted, once, so that every `finally` still runs."""
+    import signal  # costs 2 ms for its enums; `harness next` is too short to need it
 
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def interrupt(signum: int, _: object) -> None:
         for other in signals:
-            signal.signal(other, lambda *_: None)  # not SIG_IGN: Python would complain of one that is pending already
+            signal.signal(other, lambda *_: None)  # not SIG_IGN: Python prints an error for a pending signal
         raise Interrupted(signum)
 
     for signum in signals:

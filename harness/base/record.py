@@ -18,17 +18,21 @@ else:
 
 @dataclass_transform(kw_only_default=True)
 class Record:
-    """Fields are the subclass's annotations; list and dict defaults are copied for each instance."""
+    """Fields are the subclass's annotations; list and dict defaults are copied for each instance. Of a `frozen` one no
+    field can be assigned."""
 
     fields: ClassVar[tuple[str, ...]] = ()
     _names: ClassVar[frozenset[str]] = frozenset()
     _fixed: ClassVar[dict[str, Any]] = {}
     _copied: ClassVar[dict[str, Any]] = {}
 
-    def __init_subclass__(cls) -> None:
-        kinds: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
-        own = tuple(name for name, kind in kinds.items() if not kind.startswith("ClassVar"))
-        cls.fields = cls.fields + tuple(name for name in own if name not in cls.fields)
+    def __init_subclass__(cls, *, frozen: bool = False) -> None:
+        if frozen:
+            cls.__setattr__ = cls._refuse  # type: ignore[method-assign, assignment]  # a class of ours, made here
+        kinds: dict[str, str] = {}
+        for owner in reversed(cls.__mro__):
+            kinds |= owner.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
+        cls.fields = tuple(name for name, kind in kinds.items() if not kind.startswith("ClassVar"))
         cls._names = frozenset(cls.fields)
         defaults = {name: getattr(cls, name) for name in cls.fields if hasattr(cls, name)}
         cls._copied = {name: value for name, value in defaults.items() if isinstance(value, list | dict)}
@@ -43,11 +47,18 @@ class Record:
         if mine.keys() != self._names:
             raise TypeError(f"{type(self).__name__} takes {', '.join(self.fields)}; got {', '.join(values)}")
 
+    def _refuse(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be assigned: it is frozen")
+
+    @classmethod
+    def needed(cls) -> list[str]:
+        """The fields that have no default, in order."""
+        return [name for name in cls.fields if name not in cls._fixed and name not in cls._copied]
+
     @classmethod
     def takes(cls, values: dict[str, Any]) -> bool:
         """Whether a record can be made from these: no unknown field, and every one that has no default."""
-        names = values.keys()
-        return names <= cls._names and cls._names - cls._fixed.keys() - cls._copied.keys() <= names
+        return values.keys() <= cls._names and values.keys() >= set(cls.needed())
 
     @classmethod
     def whole(cls, values: dict[str, Any]) -> Self:

@@ -1,8 +1,8 @@
-"""Secrets are masked by named rules before words go to a transcript or to memory: `[masked: <rule>]` stands for them.
+"""Masks secrets by named rules before text goes to a transcript or to memory: each becomes `[masked: <rule>]`.
 
-A rule's pattern is tried only where one of its hints (literals) stands, so a text without secrets costs a few searches a
-rule, and no pattern is compiled before it is needed. A pattern matches from the hint on; its named group, else the
-whole match, is what goes. Secrets end before quotes and backslashes, so that JSON stays JSON, escaped twice or not at all.
+A rule's pattern is tried only at one of its hints (literals), so a text without secrets costs a few searches per rule, and
+patterns are compiled on demand. A pattern matches from the hint on; its named group, else the whole match, is replaced.
+Secrets end before quotes and backslashes, so that JSON stays JSON, escaped twice or not at all.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Span = tuple[int, int, str]
-Found = tuple[int, int, int, str]  # start, end, order of the rule, its name
+Found = tuple[int, int, int, str]  # start, end, order of the rule, name of the rule
 
 ROUNDS = 4
 LONGEST_PASSED_OVER = 64
 
 
 def mask(text: str) -> str:
-    """`text` with every secret replaced by the name of its rule; masking again changes nothing."""
+    """`text` with every secret replaced by the name of its rule; masking twice changes nothing more."""
     plain = _plain(text)
     masked = plain
-    for _ in range(ROUNDS):  # what stood beside a secret may show as one only now
+    for _ in range(ROUNDS):  # text next to a masked secret may match only now
         spans = _spans(masked)
         if not spans:
             break
@@ -34,13 +34,13 @@ def mask(text: str) -> str:
 
 
 def found(text: str) -> list[str]:
-    """Names of the rules that hit, in the order of RULES."""
+    """Names of the rules that match, in the order of RULES."""
     names = {name for _, _, name in _spans(_plain(text))}
     return [name for name in RULES if name in names]
 
 
 def open_key(text: str) -> int:
-    """Where a private key begins whose end may still come; the text's length where none does."""
+    """The start of a private key whose end may still come; the text's length if there is none."""
     at = text.rfind("-----BEGIN ")
     if at < 0:
         return len(text)
@@ -48,12 +48,12 @@ def open_key(text: str) -> int:
 
 
 def _plain(text: str) -> str:
-    """The text's UTF-8, one character a byte: searched as fast in any language, and positions stay when case is folded."""
+    """The text's UTF-8 as one character per byte: fast to search in any language, and case folding keeps positions."""
     return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 def _text(plain: str) -> str:
-    """The text again."""
+    """Inverse of `_plain`."""
     return plain if plain.isascii() else plain.encode("latin-1").decode("utf-8", "surrogatepass")
 
 
@@ -66,7 +66,7 @@ def _replaced(text: str, spans: list[Span]) -> str:
 
 
 def _spans(plain: str) -> list[Span]:
-    """Where the secrets are, from left to right; what overlaps is one, named by the earlier rule."""
+    """The spans of secrets, from left to right; overlapping ones are merged, and the earlier rule names them."""
     folded = plain.encode("latin-1").lower().decode("latin-1")
     rows: list[Found] = []
     for hint, any_case in _hints_in(plain, folded):
@@ -75,28 +75,28 @@ def _spans(plain: str) -> list[Span]:
     merged: list[Found] = []
     for row in sorted(rows):
         if merged and row[0] < merged[-1][1]:
-            row = _joined(merged.pop(), row)
+            row = _merged(merged.pop(), row)
         merged.append(row)
     return [(start, end, name) for start, end, _, name in merged]
 
 
-def _joined(one: Found, two: Found) -> Found:
-    """Two that overlap as one. Where both begin, the earlier rule, which knows more, also says where it ends."""
+def _merged(one: Found, two: Found) -> Found:
+    """Merge two overlapping spans. With the same start, the earlier rule, which is more specific, also sets the end."""
     first = min(one, two, key=lambda row: row[2])
     end = first[1] if one[0] == two[0] else max(one[1], two[1])
     return one[0], end, first[2], first[3]
 
 
 def _hints_in(plain: str, folded: str) -> list[tuple[str, bool]]:
-    """The hints that stand in the text, or in the text in lower case."""
+    """The hints in the text, or in the text in lower case."""
     able = [group for gate, group in HINTS.items() if gate in plain]
     return [key for group in able for key in group if key[0] in (folded if key[1] else plain)]
 
 
 class Rule:
-    """One kind of secret. `hints` are searched as they are, `any_case` (lower case) in any; `source` is matched where one
-    stands, or `back` characters before, and not after one of the characters `inside`, unless that ends an escape; `check`
-    judges the secret."""
+    """One kind of secret. `hints` are searched as they are, `any_case` (lower case) in any case. `source` is matched at a
+    hint, or `back` characters before, and not after one of the characters `inside`, except at the end of an escape. `check`
+    confirms the secret."""
 
     def __init__(
         self,
@@ -113,14 +113,14 @@ class Rule:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """The compiled pattern; it is made at the first use, because all of them together cost 20 ms."""
+        """The compiled pattern, made on first use: compiling all of them costs 20 ms."""
         if self._pattern is None:
             left = rf"(?:(?<![{self.inside}])|(?<=\\[nrtbf])|(?<=[0-9\[]m))" if self.inside else ""
             self._pattern = re.compile(f"{left}(?:{self.source})", re.ASCII)
         return self._pattern
 
     def spans(self, text: str, searched: str, hint: str) -> Iterator[tuple[int, int]]:
-        """Where this rule's secrets are, for one hint; `searched` is the text in the hint's case."""
+        """This rule's secrets, for one hint; `searched` is the text in the hint's case."""
         match, at = self.pattern.match, searched.find(hint)
         while at >= 0:
             hit, goes_on = match(text, max(0, at - self.back)), at + len(hint)
@@ -130,12 +130,12 @@ class Rule:
                 if self.check is None or self.check(_text(hit[group])):
                     yield start, end
                     goes_on = max(goes_on, end)
-                elif end - start > LONGEST_PASSED_OVER:  # read once: no text makes this quadratic
+                elif end - start > LONGEST_PASSED_OVER:  # each character is read once, so no text makes this quadratic
                     goes_on = max(goes_on, end)
             at = searched.find(hint, goes_on)
 
 
-# what is no secret although it stands where one would
+# values in the place of a secret that are no secrets
 
 FEWEST_CHARACTERS = 8
 FEWEST_LETTERS = 16
@@ -149,20 +149,20 @@ WORDY = r"\d+|(?:[A-Z]{2,}s?|[A-Za-z]?[a-z]+(?:[A-Z][a-z]+)*)?[A-Z]?\d{0,4}[a-z]
 CUTS = r"[-_./:@#+=,~^]+"
 
 
-def _said(value: str) -> bool:
-    """Whether it is more than a stand-in such as `xxxx`, `<your key>` or `${NAME}`."""
+def _real(value: str) -> bool:
+    """Whether it is no stand-in such as `xxxx`, `<your key>` or `${NAME}`."""
     return len(set(value)) >= FEWEST_CHARACTERS and not re.search(STAND_INS, value)
 
 
 def _random(value: str) -> bool:
-    """Whether a value looks made by chance: letters and digits mixed as no word, name, version or path mixes them."""
-    if not _said(value) or any(char.isspace() for char in value) or not any(char.isalpha() for char in value):
+    """Whether a value looks random: it mixes letters and digits unlike any word, name, version or path."""
+    if not _real(value) or any(char.isspace() for char in value) or not any(char.isalpha() for char in value):
         return False
     return not all(_is_word(word) for word in re.split(CUTS, value) if word)
 
 
 def _is_word(word: str) -> bool:
-    """A word, a name in camel case, a number, or a word with a number behind it."""
+    """A word, a name in camel case, a number, or a word with a number at its end."""
     if not word.isalpha():
         return re.fullmatch(WORDY, word) is not None
     turns = sum(one.islower() != two.islower() for one, two in itertools.pairwise(word))
@@ -171,7 +171,7 @@ def _is_word(word: str) -> bool:
 
 def _credentials(value: str) -> bool:
     """Whether it is base64 of `user:password`."""
-    import binascii  # only where a text says Basic
+    import binascii  # only for a text with Basic
 
     try:
         plain = binascii.a2b_base64(value + "=" * (-len(value) % 4))
@@ -181,7 +181,7 @@ def _credentials(value: str) -> bool:
 
 
 def _password(value: str) -> bool:
-    """A password in a URL: anything but what stands for one."""
+    """Whether it is a password in a URL and no stand-in."""
     return len(set(value)) > 1 and not re.search(STAND_INS, value)
 
 
@@ -230,38 +230,38 @@ RULES = {
         rf"(?P<cut>[A-Za-z0-9+/=]{{16,}}+(?:{BREAK}++[A-Za-z0-9+/=]{{16,}}+)*+(?:{BREAK}*+[A-Za-z0-9+/=]{{1,15}}+(?=\s*\Z))?))",
         "-----BEGIN ",
     ),
-    "anthropic-key": Rule(rf"sk-ant-[{TOKEN}]{{20,}}+", "sk-ant-", inside=TOKEN, check=_said),
+    "anthropic-key": Rule(rf"sk-ant-[{TOKEN}]{{20,}}+", "sk-ant-", inside=TOKEN, check=_real),
     "openai-key": Rule(rf"sk-[{TOKEN}]{{20,}}+", "sk-", inside=TOKEN, check=_random),
-    "google-key": Rule(rf"AIza[{TOKEN}]{{35}}(?![{TOKEN}])", "AIza", inside=WORD, check=_said),
-    "google-oauth": Rule(rf"(?:ya29\.|GOCSPX-)[{TOKEN}]{{20,}}+", "ya29.", "GOCSPX-", inside=WORD, check=_said),
+    "google-key": Rule(rf"AIza[{TOKEN}]{{35}}(?![{TOKEN}])", "AIza", inside=WORD, check=_real),
+    "google-oauth": Rule(rf"(?:ya29\.|GOCSPX-)[{TOKEN}]{{20,}}+", "ya29.", "GOCSPX-", inside=WORD, check=_real),
     "github-token": Rule(
-        r"gh[pousr]_[A-Za-z0-9]{36,}+|github_pat_\w{50,}+", "gh", "github_pat_", inside=WORD, check=_said
+        r"gh[pousr]_[A-Za-z0-9]{36,}+|github_pat_\w{50,}+", "gh", "github_pat_", inside=WORD, check=_real
     ),
     "gitlab-token": Rule(rf"gl(?:pat|rt)-[.{TOKEN}]{{20,}}+", "glpat-", "glrt-", inside=WORD, check=_random),
     "slack-token": Rule(r"x(?:ox[abceoprs]|app)-[A-Za-z0-9-]{10,}+", "xox", "xapp-", inside=WORD, check=_random),
     "slack-webhook": Rule(
-        r"hooks\.slack\.com\\*/[a-z]{1,16}\\*/(?P<secret>(?:[\w-]|\\*+/){20,}+)", "hooks.slack.com", check=_said
+        r"hooks\.slack\.com\\*/[a-z]{1,16}\\*/(?P<secret>(?:[\w-]|\\*+/){20,}+)", "hooks.slack.com", check=_real
     ),
-    "aws-key-id": Rule(r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])", "IA", back=2, inside=WORD, check=_said),
+    "aws-key-id": Rule(r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])", "IA", back=2, inside=WORD, check=_real),
     "aws-secret": Rule(
         rf"(?i:secret[_-]?access[_-]?key){SETS}{QUOTE}(?P<secret>[A-Za-z0-9+/]{{40}})(?![A-Za-z0-9+/=])",
         any_case=("secret",),
-        check=_said,
+        check=_real,
     ),
-    "stripe-key": Rule(r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+", "_live_", "_test_", back=2, inside=WORD, check=_said),
-    "webhook-secret": Rule(r"whsec_[A-Za-z0-9+/]{24,}+={0,2}", "whsec_", inside=WORD, check=_said),
-    "npm-token": Rule(rf"npm_[A-Za-z0-9]{{36}}(?![{TOKEN}])", "npm_", inside=WORD, check=_said),
-    "pypi-token": Rule(rf"pypi-AgE[{TOKEN}]{{30,}}+", "pypi-AgE", inside=WORD, check=_said),
+    "stripe-key": Rule(r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+", "_live_", "_test_", back=2, inside=WORD, check=_real),
+    "webhook-secret": Rule(r"whsec_[A-Za-z0-9+/]{24,}+={0,2}", "whsec_", inside=WORD, check=_real),
+    "npm-token": Rule(rf"npm_[A-Za-z0-9]{{36}}(?![{TOKEN}])", "npm_", inside=WORD, check=_real),
+    "pypi-token": Rule(rf"pypi-AgE[{TOKEN}]{{30,}}+", "pypi-AgE", inside=WORD, check=_real),
     "huggingface-token": Rule(r"hf_[A-Za-z0-9]{30,}+", "hf_", inside=WORD + "_", check=_random),
-    "sendgrid-key": Rule(rf"SG\.[{TOKEN}]{{16,32}}\.[{TOKEN}]{{32,64}}", "SG.", inside=WORD, check=_said),
-    "twilio-key": Rule(r"SK[0-9a-f]{32}(?![A-Za-z0-9])", "SK", inside=WORD, check=_said),
-    "digitalocean-token": Rule(r"do[opr]_v1_[0-9a-f]{64}", "_v1_", back=3, inside=WORD, check=_said),
-    "telegram-token": Rule(rf"(?<=\d{{8}}):(?P<secret>AA[{TOKEN}]{{33}})(?![{TOKEN}])", ":AA", check=_said),
+    "sendgrid-key": Rule(rf"SG\.[{TOKEN}]{{16,32}}\.[{TOKEN}]{{32,64}}", "SG.", inside=WORD, check=_real),
+    "twilio-key": Rule(r"SK[0-9a-f]{32}(?![A-Za-z0-9])", "SK", inside=WORD, check=_real),
+    "digitalocean-token": Rule(r"do[opr]_v1_[0-9a-f]{64}", "_v1_", back=3, inside=WORD, check=_real),
+    "telegram-token": Rule(rf"(?<=\d{{8}}):(?P<secret>AA[{TOKEN}]{{33}})(?![{TOKEN}])", ":AA", check=_real),
     "azure-key": Rule(
-        r"(?i:(?:(?<=account)|(?<=sharedaccess))key)=(?P<key>[A-Za-z0-9+/]{40,}+={0,2})", any_case=("key",), check=_said
+        r"(?i:(?:(?<=account)|(?<=sharedaccess))key)=(?P<key>[A-Za-z0-9+/]{40,}+={0,2})", any_case=("key",), check=_real
     ),
-    "azure-signature": Rule(r"(?<=[?&;])sig=(?P<secret>[A-Za-z0-9%+/]{40,}+={0,2})", "sig=", check=_said),
-    "jwt": Rule(rf"eyJ[{TOKEN}]{{10,}}+(?:\.[{TOKEN}]{{4,}}+){{2,4}}+", "eyJ", inside="." + TOKEN, check=_said),
+    "azure-signature": Rule(r"(?<=[?&;])sig=(?P<secret>[A-Za-z0-9%+/]{40,}+={0,2})", "sig=", check=_real),
+    "jwt": Rule(rf"eyJ[{TOKEN}]{{10,}}+(?:\.[{TOKEN}]{{4,}}+){{2,4}}+", "eyJ", inside="." + TOKEN, check=_real),
     "database-url": Rule(f"(?:{IN_DATABASES}){IN_URL}", *URLS, check=_password),
     "url-password": Rule(IN_URL, *URLS, check=_password),
     "bearer": Rule(
@@ -318,9 +318,9 @@ RULES = {
 }
 
 
-# where the search begins
+# the start of the search
 
-GATES = ("@", "_", "=", ":", "-", ".", " ")  # one character is found twenty times as fast as two
+GATES = ("@", "_", "=", ":", "-", ".", " ")  # one character is found 20 times as fast as two
 RULES_OF: dict[tuple[str, bool], list[tuple[int, str, Rule]]] = {}
 HINTS: dict[str, list[tuple[str, bool]]] = {}
 for _order, (_name, _rule) in enumerate(RULES.items()):

@@ -1,78 +1,264 @@
-"""Shapes of plain data: closed sets of keys with their kinds, and faults in words.
+"""Shapes of plain data: a Record's annotations are what its file may hold; faults are derived from them, in words.
 
-One small checker serves features, replies, config, front matter and contracts, so that "unknown key" reads the same
-everywhere.
+Beside the built-in kinds an annotation may name a `Kind`, of this module or of the Record's own, and another Record: an object
+of that shape. A field that has a default may be absent; no other may, and an unknown one never.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+from itertools import chain
+
+from harness.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
+    R = TypeVar("R", bound=Record)
+    Names = list[str]
+    PlainText = str
+    Line = str
+    Positive = int
+    Whole = int
+    Count = float
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+MOST = 1.7976931348623157e308  # the largest float; a whole number above it cannot be shown or divided
 
+
+class Kind:
+    """What a value must be, and the words for it. `base`: the kind of which this is a part, by the test `closer`; where this
+    is a `bound`, what is not even of the base is said in its words. `types` make a value fit without a look at it. `item` is
+    the kind of each element, `shape` that of an object; `made`: a Record is made of it; `told`: a fault names the value."""
+
+    base: Kind | None = None
+    closer: Callable[[Any], object] = bool
+    types: frozenset[type] = frozenset()
+    item: Kind | None = None
+    shape: type[Record] | None = None
+    made = told = bound = False
+
+    def __init__(self, words: str, fits: Callable[[Any], bool], **more: Any) -> None:
+        self.words, self.fits = words, fits
+        self.__dict__.update(more)
+
+    def must_be(self, value: object) -> str:
+        """The words for a value that does not fit."""
+        return self.base.must_be(value) if self.base and self.bound and not self.base.fits(value) else self.words
+
+    def part(self, words: str, closer: Callable[[Any], object], **more: Any) -> Kind:
+        """What is of this kind and holds to a closer rule."""
+        fits = self.fits
+        return Kind(words, lambda value: fits(value) and bool(closer(value)), base=self, closer=closer, **more)
+
+
+class Fault(str):
+    """One fault in words; `where` it is, and the `key` of the field that is wrong, "" where one lacks, or all is wrong."""
+
+    where: str
+    key: str
+
+    @classmethod
+    def of(cls, text: str, where: str, key: str = "") -> Fault:
+        """A fault of this place."""
+        made = cls(text)
+        made.where, made.key = where, key
+        return made
+
+
+class Odd(ValueError):
+    """A value of a wrong kind in an object that has the right fields; or another fault of a line, in words."""
+
+
+def _exactly(words: str, *types: type) -> Kind:
+    return Kind(words, lambda value: type(value) in types, types=frozenset(types))
+
+
+def one_of(values: Iterable[str], told: bool = False) -> Kind:
+    """One of these texts; `told`: the fault tells which other one is there."""
+    return TEXT.part(f"one of {', '.join(values)}", frozenset(values).__contains__, told=told, bound=True)
+
+
+def row_of(shape: type[Record], made: bool = False) -> Kind:
+    """An object with the fields of a Record; where that is not `made` of it, it stays an object."""
+    fits = OBJECT.part("an object", lambda value: not odd(shape, value)).fits
+    return Kind("an object", fits, base=OBJECT, shape=shape, made=made)
+
+
+def listed(item: Kind, words: str = "a list") -> Kind:
+    """A list of these."""
+    fits = LIST.part(words, lambda value: all(map(item.fits, value))).fits
+    return Kind(words, fits, base=LIST, item=item, made=item.made)
+
+
+def table(item: Kind, words: str = "an object") -> Kind:
+    """An object whose keys are texts, and whose values are these."""
+    return OBJECT.part(words, lambda value: all(map(TEXT.fits, value)) and all(map(item.fits, value.values())))
+
+
+def _optional(kind: Kind) -> Kind:
+    fits, types = kind.fits, kind.types and kind.types | {type(None)}
+    return Kind(**{**vars(kind), "fits": lambda value: value is None or fits(value), "types": types})
+
+
+TEXT = _exactly("text", str)
+WHOLE = _exactly("a whole number", int)
+NUMBER = _exactly("a number", int, float)
+OBJECT = _exactly("an object", dict)
+LIST = _exactly("a list", list)
 WORDS = {
-    "str": "text",
-    "int": "a whole number",
-    "number": "a number",
-    "bool": "true or false",
-    "names": "a list of names, such as [one, two]",
-    "strs": "a list of texts",
-    "texts": "an object of texts",
-    "plain": "text without NUL or carriage return",
-    "line": "one line of text without NUL",
-    "seconds": "a whole number above 0",
-    "dict": "an object",
-    "list": "a list",
-    "any": "anything",
+    "Any": Kind("anything", lambda value: True),
+    "str": TEXT,
+    "int": WHOLE,
+    "float": NUMBER,
+    "bool": _exactly("true or false", bool),
+    "list[str]": listed(TEXT, "a list of texts"),
+    "list[Any]": LIST,
+    "dict[str, str]": table(TEXT, "an object of texts"),
+    "dict[str, Any]": OBJECT,
+    "Names": listed(TEXT.part("a name", NAME.match), "a list of names, such as [one, two]"),
+    "PlainText": TEXT.part("text without NUL or carriage return", lambda value: not re.search(r"[\0\r]", value)),
+    "Line": TEXT.part("one line of text without NUL", lambda value: not re.search(r"[\0\r\n]", value)),
+    "Positive": WHOLE.part("a whole number above 0", lambda value: value > 0),
+    "Whole": WHOLE.part("a whole number, 0 or above", lambda value: 0 <= value <= MOST),
+    "Count": NUMBER.part("a number, 0 or above", lambda value: 0 <= value <= MOST),
 }
+FIELDS = "the fields"
+_KINDS: dict[type[Record], dict[str, Kind]] = {}
+_FITS: dict[type[Record], dict[str, Callable[[Any], bool]]] = {}
+_MADE: dict[type[Record], list[str]] = {}
 
 
-def fits(value: object, kind: str) -> bool:
-    """Whether `value` is of the kind, a key of WORDS."""
-    match kind:
-        case "str":
-            return isinstance(value, str)
-        case "int":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "bool":
-            return isinstance(value, bool)
-        case "names":
-            return isinstance(value, list) and all(isinstance(item, str) and NAME.match(item) for item in value)
-        case "strs":
-            return isinstance(value, list) and all(isinstance(item, str) for item in value)
-        case "texts":
-            return isinstance(value, dict) and all(isinstance(item, str) for pair in value.items() for item in pair)
-        case "plain":
-            return isinstance(value, str) and not re.search(r"[\0\r]", value)
-        case "line":
-            return isinstance(value, str) and not re.search(r"[\0\r\n]", value)
-        case "seconds":
-            return isinstance(value, int) and not isinstance(value, bool) and value > 0
-        case "dict":
-            return isinstance(value, dict)
-        case "list":
-            return isinstance(value, list)
-    return True
+def kinds(shape: type[Record]) -> dict[str, Kind]:
+    """The kind of each field of a Record, in order."""
+    if shape not in _KINDS:
+        found: dict[str, Kind] = {}
+        for owner in reversed(shape.__mro__):
+            names = vars(sys.modules[owner.__module__])
+            annotations = owner.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
+            found |= {name: _kind(text, names) for name, text in annotations.items() if name in shape.fields}
+        _FITS[shape] = {name: kind.fits for name, kind in found.items()}
+        _MADE[shape] = [name for name, kind in found.items() if kind.made]
+        _KINDS[shape] = {name: found[name] for name in shape.fields}
+    return _KINDS[shape]
 
 
-def faults(value: object, where: str, required: Mapping[str, str], optional: Mapping[str, str] = {}) -> list[str]:
-    """What is wrong with an object that must have the `required` keys, may have the `optional` ones, and no others."""
+def _kind(text: str, names: dict[str, Any]) -> Kind:
+    """The kind that an annotation names, by its text."""
+    if text in WORDS:
+        return WORDS[text]
+    if text.endswith(" | None"):
+        return _optional(_kind(text[:-7], names))
+    if text.startswith("list["):
+        return listed(_kind(text[5:-1], names))
+    if text.startswith("dict[str, "):
+        return table(_kind(text[10:-1], names))
+    found = names.get(text)
+    if isinstance(found, Kind):
+        return found
+    if isinstance(found, type) and issubclass(found, Record):
+        return row_of(found, made=True)
+    raise TypeError(f"'{text}' is no kind of a field")
+
+
+def odd(shape: type[Record], row: dict[str, Any]) -> str:
+    """The first field of a wrong kind, with the way to it (`totals: runs`), "" where there is none; FIELDS where one lacks or
+    is unknown."""
+    if shape not in _FITS:
+        kinds(shape)
+    fits = _FITS[shape]
+    try:
+        for name, value in row.items():
+            if not fits[name](value):
+                inner = _KINDS[shape][name].shape
+                below = odd(inner, value) if inner and type(value) is dict else FIELDS
+                return name if below == FIELDS else f"{name}: {below}"
+    except KeyError:
+        return FIELDS
+    return "" if len(row) == len(fits) or shape.takes(row) else FIELDS
+
+
+def all_fit(shape: type[Record], rows: list[Any]) -> bool:
+    """Whether each is an object with all the fields of a Record, looked at field by field: for thousands."""
+    if not all(type(row) is dict and len(row) == len(shape.fields) for row in rows):
+        return False
+    try:
+        return all(_column_fits(kind, [row[name] for row in rows]) for name, kind in kinds(shape).items())
+    except KeyError:
+        return False
+
+
+def _column_fits(kind: Kind, values: list[Any]) -> bool:
+    found = set(map(type, values))
+    if kind.types:
+        return found <= kind.types
+    if kind.item and found <= LIST.types:
+        return _column_fits(kind.item, [*chain.from_iterable(values)])
+    if kind.base is TEXT and found <= TEXT.types:
+        return all(map(kind.closer, set(values)))
+    return all(map(kind.fits, values))
+
+
+def record(shape: type[R], row: Any, wrote: str) -> R:
+    """The Record that an object holds, and the Records in it. Raises TypeError where it has not the fields, Odd where a value
+    is not what `wrote` (`a run writes`) leaves there."""
+    wrong = odd(shape, row) if type(row) is dict else FIELDS
+    if wrong == FIELDS:
+        raise TypeError(f"not the fields of {shape.__name__}")
+    if wrong:
+        raise Odd(f"'{wrong}' is not what {wrote} there")
+    return trusted(shape, row)
+
+
+def trusted(shape: type[R], row: dict[str, Any]) -> R:
+    """The Record of an object that is known to fit."""
+    known = kinds(shape)
+    inner = {name: _inner(known[name], row[name]) for name in _MADE[shape] if row.get(name)}
+    return shape(**{**row, **inner}) if inner else shape(**row)
+
+
+def _inner(kind: Kind, value: Any) -> Any:
+    if kind.item:
+        return [_inner(kind.item, one) for one in value]
+    return trusted(kind.shape, value) if kind.shape else value
+
+
+def plain(value: Any) -> Any:
+    """A Record, and the Records in it, as JSON knows them; `trusted` gives it back."""
+    if isinstance(value, Record):
+        return {name: plain(inner) for name, inner in value.asdict().items()}
+    return [plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def faults(value: object, where: str, shape: type[Record], inside: str = "") -> list[Fault]:
+    """What is wrong with an object that must have the fields of a Record, all of it. `inside`: the way to its own fields."""
     if not isinstance(value, dict):
-        return [f"{where} must be an object"]
-    known = {**required, **optional}
-    found = [f"{where} has the unknown key '{key}' (known: {', '.join(known)})" for key in value if key not in known]
-    found += [f"{where} lacks '{key}'" for key in required if key not in value]
+        return [Fault.of(f"{where} must be an object", where)]
+    known = kinds(shape)
+    unknown = f"(known: {', '.join(known)})"
+    found = [
+        Fault.of(f"{where} has the unknown key '{key}' {unknown}", where, key) for key in value if key not in known
+    ]
+    found += [Fault.of(f"{where} lacks '{key}'", where) for key in shape.needed() if key not in value]
     for key, kind in known.items():
-        if key in value and not fits(value[key], kind):
-            found.append(f"{where}: '{key}' must be {WORDS[kind]}")
+        if key in value and not kind.fits(value[key]):
+            found += _field_faults(kind, value[key], where, key, inside)
     return found
+
+
+def _field_faults(kind: Kind, value: Any, where: str, key: str, inside: str) -> list[Fault]:
+    if kind.shape and isinstance(value, dict):
+        return faults(value, f"{inside}'{key}'", kind.shape, f"{inside}'{key}'.")
+    if kind.item and kind.item.shape and isinstance(value, list):
+        places = [f"{inside}{key}[{index}]" for index in range(len(value))]
+        each = zip(value, places, strict=True)
+        return [fault for item, place in each for fault in faults(item, place, kind.item.shape, f"{place}.")]
+    if kind.told and isinstance(value, str):
+        return [Fault.of(f"{where}: the {key} '{value}' is none{kind.words[3:]}", where, key)]
+    return [Fault.of(f"{where}: '{key}' must be {kind.must_be(value)}", where, key)]
 
 
 def name_faults(names: Iterable[Any], what: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -19,8 +18,8 @@ from harness.commands.status import cost as money
 from harness.decision import rules, views
 from harness.model import contract, features, issues, mission, receipts, runs
 from harness.model.usage import COUNTS
-from harness.run import prompt
-from harness.store import files, layout
+from harness.run import prompt, transcript
+from harness.store import files, json_lines, layout
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from harness.commands.try_agent import Finding
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
-MOST_SECONDS = 1e9
 ENDLESS = 10**6  # columns
 STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 
@@ -95,7 +93,7 @@ def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
         ("under way", ", ".join(value["under_way"])),
         *value["proof"].items(),
         ("issues", ", ".join(f"{row['id']} {row['severity']}: {row['title']}" for row in value["issues"])),
-        ("notes", f"{value['uncurated']} wait for the curator" if value["uncurated"] else ""),
+        ("notes", f"{value['uncurated']} wait to be curated" if value["uncurated"] else ""),
         *(("warning", line) for line in value["warnings"]),
         ("runs", f"{totals['runs']} in {totals['seconds']:.0f} s, at most {value['limits']['max_runs']}"),
         ("cost", money(*spent) if spent != (None, 0) else ""),
@@ -128,9 +126,8 @@ def feature(where: Layout, feature_id: str) -> None:
     _echo(f"\n{one.description}\n" if one.description else "")
     for claim in known.of(one.claims):
         _echo(prompt.claim_text(claim))
-    for note in one.notes:
-        if note["text"]:
-            _echo(f"{note['at']} {note['kind']}: {note['text']}")
+    for words in filter(None, map(features.words, one.notes)):
+        _echo(words)
 
 
 def issue_list(where: Layout) -> None:
@@ -158,17 +155,18 @@ def memory(where: Layout, layer: str) -> None:
 
 
 def run_list(where: Layout, most: int) -> None:
-    """Finished runs, the newest last."""
+    """Finished runs, the newest last, and what a person answered in between."""
     mission.check_format(where)
     found = list(islice(runs.books(where), most))
-    every = sum(1 for _ in files.lines_backwards(where.books)) if len(found) == most else most
+    every = sum(1 for _ in json_lines.backwards(where.books)) if len(found) == most else most
     if every > most:
         click.echo(f"… and {every - most} older: {command('runs list')} -n {every}")
+    said = runs.answers(where)
     for one in reversed(found):
-        if one.role == runs.PERSON:
-            _echo(f"{one.at}  a person answered: {one.reason}")
-            continue
         _echo(f"{one.at}  {one.run:<34} {one.said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
+        for answer in said:
+            if answer.after == one.run:
+                _echo(f"{answer.at}  a person answered: {' '.join(answer.text.split())}")
 
 
 def run(where: Layout, run_id: str) -> None:
@@ -267,32 +265,21 @@ def log(where: Layout, run_id: str, follow: bool) -> None:
 
 
 def _event(line: bytes) -> None:
-    row = _row(line)
+    row = transcript.parse(line)
     if row is None:  # torn by a crash, or written by somebody else
         _echo(f"      ? not ours: {line.decode('utf-8', 'replace')}")
         return
-    if row["kind"] in ("agent", "raw", "usage", "time"):  # for machines; what they mean stands beside them
+    if row.kind in ("agent", "raw", "usage", "time"):  # for machines; what they mean stands beside them
         return
-    mark = {"said": "says", "did": "does", "output": "   |"}.get(row["kind"], row["kind"])
-    for text in row["text"].rstrip("\n").split("\n"):
-        _echo(f"{row['at']:7.1f} {mark} {text}")
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    """The row in a line of a transcript; None where it is none."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    kinds: dict[str, Any] = {"at": (int, float), "kind": str, "text": str}
-    fits = isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())
-    return row if fits and 0 <= row["at"] < MOST_SECONDS else None
+    mark = {"said": "says", "did": "does", "output": "   |"}.get(row.kind, row.kind)
+    for text in row.text.rstrip("\n").split("\n"):
+        _echo(f"{row.at:7.1f} {mark} {text}")
 
 
 def newest(where: Layout) -> str:
     """The run under way, else the newest finished one; UsageFault where nothing ran yet."""
     alive = [name for name in runs.open_runs(where) if not runs.is_dead(where, name)]
-    last = next((one.run for one in runs.of_roles(runs.books(where))), "")
+    last = next((one.run for one in runs.books(where)), "")
     if not alive and not last:
         raise errors.UsageFault("Nothing has run yet.")
     return alive[-1] if alive else last

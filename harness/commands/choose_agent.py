@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from harness.agents import registry
 from harness.base.errors import UsageFault
-from harness.model import config
+from harness.model import config, roles
 from harness.store import files, journal
 from harness.store.layout import Layout, command
 
@@ -22,7 +22,7 @@ TRUSTS = {
 }
 STEPS = (
     ("doctor agents --try", "one small real call: does it answer, write, run a command and note?"),
-    ("planner", "the plan, and nothing else"),
+    ("{plans}", "the plan, and nothing else"),
     ("status", "read it; .harness/validation-contract.md has the checks"),
     ("", "until DONE, or until you are needed"),
 )
@@ -107,6 +107,6 @@ def _next(layout: Layout, named: list[str], found: list[str]) -> list[str]:
             f"found here: {', '.join(found)}" if found else "none of those we know is on the PATH; any program will do"
         )
         return [f"Who thinks? {command('init')} --agent NAME --trust workspace ({here}; docs/agents.md)"]
-    steps = STEPS if not registry.embedded(named) else STEPS[1:]
+    steps = [(words.format(**roles.due(layout)), what) for words, what in STEPS[registry.embedded(named) :]]
     width = max(len(command(words)) for words, _ in steps)
     return ["Next:", *(f"  {command(words):<{width}}  {what}" for words, what in steps)]

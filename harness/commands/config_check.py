@@ -38,7 +38,7 @@ def strangers(layout: Layout) -> list[BrokenFile]:
     found = []
     for name in settings.roles:
         if name not in there:
-            line, remedy = _line(layout, f"[roles.{name}]"), f"The roles here are: {', '.join(there)}."
+            line, remedy = _line(layout, f"roles.{name}"), f"The roles here are: {', '.join(there)}."
             found.append(BrokenFile(layout.config, f"there is no role '{name}'", line=line, remedy=remedy))
     known = agents_here(settings)
     for mention in _mentions(layout, settings):
@@ -64,25 +64,24 @@ def unused(layout: Layout) -> list[str]:
     idle = [name for name in settings.agents if name not in {*named, *registry.EMBEDDED, *registry.KNOWN_CLIS}]
     place = layout.relative(layout.config)
     return [
-        f"no list of agents names '{name}', so its table does nothing ({place}, line {_line(layout, f'[agents.{name}]')})"
+        f"no list of agents names '{name}', so its table does nothing ({place}, line {_line(layout, f'agents.{name}')})"
         for name in idle
     ]
 
 
 def _mentions(layout: Layout, settings: Config) -> Iterator[Mention]:
     """Every list of agents: the mission's, those of the tables of roles, and the front matter's where no table is over it."""
-    yield Mention(path=layout.config, line=_line(layout, "'agent'"), where="", names=settings.agent)
+    yield Mention(path=layout.config, line=_line(layout, "", "agent"), where="", names=settings.agent)
     for name in roles.known(layout):
-        place = f"[roles.{name}]"
         if own := config.names(settings.roles.get(name, {}).get("agent")):
-            line = _line(layout, f"{place} 'agent'")
-            yield Mention(path=layout.config, line=line, where=f"{place}: ", names=own)
+            line = _line(layout, f"roles.{name}", "agent")
+            yield Mention(path=layout.config, line=line, where=f"[roles.{name}]: ", names=own)
         else:
             role = roles.load(layout, name)
-            line = roles.line_of(files.read_text(role.path) or "", "'agent'")
+            line = roles.line_of(files.read_text(role.path) or "", "agent")
             yield Mention(path=role.path, line=line, where="", names=config.names(role.agent))
 
 
-def _line(layout: Layout, place: str) -> int | None:
+def _line(layout: Layout, table: str, key: str = "") -> int | None:
     """The line of config.toml that a table or a key of it stands on."""
-    return config.line_of(files.read_text(layout.config) or "", place)
+    return config.line_of(files.read_text(layout.config) or "", table, key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
@@ -15,7 +14,7 @@ from harness.integrity import inside, mission_lock, recovery_evidence, unsettled
 from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
 from harness.run import orders, recover
-from harness.store import files, journal, objects
+from harness.store import files, journal, json_lines, migrations, objects
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 def examine(layout: Layout) -> list[Finding]:
     """Everything that can be looked at without changing anything."""
     found = [_ok("Python", sys.version.split()[0])]
-    for what, look in LOOKS:
+    for what, look in LOOKS[:2] if migrations.is_due(layout) else LOOKS:
         try:
             found += look(layout)
         except HarnessError as fault:
@@ -81,16 +80,13 @@ def _ledger_anew(layout: Layout) -> list[str]:
 def _heal(layout: Layout, path: str) -> list[str]:
     """A torn last line of a grown file: closed where it is whole but for its end, else cut off and told."""
     data = files.read(path) or b""
-    whole, _, torn = data.rpartition(b"\n")
+    torn, mended, name = data.rpartition(b"\n")[2], json_lines.healed(data), layout.relative(path)
     if not torn:
         return []
-    name, text = layout.relative(path), torn.rstrip(b"\0")
-    try:
-        json.loads(text)
-        mended, how = data.rstrip(b"\0") + b"\n", f"closed the torn last line of {name}"
-    except ValueError:
-        mended = whole + b"\n" if whole else b""
-        how = f"cut off the torn last line of {name}: {text.decode('utf-8', 'replace')[:200]}"
+    how = f"closed the torn last line of {name}"
+    if len(mended) < len(data.rstrip(b"\0")):
+        text = torn.rstrip(b"\0").decode("utf-8", "replace")
+        how = f"cut off the torn last line of {name}: {text[:200]}"
     with files.Lock(layout.state_lock):
         files.replace(path, mended)
     return [how]
@@ -137,18 +133,8 @@ def _agents(layout: Layout) -> Iterator[Finding]:
     for name in registry.choose(settings.agent, layout.project, path):
         if name not in config_check.agents_here(settings):
             continue  # told by `_names`, with its line
-        table = settings.agents.get(name, {})
-        asked = registry.Settings(
-            project=layout.project,
-            config_path=path,
-            role="worker",
-            feature="",
-            attempt=1,
-            table=table,
-            trust=settings.trust,
-        )
         try:
-            registry.make(name, asked)
+            registry.make(name, registry.settings_of(layout, settings, name, roles.due(layout)["commits"]))
             yield _ok("agents", name)
         except Unavailable as fault:
             own = registry.embedded([name])  # a playbook for this role may be missing, and for others there

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.base.errors import Refused, UsageFault
 from harness.git import repository
 from harness.integrity import inside
-from harness.model import contract, features, issues, mission, open_run, replies
+from harness.model import contract, features, issues, mission, open_run, replies, roles
 from harness.model.check_environment import Place
 from harness.model.config import load as load_config
 from harness.model.receipts import Receipt
@@ -35,11 +35,12 @@ def reply(layout: Layout, text: str) -> str:
         raise UsageFault("'reply' is for the inside of a run.")
     context = open_run.live_context(layout, run_id)
     blocks = documents.fenced_blocks(text, "json harness")
-    value = replies.parse(context.role, blocks[-1] if blocks else text)
-    if context.role == "planner":
+    role = roles.load(layout, context.role)
+    value = replies.parse(role.capability, blocks[-1] if blocks else text)
+    if role.plans:
         tag = f"{mission.load(layout).id}/{run_id}"
         place = open_run.place_of(layout, context, tag, load_config(layout).check_seconds, [])
-        planner.red_first(layout, planner.examined(layout, value), place, layout.run(run_id).receipts)
+        planner.red_first(layout, planner.examined(layout, value), place, layout.run(run_id).receipts, role.name)
     body = files.dump_json(value).decode()
     files.replace(layout.run(run_id).reply, documents.fenced(body, "json harness").encode(), files.PRIVATE)
     return "The reply is good and kept; a later one replaces it."

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from harness.base.errors import BrokenFile
+from harness.base import schema
 from harness.model import mission, runs, usage
 from harness.model.usage import COUNTS, UNKNOWN, Usage
-from harness.store import files
-from harness.store.layout import Layout, command
+from harness.store.layout import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,34 +42,14 @@ def spending(layout: Layout) -> dict[str, Any]:
 def _counted(layout: Layout) -> Iterator[tuple[runs.Result, int]]:
     """Runs, newest first, each with whether its cost is uncounted: by how much the running total grew with it."""
     later: runs.Result | None = None
-    for result in runs.books(layout):
-        if odd := _odd(result.usage or {}):
-            raise _broken(layout, result, odd)
-        if later is not None and later.role != runs.PERSON:
+    for start, result in runs.placed(layout):
+        if odd := schema.odd(Usage, result.usage or {}):
+            raise runs.misread(layout, start, f"'usage: {odd}' is not what a run writes there")
+        if later is not None:
             yield later, _uncounted(later) - _uncounted(result)
         later = result
-    if later is not None and later.role != runs.PERSON:
+    if later is not None:
         yield later, _uncounted(later)
-
-
-def _odd(used: dict[str, Any]) -> str:
-    """The first value of a usage that cannot be counted with or is no name, "" where there is none."""
-    for name in SUMMED:
-        if used.get(name) is not None and not runs.counts(used[name]):
-            return name
-    for name in ("agent", "model", "cost_source"):
-        if not isinstance(used.get(name, ""), str):
-            return name
-    return ""
-
-
-def _broken(layout: Layout, result: runs.Result, odd: str) -> BrokenFile:
-    """What is wrong with the usage of a run in the books, with its line."""
-    named = files.dump_json(result.run).strip()
-    lines = (files.read(layout.books) or b"").split(b"\n")
-    number = next((number for number, line in enumerate(lines, start=1) if named in line), None)
-    fault = f"'usage: {odd}' is not what a run writes there"
-    return BrokenFile(layout.books, fault, line=number, remedy=f"See: {command('doctor')}")
 
 
 def _uncounted(result: runs.Result) -> int:

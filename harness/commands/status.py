@@ -8,7 +8,7 @@ from harness.base import clock
 from harness.decision import rules, views
 from harness.git import repository
 from harness.memory import pages, raw
-from harness.model import config, contract, contract_log, issues, mission, runs
+from harness.model import config, contract, contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
 from harness.proof import index
 from harness.proof.index import Standing
@@ -51,7 +51,7 @@ def status(layout: Layout) -> dict[str, Any]:
 
 def _trouble(newest: list[runs.Result]) -> list[str]:
     """What stopped the last run and waits for a person."""
-    last = next(runs.of_roles(newest), None)
+    last = next(iter(newest), None)
     if last is None or last.outcome not in ("auth", "config"):
         return []
     return [f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
@@ -88,7 +88,8 @@ def _waits(feature: Feature) -> str:
     note = feature.last_note("needs") or feature.last_note("dispute") or feature.last_note("person")
     if feature.status != "blocked" or note is None:
         return ""
-    return f"{', '.join(note['ids'])}: {note['text']}" if note["ids"] else str(note["text"])
+    names = features.names(note)
+    return f"{', '.join(names)}: {note['text']}" if names else str(note["text"])
 
 
 REASONS = {
@@ -106,12 +107,12 @@ def why(view: rules.View, decision: rules.Decision) -> str:
         return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
     if decision.word != "NEXT":
         return REASONS.get(decision.word, "a person is needed: read .harness/escalation.md")
-    if decision.what == "planner":
+    if decision.what == view.roles["plans"]:
         return "there is no plan yet" if not view.features else "the spec, an issue or a feature asks for it"
-    if decision.what == "curator":
+    if decision.what == view.roles["curates"]:
         return f"at least {min(view.uncurated, view.curate_after)} notes wait"
-    if decision.what == "validator":
-        return "its worker is done" if decision.feature else "all features passed; a fresh worktree has not been tried"
+    if decision.what == view.roles["judges"]:
+        return "its work is done" if decision.feature else "all features passed; a fresh worktree has not been tried"
     return "its turn has come"
 
 
@@ -120,7 +121,7 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
 
     `watched`: somebody sits at a terminal, and may stop it.
     """
-    last = next(runs.of_roles(runs.books(layout)), None)
+    last = next(runs.books(layout), None)
     if last is None or line.split(" ")[:2] != ["WAIT", str(last.until)]:
         return [line]
     now = clock.now()

@@ -113,25 +113,13 @@ def _login(name: str, env: dict[str, str]) -> str:
 def _other(name: str, where: Layout, settings: Config) -> Finding:
     """An agent that is embedded, or a program of the user's own."""
     try:
-        registry.make(name, _settings(name, where, settings))
+        registry.make(name, registry.settings_of(where, settings, name, roles.due(where)["commits"]))
     except HarnessError as fault:
         own = registry.embedded([name])  # a playbook for this role may be missing, and for others there
         return Finding(state="ok", what=f"{name}: embedded") if own else Finding(state="bad", what=f"{name}: {fault}")
     table = settings.agents.get(name, {})
     shape = f"program {table['command'][0]}, format {table.get('format', 'text')}" if "command" in table else "embedded"
     return Finding(state="ok", what=f"{name}: {shape}")
-
-
-def _settings(name: str, where: Layout, settings: Config) -> registry.Settings:
-    return registry.Settings(
-        project=where.project,
-        config_path=where.relative(where.config),
-        role="worker",
-        feature="",
-        attempt=1,
-        table=settings.agents.get(name, {}),
-        trust=settings.trust,
-    )
 
 
 def attempt(where: Layout, name: str) -> Iterator[Finding]:
@@ -141,7 +129,7 @@ def attempt(where: Layout, name: str) -> Iterator[Finding]:
         yield Finding(state="note", what=f"{name}: embedded, so there is nothing to try")
         return
     try:
-        registry.make(name, _settings(name, where, settings))
+        registry.make(name, registry.settings_of(where, settings, name, roles.due(where)["commits"]))
     except registry.NoTrust:
         raise
     except Unavailable as fault:  # the next one of a list may be there
@@ -184,10 +172,11 @@ def _config(name: str, where: Layout, settings: Config) -> str:
         table["command"] = [_absolute(word, where) for word in table["command"]]
     if "path" in table:
         table["path"] = _absolute(table["path"], where)
-    model = settings.roles.get("worker", {}).get("model")
+    role = roles.due(where)["commits"]
+    model = settings.roles.get(role, {}).get("model")
     values = {"agent": name, "mcp": settings.mcp, "agents": {name: table}}
     values |= {"trust": settings.trust} if settings.trust else {}
-    values |= {"roles": {"worker": {"model": model}}} if model else {}
+    values |= {"roles": {role: {"model": model}}} if model else {}
     return "".join(f"{key} = {_toml(value)}\n" for key, value in values.items())
 
 
@@ -216,7 +205,7 @@ def _carried_out(there: Layout, tag: str) -> str:
     }
     said: list[bytes] = []
     supervise.run(
-        [sys.executable, "-P", roles.load(there, "worker").script, "F-001"],
+        [sys.executable, "-P", roles.load(there, roles.due(there)["commits"]).script, "F-001"],
         cwd=there.project,
         env={**env, supervise.TAG: tag},
         wall_seconds=TRY_SECONDS,

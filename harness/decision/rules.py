@@ -6,6 +6,8 @@ The order of the rules is that of the table in docs/contract.md: the first that 
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from harness.base import errors
 from harness.base.record import Record
 from harness.model import features, runs
@@ -70,8 +72,9 @@ def counted(uncounted: int) -> str:
 
 class View(Record):
     """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
-    to `curate_after` only. `serious`: open critical and major issues. `swept`: a final sweep passed at this tree, contract
-    and spec. `newest`: the last finished runs, newest first. `mark`: what the newest run's mark would be now."""
+    to `curate_after` only. `roles`: {capability: the role that is started for it}. `serious`: open critical and major issues.
+    `swept`: a final sweep passed at this tree, contract and spec. `newest`: the last finished runs, newest first.
+    `answered`: the newest run when a person last answered. `mark`: what the newest run's mark would be now."""
 
     stop: bool = False
     pause: bool = False
@@ -81,6 +84,7 @@ class View(Record):
     totals: Totals
     wait_until: int = 0
     wait_why: str = ""
+    roles: dict[str, str]
     features: list[Feature]
     spec_changed: bool = False
     uncurated: int = 0
@@ -88,20 +92,22 @@ class View(Record):
     serious: list[str] = []
     swept: bool = False
     newest: list[Result] = []
+    answered: str = ""
     mark: str = ""
 
 
 class Decision(Record):
-    """One word and what it is about: NEXT has a role and perhaps a feature, the others a name or nothing."""
+    """One word and what it is about: NEXT has a role and perhaps a feature, WAIT a time and a reason, others a name or none."""
 
     word: str
     what: str = ""
     feature: str = ""
+    reason: str = ""
 
     @property
     def line(self) -> str:
         """The decision as `harness next` prints it."""
-        return " ".join(part for part in (self.word, self.what, self.feature) if part)
+        return " ".join(part for part in (self.word, self.what, self.feature, self.reason) if part)
 
     @property
     def code(self) -> int:
@@ -133,7 +139,7 @@ def halted(view: View, now: int) -> Decision | None:
     if cap := budget(view):
         return Decision(word="BUDGET", what=cap)
     if view.wait_until > now:
-        return Decision(word="WAIT", what=str(view.wait_until), feature=view.wait_why)
+        return Decision(word="WAIT", what=str(view.wait_until), reason=view.wait_why)
     if view.escalation:
         return Decision(word="ESCALATE", what=view.escalation)
     if view.totals.rejected >= REJECTED_PLANS:
@@ -175,32 +181,33 @@ def near(limits: Limits, totals: Totals) -> list[Cap]:
 
 def _due(view: View) -> Iterator[Decision]:
     """The rules from NEXT on, in order; the last one always matches."""
+    plans, commits, judges, curates = (view.roles[name] for name in ("plans", "commits", "judges", "curates"))
     if not view.features or view.spec_changed:
-        yield Decision(word="NEXT", what="planner")
+        yield Decision(word="NEXT", what=plans)
     if view.uncurated >= view.curate_after:
-        yield Decision(word="NEXT", what="curator")
+        yield Decision(word="NEXT", what=curates)
     for feature in view.features:
         if feature.status == "validating":
-            yield Decision(word="NEXT", what="validator", feature=feature.id)
+            yield Decision(word="NEXT", what=judges, feature=feature.id)
     for feature in view.features:
-        if needs_planner(feature):
-            yield Decision(word="NEXT", what="planner", feature=feature.id)
+        if needs_plan(feature):
+            yield Decision(word="NEXT", what=plans, feature=feature.id)
     for feature in ready(view.features):
-        yield Decision(word="NEXT", what="worker", feature=feature.id)
+        yield Decision(word="NEXT", what=commits, feature=feature.id)
     if view.serious:
-        yield Decision(word="NEXT", what="planner")
+        yield Decision(word="NEXT", what=plans)
     for feature in view.features:
         if feature.status == "in_progress":  # its run lives: nothing is stuck, and whoever starts one is told "busy"
-            yield Decision(word="NEXT", what="worker", feature=feature.id)
+            yield Decision(word="NEXT", what=commits, feature=feature.id)
     done = all(feature.status == "passed" for feature in view.features)
     if done and not view.swept:
-        yield Decision(word="NEXT", what="validator")
+        yield Decision(word="NEXT", what=judges)
     if view.uncurated:
-        yield Decision(word="NEXT", what="curator")
+        yield Decision(word="NEXT", what=curates)
     yield Decision(word="DONE") if done else Decision(word="ESCALATE", what="stuck")
 
 
-def needs_planner(feature: Feature) -> bool:
+def needs_plan(feature: Feature) -> bool:
     """Whether a feature used up its tries without being replanned, or its worker disputes a claim."""
     spent = feature.status in ("todo", "failing") and feature.tries_left <= 0 and not feature.replanned
     return spent or bool(features.disputed(feature))
@@ -224,8 +231,8 @@ def _turn(feature: Feature) -> tuple[int, int]:
 
 
 def _spins(view: View, due: Decision) -> bool:
-    """Whether the same decision was carried out three times in a row and changed nothing."""
-    newest = view.newest[:EQUAL_DECISIONS]
+    """Whether the same decision was carried out three times in a row, since a person last answered, and changed nothing."""
+    newest = list(takewhile(lambda run: run.run != view.answered, view.newest[:EQUAL_DECISIONS]))
     if due.word != "NEXT" or len(newest) < EQUAL_DECISIONS:
         return False
     return all(
@@ -238,5 +245,5 @@ def _spins(view: View, due: Decision) -> bool:
 def leaving(view: View, word: str) -> Decision | None:
     """One last curator run (code only) before run.sh ends with `word`, where there is something to curate."""
     if view.uncurated and word.split(" ")[0] not in ("STOPPED", "PAUSED", "WAIT"):
-        return Decision(word="NEXT", what="curator")
+        return Decision(word="NEXT", what=view.roles["curates"])
     return None

@@ -10,10 +10,10 @@ from harness.decision import rules
 from harness.decision.rules import View
 from harness.integrity import unsettled
 from harness.memory import pages, raw
-from harness.model import config, features, issues, mission, runs
+from harness.model import config, features, issues, mission, roles, runs
 from harness.model.config import Config
 from harness.model.features import Feature
-from harness.model.runs import Context, Result
+from harness.model.runs import Result
 from harness.store import files
 from harness.store.layout import Layout, command
 
@@ -32,12 +32,12 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
 
     `known`: the features, where the caller has just written them.
     """
-    mission.check_format(layout)
     unsettled.require_books(layout)
     settings = config.load(layout)
     found = queue(layout) if known is None else known
     newest = list(islice(unsettled.believed(layout), rules.EQUAL_DECISIONS))
     wait_until, wait_why = _wait(layout, settings, newest)
+    answered = runs.answered(layout)
     folds = pages.parse_curated(files.read(layout.curated), layout.curated)
     return View(
         stop=os.path.exists(layout.stop),
@@ -45,9 +45,10 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         checkpoint=_checkpoint(layout),
         escalation=escalation_kind(layout),
         limits=limits_of(settings),
-        totals=newest[0].total() if newest else runs.Totals(),
+        totals=runs.totals_of(next(iter(newest), None), answered),
         wait_until=wait_until,
         wait_why=wait_why,
+        roles=roles.due(layout),
         features=found,
         spec_changed=spec_changed(layout),
         uncurated=raw.uncurated(layout, folds.first_seq, folds.folded, settings.curate_after),
@@ -55,6 +56,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
         swept=bool(found) and all(feature.status == "passed" for feature in found) and swept(layout),
         newest=newest,
+        answered=answered,
         mark=mark(layout) if _alike(newest) else "",
     )
 
@@ -62,7 +64,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
 def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, str]:
     """(until when, why) nobody needs to ask the vendors again: the newest run ended at a limit; (0, "") where none is known,
     or where a person has since given its role an agent that this run did not have."""
-    last = next(runs.of_roles(newest), None)
+    last = next(iter(newest), None)
     if last is None or last.outcome != "limit" or not last.until:
         return 0, ""
     if _other_agents(layout, settings, last):
@@ -78,8 +80,6 @@ def first_line(reason: str) -> str:
 
 def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:
     """Whether the run's role has an agent now that it did not have then; its files may be gone."""
-    from harness.model import roles  # only where somebody has to wait
-
     try:
         known = runs.context(layout, last.run).agent
         return not set(roles.agents_of(settings, roles.load(layout, last.role))).issubset(known)
@@ -98,45 +98,27 @@ def _alike(newest: list[Result]) -> bool:
 
 
 def queue(layout: Layout) -> list[Feature]:
-    """The features, with those that a died run left in progress shown as recovery will put them."""
+    """The features, as recovery will leave them where a run died."""
+    mission.check_format(layout)
     found = features.load(layout)
-    stuck = [feature for feature in found if feature.status == "in_progress"]
-    if stuck:
-        _as_recovered(layout, stuck)
+    if runs.open_runs(layout) or any(feature.status == "in_progress" for feature in found):
+        found = _as_recovered(layout)
     done = features.passed(found)
     for feature in found:
         needs = feature.last_note("needs")
-        if feature.status == "blocked" and needs and needs["ids"] and done.issuperset(needs["ids"]):
+        if feature.status == "blocked" and needs and needs["features"] and done.issuperset(needs["features"]):
             feature.status = "todo"
     return found
 
 
-def _as_recovered(layout: Layout, stuck: list[Feature]) -> None:
-    """Move features as recovery will: forward where a died run's commit stands, else back to where they were."""
-    from harness.integrity import recovery_evidence  # only where somebody works, or has died
+def _as_recovered(layout: Layout) -> list[Feature]:
+    from harness.integrity import recovery_plan  # only where somebody works, or has died
 
-    names = dict.fromkeys([*runs.open_runs(layout), *unsettled.unsettled(layout)])
-    opened = {context.feature: context for name in names if (context := recovery_evidence.context(layout, name))}
-    for feature in stuck:
-        context = opened.get(feature.id)
-        if context and not runs.is_dead(layout, context.run):
-            continue
-        if context and _committed(layout, context):
-            features.move(feature, "implemented")
-        else:
-            failing = context.before == "failing" if context else feature.attempts > 0
-            features.move(feature, "back to failing" if failing else "back to todo")
-
-
-def _committed(layout: Layout, context: Context) -> bool:
-    """Whether a run that died had committed its work as done."""
-    from harness.git import repository  # only where a worker has died
-
-    head = repository.standing(layout.project).head
-    made = repository.find_trailer(layout.project, head, context.run) if head != context.head else None
-    return made is not None and not repository.messages_between(layout.project, context.head, made)[-1].startswith(
-        "wip("
-    )
+    found, steps = recovery_plan.foreseen(layout)
+    for step in steps:
+        if step.move:
+            features.move(features.find(found, step.feature), step.move)
+    return found
 
 
 def _checkpoint(layout: Layout) -> str:

@@ -1,1 +1,1 @@
-"""Every git call of ours, and the few things done inside `.git` without one."""
+"""All git calls of the harness, and the few operations inside `.git` that need none."""

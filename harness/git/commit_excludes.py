@@ -1,6 +1,6 @@
-"""What never enters a commit of ours although it is new and not ignored: packages, keys, large files, other repositories.
+"""New, unignored files that no commit of the harness takes: packages, keys, large files, nested repositories.
 
-The rules hold for new files only; what is tracked already stays tracked.
+The rules hold for new files only; a tracked file stays tracked.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ TEMPLATES = (".example", ".sample", ".template", ".dist")  # .env.example holds 
 
 
 def sift(project: str, names: list[str], leave: Collection[str]) -> tuple[list[str], list[str]]:
-    """Sorted new names as (to take, kept out with the reason); an excluded folder is named once."""
+    """Split sorted new names into (names to take, excluded names with the reason); an excluded folder appears once."""
     left = {STATE, *leave}
     folders = (STATE + "/", *(name for name in left if name.endswith("/")))
     take, out, last = [], [], "\0"
     for name in names:
         if name in left or name.startswith((*folders, last)):
             continue
-        shown, why = _unfit(project, name)
+        shown, why = _exclusion(project, name)
         if why:
             out.append(f"{shown} ({why})")
             last = shown if shown.endswith("/") else last
@@ -38,8 +38,8 @@ def sift(project: str, names: list[str], leave: Collection[str]) -> tuple[list[s
     return take, out
 
 
-def _unfit(project: str, name: str) -> tuple[str, str]:
-    """(what to show, why the new file stays out); why is "" for a file that may be committed."""
+def _exclusion(project: str, name: str) -> tuple[str, str]:
+    """(name to show, reason why the new file stays out); the reason is "" for a file that may be committed."""
     *above, last = name.split("/")
     for depth, folder in enumerate(above, 1):
         path = "/".join(above[:depth])
@@ -51,7 +51,7 @@ def _unfit(project: str, name: str) -> tuple[str, str]:
         return name, "on the exclude list, it may hold a secret"
     try:
         found = os.lstat(os.path.join(project, name))
-    except FileNotFoundError:  # an editor's temporary file; git passes it over
+    except FileNotFoundError:  # an editor's temporary file; git ignores the name
         return name, ""
     if found.st_size > LARGEST_BYTES:
         return name, f"{found.st_size / 1024 / 1024:.1f} MiB, over {LARGEST_BYTES // 1024 // 1024} MiB"
@@ -60,7 +60,7 @@ def _unfit(project: str, name: str) -> tuple[str, str]:
 
 
 def is_file(project: str, path: str) -> bool:
-    """Whether `path` is a file or a link of the project itself, not something behind a linked folder."""
+    """Whether `path` is a file or link of the project itself, not something behind a linked folder."""
     parts = path.split("/")
     behind = any(os.path.islink(os.path.join(project, *parts[:depth])) for depth in range(1, len(parts)))
     whole = os.path.join(project, path)
@@ -68,7 +68,7 @@ def is_file(project: str, path: str) -> bool:
 
 
 def _is_build(folder: str) -> bool:
-    """Whether a folder called `target` is Cargo's."""
+    """Whether a folder called `target` is Cargo's build folder."""
     tag, manifest = os.path.join(folder, "CACHEDIR.TAG"), os.path.join(os.path.dirname(folder), "Cargo.toml")
     return os.path.exists(tag) or os.path.exists(manifest)
 

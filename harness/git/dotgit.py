@@ -1,7 +1,7 @@
-"""What we do inside `.git` without calling git: a call costs 2-4 ms, these cost microseconds.
+"""Operations inside `.git` without a git call: a call costs 2-4 ms, these cost microseconds.
 
-Only what gitrepository-layout(5) promises: `.git` may be a file that names the folder, `commondir` names the one shared by
-worktrees, HEAD, index, info/exclude, refs/ and `*.lock`.
+They rely on gitrepository-layout(5) only: `.git` may be a file that names the folder, `commondir` names the folder shared
+by worktrees; HEAD, index, info/exclude, refs/ and `*.lock`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _known: dict[str, tuple[str, str]] = {}
 
 
 def know(folder: str, own: str, common: str) -> None:
-    """From here on `folders` says this of `folder`, whatever is written in it."""
+    """From now on `folders` returns these for `folder`, whatever is written in it."""
     _known[os.path.realpath(folder)] = own, common
 
 
 def forget(folder: str) -> None:
-    """`folders` looks again."""
+    """`folders` reads the disk again."""
     _known.pop(os.path.realpath(folder), None)
 
 
 def folders(project: str) -> tuple[str, str]:
-    """The working folder's own git folder, and the one its worktrees share (gitrepository-layout(5))."""
+    """(the git folder of this working folder, the one that all its worktrees share), see gitrepository-layout(5)."""
     if _known and (known := _known.get(os.path.realpath(project))):
         return known
     own = os.path.join(project, ".git")
@@ -41,12 +41,22 @@ def folders(project: str) -> tuple[str, str]:
 
 
 def head(project: str) -> bytes:
-    """What HEAD says: `ref: refs/heads/main`, or a commit."""
+    """The content of HEAD: `ref: refs/heads/main`, or a commit."""
     return (files.read(folders(project)[0] + "/HEAD") or b"").rstrip(b"\n")
 
 
+def commit(project: str) -> str:
+    """The id of the commit that HEAD names, from its ref's own file or packed-refs; "" where there is none."""
+    ref, shared = head(project).removeprefix(b"ref: "), folders(project)[1]
+    if b"/" not in ref:
+        return ref.decode()
+    own = files.read(os.path.join(shared, os.fsdecode(ref)))
+    packed = (files.read(shared + "/packed-refs") or b"").split(b"\n") if own is None else [own]
+    return next((line.split()[0].decode() for line in packed if own or line.endswith(b" " + ref)), "")
+
+
 def exclude(project: str, line: str) -> None:
-    """`line` stands in the repository's info/exclude, once."""
+    """Add `line` to the repository's info/exclude, once."""
     path = os.path.join(folders(project)[1], "info", "exclude")
     old = files.read(path) or b""
     new = os.fsencode(line)
@@ -55,7 +65,7 @@ def exclude(project: str, line: str) -> None:
 
 
 def copy_index(project: str, target: str) -> None:
-    """A copy of the index for `work`; none where there is no index."""
+    """Copy the index for `work`; without an index the target is removed."""
     index = folders(project)[0] + "/index"
     files.make_folder(os.path.dirname(target))
     try:
@@ -63,21 +73,21 @@ def copy_index(project: str, target: str) -> None:
     except FileNotFoundError:
         return files.remove(target)
     files.replace(target, files.read(index) or b"")
-    return os.utime(target, ns=(made, made))  # git compares it with the files' times to see a change in the same tick
+    return os.utime(target, ns=(made, made))  # git compares it with file times to detect a change in the same tick
 
 
 def sync(project: str, ref: str) -> None:
-    """HEAD's content and the ref's name are durable: git 2.39 fsyncs neither (traced)."""
+    """Make HEAD's content and the ref's name durable: git 2.39 fsyncs neither (seen with strace)."""
     own, common = folders(project)
     for path in (own + "/HEAD", own, os.path.dirname(os.path.join(common, ref))):
-        if os.path.exists(path):  # packed refs, or a table of them, have no folder of their own
+        if os.path.exists(path):  # packed refs and reftables have no folder per ref
             files.sync_folder(path)
 
 
 def clear_locks(project: str, since: float) -> list[str]:
-    """Remove git's lock files made after `since` (unix seconds): what a killed agent left would stop every later commit.
+    """Remove git's lock files made after `since` (unix seconds): those of a killed agent would stop every later commit.
 
-    Only for a caller who knows that the agent and all its descendants are gone. Returns the paths.
+    The caller must know that the agent and all its descendants are gone. Returns the paths.
     """
     gone = [path for path in _lock_files(*folders(project)) if os.lstat(path).st_mtime >= since]
     for path in gone:

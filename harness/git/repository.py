@@ -1,9 +1,9 @@
-"""Every git call that we make: where the repository stands, the working folder as a tree, commits and refs.
+"""All git calls of the harness: the repository's state, the working folder as a tree, commits and refs.
 
-A call costs 2-4 ms, so each docstring says how many it makes. Ours run no hook, sign nothing, ask nothing, page nothing
-and make what they write durable (see `settings`); GIT_* variables of the surroundings are not passed on.
-`project` is the top level of the repository. Names are `str` as `os.fsdecode` gives them, commits are full ids, and ""
-stands for "no commit yet". Every function raises GitFailed, with git's own words, where git refuses.
+A call costs 2-4 ms, so each docstring states the number of calls. Calls run no hook, sign nothing, never prompt, use no
+pager, and make their writes durable (see `settings`). They do not inherit GIT_* variables. `project` is the
+top level of the repository. Names are `str` as from `os.fsdecode`, commits are full ids, and "" means "no commit yet".
+Every function raises GitFailed, with git's own words, when git refuses.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ BRANCHES = "refs/heads/"
 
 
 class GitFailed(NeedsPerson):
-    """Git refused; the message has its last lines."""
+    """Git refused; the message holds its last lines."""
 
 
 class Standing(Record):
-    """Where the repository stands: commit id of HEAD and its tree's id ("" before the first commit), branch ("" = detached)."""
+    """The position of the repository: HEAD's commit and tree ids ("" before the first commit), branch ("" = detached)."""
 
     head: str
     branch: str
@@ -41,7 +41,7 @@ class Standing(Record):
 
 
 class State(Record):
-    """Where the repository stands, the tracked files that differ from HEAD, and the untracked ones that are not ignored."""
+    """The position of the repository, tracked files that differ from HEAD, and untracked files that are not ignored."""
 
     standing: Standing
     dirty: list[str]
@@ -49,14 +49,14 @@ class State(Record):
 
 
 class Work(Record):
-    """The working folder as a tree id, and what stayed out of it, each as `path (why)`."""
+    """The working folder as a tree id, and the files left out of it, each as `path (reason)`."""
 
     tree: str
     kept_out: list[str]
 
 
 class _Status(Record):
-    """`git status`, parsed: `tracked` holds (XY, path); `.` in XY is "same", a conflict is UM."""
+    """Parsed `git status`: `tracked` holds (XY, path); `.` in XY means unchanged, a conflict is UM."""
 
     head: str = ""
     branch: str = ""
@@ -70,7 +70,7 @@ def _call(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str]
 
 
 def run(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> bytes:
-    """The stdout of one git call that has to succeed. 1 call."""
+    """The stdout of one git call that must succeed. 1 call."""
     code, out, err = _call(project, *args, stdin=stdin, extra=extra)
     if code:
         raise _failure(project, args[0], code, err)
@@ -78,8 +78,8 @@ def run(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] =
 
 
 def _failure(project: str, verb: str, code: int, err: bytes) -> GitFailed:
-    said = " ".join(line.strip() for line in err.decode("utf-8", "replace").split("\n")[-9:] if line.strip())
-    return GitFailed(f"git {verb} failed in {project} (exit {code}): {said or 'it said nothing'}")
+    message = " ".join(line.strip() for line in err.decode("utf-8", "replace").split("\n")[-9:] if line.strip())
+    return GitFailed(f"git {verb} failed in {project} (exit {code}): {message or 'it printed nothing'}")
 
 
 def _line(project: str, *args: str, extra: Mapping[str, str] = {}) -> str:
@@ -92,12 +92,12 @@ def _listed(out: bytes) -> list[str]:
 
 
 def as_input(paths: Iterable[str]) -> bytes:
-    """Names as git reads them with -z: literal, whatever characters they have."""
+    """Names in git's -z format: literal, with any characters."""
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
 def require_top(project: str) -> None:
-    """`project` is the top level of a repository; UsageFault says what is not, Unavailable that git is missing. 0 calls."""
+    """Check that `project` is the top of a repository; raises UsageFault, or Unavailable without git. 0 calls if it is."""
     if os.path.lexists(os.path.join(project, ".git")):
         return
     code, out, err = _call(project, "rev-parse", "--show-toplevel", extra={"GIT_CEILING_DIRECTORIES": ""})
@@ -110,19 +110,19 @@ def require_top(project: str) -> None:
 
 
 def init(project: str) -> None:
-    """Make a repository there, on the branch main. 1 call."""
+    """Create a repository on the branch main. 1 call."""
     run(project, "init", "-q", "-b", "main", "--template=")
 
 
 def require_version(project: str) -> None:
-    """Git is new enough to write durably; Unavailable says which one is there. 1 call."""
-    said = _line(project, "version")
-    if tuple(int(part) for part in said.removeprefix("git version ").split(".")[:2]) < OLDEST:
-        raise Unavailable(f"{said} is too old: it cannot merge outside a working folder. Install git 2.38 or newer.")
+    """Check that git is new enough; Unavailable names the installed version. 1 call."""
+    version = _line(project, "version")
+    if tuple(int(part) for part in version.removeprefix("git version ").split(".")[:2]) < OLDEST:
+        raise Unavailable(f"{version} is too old: it cannot merge outside a working folder. Install git 2.38 or newer.")
 
 
 def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {}) -> _Status:
-    """1 call. Submodules are as their gitlink says, whatever is checked out in them."""
+    """1 call. Submodules count as their gitlink states, whatever is checked out in them."""
     words = ("--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--ignore-submodules=all")
     found = _Status()
     for entry in run(project, "status", *words, f"--untracked-files={untracked}", extra=extra).split(b"\0")[:-1]:
@@ -149,33 +149,33 @@ def _header(project: str, found: _Status, line: str) -> None:
 
 
 def standing(project: str) -> Standing:
-    """Where HEAD stands. 1 call, 2 before the first commit."""
+    """HEAD's commit, branch and tree. 1 call, 2 before the first commit."""
     code, out, _ = _call(project, "rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD")
-    if code:  # a branch whose file is damaged fails here too, and then fails below
+    if code:  # a damaged branch file fails here too, and again in the next call
         return Standing(head="", branch=_line(project, "symbolic-ref", "--short", "HEAD"), tree="")
     head, tree, name = os.fsdecode(out).split("\n")[:3]
     return Standing(head=head, branch="" if name == "HEAD" else name.removeprefix(BRANCHES), tree=tree)
 
 
 def state(project: str) -> State:
-    """Everything about the repository at open. 2 calls."""
+    """The whole state of the repository at open. 2 calls."""
     now = _status(project)
     where = Standing(head=now.head, branch=now.branch, tree=tree_of(project, now.head))
     return State(standing=where, dirty=[path for _, path in now.tracked], untracked=now.untracked)
 
 
 def dirty(project: str) -> list[str]:
-    """Tracked files that differ from HEAD, in the index or in the working folder; conflicts too. 1 call."""
+    """Tracked files that differ from HEAD, in the index or in the working folder; with conflicts. 1 call."""
     return [path for _, path in _status(project, "no").tracked]
 
 
 def untracked(project: str) -> list[str]:
-    """Untracked files that are not ignored; a repository inside the project appears as `dir/`. 1 call."""
+    """Untracked files that are not ignored; a nested repository appears as `dir/`. 1 call."""
     return _status(project).untracked
 
 
 def default_branch(project: str) -> str | None:
-    """The branch that people's work lands on; None where nothing tells. 1 call, 2 without a remote's word.
+    """The default branch of the repository; None when unknown. 1 call, 2 without origin/HEAD.
 
     origin's HEAD, else init.defaultBranch, `main` or `master`, the first that exists, else the only branch there is.
     """
@@ -191,20 +191,20 @@ def default_branch(project: str) -> str | None:
 
 
 def switch_new(project: str, branch: str) -> None:
-    """Make `branch` at HEAD and check it out; no file changes. GitFailed where it exists. 1 call."""
+    """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists. 1 call."""
     run(project, "switch", "-q", "--no-track", "-c", branch)
     dotgit.sync(project, BRANCHES + branch)
 
 
 def work(project: str, *, index: str, parent: str, leave: Collection[str]) -> Work:
-    """The working folder as a tree: every tracked file, and what is new but for `leave` and the packaged exclude list.
+    """The working folder as a tree: all tracked files, and new files except `leave` and the commit excludes.
 
-    `index` is the copy made at open, so an agent's own staging does not count; where it is lost it is made again from
-    `parent`. What the agent committed is taken from the folder by the same rules, also where it is ignored. `leave`: a
-    person's untracked files as `untracked` gave them. 2-4 calls, one more for a lost index.
+    `index` is the copy from open, so the agent's staging does not count; a lost copy is rebuilt from `parent`. The same rules
+    apply to files that the agent committed, even ignored ones. `leave`: a person's untracked files as returned by
+    `untracked`. 2-4 calls, one more for a lost index.
     """
     own = {"GIT_INDEX_FILE": os.path.abspath(index)}
-    files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a git of ours that was killed; nobody else uses this index
+    files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a killed git call; nothing else uses this index
     if parent and not os.path.exists(index):
         run(project, "read-tree", parent, extra=own)
     now = _status(project, extra=own)
@@ -214,14 +214,14 @@ def work(project: str, *, index: str, parent: str, leave: Collection[str]) -> Wo
 
 
 def stage_tracked(project: str, extra: Mapping[str, str]) -> str:
-    """The tracked files as they are in the folder, in the index that `extra` names; returns the tree. 2-4 calls."""
+    """Put the tracked files as they are in the folder into the index that `extra` names; returns the tree. 2-4 calls."""
     return _stage(project, _status(project, "no", extra=extra), [], extra)
 
 
 def _stage(project: str, now: _Status, new: list[str], extra: Mapping[str, str]) -> str:
     gone = [path for xy, path in now.tracked if xy[1] == "D"]
     take = [path for xy, path in now.tracked if xy[1] not in ".D"]
-    if gone:  # forced, because git refuses the name of a file whose folder became a symbolic link
+    if gone:  # forced: git refuses the name of a file whose folder became a symbolic link
         run(project, "update-index", "--force-remove", "-z", "--stdin", stdin=as_input(gone), extra=extra)
     if take or new:
         run(project, "update-index", "--add", "--remove", "-z", "--stdin", stdin=as_input([*take, *new]), extra=extra)
@@ -229,11 +229,11 @@ def _stage(project: str, now: _Status, new: list[str], extra: Mapping[str, str])
 
 
 def commit(project: str, *, tree: str, parent: str, branch: str, message: str, at: str | None = None) -> str:
-    """Commit `tree` on `branch` in place of whatever stands there, check the branch out, bring the index in line.
+    """Commit `tree` on `branch`, replacing its position; check the branch out and update the index.
 
-    `at` is where the branch must stand now ("" = it must not exist), by default where it does. A merge that the agent
-    left half done is forgotten; no file changes; all is durable on return. Returns the commit id. 4 calls: one less with
-    `at`, one more without a configured author, one more where HEAD is elsewhere.
+    `at` is the expected position of the branch ("" = it must not exist), by default the present one. An unfinished merge of
+    the agent is dropped; no file changes; everything is durable on return. Returns the commit id. 4 calls: one less with
+    `at`, one more without a configured author, one more if HEAD is elsewhere.
     """
     ref = BRANCHES + branch
     if at is None:
@@ -247,7 +247,7 @@ def commit(project: str, *, tree: str, parent: str, branch: str, message: str, a
 
 
 def commit_tree(project: str, tree: str, parents: Collection[str], message: str) -> str:
-    """A commit object by the configured author; by ours where there is none. 1-2 calls."""
+    """Create a commit object with the configured author, else with the harness as author. 1-2 calls."""
     words = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-")
     text = message.encode("utf-8", "replace")
     code, out, err = _call(project, *words, stdin=text)
@@ -260,24 +260,24 @@ def commit_tree(project: str, tree: str, parents: Collection[str], message: str)
 
 
 def _check_out(project: str, branch: str) -> None:
-    """HEAD names `branch`; nothing else changes. 0 calls where it does already."""
+    """Point HEAD at `branch`; nothing else changes. 0 calls if it already does."""
     if dotgit.head(project) != f"ref: {BRANCHES}{branch}".encode():
         run(project, "symbolic-ref", "-m", "harness: back to the branch", "HEAD", BRANCHES + branch)
 
 
 def set_ref(project: str, ref: str, commit: str) -> None:
-    """`ref` (whole name, refs/…) names `commit`, durably. 1 call."""
+    """Set `ref` (whole name, refs/…) to `commit`, durably. 1 call."""
     run(project, "update-ref", ref, commit)
     dotgit.sync(project, ref)
 
 
 def delete_ref(project: str, ref: str) -> None:
-    """`ref` (whole name) is gone; no fault where it was absent. 1 call."""
+    """Delete `ref` (whole name); an absent one is no error. 1 call."""
     run(project, "update-ref", "-d", ref)
 
 
 def restore_head(project: str, standing: Standing) -> None:
-    """HEAD, its branch and the index as they were at `standing`; no file changes. 1-2 calls (3 before a first commit)."""
+    """Restore HEAD, its branch and the index to `standing`; no file changes. 1-2 calls (3 before a first commit)."""
     if standing.branch:
         _check_out(project, standing.branch)
     else:
@@ -291,11 +291,11 @@ def restore_head(project: str, standing: Standing) -> None:
 
 
 def put_back(project: str, commit: str, paths: Collection[str]) -> None:
-    """These tracked files as in `commit`, in folder and index; one that it does not have is unstaged and stays. 3 calls.
+    """Restore these tracked files from `commit` in folder and index; a path absent there is unstaged and stays. 3 calls.
 
-    A folder that took the place of a file of `commit` goes, with all that is in it.
+    A folder in the place of a file of `commit` is deleted with its content.
     """
-    if not paths:  # to git, no names mean all of them
+    if not paths:  # to git, no names mean all names
         return
     words = ("--pathspec-from-file=-", "--pathspec-file-nul")
     run(project, "reset", "-q", *words, commit or EMPTY_TREE[40], stdin=as_input(paths))
@@ -308,50 +308,51 @@ def _span(old: str, new: str) -> str:
 
 
 def messages_between(project: str, old: str, new: str) -> list[str]:
-    """The whole messages of the commits that `new` has and `old` has not, oldest first. 1 call."""
+    """The whole messages of the commits in `new` and not in `old`, oldest first. 1 call."""
     out = run(project, "log", "--reverse", "-z", "--format=%B", _span(old, new), "--")
     return [text.decode("utf-8", "replace").strip("\n") for text in out.split(b"\0") if text]
 
 
 def log_lines(project: str, old: str, new: str) -> list[str]:
-    """`abcdef1 subject` of the commits that `new` has and `old` has not, newest first. 1 call."""
+    """`abcdef1 subject` of the commits in `new` and not in `old`, newest first. 1 call."""
     out = _line(project, "log", "--abbrev=7", "--format=%h %s", _span(old, new), "--")
     return out.split("\n") if out else []
 
 
 def diff_stat(project: str, old: str, new: str) -> str:
-    """What changed from `old` to `new` (commits or trees), as `git diff --stat` says it. 1 call."""
+    """`git diff --stat` from `old` to `new` (commits or trees). 1 call."""
     return _line(project, "diff-tree", "-r", "-M", "--stat=100", old or EMPTY_TREE[len(new)], new)
 
 
 def changed(project: str, old: str, new: str) -> list[tuple[str, str]]:
-    """(status letter A M D T, path) of every file that differs from `old` to `new`; a rename is D and A. 1 call."""
+    """(status letter A M D T, path) of every file that differs between `old` and `new`; a rename is D and A. 1 call."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status")
     out = _listed(run(project, *words, old or EMPTY_TREE[len(new)], new))
     return list(zip(out[::2], out[1::2], strict=True))
 
 
 def patch_between(project: str, old: str, new: str) -> bytes:
-    """The unified diff of two commits, renames as a deletion and an addition. 1 call."""
+    """The unified diff of two commits, with a rename as a deletion and an addition. 1 call."""
     return run(project, "diff", "--no-color", "--no-ext-diff", "--no-renames", old, new)
 
 
 def patch(project: str, old: str) -> bytes:
-    """The tracked files of the working folder against the commit `old`, as a patch that `git apply` takes. 1 call."""
+    """The tracked files of the working folder against the commit `old`, as a patch for `git apply`. 1 call."""
     plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/")
     words = ("--binary", "--full-index", "--ignore-submodules=all", *plain)
     return run(project, "diff", *words, old or EMPTY_TREE[40], "--")
 
 
-def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> str | None:
-    """The commit, among the last `depth` up to `head`, whose trailer `Harness-Run` names the run. 1 call."""
+def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> tuple[str, str] | None:
+    """The commit whose trailer `Harness-Run` names the run, among the last `depth` up to `head`, and its `Harness-Outcome`:
+    implemented, blocked or cut, "" where an older harness made it. 1 call."""
+    words = "%H\t{0}Run{1}\t{0}Outcome{1}".format("%(trailers:key=Harness-", ",valueonly,unfold,separator=%x20)")
     if not head:
         return None
-    words = "--format=%H %(trailers:key=Harness-Run,valueonly,unfold,separator=%x20)"
-    for line in _line(project, "log", "--first-parent", f"-{depth}", words, head, "--").split("\n"):
-        made, *runs = line.split(" ")
-        if run_id in runs:
-            return made
+    for line in _line(project, "log", "--first-parent", f"-{depth}", "--format=" + words, head, "--").split("\n"):
+        made, runs, outcome = line.split("\t")
+        if run_id in runs.split(" "):
+            return made, outcome
     return None
 
 
@@ -361,7 +362,7 @@ def tree_of(project: str, commit: str) -> str:
 
 
 def show(project: str, commit: str, path: str) -> bytes | None:
-    """The file as it is in `commit`, None where there is none. 1 call, 2 where it is absent."""
+    """The file in `commit`, None if it is absent. 1 call, 2 for an absent file."""
     code, out, err = _call(project, "cat-file", "blob", f"{commit}:{path}")
     if code and b" blob " in run(project, "ls-tree", "-z", commit, "--", path):
         raise _failure(project, "cat-file", code, err)
@@ -369,7 +370,7 @@ def show(project: str, commit: str, path: str) -> bytes | None:
 
 
 def others(project: str) -> list[str]:
-    """What is in the working folder and not in the index, ignored or not, whole folders as "dir/". 1 call."""
+    """Files in the working folder and not in the index, ignored or not, whole folders as "dir/". 1 call."""
     return [name for name in _listed(run(project, "ls-files", "-z", "--others", "--directory")) if name != ".harness/"]
 
 
@@ -379,15 +380,15 @@ def tracked_names(project: str) -> list[str]:
 
 
 def add_worktree(project: str, target: str, commit: str) -> None:
-    """A fresh checkout of `commit` in `target`, detached. Two at once race: the caller serialises. 1 call."""
+    """Check out `commit`, detached, in the fresh worktree `target`. Callers must not run two at once. 1 call."""
     run(project, "worktree", "add", "-q", "--force", "--detach", target, commit)
 
 
 def remove_worktree(project: str, target: str) -> None:
-    """The worktree is gone, whatever is in it, and git forgets it and every other whose folder is gone. 2 calls."""
+    """Remove the worktree with its content, and git's records of all worktrees without a folder. 2 calls."""
     _call(project, "worktree", "remove", "--force", "--force", target)
     if os.path.lexists(target):
-        import shutil  # here, because it costs 4 ms and only a damaged worktree comes here
+        import shutil  # costs 4 ms; only a damaged worktree needs it
 
         shutil.rmtree(target)
     run(project, "worktree", "prune")

@@ -84,19 +84,8 @@ def _file_or_folder(mode: int) -> bool:
 
 
 def _folders(layout: Layout) -> list[str]:
-    names = (
-        "memory",
-        "objects",
-        "snapshots",
-        "journal",
-        "locks",
-        "cache",
-        "checkpoints",
-        "escalations",
-        "bin",
-        "roles",
-    )
-    return [os.path.join(layout.state, name) for name in names]
+    names = "memory objects snapshots journal locks cache checkpoints escalations bin roles"
+    return [os.path.join(layout.state, name) for name in names.split()]
 
 
 def _run_folders(run: RunLayout) -> list[str]:
@@ -105,7 +94,7 @@ def _run_folders(run: RunLayout) -> list[str]:
 
 def _written(layout: Layout, run: RunLayout) -> list[str]:
     """Files that the harness alone writes, and never through a link."""
-    own = (
+    own = [
         run.context,
         run.manifest,
         run.prompt,
@@ -115,7 +104,7 @@ def _written(layout: Layout, run: RunLayout) -> list[str]:
         run.notes,
         run.receipts,
         run.result,
-    )
+    ]
     besides = (layout.raw, layout.ledger, layout.ignore, layout.shim)
     snapshot = os.path.join(layout.snapshots, os.path.basename(run.folder) + ".json")
     work = [os.path.join(run.folder, name) for name in ("index", "index.lock")]

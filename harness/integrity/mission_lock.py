@@ -17,13 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-UNLOCKABLE = (
-    errno.EBADF,
-    errno.EINVAL,
-    errno.ENOLCK,
-    errno.ENOTSUP,
-    errno.EOPNOTSUPP,
-)  # a folder, on some network file systems
+# a folder, on some network file systems
+UNLOCKABLE = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class MissionLock(files.Lock):

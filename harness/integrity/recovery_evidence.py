@@ -1,4 +1,4 @@
-"""What still tells, once a run has died, how the state was when it opened.
+"""Recovery evidence: what still says, once a run has died, how the state was when it opened.
 
 The ledger, the run's context (in its folder, and again in its lock) and the copies beside them all lie where an agent can
 write, so each is held against the others, on bytes: nothing is parsed that has not been put back.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from harness.base.errors import BrokenFile, UsageFault
+from harness.base.record import Record
 from harness.model import runs
 from harness.model.runs import Context
 from harness.store import files, journal, objects
@@ -18,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from harness.model.open_run import Run
+    from harness.model.open_run import Begun
     from harness.store.layout import RunLayout
 
     Ledger = dict[str, list[object]]
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 COPIES = "open"
 STEADY = (  # what nobody writes while a run is open: it lands when the run closes, or came before
     *("format", "mission.json", "spec.md", "features.json", "validation-contract.md"),
-    *("contract-log.jsonl", "runs.jsonl"),
+    *("contract-log.jsonl", "answers.jsonl", "runs.jsonl"),
 )
 
 
@@ -85,28 +86,41 @@ def _ledger(layout: Layout) -> Ledger:
         return {}
 
 
-def live(run: Run, path: str, data: bytes | None, row: list[object] | None) -> bytes | None:
-    """What a live file held, by its row in the ledger; None where there was none. Raises BrokenFile where no copy is left."""
-    if row is None:
-        return None
-    if data is not None and files.digest(data) == row[0]:
-        return data
-    try:
-        return objects.get(run.layout, str(row[0]))
-    except BrokenFile:
-        _lost(path, run.yielded)
-        return data
+class Evidence(Record):
+    """The state before a run that died. What cannot be put back raises BrokenFile; where a person lets it be as it is,
+    `yielded` collects its names."""
 
+    run: Begun
+    yielded: list[str] | None = None
 
-def grown(run: Run, path: str, data: bytes, row: list[object] | None) -> bytes:
-    """What a growing file held: its own head, or a copy, as the ledger knows it, else as the run found it. Raises BrokenFile
-    where none of them is left."""
-    name = os.path.relpath(path, run.layout.state)
-    found = _told(run.layout, path, data, [row, run.context.live.get(name)], [run.paths])
-    if found is not None:
-        return found
-    _lost(path, run.yielded)
-    return salvaged(run.layout, data) if path == run.layout.books else data
+    def live(self, path: str, data: bytes | None, row: list[object] | None) -> bytes | None:
+        """What a managed file held, by its row in the ledger; None where there was none."""
+        if row is None:
+            return None
+        if data is not None and files.digest(data) == row[0]:
+            return data
+        try:
+            return objects.get(self.run.layout, str(row[0]))
+        except BrokenFile:
+            _lost(path, self.yielded)
+            return data
+
+    def grown(self, path: str, data: bytes, row: list[object] | None) -> bytes:
+        """What an append-only file held: its own head, or a copy, as the ledger knows it, else as the run found it."""
+        run = self.run
+        opened = run.context.live.get(os.path.relpath(path, run.layout.state))
+        found = _told(run.layout, path, data, [row, opened], [run.paths])
+        if found is not None:
+            return found
+        _lost(path, self.yielded)
+        return salvaged(run.layout, data) if path == run.layout.books else data
+
+    def raw(self, data: bytes) -> bytes:
+        """What raw.md held: its own head as the run found it, else the copy."""
+        size, digest = self.run.context.raw
+        if files.digest(data[:size]) == digest:
+            return data[:size]
+        return files.read(copy_of(self.run.paths, self.run.layout.raw)) or b""
 
 
 def books(layout: Layout, dead: list[str], yielded: list[str] | None) -> bytes:
@@ -161,7 +175,7 @@ def _lost(path: str, yielded: list[str] | None) -> None:
 
 
 def _rebuilt(layout: Layout) -> bytes:
-    """The books as the results of finished runs make them: without what people answered."""
+    """The books as the results of finished runs make them."""
     return _in_order(layout, [files.read(layout.run(name).result) or b"" for name in files.names(layout.runs)])
 
 
@@ -171,10 +185,10 @@ def salvaged(layout: Layout, data: bytes) -> bytes:
 
 
 def _in_order(layout: Layout, lines: list[bytes]) -> bytes:
-    """Those lines that are finished runs or a person's, each once, by their running totals."""
-    places: dict[bytes, tuple[int, bool, int]] = {}
+    """Those lines that are finished runs, each once, by their running totals."""
+    places: dict[bytes, tuple[int, int]] = {}
     for line in lines:
         found, _ = runs.parse(line)
         if found is not None:
-            places.setdefault(line.rstrip(b"\n") + b"\n", (found.total().runs, found.role == runs.PERSON, len(places)))
+            places.setdefault(line.rstrip(b"\n") + b"\n", (found.total().runs, len(places)))
     return b"".join(line for _, line in sorted((place, line) for line, place in places.items()))

@@ -10,7 +10,7 @@ import re
 
 from harness.base.errors import BrokenFile
 from harness.model import runs
-from harness.store import files, journal
+from harness.store import files, journal, migrations
 from harness.store.layout import Layout
 
 TYPE_CHECKING = False
@@ -86,8 +86,8 @@ def books_short(layout: Layout) -> bool:
 
 
 def needs_recovery(layout: Layout) -> bool:
-    """Whether a run died and was not settled, or lines of the books are missing."""
-    return bool(unsettled(layout)) or books_short(layout)
+    """Whether a run died and was not settled, lines of the books are missing, or the format is an older one."""
+    return bool(unsettled(layout)) or books_short(layout) or migrations.is_due(layout)
 
 
 def require_books(layout: Layout) -> None:

@@ -1,7 +1,7 @@
-"""One fold of raw entries into MEMORY.md: what says the same is grouped, and every entry gets its fate. Pure.
+"""Compacts raw entries into MEMORY.md: notes with the same meaning are grouped; every entry gets a disposition. Pure.
 
-An entry becomes an item of its own, one more voice for an item, or the newest words of one. Groups are made from every
-entry there ever was, so that what was once dropped for want of room comes back with all its voices when it is said again.
+An entry becomes a new item, adds an occurrence to an item, or gives an item newer words. Groups include every entry of the
+mission, so that a note that was dropped for lack of room returns with all its occurrences when it is noted again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Before(Record):
-    """All that a plan depends on. `identities`: text by role. `project_names`: paths and ids that are this project's own.
-    `lines`: the waiting lines word for word, [] where they are as entries are written. `places`: the paths of MEMORY.md
-    and summary.md as people read them."""
+    """All inputs of a plan. `identities`: text by role. `project_names`: paths and ids of this project. `lines`: the
+    waiting lines word for word, [] if they are as entries are written. `places`: the paths of MEMORY.md and summary.md as
+    people read them."""
 
     mission: str
     run: str
@@ -55,7 +55,7 @@ class Before(Record):
 
 
 class Voice(Record):
-    """One entry that said something; `run` folded it, `is_new` in this fold."""
+    """One occurrence of a note; compacted by `run`, `is_new` in this compaction."""
 
     entry: Entry
     text: str
@@ -64,7 +64,7 @@ class Voice(Record):
 
 
 class Group(Record):
-    """Voices that say the same, the first of them in `text`. `was_known`: it stood in MEMORY.md before this fold."""
+    """Occurrences with the same meaning, the first of them in `text`. `was_known`: in MEMORY.md before this compaction."""
 
     kind: str
     text: str
@@ -74,7 +74,7 @@ class Group(Record):
 
 
 class Groups:
-    """Everything that was ever said in the mission, grouped by kind and by what it says."""
+    """All notes of the mission, grouped by kind and meaning."""
 
     def __init__(self) -> None:
         self.by_kind: dict[str, tuple[similarity.Index, list[Group]]] = {
@@ -82,7 +82,7 @@ class Groups:
         }
 
     def place(self, kind: str, text: str) -> Group:
-        """The group that says the same; a new one where there is none."""
+        """The group with the same meaning; a new one if there is none."""
         index, groups = self.by_kind[kind]
         number = index.place(text)
         if number == len(groups):
@@ -90,33 +90,33 @@ class Groups:
         return groups[number]
 
     def of(self, *kinds: str) -> list[Group]:
-        """The groups of these kinds, in the order in which they came up."""
+        """The groups of these kinds, in the order of their first note."""
         return [group for kind in kinds for group in self.by_kind[kind][1]]
 
 
 class Fold:
-    """One fold under way: the page as it becomes, the groups, and the fate of every waiting entry."""
+    """A compaction in progress: the new page, the groups, and the disposition of every waiting entry."""
 
     def __init__(self, before: Before) -> None:
         self.before = before
         self.page = pages.parse_page(before.memory, pages.MEMORY_TITLES)
         self.groups = Groups()
-        self.passes: dict[str, Item] = {}
+        self.untagged: dict[str, Item] = {}
         self.new: dict[str, list[Item]] = {title: [] for title in pages.MEMORY_TITLES}
         self.titles: dict[int, str] = {}
-        self.fates: dict[int, tuple[str, Item | None]] = {}
+        self.dispositions: dict[int, tuple[str, Item | None]] = {}
         self.recurred: dict[int, Item] = {}
         self.authors: dict[int, int] = {}
         self.moves: list[Move] = []
         self.ours: set[str] = set()
         for row in before.archive:
-            self._remember(raw.parse_line(row.entry, row.seq), row.run, is_new=False)
+            self._add_to_group(raw.parse_line(row.entry, row.seq), row.run, is_new=False)
         for title in pages.MEMORY_TITLES:
             for item in self.page.items(title):
-                self._known(title, item)
+                self._add_known(title, item)
 
-    def _remember(self, entry: Entry, run: str, *, is_new: bool) -> Group | None:
-        """Put an entry that says something into its group; None where it has none."""
+    def _add_to_group(self, entry: Entry, run: str, *, is_new: bool) -> Group | None:
+        """Add an entry with a note to its group; None for other entries."""
         text, kind = said(entry), kind_said(entry)
         self.ours.add(text)
         if not kind or not text or entry.role == raw.CURATOR:
@@ -125,33 +125,33 @@ class Fold:
         group.voices.append(Voice(entry=entry, text=text, run=run, is_new=is_new))
         return group
 
-    def _known(self, title: str, item: Item) -> None:
-        """Take in an item that stands in MEMORY.md already."""
+    def _add_known(self, title: str, item: Item) -> None:
+        """Add an item that is already in MEMORY.md."""
         kind = kind_of(title, item.text)
         self.titles[id(item)] = title
         self.ours.add(item.text.removeprefix(MARKS.get(kind, "")))
         if kind == "other":
-            self.passes.setdefault(item.where[0] if len(item.where) == 1 else item.text, item)
+            self.untagged.setdefault(item.where[0] if len(item.where) == 1 else item.text, item)
             return
         group = self.groups.place(kind, item.text.removeprefix(MARKS.get(kind, "")))
         group.item, group.was_known = group.item or item, True
 
     def take(self, entry: Entry) -> None:
-        """Fold one entry."""
-        group = self._remember(entry, self.before.run, is_new=True)
+        """Compact one entry."""
+        group = self._add_to_group(entry, self.before.run, is_new=True)
         if group:
-            self._say(group, entry)
+            self._add_occurrence(group, entry)
             if group.kind == "fail" and len(group.voices) > 1:
                 self._recur(group, entry)
         elif entry.role == raw.CURATOR:
-            self.fates[entry.seq] = ("curator", None)
+            self.dispositions[entry.seq] = (raw.CURATOR, None)
         elif not entry.tag or not said(entry):
-            self.fates[entry.seq] = ("malformed", None)
+            self.dispositions[entry.seq] = ("malformed", None)
         else:
-            self._pass(entry)
+            self._take_untagged(entry)
 
-    def _say(self, group: Group, entry: Entry) -> None:
-        """One more voice: a new item, or one more for the item that is there; a decision takes its newest words."""
+    def _add_occurrence(self, group: Group, entry: Entry) -> None:
+        """Count an occurrence: a new item, or one more for the present item; a decision takes its newest words."""
         item = group.item
         if item is None:
             group.item = self._new_item(group.kind, entry, group.voices)
@@ -160,10 +160,10 @@ class Fold:
         if group.kind == "decision" and item.text != group.voices[-1].text:
             self._reword(item, entry, group.voices[-1].text, "superseded", f"superseded by entry {entry.seq}")
         else:
-            self.fates[entry.seq] = ("merged", item)
+            self.dispositions[entry.seq] = ("merged", item)
 
     def _recur(self, group: Group, entry: Entry) -> None:
-        """A failure that came back is something to avoid."""
+        """Turn a repeated failure into something to avoid."""
         avoid = self.groups.place("avoid", group.text)
         if avoid.item is None:
             avoid.item = self._add("avoid", group.text, group.voices + avoid.voices)
@@ -172,41 +172,41 @@ class Fold:
             add_voice(avoid.item, entry, self.before.today)
         self.recurred[entry.seq] = avoid.item
 
-    def _pass(self, entry: Entry) -> None:
-        """An untagged entry: one line a feature, in its newest words."""
+    def _take_untagged(self, entry: Entry) -> None:
+        """Compact an untagged entry: one line per feature, in its newest words."""
         key = next(iter(features_of([entry])), "") or said(entry)
-        item = self.passes.get(key)
+        item = self.untagged.get(key)
         if item is None:
             voice = Voice(entry=entry, text=said(entry), run=self.before.run, is_new=True)
-            self.passes[key] = self._new_item("other", entry, [voice])
+            self.untagged[key] = self._new_item("other", entry, [voice])
             return
         add_voice(item, entry, self.before.today)
         if item.text == said(entry):
-            self.fates[entry.seq] = ("merged", item)
+            self.dispositions[entry.seq] = ("merged", item)
         else:
             self._reword(item, entry, said(entry), "merged", f"entry {entry.seq} is newer")
 
-    def _reword(self, item: Item, entry: Entry, text: str, old_fate: str, why: str) -> None:
-        """The item takes new words; what stood there is named in the archive."""
+    def _reword(self, item: Item, entry: Entry, text: str, old_disposition: str, why: str) -> None:
+        """Give the item new words; the archive records the old ones."""
         author = self.authors.get(id(item))
         if author is not None:
-            self.fates[author] = (old_fate, item)
+            self.dispositions[author] = (old_disposition, item)
         else:
             self.moves.append(self._move(item, ARCHIVE, why))
         item.text = text
         self.authors[id(item)] = entry.seq
-        self.fates[entry.seq] = ("item", item)
+        self.dispositions[entry.seq] = ("item", item)
 
-    def _new_item(self, kind: str, entry: Entry, voices: list[Voice]) -> Item:
-        item = self._add(kind, voices[-1].text, voices)
+    def _new_item(self, kind: str, entry: Entry, occurrences: list[Voice]) -> Item:
+        item = self._add(kind, occurrences[-1].text, occurrences)
         self.authors[id(item)] = entry.seq
-        self.fates[entry.seq] = ("item", item)
+        self.dispositions[entry.seq] = ("item", item)
         return item
 
-    def _add(self, kind: str, text: str, voices: list[Voice]) -> Item:
-        where = features_of(voice.entry for voice in voices)[-pages.MOST_NAMED :]
-        date = max(day_of(voice.entry, self.before.today) for voice in voices)
-        item = Item(date=date, text=MARKS.get(kind, "") + text, where=where, count=len(voices))
+    def _add(self, kind: str, text: str, occurrences: list[Voice]) -> Item:
+        where = features_of(one.entry for one in occurrences)[-pages.MOST_NAMED :]
+        date = max(day_of(one.entry, self.before.today) for one in occurrences)
+        item = Item(date=date, text=MARKS.get(kind, "") + text, where=where, count=len(occurrences))
         self.new[TITLES[kind]].append(item)
         self.titles[id(item)] = TITLES[kind]
         return item
@@ -215,7 +215,7 @@ class Fold:
         return Move(moved=item.text, origin=f"{PAGE}#{self.titles[id(item)]}", to=to, run=self.before.run, why=why)
 
     def lay_out(self) -> list[Archived]:
-        """Put the new items on the page, bring it within its bound, and say what became of every entry."""
+        """Put the new items on the page, cut it to its bound, and give every entry its disposition."""
         new = {id(item) for items in self.new.values() for item in items}
         for title in pages.MEMORY_TITLES:
             pages.add_items(self.page.section(title), self.new[title])
@@ -227,7 +227,7 @@ class Fold:
         return [self._archived(entry, line, lost) for entry, line in zip(self.before.waiting, lines, strict=True)]
 
     def _archived(self, entry: Entry, line: str, lost: set[int]) -> Archived:
-        disposition, item = self.fates[entry.seq]
+        disposition, item = self.dispositions[entry.seq]
         if item is not None and id(item) in lost:
             item = self.recurred.get(entry.seq)
             disposition = "merged" if item is not None and id(item) not in lost else "no_room"
@@ -238,14 +238,14 @@ class Fold:
 
 
 def kind_said(entry: Entry) -> str:
-    """The kind of what an entry says, "" for an untagged one; a trick that says what to avoid is an avoid."""
+    """The kind of an entry's note, "" if untagged; a trick that states something to avoid is an avoid."""
     if entry.tag == "TRICK" and raw.one_line(entry.text).startswith(pages.AVOID_MARK):
         return "avoid"
     return KINDS.get(entry.tag, "")
 
 
 def said(entry: Entry) -> str:
-    """What an entry says, on one line and without the mark that an item of its kind bears."""
+    """The note of an entry, on one line and without the mark of its kind."""
     return raw.one_line(entry.text).removeprefix(MARKS.get(kind_said(entry), "")).strip()
 
 
@@ -259,17 +259,17 @@ def kind_of(title: str, text: str) -> str:
 
 
 def features_of(entries: Iterable[Entry]) -> list[str]:
-    """The features that the entries were noted on, in order; what is no name counts as none."""
+    """The features of the entries, in order; invalid names are left out."""
     return list(dict.fromkeys(entry.feature for entry in entries if FEATURE.fullmatch(entry.feature)))
 
 
 def day_of(entry: Entry, today: str) -> str:
-    """The day of an entry; today where its time is not one."""
+    """The day of an entry; today if its time is invalid."""
     return entry.at[:10] if DAY.match(entry.at) else today
 
 
 def add_voice(item: Item, entry: Entry, today: str) -> None:
-    """Count one more entry for an item."""
+    """Add one more occurrence to an item."""
     item.count += 1
     item.date = max(item.date, day_of(entry, today))
     if entry.feature not in item.where:

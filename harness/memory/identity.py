@@ -1,8 +1,8 @@
-"""Identity, L4: what a role knows across missions, one `<role>.md` each, and `evidence.jsonl` that says who said it.
+"""Identity, L4: the knowledge of a role across missions, one `<role>.md` each, with its sources in `evidence.jsonl`.
 
-The folder is shared by every mission of a person, so writers take `.lock`, and `ledger.json` keeps the digest of each file
-as the harness wrote it: what differs from it was changed by somebody else. A line `- [2026-04-24] text (missions: a, b ·
-3x)` is an item of ours; every other line was written by a person and is kept word for word.
+All missions of a person share the folder, so writers take `.lock`, and `ledger.json` keeps the digest of each file as the
+harness wrote it: a file with another digest was changed by others. A line `- [2026-04-24] text (missions: a, b · 3x)` is an
+item of the harness; a person wrote every other line, and it is kept word for word.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 import re
 
-from harness.base.errors import BrokenFile, Busy
+from harness.base import schema
+from harness.base.errors import Busy
 from harness.base.record import Record
 from harness.memory import pages, similarity
 from harness.memory.pages import Item, Page
-from harness.store import files
+from harness.store import files, json_lines
 from harness.store.layout import evidence_file, identity_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from contextlib import AbstractContextManager
+    from typing import Any
 
 LINES = 60
 MISSIONS = "missions: "
@@ -28,7 +30,7 @@ LOCK_SECONDS = 10.0
 FAILURES = ("FAIL", "AVOID")
 README = "README.md"
 
-# Names that every project has: saying them gives nothing of this project away.
+# Names that every project has: they reveal nothing about this project.
 COMMON_FILES = re.compile(
     r"makefile|dockerfile|readme\.md|agents\.md|spec\.md|package(-lock)?\.json|tsconfig\.json|pyproject\.toml|setup\.py"
     r"|conftest\.py|requirements\.txt|cargo\.(toml|lock)|go\.(mod|sum)|(yarn|uv)\.lock|pnpm-lock\.yaml|\.env"
@@ -36,7 +38,7 @@ COMMON_FILES = re.compile(
 )
 _IDS = re.compile(r"\b(?:F|VAL|ISS|ISSUE|FEAT|FEATURE)-[A-Za-z0-9-]*[0-9]\b")
 _HOME = re.compile(r"(?:^|[\s\"'`(=:])/(?:home|Users|root|mnt|srv|var/folders)/")
-_ORDER = re.compile(
+_INSTRUCTION = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:previous|prior|above|earlier|preceding|instructions?)\b"
     r"|\b(?:you (?:must|shall|are now|have to)|from now on|new instructions?|system prompt|developer message)\b"
     r"|\b(?:as an ai|dear (?:agent|assistant|model)|(?:agent|assistant|model)s?\s*:)|<\s*/?\s*(?:system|assistant|user)\b",
@@ -52,9 +54,9 @@ _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Evidence(Record):
-    """Who said what: sequence number `seq` of `mission`, by `role` on `feature`, folded by `run`.
+    """One occurrence of a note: sequence number `seq` of `mission`, by `role` on `feature`, compacted by `run`.
 
-    `key` is free for grouping; "" where nobody grouped it.
+    `key` is free for grouping; "" without a group.
     """
 
     mission: str
@@ -69,7 +71,7 @@ class Evidence(Record):
 
 
 class Graduation(Record):
-    """A note that goes from a mission to the identity of `role`; `count` voices in `missions` when it was planned."""
+    """A note that moves from a mission to the identity of `role`; `count` occurrences in `missions` at planning time."""
 
     role: str
     text: str
@@ -78,26 +80,26 @@ class Graduation(Record):
     count: int
 
 
-# ---- what may go there
+# ---- what an identity may contain
 
 
 def is_role(name: str) -> bool:
-    """Whether `name` can name an identity file of its own."""
+    """Whether `name` is valid as the name of an identity file."""
     return bool(_ROLE.fullmatch(name)) and name.casefold() + ".md" != README.casefold()
 
 
 def may_travel(text: str, project_names: Iterable[str]) -> bool:
-    """Whether a note may leave its mission: no path or id of this project, no order to its reader, no secret.
+    """Whether a note may leave its mission: no path or id of this project, no instruction to its reader, no secret.
 
-    `project_names` are paths of the project's files relative to its folder, and whatever else is its own.
+    `project_names` are paths of the project's files relative to its folder, and other names of its own.
     """
     return not (
-        _IDS.search(text) or _HOME.search(text) or _ORDER.search(text) or _SECRET.search(text)
+        _IDS.search(text) or _HOME.search(text) or _INSTRUCTION.search(text) or _SECRET.search(text)
     ) and not names_project(text, project_names)
 
 
 def own_names(project_names: Iterable[str]) -> frozenset[str]:
-    """Lower-case paths, file names and folders of the project, without those that every project has."""
+    """Lower-case paths, file names and folders of the project, without the common ones."""
     found: set[str] = set()
     for name in project_names:
         path = name.lower().strip("/")
@@ -111,7 +113,7 @@ def own_names(project_names: Iterable[str]) -> frozenset[str]:
 
 
 def names_project(text: str, project_names: Iterable[str]) -> bool:
-    """Whether a word of `text` is a path of the project, or a file name of its that is no plain word."""
+    """Whether a word of `text` is a path of the project, or one of its file names that is no plain word."""
     own = project_names if isinstance(project_names, frozenset) else own_names(project_names)
     for word in re.findall(r"[^\s`\"'(),;<>|=]+", text.lower()):
         path = word.rstrip(".:!?").removeprefix("./")
@@ -127,7 +129,7 @@ def names_project(text: str, project_names: Iterable[str]) -> bool:
 
 
 def text(folder: str, role: str) -> str:
-    """The identity of a role as it stands; "" where there is none yet."""
+    """The present identity of a role; "" if there is none yet."""
     return files.read_text(identity_file(folder, role)) or ""
 
 
@@ -140,37 +142,36 @@ def texts(folder: str) -> dict[str, str]:
 def evidence(folder: str) -> list[Evidence]:
     """All evidence in file order; one (mission, seq) counts once, a torn last line not at all.
 
-    Raises BrokenFile with the line that is no evidence.
+    Raises BrokenFile with the line that is not valid evidence.
     """
     return parse_evidence(files.read(evidence_file(folder)) or b"", evidence_file(folder))
 
 
 def parse_evidence(data: bytes, path: str) -> list[Evidence]:
-    """The evidence in the whole lines of `data`; see `evidence`."""
-    import jsonlines  # here, because it costs 20 ms and most runs of a mission need no evidence
+    """The evidence in the complete lines of `data`; see `evidence`."""
+    import jsonlines  # costs 20 ms, and most runs need no evidence
 
     found: dict[tuple[str, int], Evidence] = {}
-    remedy = "Take that line out; evidence.jsonl holds one JSON object a line."
-    whole = data[: data.rfind(b"\n") + 1]
-    for number, line in enumerate(whole.split(b"\n"), start=1):
-        if not line.strip(b"\0 \r"):
-            continue
-        try:
-            value = jsonlines.Reader([line.decode("utf-8")]).read(type=dict)
-            said = Evidence(**value)
-        except (jsonlines.InvalidLineError, UnicodeDecodeError, TypeError) as fault:
-            raise BrokenFile(path, f"no evidence ({type(fault).__name__})", line=number, remedy=remedy) from None
-        found.setdefault((said.mission, said.seq), said)
+    remedy = "Remove that line; evidence.jsonl holds one JSON object a line."
+
+    def take(row: Any) -> None:
+        one = schema.record(Evidence, row, "a mission leaves")
+        found.setdefault((one.mission, one.seq), one)
+
+    def read(line: bytes) -> Any:
+        return jsonlines.Reader([line.decode("utf-8")]).read(type=dict)
+
+    json_lines.parse(data, path, take, "no evidence", remedy, read)
     return list(found.values())
 
 
-def render_evidence(said: Iterable[Evidence]) -> bytes:
+def render_evidence(occurrences: Iterable[Evidence]) -> bytes:
     """The lines of evidence.jsonl."""
-    return b"".join(files.dump_json(one.asdict()) for one in said)
+    return b"".join(files.dump_json(one.asdict()) for one in occurrences)
 
 
 def parse(content: str) -> Page:
-    """A role's identity as a page; its items stand before the first `## ` heading."""
+    """Parse a role's identity as a page; its items are before the first `## ` heading."""
     return pages.parse_page(content, ("",), MISSIONS)
 
 
@@ -182,17 +183,17 @@ def render(page: Page) -> str:
 # ---- writing
 
 
-def record(folder: str, said: list[Evidence], graduations: list[Graduation], today: str) -> list[str]:
-    """Add evidence that is not there yet, and let `graduations` into the identities; returns the names that changed.
+def record(folder: str, occurrences: list[Evidence], graduations: list[Graduation], today: str) -> list[str]:
+    """Add new evidence, and move `graduations` into the identities; returns the names of the changed files.
 
-    Doing it twice changes nothing. Raises Busy where another mission holds the folder for LOCK_SECONDS.
+    Repeating it changes nothing. Raises Busy when another mission holds the folder for LOCK_SECONDS.
     """
-    if not said and not graduations:
+    if not occurrences and not graduations:
         return []
     with _locked(folder):
         known = evidence(folder)
         seen = {(one.mission, one.seq) for one in known}
-        fresh = [one for one in said if (one.mission, one.seq) not in seen]
+        fresh = [one for one in occurrences if (one.mission, one.seq) not in seen]
         contents: dict[str, bytes] = {}
         if fresh:
             contents[evidence_file(folder)] = render_evidence(known + fresh)
@@ -209,7 +210,7 @@ def record(folder: str, said: list[Evidence], graduations: list[Graduation], tod
 def graduate(
     content: str, role: str, graduations: list[Graduation], known: list[Evidence], today: str, path: str
 ) -> str:
-    """The text of a role's identity with these graduations in it, counted over `known`, within LINES."""
+    """The text of a role's identity with these graduations added, counted over `known`, within LINES."""
     page = parse(content or f"# {role}\n")
     index = ItemIndex(page.items(""))
     new: list[Item] = []
@@ -222,22 +223,22 @@ def graduate(
             new.append(item)
             index.add(item)
         touched.append(item)
-    voices = count_voices(index, known)
+    occurrences = count_voices(index, known)
     for item in touched:
-        _count(item, voices.get(id(item), []), today)
+        _count(item, occurrences.get(id(item), []), today)
     if new:
         pages.add_items(page.sections[0], [item for item in new if item.count])
     pages.fit(page, LINES, lambda _title, item: (item.count, item.date), path)
     return render(page)
 
 
-def shown_text(tag: str, said: str) -> str:
-    """A note as an identity shows it: a failure is something to avoid."""
-    return pages.AVOID_MARK + said if tag in FAILURES else said
+def shown_text(tag: str, note: str) -> str:
+    """A note as an identity shows it: a failure becomes something to avoid."""
+    return pages.AVOID_MARK + note if tag in FAILURES else note
 
 
 class ItemIndex:
-    """Items of an identity, found by what they say."""
+    """Items of an identity, found by meaning."""
 
     def __init__(self, items: list[Item]) -> None:
         self.items: list[Item] = []
@@ -247,14 +248,14 @@ class ItemIndex:
             self.add(item)
 
     def add(self, item: Item) -> None:
-        """Take an item in."""
+        """Add an item."""
         self.items.append(item)
         is_avoid = item.text.startswith(pages.AVOID_MARK)
         index = self.avoid if is_avoid else self.other
         self.numbers[(is_avoid, index.add(item.text.removeprefix(pages.AVOID_MARK)))] = item
 
     def find(self, shown: str) -> Item | None:
-        """The item that says the same as `shown`."""
+        """The item with the same meaning as `shown`."""
         is_avoid = shown.startswith(pages.AVOID_MARK)
         found = (self.avoid if is_avoid else self.other).find(shown.removeprefix(pages.AVOID_MARK))
         return None if found is None else self.numbers[(is_avoid, found)]
@@ -263,85 +264,85 @@ class ItemIndex:
 def count_voices(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[Evidence]]:
     """The evidence for each item, by `id(item)`."""
     cache: dict[str, Item | None] = {}
-    voices: dict[int, list[Evidence]] = {}
+    occurrences: dict[int, list[Evidence]] = {}
     for one in known:
         shown = shown_text(one.tag, one.text)
         if shown not in cache:
             cache[shown] = index.find(shown)
         item = cache[shown]
         if item is not None:
-            voices.setdefault(id(item), []).append(one)
-    return voices
+            occurrences.setdefault(id(item), []).append(one)
+    return occurrences
 
 
-def _count(item: Item, voices: list[Evidence], today: str) -> None:
-    """Bring an item's count and missions up to what the evidence says; what a person raised is not lowered."""
-    missions = list(dict.fromkeys([*(one.mission for one in voices), *item.where]))[-pages.MOST_NAMED :]
-    if len(voices) > item.count or missions != item.where:
-        item.count, item.where, item.date = max(item.count, len(voices)), missions, today
+def _count(item: Item, occurrences: list[Evidence], today: str) -> None:
+    """Raise an item's count and missions to those of the evidence; a count that a person raised is not lowered."""
+    missions = list(dict.fromkeys([*(one.mission for one in occurrences), *item.where]))[-pages.MOST_NAMED :]
+    if len(occurrences) > item.count or missions != item.where:
+        item.count, item.where, item.date = max(item.count, len(occurrences)), missions, today
 
 
-# ---- the ledger: who wrote what is there
+# ---- the ledger: the digests of the files that the harness wrote
 
 
 def tampered(folder: str) -> list[str]:
-    """Names in the ledger whose bytes are not what the harness wrote, or that are gone; [] without a ledger.
+    """Names in the ledger whose bytes differ from what the harness wrote, or that are gone; [] without a ledger.
 
-    A write of another mission that is under way, or that a crash cut short, counts as the harness's. Raises Busy.
+    A write of another mission that is in progress, or that a crash cut short, counts as the harness's. Raises Busy.
     """
     if not _differing(folder):
         return []
-    with _locked(folder):  # nobody writes now, so what still differs was not written by a mission
+    with _locked(folder):  # no mission writes now, so a remaining difference is not theirs
         return _differing(folder)
 
 
 def _differing(folder: str) -> list[str]:
-    coming, ledger = _coming(folder), _ledger(folder)
+    pending, ledger = _pending(folder), _ledger(folder)
     found = {name: _digest(os.path.join(folder, name)) for name in sorted(ledger)}
-    return [name for name, mark in found.items() if mark not in (ledger[name], coming.get(name))]
+    return [name for name, digest in found.items() if digest not in (ledger[name], pending.get(name))]
 
 
 def strays(folder: str) -> list[str]:
-    """Identities that the ledger does not know, [] without a ledger.
+    """Identities that are not in the ledger; [] without a ledger.
 
-    `adopt` at the start of a run takes in what people made before, so that a stray is what appeared during the run.
+    `adopt` at the start of a run accepts files that people made before, so a stray appeared during the run.
     """
     names = _kept_names(folder)
-    coming, ledger = _coming(folder), _ledger(folder)  # in this order: a name that is coming is in one of them
-    return [name for name in names if name not in ledger and name not in coming] if ledger else []
+    pending, ledger = _pending(folder), _ledger(folder)  # in this order: a pending name is in one of them
+    return [name for name in names if name not in ledger and name not in pending] if ledger else []
 
 
 def adopt(folder: str) -> dict[str, str]:
-    """Take the present files into the ledger and return it: what people changed between runs stands."""
+    """Take the present files into the ledger and return it: changes by people between runs are kept."""
     if not files.names(folder):
         return {}
     with _locked(folder):
         ledger = {name: _digest(os.path.join(folder, name)) for name in _kept_names(folder)}
         if ledger != _ledger(folder):
             files.replace(_ledger_file(folder), files.dump_json(ledger))
-        files.remove(_coming_file(folder))
+        files.remove(_pending_file(folder))
     return ledger
 
 
 def _write(folder: str, contents: dict[str, bytes]) -> None:
-    """Say in the ledger what is coming, write the files, then make it the ledger. The caller holds the lock."""
+    """Record the pending digests, write the files, then update the ledger. The caller holds the lock."""
     if not contents:
         return
-    _finish(folder)
-    coming = {os.path.basename(path): files.digest(data) for path, data in contents.items()}
-    files.replace(_coming_file(folder), files.dump_json(coming))
+    _finish_write(folder)
+    pending = {os.path.basename(path): files.digest(data) for path, data in contents.items()}
+    files.replace(_pending_file(folder), files.dump_json(pending))
     for path, data in contents.items():
         files.replace(path, data)
-    files.replace(_ledger_file(folder), files.dump_json({**_ledger(folder), **coming}))
-    files.remove(_coming_file(folder))
+    files.replace(_ledger_file(folder), files.dump_json({**_ledger(folder), **pending}))
+    files.remove(_pending_file(folder))
 
 
-def _finish(folder: str) -> None:
-    """After a crash in the middle of a write: the files that were written by then are the harness's."""
-    done = {name: mark for name, mark in _coming(folder).items() if _digest(os.path.join(folder, name)) == mark}
+def _finish_write(folder: str) -> None:
+    """Recover from a crash during a write: files that were written by then are the harness's."""
+    done = {name: digest for name, digest in _pending(folder).items() if _digest(os.path.join(folder, name)) == digest}
     if done:
         files.replace(_ledger_file(folder), files.dump_json({**_ledger(folder), **done}))
-    files.remove(_coming_file(folder))
+    files.remove(_pending_file(folder))
 
 
 def _kept_names(folder: str) -> list[str]:
@@ -359,7 +360,7 @@ def _ledger_file(folder: str) -> str:
     return os.path.join(folder, "ledger.json")
 
 
-def _coming_file(folder: str) -> str:
+def _pending_file(folder: str) -> str:
     return os.path.join(folder, "ledger.next.json")
 
 
@@ -367,18 +368,18 @@ def _ledger(folder: str) -> dict[str, str]:
     return dict(files.read_json(_ledger_file(folder)) or {})
 
 
-def _coming(folder: str) -> dict[str, str]:
-    return dict(files.read_json(_coming_file(folder)) or {})
+def _pending(folder: str) -> dict[str, str]:
+    return dict(files.read_json(_pending_file(folder)) or {})
 
 
 def _locked(folder: str) -> AbstractContextManager[object]:
     """The folder's lock, held by one writer of all missions; raises Busy after LOCK_SECONDS."""
-    from filelock import FileLock, Timeout  # here, because it costs 50 ms and readers need no lock
+    from filelock import FileLock, Timeout  # costs 50 ms, and readers need no lock
 
     files.make_folder(folder)
     path = os.path.join(folder, ".lock")
     try:
         return FileLock(path, timeout=LOCK_SECONDS, poll_interval=0.005).acquire()
     except Timeout:
-        message = f"{path}: another mission has written to the identities for {LOCK_SECONDS:.0f} s. Try again later."
+        message = f"{path}: another mission has held this lock for {LOCK_SECONDS:.0f} s. Try again later."
         raise Busy(message) from None

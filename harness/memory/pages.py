@@ -8,18 +8,20 @@ lines, each ending in LF.
 
 from __future__ import annotations
 
-import json
 import re
 
+from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
-from harness.memory.raw import WINDOW
-from harness.store import files
+from harness.memory.raw import CURATOR, WINDOW
+from harness.store import files, json_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
+
+    from harness.base.schema import Whole
 
 DECISIONS, CONTEXT, HISTORY, LESSONS = "Decisions", "Context", "History", "Lessons"
 CURRENT, AVOID = "Decisions (current)", "Avoid"
@@ -34,17 +36,24 @@ MOST_NAMED = 8
 
 # What became of an entry: an item of its own, one more voice for an item, replaced by a newer wording in the same fold,
 # no room in the bound (the archive alone has it), the curator's own, a line that is no entry.
-DISPOSITIONS = ("item", "merged", "superseded", "no_room", "curator", "malformed")
+DISPOSITIONS = ("item", "merged", "superseded", "no_room", CURATOR, "malformed")
 
+LEAVES = "a fold leaves"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+
+
+if TYPE_CHECKING:
+    Disposition = str
+else:
+    Disposition = schema.one_of(DISPOSITIONS)
 
 
 class Curated(Record):
     """How far the curator came: entries 0..folded-1 are archived, `first_seq` is the number of raw.md's first line."""
 
-    generation: int = 0
-    first_seq: int = 0
-    folded: int = 0
+    generation: Whole = 0
+    first_seq: Whole = 0
+    folded: Whole = 0
 
 
 class Archived(Record):
@@ -52,7 +61,7 @@ class Archived(Record):
 
     seq: int
     entry: str
-    disposition: str
+    disposition: Disposition
     target: str
     run: str
 
@@ -133,7 +142,7 @@ def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:
     remedy = f'It holds {{"generation":N,"first_seq":N,"folded":N}}. {RESTORE}'
     if not isinstance(value, dict) or sorted(value) != sorted(Curated.fields):
         raise BrokenFile(path, "not exactly generation, first_seq and folded", remedy=remedy)
-    if any(type(number) is not int or number < 0 for number in value.values()):
+    if schema.odd(Curated, value):
         raise BrokenFile(path, "a value is not a whole number from 0 up", remedy=remedy)
     curated = Curated(**value)
     if curated.first_seq != first_seq(curated.folded):
@@ -169,31 +178,18 @@ def parse_archive(data: bytes | None, path: str = "archive.jsonl") -> tuple[list
     """Every archived entry and every move, in file order; raises BrokenFile with the line that is neither."""
     entries: list[Archived] = []
     moves: list[Move] = []
-    for number, line in enumerate((data or b"").split(b"\n"), start=1):
-        if not line:
-            continue
-        value = _archive_line(line, path, number)
-        if "moved" in value:
-            value["origin"] = value.pop("from", "")
-            moves.append(Move(**value))
+
+    def take(row: Any) -> None:
+        if "moved" in row:
+            moves.append(schema.record(Move, {("origin" if key == "from" else key): row[key] for key in row}, LEAVES))
         else:
-            entries.append(Archived(**value))
-    return entries, moves
+            entries.append(schema.record(Archived, row, LEAVES))
 
-
-def _archive_line(line: bytes, path: str, number: int) -> dict[str, Any]:
     remedy = (
         "The archive only grows, and no other copy is kept here: mend that line, or take it from a backup of yours."
     )
-    try:
-        value = json.loads(line)
-    except ValueError:
-        raise BrokenFile(path, "not JSON", line=number, remedy=remedy) from None
-    if not isinstance(value, dict) or set(value) not in (set(Archived.fields), {"moved", "from", "to", "run", "why"}):
-        raise BrokenFile(path, "neither an entry nor a move", line=number, remedy=remedy)
-    if "seq" in value and (type(value["seq"]) is not int or value["disposition"] not in DISPOSITIONS):
-        raise BrokenFile(path, "no known disposition, or no sequence number", line=number, remedy=remedy)
-    return value
+    json_lines.parse(data, path, take, "neither an entry nor a move", remedy)
+    return entries, moves
 
 
 def check_accounts(curated: Curated, archive: Iterable[Archived], path: str = "archive.jsonl") -> None:

@@ -23,7 +23,7 @@ TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
 MARKS = {tag if tag == "-" else f"{tag}:": tag for tag in TAGS}
 LONGEST = 300
 WINDOW = 10
-CURATOR = "curator"
+CURATOR = "curator"  # on disk: the voice of its own entries, and what the archive says became of them
 
 
 class Entry(Record):

@@ -1,7 +1,7 @@
-"""Whether two notes say the same: other words, but the same commands, flags, numbers and sense.
+"""Whether two notes have the same meaning: other words, but the same commands, flags, numbers and sense.
 
-Merging two notes that differ loses one of them, so every rule errs towards "different": flags, numbers and names must not
-contradict, nor negations, opposites or the order of things; only then do shared content words decide. Pure.
+Merging two different notes loses one of them, so every rule prefers "different": flags, numbers, names, negations,
+opposites and the order of things must not contradict; only then do shared content words decide. Pure.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 
 from harness.base.record import Record
 
-# By the labelled pairs of tests/test_alike.py: tuned on 32 same and 40 different, measured with 14 and 16 written later; on
-# all, precision is 1.00 and recall 0.78. Changed one at a time, in steps of 0.05 or 1, recall falls above CLOSENESS 0.70,
-# OVERLAP 0.75, ONE_SIDED_OVERLAP 0.85 and LEAST_SHARED 5; pairs that differ are merged below CLOSENESS 0.60 and MOST_SWAPPED
-# 2. The other low ends are caution. The last two bound the work of one look-up.
+# From the labelled pairs of tests/memory/test_similarity.py: tuned on 32 same and 40 different, measured on 14 and 16 written
+# later; on all of them precision is 1.00 and recall 0.78. Changed one at a time, in steps of 0.05 or 1, recall falls above
+# CLOSENESS 0.70, OVERLAP 0.75, ONE_SIDED_OVERLAP 0.85 and LEAST_SHARED 5; different pairs are merged below CLOSENESS 0.60 and
+# MOST_SWAPPED 2. The other lower ends are caution. The last two bound the work of one look-up.
 LEAST_SHARED = 4
 OVERLAP = 0.6
 ONE_SIDED_OVERLAP = 0.7
@@ -26,7 +26,7 @@ MOST_COMPARED = 12
 
 @functools.lru_cache(65536)
 def stem(word: str) -> str:
-    """The word without plural, -ing, -ed and a final e; `migrations`, `migrate` and `migrating` become one."""
+    """The word without plural, -ing, -ed and a final e; `migrations`, `migrate` and `migrating` have one stem."""
     if word.endswith(("ies", "ied")) and len(word) > 4:
         word = word[:-3] + "y"
     elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
@@ -56,7 +56,7 @@ def _rows(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(row.split()) for row in text.split(","))
 
 
-# The tables are in plain words. What is compared with stems is stemmed here, once, so that every row can match.
+# The tables hold plain words. Those compared with stems are stemmed here, once, so that every row can match.
 
 STOP_WORDS = _words(
     "the a an and or but if so that this these those is are was were be been being it its to of in on at by for from with as"
@@ -104,20 +104,20 @@ _PARTS = {stem(row[0]): tuple(stem(word) for word in row[1:]) for row in COMPOUN
 _ROOTS = {stem(word): stem(row[0]) for row in SYNONYMS for word in row}
 
 
-def _against() -> dict[str, tuple[str, ...]]:
-    """Each word that has opposites, with them."""
+def _opposites_by_word() -> dict[str, tuple[str, ...]]:
+    """Each word that has opposites, with its opposites."""
     pairs = [tuple(_ROOTS.get(stem(word), stem(word)) for word in row) for row in OPPOSITES]
     pairs += [pair[::-1] for pair in pairs]
     return {one: tuple(other for first, other in pairs if first == one) for one, _ in pairs}
 
 
-_AGAINST = _against()
+_OPPOSITES = _opposites_by_word()
 
 
 class Meaning(Record):
-    """What a note says, as far as we compare it.
+    """The meaning of a note, as far as it is compared.
 
-    `words` has everything of content, the hard tokens too; `poles` what has an opposite, stop words too, in order.
+    `words`: all content words, with flags, numbers and names; `poles`: words that have an opposite, also stop words, in order.
     """
 
     text: str
@@ -143,8 +143,8 @@ NAMED = re.compile(r"[/_*$@:=.]|[a-z][A-Z]|[0-9]")
 EDGES = ".,;:!?()[]{}\"'<>…"
 
 
-class _Reader:
-    """Takes a note apart, word by word."""
+class _Parser:
+    """Parses a note, word by word."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
@@ -159,7 +159,7 @@ class _Reader:
         self.reversed = False
 
     def take(self, token: str, code: bool) -> None:
-        """One token, cut at white space; `code` where it stood in backticks."""
+        """Take one token, split at white space; `code` if it was in backticks."""
         bare = token.strip(EDGES) if token[:1] != "." else token.rstrip(EDGES)
         number = NUMBER.fullmatch(bare)
         if self.program and bare.isalpha() and bare.lower() not in STOP_WORDS:
@@ -209,36 +209,36 @@ class _Reader:
             self.words.append(root)
 
     def _root(self, stemmed: str) -> str:
-        """The stem that stands for it and its synonyms; a pole is noted here, before stop words such as `on` are dropped."""
+        """The common stem of the word and its synonyms; records a pole before stop words such as `on` are dropped."""
         root = _ROOTS.get(stemmed, stemmed)
-        if root in _AGAINST:
+        if root in _OPPOSITES:
             self.poles.append(root)
         return root
 
 
 def meaning(text: str) -> Meaning:
-    """What `text` says, ready to be compared."""
-    reader = _Reader()
+    """The meaning of `text`, ready for comparison."""
+    parser = _Parser()
     for index, part in enumerate(text.split("`")):
         for token in part.split():
-            reader.take(token, code=index % 2 == 1)
-    earlier, later = reader.words[: max(reader.turn, 0)], reader.words[reader.turn :]
+            parser.take(token, code=index % 2 == 1)
+    earlier, later = parser.words[: max(parser.turn, 0)], parser.words[parser.turn :]
     if not earlier or not later:
         earlier, later = [], []
     turn = (earlier[-1], later[0]) if earlier else None
-    if reader.reversed and turn:
+    if parser.reversed and turn:
         earlier, later, turn = later, earlier, (turn[1], turn[0])
     return Meaning(
         text=text.strip().rstrip("."),
-        words=frozenset(reader.words),
-        order=tuple(dict.fromkeys(reader.words)),
-        poles=tuple(dict.fromkeys(reader.poles)),
-        flags=frozenset(reader.flags),
-        numbers=frozenset(reader.numbers),
-        names=frozenset(reader.names),
-        negated=bool(reader.denials),
-        denied=frozenset(reader.words[at] for at in reader.denials if at < len(reader.words)),
-        commands=frozenset(reader.commands),
+        words=frozenset(parser.words),
+        order=tuple(dict.fromkeys(parser.words)),
+        poles=tuple(dict.fromkeys(parser.poles)),
+        flags=frozenset(parser.flags),
+        numbers=frozenset(parser.numbers),
+        names=frozenset(parser.names),
+        negated=bool(parser.denials),
+        denied=frozenset(parser.words[at] for at in parser.denials if at < len(parser.words)),
+        commands=frozenset(parser.commands),
         earlier=frozenset(earlier),
         later=frozenset(later),
         turn=turn,
@@ -246,22 +246,22 @@ def meaning(text: str) -> Meaning:
 
 
 def contradict(a: Meaning, b: Meaning) -> bool:
-    """Whether flags, numbers, names, a negation, an opposite or the order of things tell the two apart."""
+    """Whether flags, numbers, names, a negation, an opposite or the order of things differ between the two."""
     if a.negated != b.negated:
         return True
     if a.numbers and b.numbers and a.numbers != b.numbers:
         return True
     if (a.flags - b.flags and b.flags - a.flags) or (a.names - b.words and b.names - a.words):
         return True
-    if _opposite(a, b) or _other_command(a, b) or _turned_round(a, b):
+    if _opposite(a, b) or _other_subcommand(a, b) or _reversed_order(a, b):
         return True
     return bool(a.denied & b.words - b.denied and b.denied & a.words - a.denied)
 
 
 def _opposite(a: Meaning, b: Meaning) -> bool:
-    """Whether one has a word where the other has its opposite, or both have both the other way round."""
+    """Whether one has a word and the other its opposite, or both have both in another order."""
     for one in a.poles:
-        for other in _AGAINST[one]:
+        for other in _OPPOSITES[one]:
             if other not in b.poles:
                 continue
             if other not in a.poles or one not in b.poles:
@@ -271,14 +271,14 @@ def _opposite(a: Meaning, b: Meaning) -> bool:
     return False
 
 
-def _other_command(a: Meaning, b: Meaning) -> bool:
-    """Whether each runs a command of one program that the other does not run: `npm ci`, `npm install`."""
+def _other_subcommand(a: Meaning, b: Meaning) -> bool:
+    """Whether each runs a command of the same program that the other does not run: `npm ci`, `npm install`."""
     mine, yours = a.commands - b.commands, b.commands - a.commands
     return bool({program for program, _ in mine} & {program for program, _ in yours})
 
 
-def _turned_round(a: Meaning, b: Meaning) -> bool:
-    """Whether what comes first in one (before, after, instead of, calls …) comes last in the other."""
+def _reversed_order(a: Meaning, b: Meaning) -> bool:
+    """Whether the first thing in one (before, after, instead of, calls …) is the last in the other."""
     if not a.turn or not b.turn:
         return False
     crossed = len(a.earlier & b.later) + len(a.later & b.earlier)
@@ -289,7 +289,7 @@ def _turned_round(a: Meaning, b: Meaning) -> bool:
 
 
 def swapped(a: Meaning, b: Meaning) -> bool:
-    """Whether the two are one sentence with a few words exchanged in place: a contrast, not a paraphrase."""
+    """Whether the two are one sentence with a few words replaced: a contrast, not a paraphrase."""
     mine, yours = a.words - b.words, b.words - a.words
     if (mine | yours) & CONDITIONS and len(mine | yours) <= 3:
         return True
@@ -301,14 +301,14 @@ def swapped(a: Meaning, b: Meaning) -> bool:
 
 
 def _moved(a: Meaning, b: Meaning) -> int:
-    """How many of the shared words stand at another place among them; 2 means that two changed places."""
+    """The number of shared words at different positions among the shared words; 2 means that two changed places."""
     ours = [word for word in a.order if word in b.words]
     theirs = [word for word in b.order if word in a.words]
     return sum(one != other for one, other in zip(ours, theirs, strict=True))
 
 
 def score(a: Meaning, b: Meaning) -> float:
-    """How sure it is that the two say the same: above 0 (up to 1) where they do, else 0."""
+    """The confidence that both have the same meaning: above 0 (up to 1) if they do, else 0."""
     if a.text == b.text:
         return 1.0
     shared = len(a.words & b.words)
@@ -323,9 +323,9 @@ def score(a: Meaning, b: Meaning) -> float:
 
 
 class Index:
-    """Finds, among the notes it was given, the one that says the same as another; each look-up does bounded work.
+    """Finds, among its notes, the one with the same meaning as another; each look-up does bounded work.
 
-    Candidates share words, the rarest words are looked up first, and the best few are compared.
+    Candidates share words; the rarest words are looked up first, and the best few candidates are compared.
     """
 
     def __init__(self) -> None:
@@ -334,16 +334,16 @@ class Index:
         self.postings: dict[str, list[int]] = {}
 
     def add(self, text: str) -> int:
-        """Take a note in; returns its number, counted from 0."""
+        """Add a note; returns its number, counted from 0."""
         return self._add(meaning(text))
 
     def find(self, text: str) -> int | None:
-        """The number of the note that says the same, the surest and then the first of them; None where there is none."""
+        """The number of the note with the same meaning, the best and then the oldest match; None if there is none."""
         found = self.exact.get(text.strip().rstrip("."))
         return found if found is not None else self._nearest(meaning(text))
 
     def place(self, text: str) -> int:
-        """The number of the note that says the same; where there is none, `text` is taken in."""
+        """The number of the note with the same meaning; without one, `text` is added."""
         found = self.exact.get(text.strip().rstrip("."))
         if found is not None:
             return found
@@ -371,7 +371,7 @@ class Index:
         return best
 
     def _candidates(self, note: Meaning) -> list[int]:
-        """Numbers of the notes that share most words, at most MOST_COMPARED, in the order in which they came."""
+        """The numbers of the notes that share most words, at most MOST_COMPARED, in the order of their addition."""
         lists = sorted((self.postings[word] for word in note.words if word in self.postings), key=len)
         counts: dict[int, int] = {}
         looked_at = 0

@@ -7,6 +7,7 @@ import re
 from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
+from harness.base.schema import Fault
 from harness.store import documents, files
 from harness.store.layout import Layout
 
@@ -14,51 +15,101 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-TOP = {
-    "agent": "any",
-    "trust": "str",
-    "mcp": "bool",
-    "check_seconds": "int",
-    "sweep_seconds": "int",
-    "curate_after": "int",
-}
-TABLES = {"limits": "dict", "roles": "dict", "agents": "dict", "prices": "dict"}
-LIMITS = {
-    "max_runs": "int",
-    "max_hours": "number",
-    "stall_after": "int",
-    "max_cost_usd": "number",
-    "max_tokens": "int",
-    "max_log_mb": "int",
-}
-ROLE = {"agent": "any", "model": "str", "minutes": "number", "idle_minutes": "number"}
-AGENT = {"path": "str", "args": "strs", "env": "texts", "model": "str", "command": "strs", "format": "str"}
-PRICE = {"input": "number", "output": "number"}
-CACHE_PRICE = {"cache_read": "number", "cache_write": "number"}
 ENDLESS = float("inf")
 MOST = 1e15
 TRUSTS = ("workspace", "full")
 
+if TYPE_CHECKING:
+    Agents = Any
+    Trust = str
+    Most = int
+    MostNumber = float
+    Price = float
+else:
 
-class Config(Record):
-    """What config.toml says, with its defaults. Times in seconds where the name says so; None means no limit.
-    `prices`: USD per million tokens, by model."""
+    def _is_limit(value: float) -> bool:
+        return 0 < value < MOST
 
-    agent: list[str] = []
-    trust: str = ""
+    LIMITED = "above 0, and a number with an end"
+    Most = schema.WHOLE.part(LIMITED, _is_limit, bound=True)
+    MostNumber = schema.NUMBER.part(LIMITED, _is_limit, bound=True)
+    Price = schema.NUMBER.part("a price, 0 or above", lambda value: 0 <= value < ENDLESS, bound=True)
+    Trust = schema.one_of(TRUSTS)
+    Agents = schema.Kind("a name or a list of names", lambda value: bool(names(value)) or value in ("", []))
+
+
+class Top(Record):
+    """The keys before the first table. Times in seconds where the name says so."""
+
+    agent: Agents = ""
+    trust: Trust = ""
     mcp: bool = False
-    check_seconds: int = 600
-    sweep_seconds: int = 300
-    curate_after: int = 20
-    max_runs: int = 200
-    max_hours: float = 48
-    stall_after: int = 8
-    max_cost_usd: float | None = None
-    max_tokens: int | None = None
-    max_log_mb: int = 64
+    check_seconds: Most = 600
+    sweep_seconds: Most = 300
+    curate_after: Most = 20
+
+
+class Limits(Record):
+    """[limits]; None means no limit."""
+
+    max_runs: Most = 200
+    max_hours: MostNumber = 48
+    stall_after: Most = 8
+    max_cost_usd: MostNumber | None = None
+    max_tokens: Most | None = None
+    max_log_mb: Most = 64
+
+
+class Tables(Record):
+    """The tables, each by its name. `prices`: USD per million tokens, by model."""
+
     roles: dict[str, dict[str, Any]] = {}
     agents: dict[str, dict[str, Any]] = {}
     prices: dict[str, dict[str, float]] = {}
+
+
+class RoleTable(Record):
+    """[roles.NAME]"""
+
+    agent: Agents = ""
+    model: str = ""
+    minutes: MostNumber = 60
+    idle_minutes: MostNumber = 10
+
+
+class AgentTable(Record):
+    """[agents.NAME]"""
+
+    path: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    model: str = ""
+    command: list[str] = []
+    format: str = ""
+
+
+class PriceTable(Record):
+    """[prices.MODEL]"""
+
+    input: Price
+    output: Price
+    cache_read: Price = 0
+    cache_write: Price = 0
+
+
+class File(Tables, Top):
+    """The whole file."""
+
+    limits: dict[str, Any] = {}
+
+
+class Config(Tables, Limits, Top):
+    """What config.toml says, with its defaults."""
+
+    agent: list[str] = []
+
+
+TABLES = {"limits": Limits, "roles": RoleTable, "agents": AgentTable, "prices": PriceTable}
 
 
 def load(layout: Layout) -> Config:
@@ -85,49 +136,26 @@ def parse(text: str, path: str) -> Config:
         raise BrokenFile(path, f"not TOML ({fault})", line=bad, remedy="Mend that line.") from None
     found = _faults(value)
     if found:
-        line = line_of(text, found[0])
+        line = line_of(text, found[0].where.strip("[]") if found[0].where[0] == "[" else "", found[0].key)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
     return _config(value)
 
 
-def _faults(value: dict[str, Any]) -> list[str]:
-    found = schema.faults(value, "config.toml", {}, {**TOP, **TABLES})
-    if found:
-        return found
-    tables = {"[limits]": (value.get("limits", {}), LIMITS)}
-    for kind, keys in (("roles", ROLE), ("agents", AGENT)):
-        tables |= {f"[{kind}.{name}]": (table, keys) for name, table in value.get(kind, {}).items()}
-    for where, (table, keys) in tables.items():
-        found += schema.faults(table, where, {}, keys)
-    found += _price_faults(value.get("prices", {}))
-    if found:
-        return found
-    if value.get("trust", "full") not in TRUSTS:
-        found.append(f"'trust' must be one of {', '.join(TRUSTS)}")
-    for where, table in {"config.toml": value, **{where: table for where, (table, _) in tables.items()}}.items():
-        if not schema.fits([table.get("agent", "")], "strs") and not schema.fits(table["agent"], "strs"):
-            found.append(f"{where}: 'agent' must be a name or a list of names")
-        below = [key for key, number in table.items() if schema.fits(number, "number") and not 0 < number < MOST]
-        found += [f"{where}: '{key}' must be above 0, and a number with an end" for key in below]
-    return found
+def _faults(value: dict[str, Any]) -> list[Fault]:
+    there = {name: table for name, table in value.items() if name in TABLES and type(table) is dict}
+    tables: list[tuple[str, Any, type[Record]]] = [("config.toml", {**value, **{name: {} for name in there}}, File)]
+    for kind, named in there.items():
+        of_kind = (
+            {f"[{kind}.{name}]": table for name, table in named.items()} if kind != "limits" else {"[limits]": named}
+        )
+        tables += [(where, table, TABLES[kind]) for where, table in of_kind.items()]
+    return [fault for where, table, shape in tables for fault in schema.faults(table, where, shape)]
 
 
-def _price_faults(prices: dict[str, Any]) -> list[str]:
-    found: list[str] = []
-    for model, table in prices.items():
-        where = f"[prices.{model}]"
-        wrong = schema.faults(table, where, PRICE, CACHE_PRICE)
-        odd = [key for key, price in ({} if wrong else table).items() if not 0 <= price < ENDLESS]
-        found += wrong + [f"{where}: '{key}' must be a price, 0 or above" for key in odd]
-    return found
-
-
-def line_of(text: str, fault: str) -> int | None:
-    """The 1-based line of the key that a fault names (`[table]: 'key' …`), in its table; where it stands elsewhere
-    (`a.b = 1`), its first line; None where it stands nowhere."""
-    where, named = re.match(r"\[(.+?)\]", fault), re.search(r"'([^']+)'", fault)
-    table = where[1] if where else ""
-    word = named[1] if named and " lacks " not in fault else table.partition(".")[2] or table
+def line_of(text: str, table: str, key: str = "") -> int | None:
+    """The 1-based line of a key in its table, of the table's header without a key; where it stands elsewhere (`a.b = 1`), its
+    first line; None where it stands nowhere."""
+    word = key or table.partition(".")[2] or table
     inside, first = "", None
     for number, line in enumerate(text.split("\n"), start=1):
         if header := re.match(r"\s*\[+([^\]]+)\]", line):
@@ -140,13 +168,11 @@ def line_of(text: str, fault: str) -> int | None:
 
 
 def _config(value: dict[str, Any]) -> Config:
-    flat = {key: value[key] for key in TOP if key in value} | value.get("limits", {})
-    flat["agent"] = names(value.get("agent"))
-    return Config(**flat, **{name: value.get(name, {}) for name in ("roles", "agents", "prices")})
+    limits = value.pop("limits", {})
+    return Config(**{**value, **limits, "agent": names(value.get("agent"))})
 
 
 def names(agent: object) -> list[str]:
-    """One agent's name or a list of them, as a list."""
-    if not agent:
-        return []
-    return [agent] if isinstance(agent, str) else [str(name) for name in agent] if isinstance(agent, list) else []
+    """One agent's name or a list of them, as a list; of what is neither there are none."""
+    found = [agent] if isinstance(agent, str) and agent else agent
+    return [*found] if isinstance(found, list) and all(isinstance(name, str) for name in found) else []

@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from harness.base.schema import Line, PlainText, Positive
+
 PREAMBLE = """# Validation contract
 
 Each claim is decided by its checks, run with `bash -euo pipefail -c` in the working folder; the exit status decides.
@@ -29,8 +31,8 @@ MANUAL = "manual"
 class Check(Record):
     """One command; `seconds` None means config's check_seconds; a `guard` may be green before the work."""
 
-    run: str
-    seconds: int | None = None
+    run: PlainText
+    seconds: Positive | None = None
     guard: bool = False
 
 
@@ -47,9 +49,9 @@ class Service(Record):
     """A server that checks need; `ready` is a command that is green once it answers, within `seconds`."""
 
     name: str
-    run: str
-    ready: str
-    seconds: int = 60
+    run: PlainText
+    ready: Line
+    seconds: Positive = 60
 
 
 class Contract(Record):
@@ -78,15 +80,12 @@ FIELDS = (*Contract.fields, *Claim.fields, *Check.fields, *Service.fields)
 
 def from_value(value: dict[str, Any]) -> Contract:
     """A contract from its plain JSON value, as `to_value` gives it."""
-    claims = [_from_row(row) for row in value["claims"]]
-    return Contract(setup=value["setup"], services=[Service(**row) for row in value["services"]], claims=claims)
+    return schema.trusted(Contract, value)
 
 
 def to_value(contract: Contract) -> dict[str, Any]:
     """The contract as plain JSON."""
-    claims = [{**claim.asdict(), "checks": [check.asdict() for check in claim.checks]} for claim in contract.claims]
-    services = [service.asdict() for service in contract.services]
-    return {"setup": contract.setup, "services": services, "claims": claims}
+    return dict(schema.plain(contract))
 
 
 def load(layout: Layout) -> Contract:
@@ -99,7 +98,7 @@ def load_some(layout: Layout, claim_ids: list[str]) -> list[Claim]:
     """Only the claims with these ids that exist, in the order asked: cheap in a large contract."""
     value = _value(layout)
     known = {row["id"]: row for row in value["claims"]} if value else {}
-    return [_from_row(known[claim_id]) for claim_id in claim_ids if claim_id in known]
+    return [schema.trusted(Claim, known[claim_id]) for claim_id in claim_ids if claim_id in known]
 
 
 def require(layout: Layout, found: list[Feature]) -> None:
@@ -123,10 +122,6 @@ def _value(layout: Layout) -> dict[str, Any] | None:
         return to_value(parse(text, layout.contract))
 
     return dict(documents.cached(layout.cache, "contract", text, parsed, FIELDS))
-
-
-def _from_row(row: dict[str, Any]) -> Claim:
-    return Claim(**{**row, "checks": [Check(**check) for check in row["checks"]]})
 
 
 def remember(layout: Layout, text: str, contract: Contract) -> None:

@@ -10,14 +10,14 @@ from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
+
+    from harness.base.schema import Names
 
 STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
 TRIES = 3
 TRIES_REPLANNED = 5
 FREE_CUTS = 2
-NOTE_KEYS = {"at", "by", "kind", "text", "ids"}
 
 TRANSITIONS: dict[str, dict[str, str]] = {
     "start": {"todo": "in_progress", "failing": "in_progress"},
@@ -34,41 +34,88 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "block": {"todo": "blocked", "failing": "blocked", "validating": "blocked"},
 }
 
-REQUIRED = {
-    "id": "str",
-    "title": "str",
-    "description": "str",
-    "claims": "names",
-    "depends_on": "names",
-    "spec_refs": "strs",
-    "priority": "int",
-    "status": "str",
-    "attempts": "int",
-    "replanned": "bool",
-    "notes": "list",
-    "source_issue": "any",
-}  # fmt: skip - a table
+
+class Note(Record):
+    """Something to remember about a feature, for its next prompt and for decisions; `kind` is a key of NOTES."""
+
+    at: str
+    by: str
+    kind: str
+
+
+class Words(Note):
+    """A note in words."""
+
+    text: str
+
+
+class Needs(Words):
+    """The features without which a worker could not go on."""
+
+    features: list[str]
+
+
+class Dispute(Words):
+    """The claims that a worker disputes."""
+
+    claims: list[str]
+
+
+class Cut(Words):
+    """The run whose work was cut short."""
+
+    run: str
+
+
+NOTES: dict[str, type[Note]] = {
+    "needs": Needs,
+    "dispute": Dispute,
+    "cut": Cut,
+    **dict.fromkeys(("reason", "retry", "person"), Words),
+    **dict.fromkeys(("judged", "aimed", "replanned"), Note),
+}
+
+
+def note_faults(note: object) -> list[str]:
+    """What is wrong with one note."""
+    kind = note.get("kind") if isinstance(note, dict) else None
+    if isinstance(kind, str) and kind not in NOTES:
+        return [f"the note kind '{kind}' is none of {', '.join(NOTES)}"]
+    return [*schema.faults(note, f"the note '{kind}'" if kind else "a note", NOTES.get(str(kind), Note))]
+
+
+if TYPE_CHECKING:
+    Status = str
+    NoteRow = dict[str, Any]
+else:
+    Status, NoteRow = (
+        schema.one_of(STATUSES, told=True),
+        schema.OBJECT.part("a note", lambda value: not note_faults(value)),
+    )
 
 
 class Feature(Record):
-    """One feature. `priority`: 1 comes first. `notes`: [{at, by, kind, text, ids}]; a kind is a word, such as judged."""
+    """One feature. `priority`: 1 comes first. `notes`: each with the fields that NOTES gives to its kind."""
 
     id: str
     title: str
     description: str = ""
-    claims: list[str]
-    depends_on: list[str] = []
+    claims: Names
+    depends_on: Names = []
     spec_refs: list[str] = []
     priority: int = 1
-    status: str = "todo"
+    status: Status = "todo"
     attempts: int = 0
     replanned: bool = False
-    notes: list[dict[str, Any]] = []
+    notes: list[NoteRow] = []
     source_issue: str | None = None
 
-    def note(self, at: str, by: str, kind: str, text: str, ids: Iterable[str] = ()) -> None:
-        """Remember something about the feature, for its next prompt and for decisions."""
-        self.notes = [*self.notes, {"at": at, "by": by, "kind": kind, "text": text, "ids": list(ids)}]
+    def note(self, at: str, by: str, kind: str, **carried: Any) -> None:
+        """Remember something about the feature, for its next prompt and for decisions; `carried` is what NOTES says."""
+        made = {"at": at, "by": by, "kind": kind, **carried}
+        if found := note_faults(made):
+            raise TypeError("; ".join(found))
+        self.notes = [*self.notes, made]
 
     def last_note(self, kind: str) -> dict[str, Any] | None:
         """The newest note of a kind that stands since the feature was last replanned or retried by a person."""
@@ -102,14 +149,23 @@ def parse(data: bytes | None, path: str) -> list[Feature]:
     if not isinstance(value, dict) or list(value) != ["features"] or not isinstance(value["features"], list):
         raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=RESTORE)
     rows = value["features"]
-    for index, row in enumerate(rows):
-        if not (isinstance(row, dict) and row.keys() == REQUIRED.keys() and row["status"] in STATUSES) or _odd(row):
-            raise BrokenFile(path, _fault(row), line=index + 2, remedy=f"Mend that feature. {RESTORE}")
-    twice = schema.name_faults(_ids(rows), "feature")
+    whole = schema.all_fit(Feature, rows)
+    for number, row in enumerate(() if whole else rows, start=2):
+        if found := _faults(row):
+            raise BrokenFile(path, "; ".join(found), line=number, remedy=f"Mend that feature. {RESTORE}")
+    ids = [row["id"] for row in rows]
+    twice = schema.name_faults(ids, "feature")
     if twice:
-        line = next(index for index in range(len(rows)) if schema.name_faults(_ids(rows[: index + 1]), "feature")) + 2
+        line = next(end for end in range(1, len(ids) + 1) if schema.name_faults(ids[:end], "feature")) + 1
         raise BrokenFile(path, twice[0], line=line, remedy="Give every feature an id of its own.")
-    return [Feature.whole(row) for row in rows]
+    return [Feature.whole(row) if whole else Feature(**row) for row in rows]
+
+
+def _faults(row: object) -> list[str]:
+    """What is wrong with a feature, and with each of its notes."""
+    notes = row.get("notes") if isinstance(row, dict) else None
+    odd = [fault for note in notes for fault in note_faults(note)] if isinstance(notes, list) else []
+    return [fault for fault in schema.faults(row, "the feature", Feature) if not odd or fault.key != "notes"] + odd
 
 
 def load(layout: Layout) -> list[Feature]:
@@ -117,33 +173,14 @@ def load(layout: Layout) -> list[Feature]:
     return parse(files.read(layout.features), layout.features)
 
 
-def _ids(rows: list[dict[str, Any]]) -> list[Any]:
-    return [row["id"] for row in rows]
+def words(note: dict[str, Any]) -> str:
+    """A note as prompts and people read it; "" where it says nothing."""
+    return f"{note['at']} {note['kind']}: {note['text']}" if note.get("text") else ""
 
 
-def _odd(row: dict[str, Any]) -> bool:
-    try:  # joining is the quickest way to see that all of them are texts
-        "".join([*row["claims"], *row["depends_on"], *row["spec_refs"], row["title"], row["description"]])
-    except TypeError:
-        return True
-    return not (
-        type(row["attempts"]) is int
-        and type(row["priority"]) is int
-        and type(row["claims"]) is list
-        and type(row["depends_on"]) is list
-        and type(row["spec_refs"]) is list
-        and type(row["notes"]) is list
-        and all(type(note) is dict and note.keys() >= NOTE_KEYS for note in row["notes"])
-        and type(row["replanned"]) is bool
-        and (row["source_issue"] is None or type(row["source_issue"]) is str)
-    )
-
-
-def _fault(row: object) -> str:
-    found = schema.faults(row, "the feature", REQUIRED)
-    if not found and isinstance(row, dict) and row["status"] not in STATUSES:
-        found = [f"the status '{row['status']}' is none of {', '.join(STATUSES)}"]
-    return "; ".join(found) or "a note or 'source_issue' has the wrong kind"
+def names(note: dict[str, Any]) -> list[str]:
+    """The features or claims that a note names."""
+    return list(note.get("features") or note.get("claims") or [])
 
 
 def render(features: list[Feature]) -> bytes:
@@ -175,7 +212,7 @@ def move(feature: Feature, event: str) -> None:
 def judged(feature: Feature, at: str, by: str) -> None:
     """Count a try that was judged: the only place where `attempts` grows."""
     feature.attempts += 1
-    feature.note(at, by, "judged", "")
+    feature.note(at, by, "judged")
 
 
 def passed(features: list[Feature]) -> set[str]:
@@ -189,9 +226,9 @@ def unblock(features: list[Feature], at: str, by: str) -> list[Feature]:
     back = []
     for feature in features:
         needs = feature.last_note("needs")
-        if feature.status == "blocked" and needs and needs["ids"] and set(needs["ids"]) <= done:
+        if feature.status == "blocked" and needs and needs["features"] and set(needs["features"]) <= done:
             move(feature, "needs passed")
-            feature.note(at, by, "retry", f"{', '.join(needs['ids'])} passed")
+            feature.note(at, by, "retry", text=f"{', '.join(needs['features'])} passed")
             back.append(feature)
     return back
 
@@ -199,4 +236,4 @@ def unblock(features: list[Feature], at: str, by: str) -> list[Feature]:
 def disputed(feature: Feature) -> list[str]:
     """Claims that the feature's last worker disputes and no planner has looked at since."""
     note = feature.last_note("dispute")
-    return list(note["ids"]) if note and feature.status == "blocked" else []
+    return list(note["claims"]) if note and feature.status == "blocked" else []

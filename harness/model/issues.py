@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from harness.base import clock, schema
-from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.store import files
+from harness.base.schema import Odd
+from harness.store import files, json_lines
 from harness.store.layout import Layout
 
 TYPE_CHECKING = False
@@ -16,67 +14,71 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("critical", "major", "minor", "nit")
 SERIOUS = ("critical", "major")
-REQUIRED = {"title": "str", "severity": "str"}
-OPTIONAL = {"evidence": "str", "repro": "str", "suggested_fix": "str", "code_pointer": "str"}
+HAS = "an issue has"
+STATES = ("open", "planned", "closed")
+
+if TYPE_CHECKING:
+    Severity = str
+    State = str
+else:
+    Severity, State = schema.one_of(SEVERITIES, told=True), schema.one_of(STATES)
 
 
-class Issue(Record):
-    """One issue in its newest state: `open`, `planned` (a planner has seen it) or `closed` (by a person, for good)."""
+class Given(Record):
+    """An issue as an agent or a person gives it."""
 
-    id: str
-    at: str
-    by: str
     title: str
-    severity: str
+    severity: Severity
     evidence: str = ""
     repro: str = ""
     suggested_fix: str = ""
     code_pointer: str = ""
-    state: str = "open"
 
 
-def faults(value: object, where: str) -> list[str]:
+class Line(Record):
+    """What each line has: the number of the issue, when, and by whom."""
+
+    id: str
+    at: str
+    by: str
+
+
+class Change(Line):
+    """A later state of an issue, and why."""
+
+    state: State
+    why: str = ""
+
+
+class Issue(Given, Line):
+    """One issue in its newest state: `open`, `planned` (a planner has seen it) or `closed` (by a person, for good)."""
+
+    state: State = "open"
+
+
+def faults(value: object, where: str) -> list[schema.Fault]:
     """What is wrong with an issue as an agent or a person gives it."""
-    found = schema.faults(value, where, REQUIRED, OPTIONAL)
-    if not found and isinstance(value, dict) and value["severity"] not in SEVERITIES:
-        found = [f"{where}: the severity '{value['severity']}' is none of {', '.join(SEVERITIES)}"]
-    return found
+    return schema.faults(value, where, Given)
 
 
 def load(layout: Layout) -> list[Issue]:
     """All issues in their newest state, oldest first; BrokenFile names a whole line that does not parse."""
     found: dict[str, Issue] = {}
-    lines = (files.read(layout.issues) or b"").split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        if not line:
-            continue
-        try:
-            _take(found, json.loads(line))
-        except (ValueError, KeyError, TypeError) as fault:
-            if number == len(lines):
-                break  # no newline yet: somebody is writing it just now
-            what = str(fault) if isinstance(fault, Odd) else "the line is no issue"
-            raise BrokenFile(layout.issues, what, line=number, remedy="Mend or remove that line.") from None
+
+    def take(row: Any) -> None:
+        if "title" in row:
+            one = schema.record(Issue, row, HAS)
+            if one.id in found:
+                raise Odd(f"there is an issue {one.id} already")
+        else:
+            change = schema.record(Change, row, HAS)
+            one = found[change.id]  # a planner may come too late
+            one = one.replace(state="closed" if one.state == "closed" else change.state)
+        found[one.id] = one
+
+    data, remedy = files.read(layout.issues), "Mend or remove that line."
+    json_lines.parse(data, layout.issues, take, "the line is no issue", remedy)
     return list(found.values())
-
-
-class Odd(ValueError):
-    """A line that parses and is neither an issue nor a later state of one."""
-
-
-def _take(found: dict[str, Issue], row: Any) -> None:
-    """One line: a new issue, or a later state of a known one. Raises ValueError, KeyError or TypeError."""
-    if not isinstance(row, dict):
-        raise TypeError("an issue is an object")
-    if odd := next((key for key, value in row.items() if not isinstance(value, str)), ""):
-        raise Odd(f"'{odd}' is not what an issue has there")
-    if "title" not in row:
-        one, state = found[row["id"]], row["state"]
-        found[one.id] = one.replace(state="closed" if one.state == "closed" else state)  # a planner may come too late
-    elif row["id"] in found:
-        raise Odd(f"there is an issue {row['id']} already")
-    else:
-        found[row["id"]] = Issue(**row)
 
 
 def serious(found: list[Issue]) -> list[Issue]:
@@ -104,5 +106,4 @@ def render(made: list[Issue]) -> bytes:
 
 def state_line(issue: Issue, state: str, by: str, why: str = "") -> bytes:
     """The line that gives an issue another state, with the reason where one is given."""
-    row = {"id": issue.id, "at": clock.stamp(clock.now()), "by": by, "state": state}
-    return files.dump_json({**row, "why": why} if why else row)
+    return files.dump_json(Change(id=issue.id, at=clock.stamp(clock.now()), by=by, state=state, why=why).asdict())

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
-
 from harness.base import schema
-from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.store import files
+from harness.store import files, json_lines
 from harness.store.layout import command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 3072
 FLAKY = "flaky: "
-MOST_SECONDS = 1e15
-KINDS = {
-    **dict.fromkeys(
-        ("claim", "command", "phase", "output", "output_sha256", "head", "tree", "by", "host", "at"), "str"
-    ),
-    "seconds": "number",
-    "guard": "bool",
-    "flaky": "bool",
-    "notes": "strs",
-}
+
+if TYPE_CHECKING:
+    Seconds = float
+else:
+    Seconds = schema.NUMBER.part("a number of seconds, 0 or above", lambda value: 0 <= value < 1e15)
 
 
 class Receipt(Record):
@@ -36,7 +32,7 @@ class Receipt(Record):
     command: str
     phase: str
     exit: int | None
-    seconds: float
+    seconds: Seconds
     output: str
     output_sha256: str
     head: str
@@ -56,7 +52,8 @@ class Receipt(Record):
     @property
     def signs(self) -> list[str]:
         """The signs of gaming among the notes: what a validation of the claim's own feature saw in the diff."""
-        return [note for note in self.notes if self.phase == "after" and not note.startswith(FLAKY)]
+        own = self.notes[:-1] if self.flaky else self.notes  # behind them stands how it was flaky
+        return own if self.phase == "after" else []
 
     @property
     def verdict(self) -> str:
@@ -75,30 +72,12 @@ def shortened(head: bytes, tail: bytes, length: int) -> str:
 
 def load(path: str) -> list[Receipt]:
     """The receipts of one run; [] where it has none. A torn last line is passed over; BrokenFile names any other."""
-    found = []
-    for number, line in enumerate((files.read(path) or b"").split(b"\n")[:-1], start=1):
-        if not line:
-            continue
-        try:
-            one = Receipt(**json.loads(line))
-            fault = _odd(one)
-        except (ValueError, TypeError, RecursionError):
-            fault = "the line is no receipt"
-        if fault:
-            raise BrokenFile(path, fault, line=number, remedy=f"See: {command('doctor')}")
-        found.append(one)
-    return found
 
+    def made(row: Any) -> Receipt:
+        return schema.record(Receipt, row, "a check leaves")
 
-def _odd(one: Receipt) -> str:
-    """What is wrong with the first field whose value is of a wrong kind, "" where there is none."""
-    faults = (name for name, kind in KINDS.items() if not schema.fits(getattr(one, name), kind))
-    name = next(faults, "")
-    if one.exit is not None and not schema.fits(one.exit, "int"):
-        name = "exit"
-    elif not name and not 0 <= one.seconds < MOST_SECONDS:
-        name = "seconds"
-    return f"'{name}' is not what a check leaves there" if name else ""
+    remedy = f"See: {command('doctor')}"
+    return json_lines.parse(files.read(path), path, made, "the line is no receipt", remedy)
 
 
 def render(receipts: list[Receipt]) -> bytes:

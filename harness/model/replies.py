@@ -1,4 +1,4 @@
-"""Replies: what each role may answer, checked against closed schemas, and found in whatever an agent said."""
+"""Replies: what a role may answer by what it can do, checked against closed schemas, and found in whatever an agent said."""
 
 from __future__ import annotations
 
@@ -6,112 +6,164 @@ import json
 
 from harness.base import schema
 from harness.base.errors import Refused
+from harness.base.record import Record
 from harness.memory import raw
-from harness.model import issues
+from harness.model.contract import Check, Service
+from harness.model.issues import Given
 from harness.store import documents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from harness.base.schema import Names, PlainText
+
 STATUSES = ("implemented", "blocked")
 MOST_CHECKS = 3
-SHARED = {"notes": "list", "issues": "list"}
-SCHEMAS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "planner": ({"features": "list", "contract": "list"}, {"setup": "plain", "services": "list", "drop": "list"}),
-    "worker": ({"status": "str"}, {"summary": "str", "reason": "str", "needs": "names", "disputes": "names"}),
-    "validator": ({}, {"checks": "list"}),
-    "curator": ({}, {"operations": "list"}),
-}
-FEATURE = (
-    {"id": "str", "title": "str", "claims": "names"},
-    {"description": "str", "depends_on": "names", "spec_refs": "strs", "priority": "int", "source_issue": "str"},
-)
-CLAIM = ({"id": "str", "claim": "plain"}, {"checks": "list", "manual": "bool", "reason": "str"})
-CHECK = ({"run": "plain"}, {"seconds": "seconds", "guard": "bool"})
-SERVICE = ({"name": "str", "run": "plain", "ready": "line"}, {"seconds": "seconds"})
-DROP: tuple[dict[str, str], dict[str, str]] = ({"id": "str", "reason": "str"}, {})
-AIM = ({"claim": "str", "run": "plain"}, {"why": "str"})
-NOTE: tuple[dict[str, str], dict[str, str]] = ({"tag": "str", "text": "str"}, {})
+
+if TYPE_CHECKING:
+    Status = str
+    Tag = str
+else:
+    Status, Tag = schema.one_of(STATUSES), schema.one_of(raw.TAGS, told=True)
 
 
-def faults(role: str, value: object) -> list[str]:
-    """What is wrong with a role's reply; a role of the user's own may reply any object."""
+class Note(Record):
+    """An entry for raw.md."""
+
+    tag: Tag
+    text: str
+
+
+class Reply(Record):
+    """What every reply may hold beside its own."""
+
+    notes: list[Note] = []
+    issues: list[Given] = []
+
+
+class PlannedFeature(Record):
+    """A feature of a plan."""
+
+    id: str
+    title: str
+    claims: Names
+    description: str = ""
+    depends_on: Names = []
+    spec_refs: list[str] = []
+    priority: int = 1
+    source_issue: str = ""
+
+
+class PlannedClaim(Record):
+    """A claim of a plan; `reason` says why one that stood is changed. A check that is a text is one with this `run`."""
+
+    id: str
+    claim: PlainText
+    checks: list[Check] = []
+    manual: bool = False
+    reason: str = ""
+
+
+class Dropped(Record):
+    """A feature or claim that goes."""
+
+    id: str
+    reason: str
+
+
+class Aimed(Record):
+    """A check that is to refute a claim."""
+
+    claim: str
+    run: PlainText
+    why: str = ""
+
+
+class Plan(Reply):
+    """A plan."""
+
+    features: list[PlannedFeature]
+    contract: list[PlannedClaim]
+    setup: PlainText = ""
+    services: list[Service] = []
+    drop: list[Dropped] = []
+
+
+class Work(Reply):
+    """What became of the work."""
+
+    status: Status
+    summary: str = ""
+    reason: str = ""
+    needs: Names = []
+    disputes: Names = []
+
+
+class Validation(Reply):
+    """Checks that are to refute claims."""
+
+    checks: list[Aimed] = []
+
+
+class Curation(Reply):
+    """Operations of a fold; what an operation may be is checked where it is done."""
+
+    operations: list[Any] = []
+
+
+SCHEMAS: dict[str, type[Reply]] = {"plans": Plan, "commits": Work, "judges": Validation, "curates": Curation}
+
+
+def faults(capability: str, value: object) -> list[str]:
+    """What is wrong with the reply of a role that has this capability; one that has none may reply any object."""
     if not isinstance(value, dict):
         return ["the reply must be a JSON object"]
-    found: list[str] = []
-    if role in SCHEMAS:
-        required, optional = SCHEMAS[role]
-        found = schema.faults(value, "the reply", required, {**optional, **SHARED})
-    if found:
-        return found
-    found += _each(value, "notes", _note_faults)
-    found += _each(value, "issues", issues.faults)
-    found += PARTS.get(role, _nothing)(value)
-    return found
+    shape = SCHEMAS.get(capability, Reply)
+    asked = value if capability in SCHEMAS else {key: value[key] for key in Reply.fields if key in value}
+    return [*schema.faults(_spelled_out(asked), "the reply", shape)] or PARTS.get(capability, _nothing)(value)
 
 
-def _each(value: dict[str, Any], key: str, check: Any) -> list[str]:
-    items = value.get(key, [])
-    if not isinstance(items, list):
-        return [f"'{key}' must be a list"]
-    return [fault for index, item in enumerate(items) for fault in check(item, f"{key}[{index}]")]
+def _spelled_out(value: dict[str, Any]) -> dict[str, Any]:
+    """The reply with each check of a planned claim as an object."""
+    claims = value.get("contract")
+    return {**value, "contract": [*map(_claim, claims)]} if isinstance(claims, list) else value
 
 
-def _closed(keys: tuple[dict[str, str], dict[str, str]]) -> Any:
-    return lambda item, where: schema.faults(item, where, *keys)
-
-
-def _note_faults(item: object, where: str) -> list[str]:
-    found = schema.faults(item, where, *NOTE)
-    if not found and isinstance(item, dict) and item["tag"] not in raw.TAGS:
-        found = [f"{where}: the tag '{item['tag']}' is none of {', '.join(raw.TAGS)}"]
-    return found
+def _claim(claim: Any) -> Any:
+    checks = claim.get("checks") if isinstance(claim, dict) else None
+    if not isinstance(checks, list):
+        return claim
+    return {**claim, "checks": [{"run": check} if isinstance(check, str) else check for check in checks]}
 
 
 def _nothing(value: dict[str, Any]) -> list[str]:
     return []
 
 
-def _planner(value: dict[str, Any]) -> list[str]:
-    found = _each(value, "features", _closed(FEATURE)) + _each(value, "services", _closed(SERVICE))
-    found += _each(value, "drop", _closed(DROP)) + _each(value, "contract", _claim_faults)
-    if not found:
-        found = schema.name_faults((service["name"] for service in value.get("services", [])), "service")
-    return found
+def _plan(value: dict[str, Any]) -> list[str]:
+    said = enumerate(row["claim"] for row in value["contract"])
+    found = [
+        f"contract[{index}]: 'claim' must say in one sentence what holds" for index, one in said if not one.strip()
+    ]
+    return found or schema.name_faults((service["name"] for service in value.get("services", [])), "service")
 
 
-def _claim_faults(item: object, where: str) -> list[str]:
-    found = schema.faults(item, where, *CLAIM)
-    if found or not isinstance(item, dict):
-        return found
-    if not item["claim"].strip():
-        found.append(f"{where}: 'claim' must say in one sentence what holds")
-    for index, check in enumerate(item.get("checks", [])):
-        value = {"run": check} if isinstance(check, str) else check
-        found += schema.faults(value, f"{where}.checks[{index}]", *CHECK)
-    return found
-
-
-def _worker(value: dict[str, Any]) -> list[str]:
-    if value["status"] not in STATUSES:
-        return [f"'status' must be one of {', '.join(STATUSES)}"]
+def _work(value: dict[str, Any]) -> list[str]:
     if value["status"] == "blocked" and not value.get("reason", "").strip():
         return ["a blocked reply needs a 'reason'"]
     return []
 
 
-def _validator(value: dict[str, Any]) -> list[str]:
-    found = _each(value, "checks", _closed(AIM))
-    if len(value.get("checks", [])) > MOST_CHECKS:
-        found.append(f"at most {MOST_CHECKS} checks a run, the worst first")
-    return found
+def _judgement(value: dict[str, Any]) -> list[str]:
+    more = len(value.get("checks", [])) > MOST_CHECKS
+    return [f"at most {MOST_CHECKS} checks a run, the worst first"] * more
 
 
-PARTS = {"planner": _planner, "worker": _worker, "validator": _validator}
+PARTS = {"plans": _plan, "commits": _work, "judges": _judgement}
 
 
-def parse(role: str, text: str) -> dict[str, Any]:
+def parse(capability: str, text: str) -> dict[str, Any]:
     """The reply in one JSON text; raises Refused with every fault."""
     try:
         value = json.loads(text)
@@ -120,24 +172,24 @@ def parse(role: str, text: str) -> dict[str, Any]:
         raise Refused(f"The reply is not JSON: line {fault.lineno}, {fault.msg}. Mend it and reply again.") from None
     except (ValueError, RecursionError) as fault:  # too deep, a number too long, or half of a surrogate pair
         raise Refused(f"The reply cannot be kept: {fault}. Mend it and reply again.") from None
-    found = faults(role, value)
+    found = faults(capability, value)
     if found:
         raise Refused("The reply is not accepted:\n" + "\n".join(f"- {fault}" for fault in found))
     return dict(value)
 
 
-def find(role: str, messages: list[str]) -> dict[str, Any] | None:
+def find(capability: str, messages: list[str]) -> dict[str, Any] | None:
     """The reply in an agent's messages: the last ```json harness block, else the last plain ```json block that fits.
 
     None where there is no marked block and no plain one fits; raises Refused where the last marked block does not parse.
     """
     marked = [block for message in messages for block in documents.fenced_blocks(message, "json harness")]
     if marked:
-        return parse(role, marked[-1])
+        return parse(capability, marked[-1])
     plain = [block for message in messages for block in documents.fenced_blocks(message, "json")]
     for block in reversed(plain):
         try:
-            return parse(role, block)
+            return parse(capability, block)
         except Refused:
             continue
     return None

@@ -3,38 +3,64 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
+from harness.base.schema import Fault
 from harness.model import config
 from harness.store import documents, files
 from harness.store.layout import Layout, home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
-    from harness.model.config import Config
+    from harness.base.schema import Names
+    from harness.model.config import Agents, Config, MostNumber
+else:
+    Agents, MostNumber = config.Agents, config.MostNumber
 
-REQUIRED = {"name": "str", "summary": "str", "reads": "names"}
-OPTIONAL = {"agent": "any", "minutes": "number", "idle_minutes": "number"}
+CAPABILITIES = ("plans", "commits", "judges", "curates")
+MAY = frozenset((*CAPABILITIES, "agent_optional"))
 READS = ("spec", "plan", "contract", "feature", "claims", "findings", "issues", "raw", "steer")
 
 
-class Role(Record):
-    """A role as its file describes it; `words` is the exact body, `common` the exact common.md before it."""
+class FrontMatter(Record):
+    """What a role's file says before its words.
+
+    `plans`: its reply is a plan; `commits`: it takes a feature, and what it changes in the tree becomes a commit; `judges`:
+    its checks decide; `curates`: code folds the notes, whatever an agent does. At most one of these. `agent_optional`: it
+    can do without an agent that has nothing to say.
+    """
 
     name: str
     summary: str
-    reads: list[str]
-    agent: Any = None
-    minutes: float = 60
-    idle_minutes: float = 10
+    reads: Names
+    agent: Agents = None
+    minutes: MostNumber = 60
+    idle_minutes: MostNumber = 10
+    plans: bool = False
+    commits: bool = False
+    judges: bool = False
+    curates: bool = False
+    agent_optional: bool = False
+
+
+class Role(FrontMatter):
+    """A role as its file describes it; `words` is the exact body, `common` the exact common.md before it."""
+
     words: str
     common: str
     path: str
     script: str
+
+    @property
+    def capability(self) -> str:
+        """The one of CAPABILITIES that it has, "" where it has none."""
+        return next((name for name in CAPABILITIES if getattr(self, name)), "")
 
 
 def folders(layout: Layout) -> list[str]:
@@ -44,38 +70,66 @@ def folders(layout: Layout) -> list[str]:
 
 def known(layout: Layout) -> list[str]:
     """Names of the roles that can be run here: those with both files."""
-    found = set()
-    for folder in folders(layout):
-        here = set(files.names(folder))
-        found |= {name[:-3] for name in here if name.endswith(".md") and name[:-3] + ".py" in here}
-    return sorted(found)
+    return sorted({name for folder in folders(layout) for name in _names(folder)})
+
+
+def _names(folder: str) -> list[str]:
+    here = set(files.names(folder))
+    return sorted(name[:-3] for name in here if name.endswith(".md") and name[:-3] + ".py" in here)
 
 
 def load(layout: Layout, name: str) -> Role:
     """The role; UsageFault where it does not exist, BrokenFile where its file is malformed."""
-    for folder in folders(layout):
+    value, path = _meta(layout, name)
+    if not path:
+        raise UsageFault(f"There is no role '{name}'. The roles here are: {', '.join(known(layout))}.")
+    script = path[:-3] + ".py"
+    if not os.path.exists(script):
+        raise UsageFault(f"The role '{name}' has {path} but no {script}. Give it both files.")
+    return Role(**value, common=_common(), path=path, script=script)
+
+
+def due(layout: Layout) -> dict[str, str]:
+    """{capability: the role that is started for it}: the first that has it, ours before the mission's own, then by name."""
+    found: dict[str, str] = {}
+    for folder in reversed(folders(layout)):
+        for name in _names(folder):
+            found.setdefault(capability_of(layout, name), name)
+        lacking = [capability for capability in CAPABILITIES if capability not in found]
+        if not lacking:
+            return found
+    own = os.path.join(layout.roles, "NAME.md")
+    raise UsageFault(f"No role here {lacking[0]}. Say '{lacking[0]}: true' in the front matter of one: {own}")
+
+
+def capability_of(layout: Layout, name: str) -> str:
+    """The capability of the role of this name; "" where it has none, or where there is no such role."""
+    value, _ = _meta(layout, name)
+    return next((capability for capability in CAPABILITIES if value.get(capability)), "")
+
+
+def _meta(layout: Layout, name: str) -> tuple[dict[str, Any], str]:
+    """What the role's file says, and its path; ({}, "") where there is none. A file in the place of ours that says nothing
+    of what it may do may do what ours does."""
+    found = list(_found(layout, name))
+    if not found:
+        return {}, ""
+    (value, path), ours = found[0], found[-1][0]
+    return value if value.keys() & MAY else {**{key: ours[key] for key in ours.keys() & MAY}, **value}, path
+
+
+def _found(layout: Layout, name: str) -> Iterator[tuple[dict[str, Any], str]]:
+    for folder, kind in zip(folders(layout), ("own-role", "role"), strict=True):
         path = os.path.join(folder, name + ".md")
         text = files.read_text(path) if schema.NAME.match(name) else None
         if text is not None:
-            return _role(layout, name, path, text)
-    raise UsageFault(f"There is no role '{name}'. The roles here are: {', '.join(known(layout))}.")
+            yield documents.cached(layout.cache, f"{kind}-{name}", text, partial(_parse, path, name), Role.fields), path
 
 
 def agents_of(settings: Config, role: Role) -> list[str]:
     """Agent names for the role: its table in config.toml, then its front matter, then the mission's."""
     table = settings.roles.get(role.name, {})
     return config.names(table.get("agent")) or config.names(role.agent) or settings.agent
-
-
-def _role(layout: Layout, name: str, path: str, text: str) -> Role:
-    def parsed(text: str) -> dict[str, Any]:
-        return _parse(text, path, name)
-
-    value = documents.cached(layout.cache, f"role-{name}", text, parsed, Role.fields)
-    script = path[:-3] + ".py"
-    if not os.path.exists(script):
-        raise UsageFault(f"The role '{name}' has {path} but no {script}. Give it both files.")
-    return Role(**value, common=_common(), path=path, script=script)
 
 
 def _common() -> str:
@@ -88,33 +142,25 @@ def _common() -> str:
     return text
 
 
-def _parse(text: str, path: str, name: str) -> dict[str, Any]:
+def _parse(path: str, name: str, text: str) -> dict[str, Any]:
     meta, body = documents.front_matter(text, path)
-    found = schema.faults(meta, "the front matter", REQUIRED, OPTIONAL)
+    found = schema.faults(meta, "the front matter", FrontMatter)
     if not found:
-        found += [
-            f"'reads' has the unknown '{item}' (known: {', '.join(READS)})"
-            for item in meta["reads"]
-            if item not in READS
-        ]
-        found += [f"'name' must be '{name}', as the file is called"] if meta["name"] != name else []
-        found += [f"'{key}' must be above 0" for key in ("minutes", "idle_minutes") if not 0 < meta.get(key, 1) < 1e15]
-        agent = meta.get("agent", "")
-        found += (
-            [] if schema.fits([agent], "strs") or schema.fits(agent, "strs") else ["'agent' must be a name or a list"]
-        )
+        unknown = [item for item in meta["reads"] if item not in READS]
+        known = f"(known: {', '.join(READS)})"
+        found += [Fault.of(f"'reads' has the unknown '{item}' {known}", path, "reads") for item in unknown]
+        other = meta["name"] != name
+        found += [Fault.of(f"'name' must be '{name}', as the file is called", path, "name")] * other
+        does = [key for key in CAPABILITIES if meta.get(key)]
+        words = " and ".join(f"'{key}'" for key in does)
+        found += [Fault.of(f"{words} do not go together: say one", path, does[0])] if len(does) > 1 else []
     if found:
-        raise BrokenFile(
-            path, "; ".join(found), line=line_of(text, found[0]), remedy="The keys stand in docs/contract.md."
-        )
+        line = line_of(text, found[0].key)
+        raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
     return {**meta, "words": body}
 
 
-def line_of(text: str, fault: str) -> int:
-    """The 1-based line of the front matter's key that a fault names (`'key' …`), the first where it has none."""
-    head = text.partition("\n---\n")[0]
-    for number, line in enumerate(head.split("\n"), start=1):
-        key = line.split(":")[0].strip()
-        if key and f"'{key}'" in fault:
-            return number
-    return 1
+def line_of(text: str, key: str) -> int:
+    """The 1-based line of a key of the front matter, the first where it has none."""
+    head = text.partition("\n---\n")[0].split("\n")
+    return next((number for number, line in enumerate(head, start=1) if key and line.split(":")[0].strip() == key), 1)

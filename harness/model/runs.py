@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from itertools import islice
@@ -10,14 +9,17 @@ from itertools import islice
 from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
+from harness.base.schema import Odd
 from harness.model import receipts
-from harness.store import files
+from harness.store import files, json_lines
 from harness.store.layout import Layout, RunLayout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
+
+    from harness.base.schema import Count, R, Whole
 
 OUTCOMES = (
     "ok",
@@ -35,43 +37,29 @@ OUTCOMES = (
 )  # fmt: skip - a list of words
 GOOD = ("ok", "no_op", "timeout_after_result")
 CUT = ("idle", "wall", "limit", "killed", "startup_hang")
+UNFINISHED = ("blocked", "cut")  # the outcomes of commits whose work is not done
 FREE_OF_BLAME = ("limit", "auth", "config", "killed")
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
-PERSON = "person"
-NoneType = type(None)
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
-MOST = 1.7976931348623157e308  # the largest float; a whole number above it cannot be shown or divided
 NO_RUN = "the line is no finished run"
 LAST_DAY = 253402300799
-TEXTS = [
-    "run",
-    "role",
-    "feature",
-    "trigger",
-    "outcome",
-    "reason",
-    "verdict",
-    "agent",
-    "at",
-    "commit",
-    "head",
-    "mark",
-    "seal",
-]
-SPENT = ("cost_usd", "tokens")
-CONTEXT = {
-    **dict.fromkeys(("run", "role", "feature", "trigger", "reason", "at", "before", "head", "branch", "tree"), "str"),
-    **dict.fromkeys(("untracked", "identity", "dirty"), "texts"),
-    **dict.fromkeys(("live", "process"), "dict"),
-    "agent": "strs",
-    "attempt": "int",
-    "raw": "list",
-}
+WRITES = "a run writes"
+
+if TYPE_CHECKING:
+    Moment = int
+    Mark = list[Any]
+    RawMark = list[Any]
+    TotalsRow = dict[str, Any]
+else:
+    Moment = schema.NUMBER.part("a time in unix seconds", lambda value: 0 <= value <= LAST_DAY)
+    Mark = schema.LIST.part("a digest and a length", lambda value: [*map(type, value)] == [str, int])
+    RawMark = schema.LIST.part("a length and a digest", lambda value: [*map(type, value)] == [int, str])
 
 
 class Context(Record):
     """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large or may not be
-    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}."""
+    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}; `version`: its
+    harness."""
 
     run: str
     role: str
@@ -86,11 +74,12 @@ class Context(Record):
     branch: str
     tree: str
     untracked: dict[str, str]
-    live: dict[str, list[Any]]
-    raw: list[Any]
+    live: dict[str, Mark]
+    raw: RawMark
     identity: dict[str, str]
     process: dict[str, Any]
     dirty: dict[str, str] = {}
+    version: str = ""
 
 
 class Totals(Record):
@@ -98,13 +87,17 @@ class Totals(Record):
     proven; `rejected`: planner runs in a row without an accepted plan; `uncounted`: runs that cost something which is not,
     or not whole, in `cost_usd`."""
 
-    runs: int = 0
-    seconds: float = 0.0
-    cost_usd: float | None = None
-    tokens: int | None = None
-    since_green: int = 0
-    rejected: int = 0
-    uncounted: int = 0
+    runs: Whole = 0
+    seconds: Count = 0.0
+    cost_usd: Count | None = None
+    tokens: Whole | None = None
+    since_green: Whole = 0
+    rejected: Whole = 0
+    uncounted: Whole = 0
+
+
+if not TYPE_CHECKING:
+    TotalsRow = schema.row_of(Totals)
 
 
 class Result(Record):
@@ -122,10 +115,10 @@ class Result(Record):
     verdict: str
     agent: str
     at: str
-    seconds: float
+    seconds: Count
     commit: str
     head: str
-    newly_green: int
+    newly_green: Whole
     accepted: bool | None
     sweep: dict[str, str] | None
     usage: dict[str, Any] | None
@@ -133,10 +126,11 @@ class Result(Record):
     refused: list[str]
     mark: str
     seal: str
-    totals: dict[str, Any]
-    until: int = 0
-    waits: dict[str, int] = {}
+    totals: TotalsRow
+    until: Moment = 0
+    waits: dict[str, Moment] = {}
     agents: list[str] = []
+    version: str = ""
 
     def total(self) -> Totals:
         """The running totals as of this line."""
@@ -151,6 +145,16 @@ class Result(Record):
     def negative(self) -> bool:
         """Whether a person who started the run by hand should see exit code 10."""
         return self.verdict == "red" or self.outcome not in GOOD or self.accepted is False
+
+
+class Answer(Record):
+    """What a person answered to an escalation, a line of answers.jsonl. `after`: the newest run then, "" where there was
+    none; what counts runs in a row starts again behind it."""
+
+    at: str
+    by: str
+    text: str
+    after: str
 
 
 def new_id(role: str, feature: str, at: int) -> str:
@@ -173,39 +177,16 @@ def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
 
 def context(layout: Layout, run_id: str) -> Context:
     """context.json of a run; UsageFault where there is no such run, BrokenFile where it is malformed."""
-    return _context(layout.run(run_id).context, run_id)
+    return _record(Context, layout.run(run_id).context, run_id)
 
 
 def held_context(layout: Layout, run_id: str) -> Context | None:
     """The context as the lock of a run that has not closed holds it a second time; None where it does not. `live` is there as
     the run left it when it had opened."""
     try:
-        return _context(layout.run(run_id).lock, run_id)
+        return _record(Context, layout.run(run_id).lock, run_id)
     except (BrokenFile, UsageFault):
         return None
-
-
-def _context(path: str, run_id: str) -> Context:
-    found = Context(**_object(path, run_id, Context))
-    if odd := _odd_context(found):
-        raise BrokenFile(path, f"'{odd}' is not what a run writes there", line=1, remedy=f"See: {command('doctor')}")
-    return found
-
-
-def _odd_context(one: Context) -> str:
-    """The first field whose value is of a wrong kind, "" where there is none; `process` its readers look at."""
-    for name, kind in CONTEXT.items():
-        if not schema.fits(getattr(one, name), kind):
-            return name
-    if not all(_is_mark(value, 0) for value in one.live.values()):
-        return "live"
-    return "" if _is_mark(one.raw, 1) else "raw"
-
-
-def _is_mark(value: object, at: int) -> bool:
-    """Whether it is a digest and a length, the digest at this place."""
-    pair = value if type(value) is list and len(value) == 2 else [None, None]
-    return type(pair[at]) is str and type(pair[1 - at]) is int
 
 
 def result(layout: Layout, run_id: str) -> Result | None:
@@ -213,20 +194,19 @@ def result(layout: Layout, run_id: str) -> Result | None:
     path = layout.run(run_id).result
     if not os.path.exists(path):
         return None
-    found = Result(**_object(path, run_id, Result))
-    if odd := _odd(found):
-        raise BrokenFile(path, f"'{odd}' is not what a run writes there", line=1, remedy=f"See: {command('doctor')}")
-    return found
+    return _record(Result, path, run_id)
 
 
-def _object(path: str, run_id: str, kind: type[Record]) -> dict[str, Any]:
-    """The fields of a record of this kind; older versions of us knew not all of those that have a default."""
-    value = files.read_json(path)
-    if value is None:
+def _record(shape: type[R], path: str, run_id: str) -> R:
+    """The record of this shape in a file; older versions of us knew not all of the fields that have a default."""
+    row = files.read_json(path)
+    if row is None:
         raise UsageFault(f"There is no run '{run_id}'. See: {command('runs list')}")
-    if not isinstance(value, dict) or not kind.takes(value):
-        raise BrokenFile(path, "not what a run writes there", line=1, remedy=f"See: {command('doctor')}")
-    return value
+    try:
+        return schema.record(shape, row, WRITES)
+    except (TypeError, Odd) as fault:
+        said = str(fault) if isinstance(fault, Odd) else "not what a run writes there"
+        raise BrokenFile(path, said, line=1, remedy=f"See: {command('doctor')}") from None
 
 
 def open_runs(layout: Layout) -> list[str]:
@@ -241,81 +221,50 @@ def is_dead(layout: Layout, run_id: str) -> bool:
 
 def books(layout: Layout, most: int | None = None) -> Iterator[Result]:
     """Finished runs (of the first `most` bytes), last first, reading only as far as the caller asks."""
-    for line in files.lines_backwards(layout.books, most=most):
-        yield _finished(layout, line)
+    return (result for _, result in placed(layout, most))
 
 
-def of_roles(found: Iterable[Result]) -> Iterator[Result]:
-    """These without the lines that say what a person did."""
-    return (result for result in found if result.role != PERSON)
+def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, Result]]:
+    """As `books`, each with the place where its line begins."""
+    for start, line in json_lines.backwards(layout.books, most=most):
+        found, fault = parse(line)
+        if found is None:
+            raise misread(layout, start, fault)
+        yield start, found
 
 
-def _finished(layout: Layout, line: bytes) -> Result:
-    """The finished run of a line in the books; raises BrokenFile."""
-    found, fault = parse(line)
-    if found is None:
-        raise misread(layout, line, fault)
-    return found
+def answers(layout: Layout) -> list[Answer]:
+    """What people have answered, oldest first. A torn last line is skipped; BrokenFile names any other."""
+    data = files.read(layout.answers)
+    return json_lines.parse(
+        data, layout.answers, lambda row: schema.record(Answer, row, "an answer has"), "no answer", "Remove it."
+    )
+
+
+def answered(layout: Layout) -> str:
+    """The newest run when a person last answered; "" where nobody has."""
+    return next((one.after for one in reversed(answers(layout))), "")
+
+
+def misread(layout: Layout, start: int, fault: str) -> BrokenFile:
+    """The fault of the line in the books that begins there, with its number."""
+    number = files.read_from(layout.books, 0, start).count(b"\n") + 1
+    return BrokenFile(layout.books, fault, line=number, remedy=f"See: {command('doctor')}")
 
 
 def parse(line: bytes) -> tuple[Result | None, str]:
     """The finished run of a line, or None and what is wrong with the line."""
     try:
-        found = Result(**json.loads(line))
-        odd = _odd(found)
-        return (None, f"'{odd}' is not what a run writes there") if odd else (found, "")
-    except (ValueError, TypeError, RecursionError):
+        return made(json_lines.value(line)), ""
+    except Odd as fault:
+        return None, str(fault)
+    except (ValueError, TypeError):
         return None, f"{NO_RUN}: {line[:60]!r}"
 
 
-def misread(layout: Layout, line: bytes, fault: str) -> BrokenFile:
-    """The fault of a line in the books, with its number."""
-    number = (files.read(layout.books) or b"").split(b"\n").index(line) + 1
-    return BrokenFile(layout.books, fault, line=number, remedy=f"See: {command('doctor')}")
-
-
-def _odd(one: Result) -> str:
-    """The first field whose value is of a wrong kind, "" where there is none; what `usage` holds its readers look at."""
-    for name in TEXTS:
-        if type(getattr(one, name)) is not str:
-            return name
-    for name in ("kept_out", "refused", "agents"):
-        value = getattr(one, name)
-        if type(value) is not list or not all(type(text) is str for text in value):
-            return name
-    for name in ("usage", "sweep"):
-        if type(getattr(one, name)) not in (dict, NoneType):
-            return name
-    for name in ("seconds", "newly_green", "until"):
-        if not counts(getattr(one, name)):
-            return name
-    if one.until > LAST_DAY:
-        return "until"
-    if type(one.accepted) not in (bool, NoneType):
-        return "accepted"
-    if not _are_waits(one.waits, one.role):
-        return "waits"
-    return _odd_total(one.totals)
-
-
-def _are_waits(value: object, role: str) -> bool:
-    if role == PERSON and value == "":
-        return True  # as an earlier version wrote a person's answer
-    return type(value) is dict and all(counts(until) and until <= LAST_DAY for until in value.values())
-
-
-def _odd_total(totals: dict[str, Any]) -> str:
-    if type(totals) is not dict or not Totals.takes(totals):
-        return "totals"
-    for name, value in totals.items():
-        if not (counts(value) or (value is None and name in SPENT)):
-            return f"totals: {name}"
-    return ""
-
-
-def counts(value: object) -> bool:
-    """Whether it is a number that can be counted with: not below 0, and not without an end."""
-    return type(value) in (int, float) and 0 <= value <= MOST  # type: ignore[operator]  # both kinds compare
+def made(row: Any) -> Result:
+    """The finished run of a line's value; raises TypeError or Odd, as `schema.record` does."""
+    return schema.record(Result, row, WRITES)
 
 
 def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Result | None:
@@ -326,16 +275,21 @@ def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Resul
     return None
 
 
-def last_receipts(layout: Layout, feature: str, role: str) -> list[receipts.Receipt]:
-    """The receipts of the newest run of `role` on the feature; [] where there is none."""
-    newest = last(layout, role=role, feature=feature)
+def last_receipts(layout: Layout, feature: str) -> list[receipts.Receipt]:
+    """The receipts of the newest run that judged the feature; [] where there is none."""
+    newest = next((found for found in books(layout) if found.feature == feature and found.verdict), None)
     return receipts.load(layout.run(newest.run).receipts) if newest else []
 
 
 def totals(layout: Layout) -> Totals:
-    """The running totals as of the newest finished run."""
-    newest = next(books(layout), None)
-    return newest.total() if newest else Totals()
+    """The running totals as of the newest finished run, and of what a person has answered since."""
+    return totals_of(next(books(layout), None), answered(layout))
+
+
+def totals_of(newest: Result | None, after: str) -> Totals:
+    """The running totals as of this run, where a person last answered `after` that one."""
+    found = newest.total() if newest else Totals()
+    return found.replace(since_green=0, rejected=0) if newest and newest.run == after else found
 
 
 def seal(run: RunLayout) -> str:
@@ -358,9 +312,9 @@ def _seen(path: str) -> bytes | None:
 def broken_seals(layout: Layout, most: int) -> list[str]:
     """Ids of finished runs, looking at the newest `most`, whose files are not what they were when the run closed."""
     found = []
-    for line in islice(files.lines_backwards(layout.books), most):
-        one = _finished(layout, line)
+    lines = (line for _, line in json_lines.backwards(layout.books))
+    for one, line in islice(zip(books(layout), lines, strict=True), most):
         run = layout.run(one.run)
-        if one.role != PERSON and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):
+        if one.seal and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):  # format 1: no run
             found.append(one.run)
     return found

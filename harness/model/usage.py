@@ -6,22 +6,29 @@ reasoning. Here nothing is counted twice, and what nobody told is None, never 0.
 
 from __future__ import annotations
 
-import json
-
+from harness.base import schema
 from harness.base.record import Record
-from harness.store import files
+from harness.store import json_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 COUNTS = ("input", "cache_read", "cache_write", "output", "reasoning")
 REPORTED, TABLE, UNKNOWN = "reported", "table", "unknown"
 MILLION = 1_000_000
 MOST = 10**15  # of tokens or USD; more is no count
-LONGEST_ROW = 1 << 20
-LONGEST_STREAM = 256 << 20
+
+
+if TYPE_CHECKING:
+    Tokens = int
+    Cost = float
+    Source = str
+else:
+    Tokens = schema.WHOLE.part("a count", lambda value: 0 <= value <= MOST)
+    Cost = schema.NUMBER.part("a number, 0 or above", lambda value: 0 <= value <= MOST)
+    Source = schema.one_of((REPORTED, TABLE, UNKNOWN))
 
 
 class Usage(Record):
@@ -33,15 +40,15 @@ class Usage(Record):
     agent: str = ""
     model: str = ""
     session: str = ""
-    turns: int | None = None
-    input: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
-    output: int | None = None
-    reasoning: int | None = None
-    cost_usd: float | None = None
-    cost_source: str = UNKNOWN
-    raw: list[dict[str, Any]] = []
+    turns: Tokens | None = None
+    input: Tokens | None = None
+    cache_read: Tokens | None = None
+    cache_write: Tokens | None = None
+    output: Tokens | None = None
+    reasoning: Tokens | None = None
+    cost_usd: Cost | None = None
+    cost_source: Source = UNKNOWN
+    raw: list[Any] = []
 
     @property
     def tokens(self) -> int | None:
@@ -130,70 +137,9 @@ def told(agent: str, **values: Any) -> Usage:
     return Usage(**{"agent": agent, "cost_source": source, "raw": [{"agent": agent, "block": values}], **values})
 
 
-# ---- what a run that died had told
-
-
 def parse(text: str) -> Usage | None:
     """A usage from its JSON; None where it is none: a negative or endless number, a text where a number belongs."""
     try:
-        value = json.loads(text)
-        made = Usage(**value)
-    except (ValueError, TypeError, RecursionError):
+        return schema.record(Usage, json_lines.value(text.encode()), "an agent")
+    except (ValueError, TypeError):
         return None
-    names = (made.agent, made.model, made.session, made.cost_source)
-    sound = all(isinstance(name, str) for name in names) and isinstance(made.raw, list)
-    sound = sound and made.cost_source in (REPORTED, TABLE, UNKNOWN)
-    sound = sound and all(_counts(getattr(made, name), int) for name in ("turns", *COUNTS))
-    return made if sound and _counts(made.cost_usd, (int, float)) else None
-
-
-def _counts(value: object, kinds: Any) -> bool:
-    """Whether it is None or a number that can be counted with."""
-    if value is None:
-        return True
-    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value <= MOST
-
-
-class Heard(Record):
-    """What a run's transcript tells of who was asked, in turn: what each told last of what it used (nothing: its name
-    alone), and when the last row was written, in seconds since the run's start."""
-
-    usages: list[Usage] = []
-    seconds: float = 0.0
-
-
-def heard(path: str) -> Heard:
-    """What the transcript at `path` tells of agents and usage; a torn or foreign line is passed over, and so is what lies
-    behind LONGEST_STREAM."""
-    found = Heard()
-    for line in _rows(path):
-        row = _row(line)
-        if row is None:
-            continue
-        found.seconds = max(found.seconds, row["at"])
-        if row["kind"] == "agent":
-            found.usages.append(Usage(agent=row["text"]))
-        elif row["kind"] == "usage" and found.usages and (newer := parse(row["text"])):
-            found.usages[-1] = newer.replace(agent=found.usages[-1].agent)
-    return found
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    kinds: dict[str, Any] = {"at": (int, float), "kind": str, "text": str}
-    fits = isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())
-    return row if fits and 0 <= row["at"] <= MOST else None
-
-
-def _rows(path: str, block: int = 1 << 20) -> Iterator[bytes]:
-    """The transcript's whole lines that are no longer than LONGEST_ROW: those of agents and usage, and each block's last."""
-    rest, offset = b"", 0
-    while offset < LONGEST_STREAM and (data := files.read_from(path, offset, block)):
-        offset += len(data)
-        *lines, rest = (rest + data).split(b"\n")
-        yield from (line for line in lines[:-1] if b'"kind":"agent"' in line or b'"kind":"usage"' in line)
-        yield from lines[-1:]
-        rest = rest if len(rest) <= LONGEST_ROW else b"?" * LONGEST_ROW

@@ -1,1 +1,1 @@
-"""A child process that leaves nothing behind, however its run ends."""
+"""Runs a child process so that no descendant of it survives, however the run ends."""

@@ -1,7 +1,7 @@
-"""The process between us and a child: it starts the child, adopts what that orphans, and ends the tree.
+"""The process between the supervisor and the child: it starts the child, adopts its orphans, and ends its process tree.
 
-It is a subreaper, so whatever the child leaves behind becomes its own; it watches a pipe whose other end only we hold, and
-ends the tree when the child exits, when we ask, or when we die. process.py forks it and hears its report.
+The guardian is a subreaper: the child's orphans become its own children. It polls a pipe that only the supervisor holds
+open. It ends the tree when the child exits, when the supervisor asks, or when the supervisor dies. supervise.py forks it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Plan(Record):
-    """What the guardian must know: the program and its surroundings, the locks to hold, the seconds from TERM to KILL."""
+    """What the guardian needs: the program, its environment, the locks to hold, and the seconds from TERM to KILL."""
 
     argv: Sequence[str]
     cwd: str
@@ -35,19 +35,19 @@ class Plan(Record):
 
 
 class Guardian:
-    """The process between us and the child. Every signal stays blocked in it, and it ends in `os._exit`."""
+    """Supervises one child from a process of its own. All signals stay blocked in it, and it ends with `os._exit`."""
 
     def __init__(self, plan: Plan, control: int, report: int) -> None:
         self.plan, self.control, self.report = plan, control, report
         self.child = 0
         self.status: int | None = None
-        self.asked = self.hurry = False
+        self.stop_ordered = self.hurry = False
         self.killed: set[int] = set()
         self.poller = select.poll()
 
     def guard(self, stdout: int, stderr: int) -> None:
-        """Start the child, wait for its end or for an order, end the tree, report. Runs in the fork, which then exits."""
-        gc.disable()  # collecting our parent's objects would close descriptors that are ours by now
+        """Start the child, wait for its exit or an order, end the tree, report. Runs in the fork, which then exits."""
+        gc.disable()  # collecting the parent's objects would close descriptors that this process now uses
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
@@ -56,26 +56,26 @@ class Guardian:
         tree.adopt_orphans()
         try:
             self.start(stdout, stderr)
-            self.tell(str(self.child))
+            self.send(str(self.child))
             self.watch()
         except (errors.Unavailable, TypeError) as fault:
-            self.tell(str(fault).replace("\n", " "))
+            self.send(str(fault).replace("\n", " "))
             return
         finally:
-            stopped = self.asked and self.status is None
+            stopped = self.stop_ordered and self.status is None
             left = self.end()
         status = -signal.SIGKILL if self.status is None else self.status
-        self.tell(f"{int(status)} {len(self.killed - {self.child})} {left} {int(stopped)}")
+        self.send(f"{int(status)} {len(self.killed - {self.child})} {left} {int(stopped)}")
 
-    def tell(self, line: str) -> None:
-        """Report, if our parent is still there to hear it; when it is not, there is a tree to end all the same."""
+    def send(self, line: str) -> None:
+        """Report to the supervisor. A dead supervisor is no error: the tree must end all the same."""
         try:  # noqa: SIM105 - contextlib costs a launch 5 ms
             os.write(self.report, os.fsencode(line) + b"\n")
         except BrokenPipeError:
             pass
 
     def start(self, stdout: int, stderr: int) -> None:
-        """Start the child, then let go of its streams and of the folder."""
+        """Start the child, then close its streams and leave its folder."""
         plan = self.plan
         for fd in plan.keep:
             os.set_inheritable(fd, False)
@@ -86,25 +86,25 @@ class Guardian:
         os.chdir("/")
 
     def watch(self) -> None:
-        """Until the child has exited or somebody asks; what the child orphans meanwhile is reaped every second."""
+        """Wait until the child exits or an order comes; reap orphans meanwhile, at least once a second."""
         wake = spawn.exit_descriptor(self.child)
         for fd in {self.control, wake} - {-1}:
             self.poller.register(fd, select.POLLIN)
-        while not self.reap() and self.status is None and not self.asked:
+        while not self.reap() and self.status is None and not self.stop_ordered:
             self.listen(1.0 if wake >= 0 else 0.01)
         self.reap()
 
     def listen(self, seconds: float) -> None:
-        """Wait for an order: the first asks for the end, a second for haste; a closed pipe says that our parent is dead."""
+        """Wait for an order: the first one ends the tree, a second one skips the grace; a closed pipe: a dead supervisor."""
         for fd, _ in self.poller.poll(int(seconds * 1000)):
             order = os.read(fd, 1) if fd == self.control else b""
             if not order:
                 self.poller.unregister(fd)
             if fd == self.control:
-                self.asked, self.hurry = True, self.hurry or (self.asked and order != b"")
+                self.stop_ordered, self.hurry = True, self.hurry or (self.stop_ordered and order != b"")
 
     def reap(self) -> bool:
-        """Collect what has ended; True when no descendant is left."""
+        """Reap what has ended; True when no descendant is left."""
         while True:
             try:
                 pid, code = os.waitpid(-1, os.WNOHANG)
@@ -116,26 +116,26 @@ class Guardian:
                 self.status = os.waitstatus_to_exitcode(code)
 
     def family(self) -> dict[int, list[bytes]]:
-        """All descendants that are left."""
+        """All living descendants, and zombies."""
         return tree.family(os.getpid(), group=self.child)
 
     def end(self) -> int:
-        """End the tree: TERM once to each, then KILL until nothing is left; returns how many are left all the same."""
+        """End the tree: TERM once to each process, then KILL until none is left; returns how many survive."""
         if self.reap():
             return 0
-        asked: set[int] = set()
+        signalled: set[int] = set()
         pause_seconds, now = 0.001, time.monotonic()
         kill_from = now + self.plan.grace_seconds
         while now < kill_from + KILL_SECONDS:
             family = self.family()
             if now < kill_from and not self.hurry:
-                self.killed |= tree.terminate({pid: fields for pid, fields in family.items() if pid not in asked})
-                asked.update(family)
+                self.killed |= tree.terminate({pid: fields for pid, fields in family.items() if pid not in signalled})
+                signalled.update(family)
             else:
                 self.killed |= tree.kill(family)
             if self.reap():
                 return 0
             self.listen(pause_seconds)
             now = time.monotonic()
-            pause_seconds = min(pause_seconds * 2, 0.05 if now < kill_from else 0.002)  # keep up with what forks fast
+            pause_seconds = min(pause_seconds * 2, 0.05 if now < kill_from else 0.002)  # keeps up with a fork loop
         return len(self.family())

@@ -1,6 +1,6 @@
-"""Starting programs, exactly: default signals, only the descriptors that are meant, and a fault named to the caller.
+"""Starts programs with default signals and only the descriptors that the caller passes; a fault names the program.
 
-`capture` runs a short program that we trust (git) within a time limit; process.py builds supervised children from the same parts.
+`capture` runs a short trusted program (git) within a time limit; supervise.py builds supervised children from the same parts.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ CHUNK_BYTES = 65536
 STANDARD_SIGNALS = range(1, 32)
 FOREVER_SECONDS = 14 * 24 * 3600.0
 TERM_SECONDS = 2.0
-HELD_FROM = 64  # the first number that a program has a lock at
+HELD_FROM = 64  # the first number under which a program has a lock
 
 
 class Quiet:
-    """While it lasts every signal waits, so that no handler raises between a fork and its bookkeeping."""
+    """Blocks all signals inside the `with` block, so that no handler raises between a fork and the code that records it."""
 
     def __enter__(self) -> None:
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited from a careless parent: exit codes would be lost
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may pass on SIG_IGN, which loses exit codes
         self.before = signal.pthread_sigmask(signal.SIG_BLOCK, STANDARD_SIGNALS)
 
     def __exit__(self, *_: object) -> None:
@@ -48,15 +48,15 @@ def start(
     session: bool = False,
     keep: Sequence[int] = (),
 ) -> int:
-    """Start a program and return its pid: default signals, no descriptor but these three, in a session of its own or ours.
+    """Start a program and return its pid: default signals, no descriptor but these three, in a new session if `session`.
 
-    `keep` are lock descriptors that the program holds too, so that nobody else has the lock while it lives on without us.
-    `stdin` may be a path. The program is looked up on the PATH of `env`. Raises Unavailable when the program, `cwd` or the
-    input is missing. Not for threads: this process stands in `cwd` for a moment (a fork that does so costs 3 ms more).
+    `keep` are lock descriptors that the program holds too: the locks stay taken while it runs on without this process.
+    `stdin` may be a path. `env` gives the PATH for the lookup. Raises Unavailable when the program, `cwd` or the input is
+    missing. Not thread-safe: this process changes into `cwd` for a moment (a fork that does so costs 3 ms more).
     """
     where, before, source = f"in the folder {cwd}", -1, -1
     try:
-        if isinstance(stdin, str):  # not blocking: a FIFO would hold us for ever
+        if isinstance(stdin, str):  # non-blocking: opening a FIFO would block for ever
             where = f"with the input {stdin}"
             source = stdin = high(os.open(stdin, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY))
         where = f"in the folder {cwd}"
@@ -86,7 +86,7 @@ def start(
 
 
 def _program(name: str, env: Mapping[str, str]) -> str:
-    """The path of a program: as it is when it has a slash, else the first executable file on PATH."""
+    """The path of a program: unchanged if it has a slash, else the first executable file on PATH."""
     if "/" in name:
         return name
     for folder in os.get_exec_path(env):
@@ -105,19 +105,19 @@ def _descriptors() -> list[int]:
 
 
 def _inheritable() -> list[int]:
-    """What an exec would pass on besides the standard streams, such as a lock that a shell opened for us."""
+    """Descriptors above 2 that an exec would pass on, such as a lock that a shell opened for this process."""
     return [fd for fd in _descriptors() if fd > 2 and _passes_exec(fd)]
 
 
 def _passes_exec(fd: int) -> bool:
     try:
         return os.get_inheritable(fd)
-    except OSError:  # the listing's own descriptor, closed by now
+    except OSError:  # the descriptor of the listing itself, closed by now
         return False
 
 
 def fork(then: Callable[[], object]) -> int:
-    """Fork; the child runs `then`, which is meant to exec or exit, and can never come back into our caller's code."""
+    """Fork; the child runs `then`, which must exec or exit. It never returns into the caller's code."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -128,13 +128,13 @@ def fork(then: Callable[[], object]) -> int:
 
 
 def pipe() -> tuple[int, int]:
-    """(reading end, writing end), neither in the place of a standard stream that somebody closed."""
+    """(reading end, writing end); neither takes the number of a closed standard stream."""
     reading, writing = os.pipe()
     return high(reading), high(writing)
 
 
 def high(fd: int) -> int:
-    """The same file at a descriptor above the standard streams."""
+    """The same file at a descriptor above 2."""
     if fd > 2:
         return fd
     above = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -143,7 +143,7 @@ def high(fd: int) -> int:
 
 
 def close(fds: Iterable[int]) -> None:
-    """Close each."""
+    """Close each descriptor."""
     for fd in fds:
         os.close(fd)
 
@@ -152,11 +152,11 @@ def close_all_but(kept: Collection[int]) -> None:
     """Close every descriptor of this process that is not in `kept`."""
     for fd in _descriptors():
         if fd not in kept:
-            os.closerange(fd, fd + 1)  # the listing's own descriptor is closed already; closerange minds nothing
+            os.closerange(fd, fd + 1)  # the listing's own descriptor is closed already; closerange ignores that
 
 
 def read(fd: int) -> bytes | None:
-    """One chunk of a descriptor that does not block; b"" at the end, None when there is nothing now."""
+    """Read one chunk of a non-blocking descriptor: b"" at the end, None when nothing is there now."""
     try:
         return os.read(fd, CHUNK_BYTES)
     except BlockingIOError:
@@ -180,11 +180,11 @@ def capture(
     wall_seconds: float | None = None,
     keep: Sequence[int] = (),
 ) -> tuple[int, bytes, bytes]:
-    """Run a short program that we trust, unguarded: (exit code or -signal, stdout, stderr).
+    """Run a short trusted program without supervision: (exit code or -signal, stdout, stderr).
 
-    `env` None is our own. Raises Unavailable when the program or `cwd` is missing, TimeoutError after `wall_seconds`. An
-    exception meanwhile, such as an interrupt, sends the program's process group TERM and waits for it. What the program
-    leaves behind in its group is ended, a daemon with a session of its own is not.
+    `env` None means this process's environment, `keep` is as in `start`. Raises Unavailable when the program or `cwd` is
+    missing, TimeoutError after `wall_seconds`. When an exception interrupts the call, the program's process group gets TERM,
+    then KILL. What the program leaves behind in its group is ended; a daemon in a session of its own is not.
     """
     (out, out_end), (err, err_end) = pipe(), pipe()
     feed_end, feed = pipe() if stdin else (-1, -1)
@@ -225,7 +225,7 @@ def _reap_group(pid: int) -> int:
 def _exchange(
     pid: int, outs: tuple[int, int], feed: int, stdin: bytes, ours: set[int], until: float
 ) -> dict[int, bytearray]:
-    """Feed and read until both outputs end or the program has exited; a daemon that keeps them open does not hold us."""
+    """Feed and read until both outputs close or the program exits; a daemon that keeps them open does not block the call."""
     got, todo, wake = {fd: bytearray() for fd in outs}, memoryview(stdin), exit_descriptor(pid)
     ours |= {wake} - {-1}
     poller, open_outs = select.poll(), set(outs)
@@ -256,7 +256,7 @@ def _exchange(
 
 
 def _feed(fd: int, todo: memoryview) -> memoryview:
-    """Write what fits now and return the rest; nothing remains when the reader has gone."""
+    """Write what the pipe takes now and return the rest; an empty rest when the reader is gone."""
     try:
         return todo[os.write(fd, todo[:CHUNK_BYTES]) :]
     except BrokenPipeError:

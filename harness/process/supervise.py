@@ -1,9 +1,9 @@
-"""A child process that leaves nothing behind: after its run, however that ended, no descendant of it lives.
+"""Supervises a child process: after its run, however it ends, none of its descendants lives.
 
-We fork a guardian, the guardian forks the child. The guardian is a subreaper, so whatever the child leaves behind becomes
-the guardian's; it watches a pipe whose other end only we hold, and ends the tree when the child exits, when we ask, or
-when we die. We are a subreaper too: when the guardian is killed its orphans are ours to end. When both are killed, the next
-start calls `sweep`. Without /proc (not Linux) process groups and `ps` stand in, which a daemon in its own session escapes.
+This process forks a guardian, and the guardian forks the child. The guardian is a subreaper, so it adopts the child's
+orphans. It polls a pipe that only this process holds open, and ends the process tree when the child exits, on request, or
+when this process dies. This process is a subreaper too: it ends the orphans of a killed guardian. When both are killed, the
+next start calls `sweep`. Without /proc (not Linux) process groups and `ps` replace this; a daemon in a new session escapes.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
 __all__ = ["TAG", "Child", "Ended", "Patience", "capture", "live_with", "pid_record", "run", "sweep", "tagged_ancestor"]
 
 TICK_SECONDS = 0.2
-_guardians: set[int] = set()  # the living guardians that this process started
-_bound: list[int] = []  # the pid of the parent without whom we go no further
+_guardians: set[int] = set()  # guardians that this process started and has not reaped
+_required_parent: list[int] = []  # pid of the parent that this process must not outlive
 
 
 def live_with(parent: int) -> None:
-    """From here on the children of this process end when `parent`, our parent, has died: `output` raises Interrupted, once.
+    """From now on, when `parent` (this process's parent) dies, `output` raises Interrupted once and children end.
 
-    For who may be left behind by a loop that was killed; asked about five times a second, so without signals or ctypes.
+    So a run does not outlive its killed loop. The check is a poll, 5 times a second: it needs no signals and no ctypes.
     """
-    _bound[:] = [parent]
+    _required_parent[:] = [parent]
 
 
 def _orphaned() -> bool:
-    """Whether the parent to whom we were bound has died; said once, so that what is left can be put in order."""
-    orphaned = bool(_bound) and os.getppid() != _bound[0]
+    """Whether the parent given to `live_with` has died; True only once, so that the cleanup can finish."""
+    orphaned = bool(_required_parent) and os.getppid() != _required_parent[0]
     if orphaned:
-        _bound.clear()
+        _required_parent.clear()
     return orphaned
 
 
 class Ended(Record):
-    """How a child ended: `exit` is None when a signal or a limit ended it; `cause` is exit, stopped, or a limit of patience.
+    """How a child ended. `exit`: None when a signal or a limit ended it; `cause`: "exit", "stopped", or the limit's name.
 
-    `killed` counts the descendants (without the child) that had to be ended, `left` those that even SIGKILL did not end
-    in time: another user's, or stuck in the kernel.
+    `killed` counts the descendants (without the child) that had to be ended. `left` counts those that survived SIGKILL until
+    the timeout: processes of another user, or stuck in the kernel.
     """
 
     exit: int | None
@@ -64,11 +64,11 @@ class Ended(Record):
 
 
 class Child:
-    """One supervised child; use it as a context manager, leaving it ends the whole tree and waits until it is gone.
+    """One supervised child, as a context manager: leaving it ends the whole process tree and waits until it is gone.
 
-    `stdin` is the path of a regular file (None: /dev/null); `keep` are lock descriptors that the guardian holds until it
-    has reaped everything; `merge` sends stderr into stdout; `watch` is told what the caller reads in the output. Raises
-    Unavailable when the program or `cwd` is missing.
+    `stdin` is the path of a regular file (None: /dev/null). The guardian holds the lock descriptors `keep` until all is
+    reaped. `merge` sends stderr to stdout. The caller reports events in the output to `watch`. Raises Unavailable when
+    the program or `cwd` is missing.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Child:
         self._guardian = 0
         self._grace_seconds = grace_seconds if term_first else 0.0
         self._cause, self._answer_by, self._hurried = "", 0.0, False
-        self._control, self._report, self._told = -1, -1, b""
+        self._control, self._report, self._received = -1, -1, b""
         self._ours: list[int] = []
         self._streams: dict[int, str] = {}
         self._poller = select.poll()
@@ -119,9 +119,9 @@ class Child:
         try:
             for _ in range(3 if plan.merge else 4):
                 ends += spawn.pipe()
-            heard, self._control, self._report, report, out, out_end = ends[:6]
+            orders, self._control, self._report, report, out, out_end = ends[:6]
             err, err_end = ends[6:] or (-1, out_end)
-            guardian = Guardian(plan, heard, report)
+            guardian = Guardian(plan, orders, report)
             self._guardian = spawn.fork(lambda: guardian.guard(out_end, err_end))
         except OSError as fault:
             spawn.close(ends)
@@ -130,25 +130,25 @@ class Child:
         self.watch.root = self._guardian
         spawn.close({report, out_end, err_end})
         self._streams = {out: "stdout"} if plan.merge else {out: "stdout", err: "stderr"}
-        self._ours = [heard, self._control, self._report]  # `heard`: asking a dead guardian raises no SIGPIPE
+        self._ours = [orders, self._control, self._report]  # `orders` stays open against SIGPIPE from a dead guardian
         for fd in (self._report, *self._streams):
             os.set_blocking(fd, fd == self._report)
             self._poller.register(fd, select.POLLIN)
 
     def _await_start(self, program: str) -> None:
-        """The guardian's first line is the child's pid, or why there is none."""
-        while b"\n" not in self._told and (news := os.read(self._report, 4096)):
-            self._told += news
-        pid, _, self._told = self._told.partition(b"\n")
+        """Read the guardian's first line: the child's pid, or the reason why it did not start."""
+        while b"\n" not in self._received and (news := os.read(self._report, 4096)):
+            self._received += news
+        pid, _, self._received = self._received.partition(b"\n")
         if not pid.isdigit():
             killed = f"{program} cannot be started: its guardian was killed; try again."
             raise errors.Unavailable(os.fsdecode(pid) or killed)
         self.pid = int(pid)
 
     def output(self) -> Iterator[tuple[str, bytes]]:
-        """("stdout" | "stderr", at most 64 KiB), and ("", b"") about 5 times a second while nothing comes.
+        """Yield ("stdout" | "stderr", at most 64 KiB), and ("", b"") about 5 times a second while there is no output.
 
-        Ends when the tree is gone, with `ended` set; closing the generator ends the tree.
+        Ends when the tree is gone and `ended` is set; closing the generator ends the tree.
         """
         try:
             while self.ended is None:
@@ -160,15 +160,15 @@ class Child:
 
     @property
     def silent(self) -> bool:
-        """Whether standard output is closed: nothing more can be said."""
+        """Whether standard output is closed, so that no more output can come."""
         return "stdout" not in self._streams.values()
 
     def stop(self) -> None:
-        """Ask for the end of the tree (cause "stopped") and return at once; `output` or leaving the context waits."""
+        """Request the end of the tree (cause "stopped") and return at once; `output` or leaving the context waits."""
         self._ask("stopped")
 
     def close(self) -> None:
-        """End the tree and wait until it is gone; a signal that comes meanwhile cuts the grace short, and is raised after."""
+        """End the tree and wait until it is gone; a signal meanwhile cuts the grace short, and is raised afterwards."""
         if not self._guardian or self.ended is not None:
             return
         with spawn.Quiet():
@@ -186,7 +186,7 @@ class Child:
         self.close()
 
     def __del__(self) -> None:
-        """A forgotten child ends too: its guardian sees the pipe closed."""
+        """A child that is garbage-collected ends too: its guardian sees the pipe close."""
         self._release()
 
     def _release(self) -> None:
@@ -204,27 +204,27 @@ class Child:
             os.write(self._control, b".")
 
     def _step(self) -> list[tuple[str, bytes]]:
-        """Keep the limits, wait at most one tick, and take what came."""
+        """Check the limits, wait at most one tick, and return the output that came."""
         now = time.monotonic()
         limit, wait_seconds = self.watch.overdue(now)
         if limit:
             self._ask(limit)
         if self._cause and now > self._answer_by:
-            os.kill(self._guardian, signal.SIGKILL)  # somebody stopped it; its tree then falls to us
+            os.kill(self._guardian, signal.SIGKILL)  # it is stopped (SIGSTOP); this process then adopts its tree
         wait_seconds = TICK_SECONDS if self._cause else min(TICK_SECONDS, wait_seconds)
-        ready = [fd for fd, _ in self._poller.poll(0 if self._told else max(1, int(wait_seconds * 1000)))]
+        ready = [fd for fd, _ in self._poller.poll(0 if self._received else max(1, int(wait_seconds * 1000)))]
         found = [(self._streams[fd], chunk) for fd in ready if fd in self._streams and (chunk := self._take(fd))]
         if found:
-            self.watch.heard(now)
-        if self._report in ready or self._told:
-            news = self._told or os.read(self._report, 4096)  # a line comes at once, so whole; empty: it was killed
-            self._told = next((line for line in news.split(b"\n") if line.count(b" ") == 3), b"")
-            if self._told or not news:  # else it was a first line that an interrupted caller had not taken
+            self.watch.output_received(now)
+        if self._report in ready or self._received:
+            news = self._received or os.read(self._report, 4096)  # one write, so one line; empty: it was killed
+            self._received = next((line for line in news.split(b"\n") if line.count(b" ") == 3), b"")
+            if self._received or not news:  # else it is the first line, unread because the caller was interrupted
                 found += self._settle()
         return found
 
     def _take(self, fd: int) -> bytes:
-        """One chunk; nothing when there is none now, and at the end, after which the stream is forgotten."""
+        """Read one chunk; b"" when there is none now, and at the end of the stream, which is then closed."""
         chunk = spawn.read(fd)
         if chunk == b"":
             self._poller.unregister(fd)
@@ -233,17 +233,17 @@ class Child:
         return chunk or b""
 
     def _settle(self) -> list[tuple[str, bytes]]:
-        """The guardian has ended: reap it, do its work if it was killed, set `ended`; returns the rest of the output."""
-        if self._told:
+        """Reap the ended guardian, do its work if it was killed, and set `ended`; returns the rest of the output."""
+        if self._received:
             os.waitpid(self._guardian, 0)
-            status, killed, left, asked = map(int, self._told.split())
+            status, killed, left, asked = map(int, self._received.split())
         else:
-            status, killed, left = self._bury()
+            status, killed, left = self._end_orphans()
             asked = self._cause != ""
         _guardians.discard(self._guardian)
         rest = []
         for fd, name in list(self._streams.items()):
-            for _ in range(64):  # a bound, for a writer that could not be ended
+            for _ in range(64):  # bounded, for a writer that survived SIGKILL
                 if not (chunk := self._take(fd)):
                     break
                 rest.append((name, chunk))
@@ -259,22 +259,22 @@ class Child:
         )
         return rest
 
-    def _bury(self) -> tuple[int, int, int]:
-        """The guardian was killed: end and reap the orphans that fell to us; returns (exit or -signal, killed, left)."""
+    def _end_orphans(self) -> tuple[int, int, int]:
+        """Replace a killed guardian: end and reap the orphans that this process adopted; (exit or -signal, killed, left)."""
         born = int((tree.stat(self._guardian) or [b"0"] * 20)[19])
-        os.waitpid(self._guardian, 0)  # its children are handed over before this returns
+        os.waitpid(self._guardian, 0)  # the kernel reparents its children before this returns
         _guardians.discard(self._guardian)
         status, killed, until = -int(signal.SIGKILL), set[int](), time.monotonic() + KILL_SECONDS
-        while fallen := tree.fallen(born, spared=_guardians, group=self.pid):
+        while orphans := tree.adopted(born, spared=_guardians, group=self.pid):
             if time.monotonic() > until:
                 break
-            for root, fields in fallen.items():
+            for root, fields in orphans.items():
                 killed |= tree.kill({root: fields, **tree.family(root)})
                 code = tree.reap(root)
                 if root == self.pid and code is not None:
                     status = os.waitstatus_to_exitcode(code)
             time.sleep(0.002)
-        return status, len(killed - {self.pid}), len(fallen)
+        return status, len(killed - {self.pid}), len(orphans)
 
 
 def run(
@@ -289,7 +289,7 @@ def run(
     grace_seconds: float = 5.0,
     merge: bool = True,
 ) -> Ended:
-    """Run a child to its end and hand each chunk to `sink(stream, chunk)`; raises what Child raises."""
+    """Run a child to its end and pass each chunk to `sink(stream, chunk)`; raises what Child raises."""
     with Child(
         argv,
         cwd=cwd,

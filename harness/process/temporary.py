@@ -1,4 +1,4 @@
-"""Temporary folders of a run: for checks, services and agents, below the system's own, gone with whoever asked for them."""
+"""Temporary folders for checks, services and agents, below the system's own; each is removed by the code that made it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.store import files
 
 
 def new(what: str, tag: str = "") -> str:
-    """A new empty folder in the system's temporary folder; whoever asks removes it, or `clear_of` its run."""
+    """Make an empty folder in the system's temporary folder; the caller removes it, or `clear_of` does after a kill."""
     folder = f"{_begin(tag)}{what}-{os.urandom(5).hex()}"
     os.mkdir(folder, 0o700)
     return folder
@@ -22,7 +22,7 @@ def _begin(tag: str) -> str:
 
 
 def clear_of(tag: str) -> None:
-    """Remove the temporary folders that a run with this tag left behind when it was killed."""
+    """Remove the temporary folders that a killed run with this tag left behind."""
     base, begin = os.path.split(_begin(tag))
     for name in files.names(base):
         if name.startswith(begin):
@@ -30,17 +30,17 @@ def clear_of(tag: str) -> None:
 
 
 def clear(folder: str) -> None:
-    """Remove the folder with whatever was made in it, as far as we may: what belongs to another user, or is held by a
-    mount, stays where it is. Nothing reads it again, so it changes neither a verdict nor how a run ends.
+    """Remove the folder and its content as far as permissions allow: what belongs to another user, or is held by a
+    mount, stays. Nothing reads it again, so a leftover changes neither a verdict nor the end of a run.
     """
     with suppress(OSError):
-        if os.path.islink(folder):  # what it leads to is not ours
+        if os.path.islink(folder):  # its target does not belong to the run
             files.remove(folder)
             return
     with suppress(OSError):
-        os.rmdir(folder)  # mostly it is empty
+        os.rmdir(folder)  # it is usually empty
         return
-    import shutil  # 5 ms, where it is not
+    import shutil  # costs 5 ms, needed only for a folder with content
 
     _make_writable(folder)
     for top, folders, _ in os.walk(folder):
@@ -50,7 +50,7 @@ def clear(folder: str) -> None:
 
 
 def _make_writable(folder: str) -> None:
-    """Package caches are made read-only, and what lies in a read-only folder cannot be removed."""
-    with suppress(OSError):  # another user's, or gone meanwhile
+    """Make it writable: package caches are read-only, and nothing can be removed from a read-only folder."""
+    with suppress(OSError):  # it belongs to another user, or is gone
         if not os.path.islink(folder):
             os.chmod(folder, 0o700)

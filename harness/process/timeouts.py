@@ -1,7 +1,7 @@
-"""How long a child is waited for: until its first event, between signs of life, after its result, and in all.
+"""Timeouts of a child: until its first event, without a sign of life, after its result, and in all.
 
-A sign of life is output, a change in the working folder, or CPU time of its tree. The last two are looked at only while
-nothing is heard, a few times before patience ends: a look at a large folder costs half a second.
+A sign of life is output, a change in the working folder, or CPU time of the process tree. The last two are checked only
+without output, CHECKS times per idle timeout: a scan of a large folder costs half a second.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LOOKS = 8  # how often a silent child is looked at before it counts as idle
-BUSY = 0.05  # of one core, between two looks: what waits for the network draws a spinner with less
+CHECKS = 8  # checks of a silent child before it counts as idle
+BUSY = 0.05  # share of one core between two checks: a spinner that waits for the network uses less
 MOST_ENTRIES = 200_000
-STOPPED_SECONDS = 2.0  # between two questions that come five times a second
+STOPPED_SECONDS = 2.0  # a longer gap between two calls, normally 5 a second, means that this process was stopped
 WALL, IDLE, STARTUP, AFTER_RESULT = "wall", "idle", "startup_hang", "after_result"
 
 
 class Patience(Record):
-    """Seconds; 0 means no limit. `startup`: until the first event, `idle`: without a sign of life, `after_result`: from the
-    result to the exit. `folder`: where changes count as life, "" for nowhere; `passed_over`: a name in it that does not."""
+    """Timeouts in seconds; 0 means none. `startup`: until the first event; `idle`: without a sign of life; `after_result`:
+    from the result to the exit. Changes in `folder` count as life ("": none), except below its entry `passed_over`."""
 
     idle_seconds: float = 0.0
     startup_seconds: float = 0.0
@@ -34,43 +34,43 @@ class Patience(Record):
 
 
 class Watch:
-    """The limits of one child, and what was last seen of it. `root`: the process whose descendants are looked at."""
+    """The timeouts of one child and its last signs of life. `root`: the process whose descendants are checked."""
 
     def __init__(self, wall_seconds: float, patience: Patience, now: float) -> None:
         self.wall_seconds, self.patience = wall_seconds, patience
-        self.started = self.alive = self.before = self.looked = self.asked = now
-        self.held = False
+        self.started = self.alive = self.alive_before = self.checked = self.called = now
+        self.was_late = False
         self.root = 0
         self.began = False
         self.result_at = 0.0
         self.ticks, self.newest = 0, -1
 
-    def heard(self, now: float) -> None:
-        """Output came."""
-        self.before = self.alive
-        self.alive = self.looked = now
+    def output_received(self, now: float) -> None:
+        """Count output as a sign of life."""
+        self.alive_before = self.alive
+        self.alive = self.checked = now
 
     def take_back(self) -> None:
-        """What was heard last was no sign of life: that it tries once more tells nobody anything."""
-        self.alive = self.before
+        """Withdraw the last output as a sign of life: it only reported another retry."""
+        self.alive = self.alive_before
 
     def event(self) -> None:
-        """The first event came: startup is over."""
+        """Record the first event: startup is over."""
         self.began = True
 
     def result(self, now: float) -> None:
-        """The result came (once): from here on only the grace counts, and the wall."""
+        """Record the result (the first call counts): from now on only `after_result_seconds` and the wall limit apply."""
         self.result_at = self.result_at or now
 
     def overdue(self, now: float) -> tuple[str, float]:
-        """The limit that has run out, or "", and the seconds until the next one may.
+        """(the limit that has run out, or "", and the seconds until the next one may).
 
-        Who asks too late was stopped itself (Ctrl-Z, say): what waits to be read is heard before anything is judged.
+        A late call means that this process itself was stopped (Ctrl-Z): it first reads the waiting output, then judges.
         """
-        self.held, self.asked = now - self.asked > STOPPED_SECONDS and not self.held, now
-        if self.held:
+        self.was_late, self.called = now - self.called > STOPPED_SECONDS and not self.was_late, now
+        if self.was_late:
             return "", 0.0
-        self._look(now)
+        self._check_activity(now)
         name, at = min(self._limits(), key=lambda limit: limit[1])
         return (name if at <= now else "", at - now)
 
@@ -84,20 +84,20 @@ class Watch:
         elif self.patience.idle_seconds:
             yield IDLE, self.alive + self.patience.idle_seconds
 
-    def _look(self, now: float) -> None:
-        """While nothing is heard, look at the tree and the folder; what moved since the last look is a sign of life."""
+    def _check_activity(self, now: float) -> None:
+        """Without output, check the tree and the folder; activity since the last check is a sign of life."""
         idle = self.patience.idle_seconds
-        if not idle or self.result_at or now < self.looked + idle / LOOKS:
+        if not idle or self.result_at or now < self.checked + idle / CHECKS:
             return
         ticks, newest = cpu_ticks(self.root), newest_change(self.patience.folder, self.patience.passed_over)
-        busy = ticks - self.ticks >= BUSY * (now - self.looked) * os.sysconf("SC_CLK_TCK")
+        busy = ticks - self.ticks >= BUSY * (now - self.checked) * os.sysconf("SC_CLK_TCK")
         if busy or newest > self.newest >= 0:
             self.alive = now
-        self.looked, self.ticks, self.newest = now, ticks, newest
+        self.checked, self.ticks, self.newest = now, ticks, newest
 
 
 def cpu_ticks(root: int) -> int:
-    """CPU time of a process, its living descendants, and those that they waited for, in clock ticks; 0 off Linux."""
+    """CPU time of a process, its living descendants and their reaped children, in clock ticks; 0 off Linux."""
     if not root or not tree.on_linux():
         return 0
     rows = [tree.stat(root), *tree.family(root).values()]
@@ -105,7 +105,7 @@ def cpu_ticks(root: int) -> int:
 
 
 def newest_change(folder: str, passed_over: str) -> int:
-    """When something below a folder last changed, in ns of the file system's clock; looks at MOST_ENTRIES entries."""
+    """The time of the newest change below a folder, in ns of the file system's clock; checks MOST_ENTRIES entries."""
     newest, todo, seen = 0, [folder] if folder else [], 0
     while todo and seen < MOST_ENTRIES:
         here = todo.pop()
@@ -118,6 +118,6 @@ def newest_change(folder: str, passed_over: str) -> int:
                     newest = max(newest, entry.stat(follow_symlinks=False).st_ctime_ns)
                     if entry.is_dir(follow_symlinks=False):
                         todo.append(entry.path)
-        except OSError:  # gone meanwhile, or not ours to read: the next look tells more
+        except OSError:  # gone, or not readable: the next check repeats it
             continue
     return newest

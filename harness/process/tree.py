@@ -1,6 +1,6 @@
-"""Who descends from whom, and ending them: the walk over /proc, signals to a whole tree, and the sweep by tag.
+"""The process tree: descendants from /proc, signals to a whole tree, and the sweep by tag.
 
-Without /proc (not Linux) `ps` answers instead, and what needs /proc/<pid>/environ finds nothing.
+Without /proc (not Linux) `ps` is the source, and functions that read /proc/<pid>/environ find nothing.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 TAG = "PROCESS_TAG"
 KILL_SECONDS = 10.0
-_libc: list[Any] = []  # opened once: 0.3 ms in each guardian
+_libc: list[Any] = []  # opened once: saves 0.3 ms in each guardian
 
 
 def on_linux() -> bool:
-    """Whether /proc and subreapers are there."""
+    """Whether /proc and subreapers exist."""
     return os.path.exists("/proc/self/stat")
 
 
 def adopt_orphans() -> None:
-    """Make this process a subreaper: what its descendants orphan becomes its child. Raises Unavailable when refused."""
+    """Make this process a subreaper: orphaned descendants become its children. Raises Unavailable when refused."""
     if not on_linux():
         return
-    import ctypes  # here, because it costs 4 ms and only who starts a supervised child needs it
+    import ctypes  # costs 4 ms, and only a process that starts a supervised child needs it
 
     _libc[:] = _libc or [ctypes.CDLL(None)]
     if _libc[0].prctl(36, 1, 0, 0, 0) != 0:  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
@@ -48,14 +48,14 @@ def stat(pid: int) -> list[bytes]:
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             return file.read().rpartition(b") ")[2].split()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):  # the last one: another user's under hidepid
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # the last: another user's, under hidepid
         return []
 
 
 def family(root: int, *, group: int = 0, deep: bool = True) -> dict[int, list[bytes]]:
-    """pid -> stat fields of all descendants of `root`, zombies too, or of its children only (`deep` False).
+    """pid -> stat fields of all descendants of `root`, with zombies; of its children only with `deep` False.
 
-    Off Linux the fields are state, parent and group, and the members of the process group `group` count as descendants.
+    Off Linux the fields are state, parent and group, and members of the process group `group` count as descendants.
     """
     found: dict[int, list[bytes]] = {}
     children, fields = _lookup(root, group)
@@ -69,10 +69,10 @@ def family(root: int, *, group: int = 0, deep: bool = True) -> dict[int, list[by
     return found
 
 
-def fallen(born: int, *, spared: Collection[int], group: int) -> dict[int, list[bytes]]:
-    """The children of this process that it did not start: what a guardian, started at tick `born`, left to us.
+def adopted(born: int, *, spared: Collection[int], group: int) -> dict[int, list[bytes]]:
+    """The orphans that this process adopted from a guardian that started at tick `born`.
 
-    They are not in `spared` (other guardians), live in another session than we do, and are not older than the guardian.
+    They are children not in `spared` (other guardians), in another session, and not older than the guardian.
     """
     children = family(os.getpid(), group=group, deep=False)
     if not on_linux():
@@ -86,7 +86,7 @@ def fallen(born: int, *, spared: Collection[int], group: int) -> dict[int, list[
 
 
 def _lookup(root: int, group: int) -> tuple[Callable[[int], list[int]], Callable[[int], list[bytes]]]:
-    """Two functions of a pid: its children, its fields. The kernel's list where there is one, else a table of everything."""
+    """Two functions of a pid: its children, its fields. From the kernel's list of children, else from a table of all."""
     if os.path.exists("/proc/thread-self/children"):
         return _children, stat
     if on_linux():
@@ -94,12 +94,12 @@ def _lookup(root: int, group: int) -> tuple[Callable[[int], list[int]], Callable
     else:
         listing = spawn.capture(["ps", "-A", "-o", "pid=,stat=,ppid=,pgid="], cwd="/")[1]
         rows = [line.split() for line in listing.split(b"\n") if line]
-        # without zombies, which another reaper may keep for seconds, and without the `ps` itself, gone by now
+        # no zombies (another reaper may keep them for seconds), and not the `ps` itself, which has exited
         table = {int(row[0]): row[1:] for row in rows if row[1][:1] != b"Z" and _signal(int(row[0]), 0)}
     below: dict[int, list[int]] = {}
     for pid, fields in table.items():
-        fallen = group and int(fields[2]) == group and pid != root
-        below.setdefault(root if fallen else int(fields[1]), []).append(pid)
+        in_group = group and int(fields[2]) == group and pid != root
+        below.setdefault(root if in_group else int(fields[1]), []).append(pid)
     return (lambda pid: below.get(pid, [])), (lambda pid: table.get(pid, []))
 
 
@@ -110,7 +110,7 @@ def _children(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{task}/children", "rb", buffering=0) as file:
                 found += map(int, file.readall().split())
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        pass  # gone meanwhile: its children are its reaper's now, and the next look finds them
+        pass  # the process is gone: its reaper has adopted its children, and the next walk finds them
     return found
 
 
@@ -119,7 +119,7 @@ def _pids() -> list[int]:
 
 
 def terminate(processes: dict[int, list[bytes]]) -> set[int]:
-    """TERM to each, and CONT to those that are stopped so that they notice; returns those that were alive."""
+    """TERM to each process, and CONT to stopped ones so that they handle it; returns those that were alive."""
     for pid, fields in processes.items():
         _signal(pid, signal.SIGTERM)
         if fields[0][:1] == b"T":
@@ -128,7 +128,7 @@ def terminate(processes: dict[int, list[bytes]]) -> set[int]:
 
 
 def kill(processes: dict[int, list[bytes]]) -> set[int]:
-    """SIGKILL to each and to their process groups (one call no fork can slip through); returns those that were alive."""
+    """SIGKILL to each process and its process group (one call that no fork escapes); returns those that were alive."""
     for group in {int(fields[2]) for fields in processes.values()} - {0, os.getpgrp()}:
         _signal(-group, signal.SIGKILL)
     for pid in processes:
@@ -141,7 +141,7 @@ def _alive(processes: dict[int, list[bytes]]) -> set[int]:
 
 
 def reap(pid: int) -> int | None:
-    """The wait status of our child `pid`; None while it lives, and when it is not our child."""
+    """The wait status of the child `pid`; None while it lives, and for a process that is no child."""
     try:
         ended, code = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -150,7 +150,7 @@ def reap(pid: int) -> int | None:
 
 
 def _signal(pid: int, number: int) -> bool:
-    """Send it; whether there was somebody. A set-uid program's process does not hear us, and is found again."""
+    """Send the signal; whether the process exists. A set-uid process refuses it and is found again."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -161,9 +161,9 @@ def _signal(pid: int, number: int) -> bool:
 
 
 def sweep(tag: str) -> list[int]:
-    """SIGKILL every process of our user whose environment holds PROCESS_TAG=`tag`, until none is left; returns the pids.
+    """SIGKILL every process of this user with PROCESS_TAG=`tag` in its environment, until none is left; returns the pids.
 
-    This process and its ancestors are spared. For what a run left whose guardian was killed together with the run.
+    Spares this process and its ancestors. It ends what a run left behind when its guardian was killed with it.
     """
     line, spared = f"{TAG}={tag}".encode(), set(_ancestors())
     killed: dict[int, None] = {}
@@ -175,35 +175,35 @@ def sweep(tag: str) -> list[int]:
         killed.update(dict.fromkeys(pid for pid in tagged if _kill_tagged(pid, line)))
         time.sleep(0.002)
     while any(_dying(pid) for pid in killed) and time.monotonic() < until:
-        time.sleep(0.002)  # a process gives its environment back before it is quite gone
+        time.sleep(0.002)  # the kernel frees the environment before the process is gone
     return list(killed)
 
 
 def _dying(pid: int) -> bool:
-    """Whether a process that was killed is still there, and no zombie yet."""
+    """Whether a killed process still exists and is no zombie yet."""
     fields = stat(pid)
     return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
 def _kill_tagged(pid: int, line: bytes) -> bool:
-    """Kill it if it still is who we saw: looked at again through a descriptor that cannot come to mean another process."""
-    held = spawn.exit_descriptor(pid)
+    """Kill the process if it still has the tag; the check and the kill go through a descriptor that no other pid reuses."""
+    descriptor = spawn.exit_descriptor(pid)
     try:
         if line not in _environment(pid):
             return False
-        if held >= 0:
-            signal.pidfd_send_signal(held, signal.SIGKILL)
+        if descriptor >= 0:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         else:
             os.kill(pid, signal.SIGKILL)
         return True
     except ProcessLookupError:
         return False
     finally:
-        spawn.close({held} - {-1})
+        spawn.close({descriptor} - {-1})
 
 
 def tagged_ancestor() -> str | None:
-    """The value of PROCESS_TAG in the environment of this process or of its nearest living ancestor that has one."""
+    """The value of PROCESS_TAG in this process's environment, else in that of its nearest living ancestor that has it."""
     if mine := os.environ.get(TAG):
         return mine
     start = f"{TAG}=".encode()
@@ -215,7 +215,7 @@ def tagged_ancestor() -> str | None:
 
 
 def _ancestors() -> list[int]:
-    """This process, its parent, and so on up."""
+    """This process, its parent, and so on up to the root."""
     found, pid = [], os.getpid()
     while pid > 0:
         found.append(pid)
@@ -225,7 +225,7 @@ def _ancestors() -> list[int]:
 
 
 def _environment(pid: int) -> list[bytes]:
-    """The environment that the program was started with; empty when it is another user's, or gone."""
+    """The environment at the start of the program; empty when the process is gone or another user's."""
     folder = f"/proc/{pid}"
     try:
         if os.stat(folder).st_uid != os.geteuid():
@@ -237,7 +237,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def pid_record() -> dict[str, Any]:
-    """{"pid", "started" (ticks after boot), "boot" (the boot's id)} of this process, for people to read; never for a lock."""
+    """{"pid", "started" (ticks after boot), "boot" (the boot's id)} of this process: for people to read, never for a lock."""
     if not on_linux():
         return {"pid": os.getpid(), "started": 0, "boot": ""}
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

@@ -1,1 +1,1 @@
-"""Checks become receipts, and receipts decide which claims are proven."""
+"""Fires checks and writes receipts; the receipts decide which claims are proven."""

@@ -1,4 +1,4 @@
-"""Checks are fired here and nowhere else: each gives a receipt of what really happened."""
+"""Fires checks, and no other module does; each check gives a receipt of its real result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Output:
         self.head, self.tail, self.length, self.hash = b"", b"", 0, hashlib.sha256()
 
     def take(self, _: str, chunk: bytes) -> None:
-        """One more chunk."""
+        """Add one more chunk."""
         self.hash.update(chunk)
         self.length += len(chunk)
         room = receipts.HEAD_BYTES - len(self.head)
@@ -41,12 +41,12 @@ class Output:
         self.tail = (self.tail + chunk[room:])[-receipts.TAIL_BYTES :]
 
     def text(self) -> str:
-        """The output as a receipt keeps it, what was left out named."""
+        """The output as stored in a receipt; a cut states the number of omitted bytes."""
         return receipts.shortened(self.head, self.tail, self.length)
 
 
 def fire(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
-    """Run one check to its end, its whole process tree ended with it, and give the receipt."""
+    """Run one check to its end, end its process tree, and return the receipt."""
     started = time.monotonic()
     output = Output()
     code: int | None = NOT_FIRED
@@ -79,7 +79,7 @@ def _exit_code(ended: supervise.Ended) -> int | None:
 
 
 def settled(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
-    """Fire a check; where it is red once more, and green then counts and is marked flaky."""
+    """Fire a check, and a red one once more; a green second result counts and is marked flaky."""
     first = fire(check, claim, phase, place)
     if first.green or place.fault:
         return first
@@ -90,7 +90,7 @@ def settled(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
 
 
 def run_shell(command: str, place: Place, seconds: float, output: Output) -> supervise.Ended:
-    """A command as a check runs: bash -euo pipefail, its own TMPDIR and PORT, no variable of ours, stdin at its end."""
+    """Run a command as a check: bash -euo pipefail, its own TMPDIR and PORT, no harness variables, empty stdin."""
     folder = temporary.new("check", place.tag)
     try:
         return supervise.run(
@@ -107,25 +107,25 @@ def run_shell(command: str, place: Place, seconds: float, output: Output) -> sup
 
 
 def port_variables(ports: dict[str, int]) -> dict[str, str]:
-    """PORT_<NAME> of every service that is up, and PORT: the first service's, or one that is free just now."""
+    """PORT_<NAME> of every running service, and PORT: the first service's, else a free one."""
     named = {f"PORT_{name.upper().replace('-', '_').replace('.', '_')}": str(port) for name, port in ports.items()}
     return {**named, "PORT": str(next(iter(ports.values()), 0) or free_port())}
 
 
 def free_port() -> int:
-    """A TCP port on loopback that was free just now."""
+    """A TCP port on loopback that is free at the time of the call."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def fire_all(claims: list[Claim], phase: str, place: Place, path: str = "") -> Iterator[Receipt]:
-    """Fire every check of the claims, in order; each receipt is durable in `path`, where given, before the next check."""
+    """Fire every check of the claims, in order; with `path`, each receipt is durable there before the next check."""
     yield from fire_each([(claim, check) for claim in claims for check in claim.checks], phase, place, path)
 
 
 def fire_each(pairs: list[tuple[Claim, Check]], phase: str, place: Place, path: str = "") -> Iterator[Receipt]:
-    """Fire these checks, in order; before the work once, afterwards a red one once more."""
+    """Fire these checks in order; in phase `before` once, in other phases a red one once more."""
     record = files.Transcript(path) if path else None
     try:
         for claim, check in pairs:
@@ -140,7 +140,7 @@ def fire_each(pairs: list[tuple[Claim, Check]], phase: str, place: Place, path: 
 
 
 def setup_once(layout: Layout, contract: Contract, place: Place) -> str:
-    """`setup_fault`, where it was not green at this commit already."""
+    """`setup_fault`, unless the setup was already green at this commit."""
     done = documents.recall(layout.cache, "setup", f"{place.head} {contract.setup}")
     fault = "" if done else setup_fault(contract, place)
     if not fault:
@@ -149,13 +149,13 @@ def setup_once(layout: Layout, contract: Contract, place: Place) -> str:
 
 
 def remember_setup(layout: Layout, contract: Contract, place: Place) -> None:
-    """The setup was green at this commit. Said again in settle: what a run leaves in the cache is swept away before."""
+    """Record that the setup was green at this commit. Repeated in settle, which first clears a run's cache entries."""
     if contract.setup:
         documents.keep(layout.cache, "setup", f"{place.head} {contract.setup}", True)
 
 
 def setup_fault(contract: Contract, place: Place) -> str:
-    """Run the contract's setup; "" where it is green or there is none, else what it said."""
+    """Run the contract's setup; "" if it is green or absent, else its output."""
     if not contract.setup:
         return ""
     output = Output()
@@ -168,7 +168,7 @@ def setup_fault(contract: Contract, place: Place) -> str:
 
 
 def green_on_nothing(commands: list[str]) -> list[str]:
-    """Which commands are green in an empty folder, and so prove nothing."""
+    """The commands that are green in an empty folder, and so prove nothing."""
     found = []
     for command in commands:
         folder = temporary.new("empty")

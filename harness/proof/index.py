@@ -1,29 +1,31 @@
-"""Which claims are proven: an index over all receipts, kept in the cache and brought up to date from the books.
+"""The state of proof of all claims: an index over all receipts, cached beside the digest of the run log it was made from.
 
-A check is proven when its newest receipt is green and one of the claim's checks was red before: what was never seen to
-fail proves nothing. A guard needs no red. The index is derived: deleted, it is made again from runs.jsonl and receipts.
+A check is proven when its newest receipt is green and a check of the claim was red before: a check that never failed
+proves nothing. A guard needs no red. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts.
 """
 
 from __future__ import annotations
 
-import json
-
+from harness.base import schema
+from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.model import receipts, runs
 from harness.model.contract import Claim
-from harness.store import documents, files
-from harness.store.layout import Layout
+from harness.store import documents, files, json_lines
+from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from harness.base.schema import Whole
+
 NAME = "proofs"
 
 
 class Trail(Record):
-    """What became of one check over all runs: newest red and green as [run, commit, at], how often it was flaky, and
-    the signs of gaming that its feature's validations noted."""
+    """The history of one check over all runs: newest red and green as [run, commit, at], the number of flaky results, and
+    the reward-hacking signals from the validations of its feature."""
 
     red: list[str] = []
     green: list[str] = []
@@ -33,8 +35,22 @@ class Trail(Record):
     signs: list[str] = []
 
 
+if TYPE_CHECKING:
+    TrailRow = dict[str, Any]
+else:
+    TrailRow = schema.row_of(Trail)
+
+
+class Held(Record):
+    """What the cache keeps: the trails, and length and digest of the lines of the books that they were made from."""
+
+    size: Whole = 0
+    digest: str = ""
+    trails: dict[str, TrailRow] = {}
+
+
 class Standing(Record):
-    """Where a claim stands: `word` is proven, unproven or manual; `marks` of flaky, weakened, signs, accepted."""
+    """The status of a claim: `word` is proven, unproven or manual; `marks` of flaky, weakened, signs, accepted."""
 
     claim: str
     word: str
@@ -44,35 +60,39 @@ class Standing(Record):
 
 
 def load(layout: Layout) -> dict[str, Trail]:
-    """{claim + newline + command: its trail}, complete up to the newest finished run."""
-    held = _cached(layout)
-    size = files.length(layout.books)
-    trails = {key: Trail(**row) for key, row in held["trails"].items()} if held["bytes"] <= size else {}
-    start = held["bytes"] if trails else 0
-    new = files.read_from(layout.books, start, size - start)
-    whole = new[: new.rfind(b"\n") + 1]
-    for line in whole.split(b"\n"):
-        run_id = _fired(layout, line) if line else ""
-        if run_id:
+    """{claim + newline + command: check history}, complete up to the newest finished run."""
+    data = files.read(layout.books) or b""
+    data = data[: data.rfind(b"\n") + 1]
+    held = _held(layout, data)
+    trails = {key: Trail(**row) for key, row in held.trails.items()}
+    for number, line in json_lines.whole(data[held.size :]):
+        if run_id := _fired(layout, line, data[: held.size].count(b"\n") + number):
             _take(layout, trails, run_id)
-    if whole:
+    if len(data) != held.size:
         rows = {key: trail.asdict() for key, trail in trails.items()}
-        documents.keep(layout.cache, NAME, "", {"bytes": start + len(whole), "trails": rows}, Trail.fields)
+        made = Held(size=len(data), digest=files.digest(data), trails=rows)
+        documents.keep(layout.cache, NAME, "", made.asdict(), Trail.fields)
     return trails
 
 
-def _cached(layout: Layout) -> dict[str, Any]:
-    held = documents.recall(layout.cache, NAME, "", Trail.fields)
-    return held if isinstance(held, dict) and held.keys() == {"bytes", "trails"} else {"bytes": 0, "trails": {}}
-
-
-def _fired(layout: Layout, line: bytes) -> str:
-    """The run of a line in the books where its receipts count; "" of any other run: there an agent may have laid them down."""
+def _held(layout: Layout, data: bytes) -> Held:
+    """The index as it is kept, where it was made from a beginning of these lines, byte for byte; else an empty one."""
+    row = documents.recall(layout.cache, NAME, "", Trail.fields)
     try:
-        row = json.loads(line)
-        return str(row["run"]) if row["role"] == "validator" or row["accepted"] else ""
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise runs.misread(layout, line, runs.NO_RUN) from None
+        held = schema.record(Held, row, "we leave")
+    except (TypeError, ValueError):
+        return Held()
+    return held if files.digest(data[: held.size]) == held.digest else Held()
+
+
+def _fired(layout: Layout, line: bytes, number: int) -> str:
+    """The run of a line in the run log if its receipts count (it judged, or its plan landed), else "": an agent could have
+    written those of other runs."""
+    try:
+        row = json_lines.value(line)
+        return str(row["run"]) if row["verdict"] or row["accepted"] else ""
+    except (ValueError, KeyError, TypeError):
+        raise BrokenFile(layout.books, runs.NO_RUN, line=number, remedy=f"See: {command('doctor')}") from None
 
 
 def _take(layout: Layout, trails: dict[str, Trail], run_id: str) -> None:
@@ -94,7 +114,7 @@ def key(claim_id: str, command: str) -> str:
 
 
 def standing(claim: Claim, trails: dict[str, Trail], weakened: set[str], accepted: set[str]) -> Standing:
-    """Where one claim stands by its receipts, the contract log and a person's word."""
+    """The status of one claim from its receipts, the contract log and a person's decision."""
     mine = [trails.get(key(claim.id, check.run), Trail()) for check in claim.checks]
     green = bool(mine) and all(trail.last_green for trail in mine)
     red = [trail.red for trail in mine if trail.red]

@@ -1,7 +1,7 @@
-"""Signs of gaming in a diff: what a validator must look at before it believes green checks. Pure.
+"""Reward-hacking signals in a diff: what a validator must review before it trusts green checks. Pure.
 
-A sign is not a verdict: tests are sometimes rightly deleted. It is listed in the feature's receipts and in the
-validator's prompt, so that nobody passes it by unseen.
+A signal is not a verdict: deleting a test can be right. The feature's receipts and the validator's prompt list it, so that
+it cannot be overlooked.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
 
 def signs(changed: Iterable[tuple[str, str]], patch: str, claims: Iterable[Claim]) -> list[str]:
-    """What in a diff asks for a second look. `changed`: (git's status letter, path); `patch`: the unified diff."""
+    """The signals in a diff. `changed`: (git's status letter, path); `patch`: the unified diff."""
     files = list(changed)
     found = [f"deletes the test file {path}" for letter, path in files if letter == "D" and TEST_FILE.search(path)]
-    found += _touched(files, claims)
+    found += _changed_files_of_checks(files, claims)
     for path, added, removed in hunks(patch):
         found += _in_file(path, added, removed)
     return list(dict.fromkeys(found))
 
 
-def _touched(files: list[tuple[str, str]], claims: Iterable[Claim]) -> list[str]:
-    """Files of the diff that a check runs or reads by name."""
+def _changed_files_of_checks(files: list[tuple[str, str]], claims: Iterable[Claim]) -> list[str]:
+    """Changed or deleted files that a check runs or reads by name."""
     found = []
     for claim in claims:
         named = {word.removeprefix("./") for check in claim.checks for word in WORD.findall(check.run)}
         for letter, path in files:
             test = bool(TEST_FILE.search(path))
-            if letter != "A" and (path in named or (test and _holds(named, path))):
+            if letter != "A" and (path in named or (test and _is_below(named, path))):
                 found.append(f"{'deletes' if letter == 'D' else 'edits'} {path}, which a check of {claim.id} names")
     return found
 
 
-def _holds(named: set[str], path: str) -> bool:
-    """Whether one of the names is a folder that the path lies in."""
+def _is_below(named: set[str], path: str) -> bool:
+    """Whether one of the names is a folder that contains the path."""
     return any(path.startswith(name.rstrip("/") + "/") for name in named)
 
 
@@ -61,7 +61,7 @@ def _in_file(path: str, added: list[str], removed: list[str]) -> list[str]:
     if any(SWALLOWS.search(line) for line in added):
         found.append(f"swallows a failure in {path}")
     if TEST_FILE.search(path) and _assertions(removed) > _assertions(added):
-        found.append(f"takes assertions out of {path}")
+        found.append(f"removes assertions from {path}")
     return found
 
 

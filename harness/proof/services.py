@@ -1,4 +1,4 @@
-"""Services: servers that checks need, each started once a run on a port of its own and ended with its whole tree."""
+"""Services: servers for checks; a run starts each once on a port of its own and ends its process tree."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ POLL_SECONDS = 0.1
 ASK_SECONDS = 5.0
 UP_SECONDS = 24 * 3600.0
 TAIL_CHARS = 2000
-TAIL_BYTES = 4 * TAIL_CHARS + 3  # enough for that many characters, wherever the cut falls
+TAIL_BYTES = 4 * TAIL_CHARS + 3  # enough for that many characters, even if the cut splits one
 
 
 class Running:
-    """The services of a contract, up while the `with` block lasts; gives the place with their ports.
+    """Runs the services of a contract during the `with` block; returns the check environment with their ports.
 
-    Where one is not ready in time, the place has a `fault` instead: every check there is red, with the tail of its log.
+    If one is not ready in time, the environment has a `fault`: every check in it is red, with the tail of the service's log.
     """
 
     def __init__(self, services: list[Service], place: Place) -> None:
@@ -77,21 +77,21 @@ class Running:
         return child
 
     def _await(self, service: Service, place: Place, child: supervise.Child) -> str:
-        """Ask until `ready` is green; what to say where it is not in time, or the service has ended."""
+        """Run `ready` until it is green; else the reason: out of time, or the service has exited."""
         until = time.monotonic() + service.seconds
         while (left := until - time.monotonic()) > 0:
-            asked = fire.run_shell(service.ready, place, min(left, ASK_SECONDS), Output())
-            if asked.cause == "exit" and asked.exit == 0:
+            probe = fire.run_shell(service.ready, place, min(left, ASK_SECONDS), Output())
+            if probe.cause == "exit" and probe.exit == 0:
                 return ""
-            if not _lives(child.pid):
-                return f"the service {service.name} ended before it was ready; it said:\n{self._said(service)}"
+            if not _is_alive(child.pid):
+                return f"the service {service.name} ended before it was ready; its log:\n{self._tail(service)}"
             time.sleep(POLL_SECONDS)
-        return f"the service {service.name} was not ready within {service.seconds} s; it said:\n{self._said(service)}"
+        return f"the service {service.name} was not ready within {service.seconds} s; its log:\n{self._tail(service)}"
 
     def _log(self, service: Service) -> str:
         return os.path.join(self.folder, f"{service.name}.log")
 
-    def _said(self, service: Service) -> str:
+    def _tail(self, service: Service) -> str:
         path = self._log(service)
         data = files.read_from(path, max(0, files.length(path) - TAIL_BYTES), TAIL_BYTES)
         return data.decode("utf-8", "replace")[-TAIL_CHARS:]
@@ -104,7 +104,7 @@ class Running:
             temporary.clear(self.folder)
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The final sweep: every check in a fresh worktree at HEAD, so that DONE means that a stranger's clone passes."""
+"""The final sweep: every check in a fresh worktree at HEAD, so that DONE means that a fresh clone passes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness.process import temporary
 from harness.proof import fire, services
 
 SHOWN = 12
-NO_SETUP = "the contract has no setup: a stranger's clone is checked as it is cloned"
+NO_SETUP = "the contract has no setup: a fresh clone is checked as it is"
 
 
 def sweep(project: str, contract: Contract, place: Place, path: str) -> tuple[list[Receipt], str]:
-    """Setup, services and all checks there: (receipts, what setup said where it failed).
+    """Setup, services and all checks in that worktree: (receipts, output of a failed setup).
 
-    A red receipt notes what the working folder has and a clone has not: that is what it may have failed for.
+    A red receipt lists the files that only the working folder has, as a possible cause.
     """
     folder = temporary.new("sweep", place.tag)
     target = os.path.join(folder, os.path.basename(project))
@@ -29,11 +29,11 @@ def sweep(project: str, contract: Contract, place: Place, path: str) -> tuple[li
         notes.append(f"only in the working folder, not in a clone: {', '.join(differs[:SHOWN])}{more}")
     try:
         repository.add_worktree(project, target, place.head)
-        there = place.replace(directory=target, notes=[*place.notes, *notes])
-        fault = fire.setup_fault(contract, there)
+        fresh = place.replace(directory=target, notes=[*place.notes, *notes])
+        fault = fire.setup_fault(contract, fresh)
         if fault:
             return [], fault
-        with services.Running(contract.services, there) as up:
+        with services.Running(contract.services, fresh) as up:
             return list(fire.fire_all(contract.claims, "sweep", up, path)), ""
     finally:
         repository.remove_worktree(project, target)

@@ -1,4 +1,4 @@
-"""All checks of a contract on any clone, without a mission's state: a receipt that nobody has to trust us for."""
+"""Runs all checks of a contract on any clone, without a mission's state, so that anyone can reproduce the receipts."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ TAG = "verify"
 
 
 def find_contract(path: str, folder: str) -> str:
-    """The contract's path: as named, else the mission's in `folder`, else one that lies there by itself."""
-    looked = [path] if path else [Layout(folder).contract, os.path.join(folder, "validation-contract.md")]
-    for candidate in looked:
+    """The contract's path: the given one, else the mission's in `folder`, else validation-contract.md in `folder`."""
+    paths = [path] if path else [Layout(folder).contract, os.path.join(folder, "validation-contract.md")]
+    for candidate in paths:
         if os.path.isfile(candidate):
             return candidate
-    raise UsageFault(f"There is no contract at {' or '.join(looked)}. Say where: {command('verify')} CONTRACT --in DIR")
+    raise UsageFault(f"There is no contract at {' or '.join(paths)}. Name one: {command('verify')} CONTRACT --in DIR")
 
 
 def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
     """Setup, services and every check in `folder`, or in a fresh worktree of its repository at commit `at`.
 
-    Raises Refused where setup is red, UsageFault where the folder or the commit does not exist.
+    Raises Refused if setup is red, UsageFault if the folder or the commit does not exist.
     """
     if not os.path.isdir(folder):
         raise UsageFault(f"There is no folder {folder}.")
@@ -58,11 +58,11 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
 
 
 def _require_commit(folder: str, at: str) -> None:
-    """Raises UsageFault where git knows no such commit there."""
+    """Raise UsageFault if the repository has no such commit."""
     try:
         repository.tree_of(folder, at + "^{commit}")
     except repository.GitFailed:
-        remedy = "A commit's id, a branch or a tag will do; a shallow clone may lack it (git fetch --unshallow)."
+        remedy = "Give a commit id, a branch or a tag; a shallow clone may lack it (git fetch --unshallow)."
         raise UsageFault(f"There is no commit '{at}' in {folder}. {remedy}") from None
 
 

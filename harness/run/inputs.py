@@ -6,7 +6,8 @@ from harness.git import repository
 from harness.integrity import reconcile
 from harness.memory import raw
 from harness.model import issues, runs
-from harness.model.open_run import Run
+from harness.model.features import Feature
+from harness.model.open_run import OpenRun, Outcome
 from harness.model.receipts import Receipt
 from harness.run.prompt import Material, runtime
 from harness.store import files
@@ -18,7 +19,7 @@ HOW_TO_REPLY = (
 )
 
 
-def gather(run: Run) -> Material:
+def gather(run: OpenRun, outcome: Outcome) -> Material:
     """Everything that the role's prompt is made of."""
     layout, role = run.layout, run.role
     identity, identity_path = reconcile.identity_text(role.name)
@@ -34,15 +35,15 @@ def gather(run: Run) -> Material:
         summary_path=layout.relative(layout.summary),
         memory_path=layout.relative(layout.memory),
         raw_path=layout.relative(layout.raw),
-        features=run.features,
+        features=outcome.features,
         features_path=layout.relative(layout.features),
-        contract=run.contract if "contract" in role.reads else None,
+        contract=outcome.contract if "contract" in role.reads else None,
         claims=run.claims if "claims" in role.reads else [],
         contract_path=layout.relative(layout.contract),
-        feature=run.feature,
-        receipts=_receipts(run),
+        feature=outcome.feature,
+        receipts=_receipts(run, outcome),
         receipts_path=layout.relative(layout.runs),
-        findings=list(_findings(run)) if "findings" in role.reads else [],
+        findings=_findings(run, outcome) if "findings" in role.reads else [],
         issues=issues.serious(issues.load(layout)) if "issues" in role.reads else [],
         raw=_raw(run) if "raw" in role.reads else "",
         steer=files.read_text(layout.steer) or "" if "steer" in role.reads else "",
@@ -51,15 +52,16 @@ def gather(run: Run) -> Material:
     )
 
 
-def _receipts(run: Run) -> list[Receipt]:
+def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
     """This run's own receipts, else those of the feature's last validation."""
-    if run.receipts or not run.feature or not run.feature.attempts or "findings" not in run.role.reads:
-        return run.receipts
-    return runs.last_receipts(run.layout, run.context.feature, "validator")
+    judged = outcome.feature and outcome.feature.attempts
+    if outcome.receipts or not judged or "findings" not in run.role.reads:
+        return outcome.receipts
+    return runs.last_receipts(run.layout, run.context.feature)
 
 
-def _raw(run: Run) -> str:
-    from harness.memory import pages  # only the curator's prompt shows raw entries
+def _raw(run: OpenRun) -> str:
+    from harness.memory import pages  # few prompts show raw entries
 
     folds = pages.parse_curated(files.read(run.layout.curated), run.layout.curated)
     rows = []
@@ -70,27 +72,26 @@ def _raw(run: Run) -> str:
     return "\n".join(rows)
 
 
-def _findings(run: Run) -> list[tuple[str, str]]:
+def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
     """What went before: why a reply was not accepted, what was put back, cut work, what the diff touches."""
-    found = []
-    untouched = run.feature is not None and not run.feature.notes  # then nothing of it stands in the books
+    found, feature = [], outcome.feature
+    untouched = feature is not None and not feature.notes  # then nothing of it stands in the books
     last = None if untouched else runs.last(run.layout, role=run.role.name, feature=run.context.feature)
     if last and (last.accepted is False or last.outcome not in runs.GOOD):
         found.append(("How your role's last run here ended", f"{last.outcome}: {last.reason}"))
     if last and last.refused:
         found.append(("What was put back after it (not yours to change)", "\n".join(last.refused)))
-    if run.signs:
-        found.append(("Look twice: signs of gaming in the diff", "\n".join(run.signs)))
-    if run.feature:
-        found += _cut_work(run) + _diff(run)
+    if outcome.signs:
+        found.append(("Look twice: signs of gaming in the diff", "\n".join(outcome.signs)))
+    if feature:
+        found += _cut_work(feature) + _diff(run, feature)
     return found
 
 
-def _cut_work(run: Run) -> list[tuple[str, str]]:
-    feature = run.feature
-    if feature is None or not feature.cuts():
+def _cut_work(feature: Feature) -> list[tuple[str, str]]:
+    if not feature.cuts():
         return []
-    run_id = next(note["ids"][0] for note in reversed(feature.notes) if note["kind"] == "cut")
+    run_id = next(note["run"] for note in reversed(feature.notes) if note["kind"] == "cut")
     text = (
         f"A run was cut short; its work is committed on this branch as wip({feature.id}). Continue from it.\n"
         f"See what it did: git show --stat refs/harness/partial/{run_id}"
@@ -98,13 +99,12 @@ def _cut_work(run: Run) -> list[tuple[str, str]]:
     return [("Cut work", text)]
 
 
-def _diff(run: Run) -> list[tuple[str, str]]:
-    """What the feature's last worker changed, as a stat and the command that shows it."""
-    feature = run.feature
-    if feature is None or (run.changes_tree and not feature.attempts):
+def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:
+    """What was last committed for the feature, as a stat and the command that shows it."""
+    if run.changes_tree and not feature.attempts:
         return []
-    last = runs.last(run.layout, role="worker", feature=feature.id)
-    if last is None or not last.commit:
+    last = next((one for one in runs.books(run.layout) if one.feature == feature.id and one.commit), None)
+    if last is None:
         return []
     stat = repository.diff_stat(run.layout.project, last.commit + "^", last.commit)
-    return [("What its last worker changed", f"{stat}\nSee it: git show {last.commit[:10]}")]
+    return [(f"What its last {last.role} changed", f"{stat}\nSee it: git show {last.commit[:10]}")]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 
 from harness.agents import registry
-from harness.base import clock
+from harness.base import clock, console
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
@@ -16,7 +17,7 @@ from harness.model import config, contract, contract_log, features, issues, miss
 from harness.model.config import Config
 from harness.model.contract import Claim
 from harness.model.features import Feature
-from harness.model.open_run import Run
+from harness.model.open_run import OpenRun, Outcome, PreImages, Run
 from harness.model.roles import Role
 from harness.model.runs import Context
 from harness.process import supervise
@@ -37,19 +38,17 @@ class Asked(Record):
     wish: str = ""
     trigger: str = ""
     reason: str = ""
-    agent_optional: bool = False
 
 
 class Opened(Record):
-    """An open run: who may think for it, in turn (none: code alone), who of those asked for is not there, and its locks."""
+    """An open run: who may think for it, in turn (none: code alone), and who of those asked for is not there."""
 
     run: Run
     thinkers: list[tuple[str, registry.Agent]]
     missing: list[str]
-    locks: list[files.Lock]
 
 
-def asked(role: str, feature: str, agent_optional: bool) -> Asked:
+def asked(role: str, feature: str) -> Asked:
     """L0 from the environment; raises UsageFault inside a run of the same mission."""
     env = os.environ
     layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
@@ -61,17 +60,17 @@ def asked(role: str, feature: str, agent_optional: bool) -> Asked:
         wish=env.get("HARNESS_RUN_ID", ""),
         trigger=env.get("TRIGGER", ""),
         reason=env.get("REASON", ""),
-        agent_optional=agent_optional,
     )
 
 
 def open_run(want: Asked) -> Opened:
     """Take the mission, mend what died, look at everything, and open the run. Raises what is wrong, with all as it was."""
-    starting.start(want.layout)
+    starting.found(want.layout)
     lock = mission_lock.take(want.layout)
     locks: list[files.Lock] = [lock]
     try:
-        recover.recover(want.layout)
+        for line in recover.recover(want.layout):
+            console.say(console.plain(f"  {line}"))
         if files.length(want.layout.orders):
             from harness.run import orders  # only where somebody has asked for something
 
@@ -90,35 +89,59 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     settings = config.load(layout)
     role = roles.load(layout, want.role)
     queue = features.load(layout)
-    feature = _feature(want, queue)
+    feature = _feature(want, role, queue)
     standing = repository.state(layout.project)
     _require_order(made.branch, standing, role, layout.project)
     configured = roles.agents_of(settings, role)
-    if role.name == "planner":
+    if role.plans:
         contract_log.load(layout)  # its plan could not land, and that would show only after its agent was paid
-    claims = _sound(layout, feature, queue if role.name == "validator" and not feature else [])
-    thinkers, missing = _thinkers(want, configured, settings, feature)
+    claims = _sound(layout, feature, queue if role.judges and not feature else [])
+    _tell_of_update(layout)
+    thinkers, missing = _thinkers(want, role, configured, settings, feature)
     starting.shim(layout)
     starting.ignore(layout)
     name, paths = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
     own = files.Lock(paths.lock)
     own.take(wait=True)
     locks.append(own)
-    context = _context(want, name, feature, standing, configured)
-    run = Run(layout, made, settings, role, context, queue)
-    run.claims = claims
-    run.locks, run.keep = locks, mission_lock.descriptors(locks)
-    files.replace(paths.context, files.dump_json(context.asdict()), files.PRIVATE)
-    dotgit.copy_index(layout.project, os.path.join(paths.folder, "index"))
-    locks[0].sign({"pid": os.getpid(), "run": name, "since": context.at})
-    if run.feature and run.changes_tree:
-        features.move(run.feature, "start")
-        run.save()
-        run.journal.commit()
-        run.journal = journal.Journal(layout)
-    own.sign({**context.asdict(), "live": journal.read_ledger(layout)})  # for recovery, where the folder is gone
+    run = OpenRun(
+        layout=layout,
+        context=_context(want, name, feature, standing, configured),
+        mission=made,
+        settings=settings,
+        role=role,
+        claims=claims,
+        locks=locks,
+        keep=mission_lock.descriptors(locks),
+        before=PreImages(),
+        started=time.monotonic(),
+    )
+    outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree)
+    outcome.take_queue(queue, run.context.feature)
+    _begin(run, outcome)
+    return Opened(run=Run(opened=run, outcome=outcome), thinkers=thinkers, missing=missing)
+
+
+def _begin(run: OpenRun, outcome: Outcome) -> None:
+    """Write down how the run opened, and hold what no agent may change."""
+    layout, own = run.layout, run.locks[-1]
+    files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
+    dotgit.copy_index(layout.project, os.path.join(run.paths.folder, "index"))
+    run.locks[0].sign({"pid": os.getpid(), "run": run.id, "since": run.context.at})
+    if outcome.feature and run.changes_tree:
+        features.move(outcome.feature, "start")
+        outcome.save()
+        outcome.journal.commit()
+        outcome.journal = journal.Journal(layout)
+    own.sign({**run.context.asdict(), "live": journal.read_ledger(layout)})  # for recovery, where the folder is gone
     reconcile.keep_copies(run)
-    return Opened(run=run, thinkers=thinkers, missing=missing, locks=locks)
+
+
+def _tell_of_update(layout: Layout) -> None:
+    """A line where the last run had another harness: what a run has loaded, no update changes any more."""
+    last, now = next(runs.books(layout), None), starting.version()
+    if last and last.version not in ("", now):
+        console.say(f"  the harness was updated: the last run had {last.version}, from here on it is {now}")
 
 
 def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:
@@ -132,32 +155,32 @@ def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> lis
     return contract.load_some(layout, feature.claims if feature else [])
 
 
-def _feature(want: Asked, queue: list[Feature]) -> Feature | None:
-    """The feature that was asked for, or for a worker without one the next that is ready."""
+def _feature(want: Asked, role: Role, queue: list[Feature]) -> Feature | None:
+    """The feature that was asked for, or for a role that commits and has none the next that is ready."""
     if want.feature:
         feature = features.find(queue, want.feature)
-        if want.role == "worker" and feature.status not in features.TRANSITIONS["start"]:
+        if role.commits and feature.status not in features.TRANSITIONS["start"]:
             raise UsageFault(
-                f"{feature.id} is '{feature.status}': a worker takes what is todo or failing. "
+                f"{feature.id} is '{feature.status}': a {role.name} takes what is todo or failing. "
                 f"To have it worked on again: {command('feature retry')} {feature.id}"
             )
         return feature
-    if want.role != "worker":
+    if not role.commits:
         return None
     able = rules.ready(queue)
     if not able:
-        raise UsageFault(f"No feature is ready for a worker. See: {command('status')}")
+        raise UsageFault(f"No feature is ready for a {role.name}. See: {command('status')}")
     return able[0]
 
 
 def _require_order(branch: str, state: repository.State, role: Role, project: str) -> None:
-    """The branch is the mission's; what worker and validator see is what is committed."""
+    """The branch is the mission's; what is committed and judged is what HEAD has."""
     if state.standing.branch != branch:
         here = state.standing.branch or "a detached HEAD"
         raise NeedsPerson(
             f"The mission works on the branch {branch}, but {project} is on {here}. Go back: git switch {branch}"
         )
-    if role.name in ("worker", "validator") and state.dirty:
+    if (role.commits or role.judges) and state.dirty:
         shown = "\n".join(f"  {path}" for path in state.dirty[:10])
         more = f"\n  … and {len(state.dirty) - 10} more" if len(state.dirty) > 10 else ""
         raise NeedsPerson(
@@ -167,7 +190,7 @@ def _require_order(branch: str, state: repository.State, role: Role, project: st
 
 
 def _thinkers(
-    want: Asked, configured: list[str], settings: Config, feature: Feature | None
+    want: Asked, role: Role, configured: list[str], settings: Config, feature: Feature | None
 ) -> tuple[list[tuple[str, registry.Agent]], list[str]]:
     """The agents that can think, made ready, and those that are not there; raises Unavailable where none can, unless the
     role can do without."""
@@ -175,26 +198,14 @@ def _thinkers(
         return [], []
     layout = want.layout
     names = registry.choose(configured, layout.project, layout.relative(layout.config))
-    found, missing = registry.available(names, lambda name: _settings(want, name, name == names[0], settings, feature))
-    if not found and not (want.agent_optional and registry.embedded(names)):
+
+    def of(name: str) -> registry.Settings:
+        return registry.settings_of(layout, settings, name, role.name, feature, first=name == names[0])
+
+    found, missing = registry.available(names, of)
+    if not found and not (role.agent_optional and registry.embedded(names)):
         raise next(iter(missing.values()))
     return found, list(missing)
-
-
-def _settings(want: Asked, name: str, first: bool, settings: Config, feature: Feature | None) -> registry.Settings:
-    """What the agent is made from; the role's own model is meant for the `first` agent of its list."""
-    table, model = settings.agents.get(name, {}), settings.roles.get(want.role, {}).get("model", "")
-    return registry.Settings(
-        project=want.layout.project,
-        config_path=want.layout.relative(want.layout.config),
-        role=want.role,
-        feature=feature.id if feature else "",
-        attempt=feature.attempts + 1 if feature else 1,
-        table=table,
-        trust=settings.trust,
-        model=str((model if first else "") or table.get("model", "")),
-        mcp=settings.mcp,
-    )
 
 
 def _context(
@@ -212,15 +223,14 @@ def _context(
         agent=configured,
         attempt=feature.attempts + 1 if feature else 1,
         before=feature.status if feature else "",
-        head=state.standing.head,
-        branch=state.standing.branch,
-        tree=state.standing.tree,
+        **state.standing.asdict(),
         untracked=_digests(layout.project, state.untracked),
         live=journal.adopt(layout),
         raw=[len(raw), files.digest(raw)],
         identity=reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         dirty=reconcile.dirty_copies(layout, state.dirty),
+        version=starting.version(),
     )
 
 

@@ -5,21 +5,19 @@ An order and what it changes land in one journal, so that a crash neither loses 
 
 from __future__ import annotations
 
-import json
 import os
 
 from harness.base import clock, schema
-from harness.base.errors import BrokenFile, HarnessError, UsageFault
+from harness.base.errors import HarnessError, UsageFault
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git import repository
 from harness.integrity import inside, mission_lock
-from harness.memory import raw
 from harness.model import contract, contract_log, features, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.run import recover
-from harness.store import files, journal
+from harness.store import files, journal, json_lines
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -28,6 +26,15 @@ if TYPE_CHECKING:
 
 SETTABLE = ("title", "description", "priority")
 PATCH = "working-folder.patch"
+
+
+class Applied(Record):
+    """What became of an order: `state` is applied or refused, `said` what the person is told."""
+
+    id: str
+    at: str
+    state: str
+    said: str
 
 
 class Order(Record):
@@ -56,16 +63,16 @@ class Desk(Record):
 def pending(layout: Layout) -> list[Order]:
     """Orders that nobody has applied yet, oldest first."""
     waiting: dict[str, Order] = {}
-    for number, line in enumerate((files.read(layout.orders) or b"").split(b"\n"), start=1):
-        try:
-            row: dict[str, Any] = json.loads(line or b"null") or {}
-            if "state" in row:
-                waiting.pop(row["id"], None)
-            elif row:
-                waiting[row["id"]] = Order(**row)
-        except (ValueError, KeyError, TypeError):
-            remedy = "Remove that line."
-            raise BrokenFile(layout.orders, "the line is no order", line=number, remedy=remedy) from None
+
+    def take(row: Any) -> None:
+        if "state" in row:
+            waiting.pop(schema.record(Applied, row, "an order has").id, None)
+        else:
+            order = schema.record(Order, row, "an order has")
+            waiting[order.id] = order
+
+    data, remedy = files.read(layout.orders), "Remove that line."
+    json_lines.parse(data, layout.orders, take, "the line is no order", remedy)
     return list(waiting.values())
 
 
@@ -111,8 +118,8 @@ def apply_pending(layout: Layout) -> dict[str, str]:
         after = features.render(desk.features)
         if after != before:
             desk.journal.replace(layout.features, after)
-        row = {"id": order.id, "at": desk.at, "state": state, "said": done[order.id]}
-        desk.journal.append(layout.orders, files.dump_json(row))
+        row = Applied(id=order.id, at=desk.at, state=state, said=done[order.id])
+        desk.journal.append(layout.orders, files.dump_json(row.asdict()))
         desk.journal.commit()
     return done
 
@@ -140,13 +147,13 @@ def _retry(desk: Desk, feature_id: str) -> str:
 
 def _anew(feature: Feature, at: str, why: str) -> None:
     feature.attempts, feature.replanned = 0, False
-    feature.note(at, "person", "retry", why)
+    feature.note(at, "person", "retry", text=why)
 
 
 def _block(desk: Desk, feature_id: str, reason: str) -> str:
     feature = desk.feature(feature_id)
     features.move(feature, "block")
-    feature.note(desk.at, "person", "person", reason)
+    feature.note(desk.at, "person", "person", text=reason)
     return f"{feature_id} is blocked until: {command('feature retry')} {feature_id}"
 
 
@@ -177,7 +184,9 @@ def _answer(desk: Desk, text: str) -> str:
     for feature in _needy(desk):
         features.move(feature, "retry")
         _anew(feature, desk.at, text)
-    desk.journal.append(layout.books, _restart(layout, text))
+    newest = next(runs.books(layout), None)
+    row = runs.Answer(at=desk.at, by="person", text=text, after=newest.run if newest else "")
+    desk.journal.append(layout.answers, files.dump_json(row.asdict()))
     return "answered; the counts start anew, and the next run reads it"
 
 
@@ -188,16 +197,6 @@ def _needy(desk: Desk) -> list[Feature]:
 
 def _spent(feature: Feature) -> bool:
     return feature.status in ("todo", "failing") and feature.tries_left <= 0
-
-
-def _restart(layout: Layout, text: str) -> bytes:
-    """A line in the books that is no run: from here on the counts start anew, the totals stand."""
-    totals = runs.totals(layout).replace(since_green=0, rejected=0)
-    blank: dict[str, Any] = dict.fromkeys(runs.TEXTS, "")
-    blank.update(run="-", role=runs.PERSON, outcome="ok", reason=raw.one_line(text)[: raw.LONGEST], seconds=0.0)
-    blank.update(at=clock.stamp(clock.now()), newly_green=0, accepted=None, sweep=None, usage=None)
-    blank.update(kept_out=[], refused=[], totals=totals.asdict())
-    return files.dump_json(runs.Result(**blank).asdict())
 
 
 def _accept_file(desk: Desk, run_id: str, name: str) -> str:

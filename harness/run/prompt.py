@@ -7,7 +7,7 @@ Order, most stable first, so that prefix caches hold; what differs from run to r
 from __future__ import annotations
 
 from harness.base.record import Record
-from harness.model import contract
+from harness.model import contract, features
 from harness.model.contract import Claim, Contract
 from harness.model.features import Feature
 from harness.model.issues import Issue
@@ -188,7 +188,7 @@ def _feature(feature: Feature) -> str:
         lines.append(f"Builds on: {', '.join(feature.depends_on)}")
     if feature.spec_refs:
         lines.append(f"Sections of the spec: {'; '.join(feature.spec_refs)}")
-    notes = [f"- {note['at']} {note['kind']}: {note['text']}" for note in feature.notes if note["text"]]
+    notes = [f"- {words}" for words in map(features.words, feature.notes) if words]
     return "\n".join([*lines, *(["", "What happened to it:"] if notes else []), *notes[-12:]])
 
 

@@ -1,5 +1,5 @@
-"""What died before: finished journals, dead runs settled as killed or rolled forward. Idempotent; the caller holds the
-mission lock."""
+"""Carrying out what `recovery_plan` plans: finished journals, state put back, dead runs settled. Idempotent, killed anywhere
+and done again; the caller holds the mission lock."""
 
 from __future__ import annotations
 
@@ -10,21 +10,33 @@ from contextlib import suppress
 from harness.agents import registry
 from harness.base import clock
 from harness.base.errors import BrokenFile, UsageFault
+from harness.base.record import Record
 from harness.git import dotgit, repository
-from harness.integrity import misplaced, mission_lock, reconcile, recovery_evidence, unsettled
-from harness.model import config, features, mission, roles, runs, usage
+from harness.integrity import misplaced, mission_lock, reconcile, recovery_evidence, recovery_plan, unsettled
+from harness.integrity.recovery_evidence import Evidence
+from harness.integrity.recovery_plan import Died, Step
+from harness.model import config, features, mission, runs
 from harness.model.config import Config
-from harness.model.mission import Mission
-from harness.model.open_run import Run
+from harness.model.open_run import Begun, Outcome
 from harness.model.runs import Context
+from harness.model.usage import Usage
 from harness.process import supervise, temporary
-from harness.run import closing
+from harness.run import closing, transcript
 from harness.settle import worker
-from harness.store import files, journal, objects
+from harness.store import files, journal, migrations, objects
 from harness.store.layout import Layout
 
 UNKNOWN = "unknown"
-NOBODYS = Mission(id="", created="", host="", branch="", base_commit="")  # until the state is back, and may be parsed
+
+
+class Restored(Record):
+    """A run that died, once the state is put back: how long it took, and in `said` what was done besides."""
+
+    run: Begun
+    outcome: Outcome
+    settings: Config
+    seconds: float
+    said: str
 
 
 def recover_dead(layout: Layout) -> list[str]:
@@ -41,9 +53,9 @@ def recover_dead(layout: Layout) -> list[str]:
 
 
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
-    """Settle everything that died; gives one line for each thing done. With `yielding` what cannot be put back stands as it
+    """Settle everything that died; gives one line for each thing done. With `yielding` what cannot be put back stays as it
     is, else it raises BrokenFile."""
-    suspects = unsettled.unsettled(layout)
+    suspects, older = unsettled.unsettled(layout), migrations.is_due(layout)
     moved = {run_id: misplaced.clear_way(layout, layout.run(run_id)) for run_id in _with_lock(layout, suspects)}
     done = _finish_journal(layout, moved)
     yielded: list[str] | None = [] if yielding else None
@@ -53,11 +65,39 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         books = recovery_evidence.books(layout, opened, yielded)
         dead = unsettled.unsettled(layout, books)
         done += [] if dead else _mend_books(layout, books)
-    for run_id in dead:
-        done.append(_bury(layout, run_id, moved.get(run_id, []), yielded))
-        files.remove(layout.run(run_id).lock)
+    died = [recovery_plan.look(layout, run_id) for run_id in dead]
+    restored = {one.run: _restore(layout, one, moved.get(one.run, []), yielded) for one in died if one.open}
+    migrations.migrate(layout)  # on bytes that are put back, and before any of them is parsed
+    for step in recovery_plan.plan(died, _queue(layout, dead)):
+        done.append(_carry_out(layout, step, restored, moved.get(step.run, [])))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
-    return done + _unstick(layout) + _close_torn(layout)
+    done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
+    return done + _close_torn(layout)
+
+
+def _queue(layout: Layout, dead: list[str]) -> list[features.Feature]:
+    """The features, where recovery may have to move one."""
+    data = files.read(layout.features) or b""
+    return features.load(layout) if dead or b'"status":"in_progress"' in data else []
+
+
+def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored], moved: list[str]) -> str:
+    """One step of the plan; gives its line."""
+    if step.do == recovery_plan.RELEASE:
+        return _release(layout, step)
+    run, line = layout.run(step.run), f"{step.run} {step.do}"
+    if step.do == recovery_plan.TIDY:
+        _put_live(layout, moved)
+        line += _aside(moved)
+    elif step.do == recovery_plan.FORGET:
+        _remove_empty(run.folder)
+    else:
+        dead = restored[step.run]
+        _settle(step, dead)
+        closing.close(dead.run, dead.outcome, dead.settings, dead.seconds)
+        line = f"{step.run} was {dead.outcome.ended}{dead.said}{_aside(moved)}"
+    files.remove(run.lock)
+    return line
 
 
 def _with_lock(layout: Layout, suspects: list[str]) -> list[str]:
@@ -88,19 +128,14 @@ def _mend_books(layout: Layout, books: bytes) -> list[str]:
     return [f"made {layout.relative(layout.books)} again from the results of finished runs"]
 
 
-def _unstick(layout: Layout) -> list[str]:
-    """Nobody runs, so nobody is working on a feature, whatever became of the run that was."""
-    data = files.read(layout.features) or b""
-    if b'"status":"in_progress"' not in data:
-        return []
-    found = features.parse(data, layout.features)
-    stuck = [feature for feature in found if feature.status == "in_progress"]
-    for feature in stuck:
-        features.move(feature, "back to failing" if feature.attempts else "back to todo")
+def _release(layout: Layout, step: Step) -> str:
+    """Nobody runs, so nobody is working on the feature, whatever became of the run that was."""
+    found = features.load(layout)
+    features.move(features.find(found, step.feature), step.move)
     changes = journal.Journal(layout)
     changes.replace(layout.features, features.render(found))
     changes.commit()
-    return [f"{feature.id} was left in progress by nobody" for feature in stuck]
+    return f"{step.feature} {step.do}"
 
 
 def _close_torn(layout: Layout) -> list[str]:
@@ -113,24 +148,26 @@ def _close_torn(layout: Layout) -> list[str]:
     return ["closed the torn last line of memory/raw.md"]
 
 
-def _bury(layout: Layout, run_id: str, moved: list[str], yielded: list[str] | None) -> str:
-    if recovery_evidence.closed(layout, run_id):
-        _put_live(layout, moved)
-        return f"{run_id} had closed{_aside(moved)}"
-    context = recovery_evidence.context(layout, run_id)
-    if context is None and not recovery_evidence.began(layout, run_id):
-        _remove_empty(layout.run(run_id).folder)
-        return f"{run_id} died before it began"
-    stands = _config_stands(layout, run_id)
-    run = Run(layout, NOBODYS, Config(), _role(context), context or _unknown(layout, run_id), [])
-    run.refused, run.yielded = list(moved), yielded
-    killed = _restore(run)
-    temporary.clear_of(run.tag)
-    _hear(run)
-    _settle(run)
-    closing.close(run)
-    ended = f"; ended {len(killed)} processes it left" if killed else ""
-    return f"{run_id} was {run.outcome}{ended}{stands}{_aside(moved)}"
+def _restore(layout: Layout, died: Died, moved: list[str], yielded: list[str] | None) -> Restored:
+    """Put the state back, on bytes, and only then parse it."""
+    said = _config_stands(layout, died.run)
+    run = Begun(layout=layout, context=died.context or _unknown(layout, died.run))
+    outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree, refused=list(moved))
+    before = Evidence(run=run, yielded=yielded)
+    _context_back(run, outcome)
+    reconcile.state(run, outcome, before, [])
+    tag = f"{mission.read(layout).id}/{run.id}"
+    if killed := supervise.sweep(tag):
+        reconcile.state(run, outcome, before, [])
+        said = f"; ended {len(killed)} processes it left{said}"
+    temporary.clear_of(tag)
+    settings = config.load(layout)
+    heard = transcript.heard(run.paths.stream)
+    # the transcript may be gone; where somebody was asked, not counted is not free
+    outcome.usages = heard.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]
+    since = time.time() - os.stat(run.paths.context).st_mtime
+    seconds = round(max(0.0, min(heard.seconds, since)), 3)  # the transcript is the agent's to write
+    return Restored(run=run, outcome=outcome, settings=settings, seconds=seconds, said=said)
 
 
 def _put_live(layout: Layout, names: list[str]) -> None:
@@ -154,19 +191,7 @@ def _remove_empty(folder: str) -> None:
         os.rmdir(folder)
 
 
-def _restore(run: Run) -> list[int]:
-    """Put the state back, on bytes, and only then parse it; gives the processes that had to be ended for that to last."""
-    _context_back(run)
-    reconcile.state(run)
-    run.mission = mission.load(run.layout)
-    killed = supervise.sweep(run.tag)
-    if killed:
-        reconcile.state(run)
-    run.settings = config.load(run.layout)
-    return killed
-
-
-def _context_back(run: Run) -> None:
+def _context_back(run: Begun, outcome: Outcome) -> None:
     """context.json as the run's lock has it, or as far as we know, where it is gone or does not parse."""
     path, lock = run.paths.context, run.paths.lock
     with suppress(BrokenFile, UsageFault):
@@ -175,7 +200,7 @@ def _context_back(run: Run) -> None:
     name = misplaced.name_of(run.layout, path)
     if os.path.lexists(path):
         misplaced.move(run.paths, name, path)
-    run.refused += [name] if name not in run.refused else []
+    outcome.refused += [name] if name not in outcome.refused else []
     files.replace(path, files.dump_json(run.context.asdict()), files.PRIVATE)
     if os.path.exists(lock):  # when the run began tells what git's locks are its own, and how long it took
         began = os.stat(lock).st_mtime
@@ -188,16 +213,10 @@ def _unknown(layout: Layout, run_id: str) -> Context:
     return Context(
         run=run_id,
         role=UNKNOWN,
-        feature="",
-        trigger="",
-        reason="",
+        **{**standing.asdict(), "feature": "", "trigger": "", "reason": "", "before": ""},
         at=clock.stamp(clock.now()),
         agent=[],
         attempt=1,
-        before="",
-        head=standing.head,
-        branch=standing.branch,
-        tree=standing.tree,
         untracked={},
         live=recovery_evidence.ledger(layout, run_id),
         raw=[len(raw), files.digest(raw)],
@@ -227,77 +246,44 @@ def _config_stands(layout: Layout, run_id: str) -> str:
     return "; config.toml was changed after it died, and stands"
 
 
-def _hear(run: Run) -> None:
-    """What the run spent before it died counts: what its transcript tells of agents, usage and time."""
-    heard = usage.heard(run.paths.stream)
-    run.usages = heard.usages
-    if not heard.usages:  # the transcript is gone; where somebody was asked, not counted is not free
-        run.usages = [usage.Usage(agent=name) for name in _asked(run)[:1]]
-    run.agent = run.usages[-1].agent if run.usages else ""
-    since = time.time() - os.stat(run.paths.context).st_mtime
-    run.started -= max(0.0, min(heard.seconds, since))  # the transcript is the agent's to write
-
-
-def _asked(run: Run) -> list[str]:
+def _asked(run: Begun, settings: Config) -> list[str]:
     """Whom the run could ask, in turn; of one that nothing is known of, those first that are not free."""
-    if run.role.name != UNKNOWN:
+    if run.context.role != UNKNOWN:
         return run.context.agent
-    own = [name for table in run.settings.roles.values() for name in config.names(table.get("agent"))]
+    own = [name for table in settings.roles.values() for name in config.names(table.get("agent"))]
     return sorted(
-        dict.fromkeys([*run.settings.agent, *own]),
-        key=lambda name: not registry.costs(name, run.settings.agents.get(name, {})),
+        dict.fromkeys([*settings.agent, *own]),
+        key=lambda name: not registry.costs(name, settings.agents.get(name, {})),
     )
 
 
-def _role(context: Context | None) -> roles.Role:
-    """The run's role, of which no more is needed than its name: its words are asked for no more, and may be gone."""
-    name = context.role if context else UNKNOWN
-    return roles.Role(name=name, summary="", reads=[], words="", common="", path="", script="")
+def _settle(step: Step, dead: Restored) -> None:
+    """What the step does with the run's commit, its tree and its feature."""
+    run, outcome = dead.run, dead.outcome
+    outcome.take_queue(features.load(run.layout), step.feature)
+    outcome.commit = step.commit
+    if step.commit:
+        _take_index(run, step.commit)
+    if step.do == recovery_plan.KILL:
+        outcome.ended, outcome.reason = "killed", "the run died before it closed"
+        outcome.reason += ", and nothing tells how it had opened" if run.context.role == UNKNOWN else ""
+        if step.moved:
+            outcome.reason += "; HEAD or the branch has moved since, so the working folder was left alone"
+    if step.do == recovery_plan.PUT_AWAY and outcome.feature:
+        outcome.ended, outcome.reason = "killed", "the run died while it was put away"
+        repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", step.commit)
+        outcome.feature.note(outcome.at, run.id, "cut", text=f"killed: {outcome.reason}", run=run.id)
+    if step.takes_tree:
+        reconcile.tree(run, outcome)
+        worker.cut_short(run, outcome)
+    elif step.move and outcome.feature:
+        features.move(outcome.feature, step.move)
+        outcome.save()
 
 
-def _settle(run: Run) -> None:
-    """Roll forward a commit that carries the run's trailer; else the run was killed, and its tree is kept where it may be."""
-    run.features = features.load(run.layout)
-    run.feature = next((one for one in run.features if one.id == run.context.feature), None)
-    head = repository.standing(run.layout.project).head
-    rolled = repository.find_trailer(run.layout.project, head, run.id) if head != run.context.head else None
-    if rolled:
-        _roll_forward(run, rolled)
-        return
-    run.outcome, run.reason = "killed", "the run died before it closed"
-    if run.role.name == UNKNOWN:
-        run.reason += ", and nothing tells how it had opened"
-    in_work = run.feature is not None and run.feature.status == "in_progress"
-    if closing.head_moved(run):
-        run.reason += "; HEAD or the branch has moved since, so the working folder was left alone"
-        if in_work:
-            _put_back(run)
-    elif in_work:
-        reconcile.tree(run)
-        worker.cut_short(run)
-
-
-def _roll_forward(run: Run, commit: str) -> None:
-    """The commit is durable and says whose it is: take index and feature where the run would have taken them."""
-    run.commit = commit
+def _take_index(run: Begun, commit: str) -> None:
+    """The commit is durable and says whose it is: take the index where the run would have taken it."""
     here = repository.standing(run.layout.project)
     if (here.head, here.branch) == (commit, run.context.branch):
         dotgit.clear_locks(run.layout.project, os.stat(run.paths.context).st_mtime)
         repository.restore_head(run.layout.project, here)
-    if run.feature is None or run.feature.status != "in_progress":
-        return
-    message = repository.messages_between(run.layout.project, run.context.head, commit)[-1]
-    if message.startswith("wip("):
-        run.outcome, run.reason = "killed", "the run died while it was put away"
-        repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", commit)
-        run.feature.note(run.at, run.id, "cut", f"killed: {run.reason}", [run.id])
-        _put_back(run)
-    else:
-        features.move(run.feature, "implemented")
-        run.save()
-
-
-def _put_back(run: Run) -> None:
-    assert run.feature is not None
-    features.move(run.feature, "back to failing" if run.context.before == "failing" else "back to todo")
-    run.save()

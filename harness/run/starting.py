@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
+import harness
 from harness.base import clock, console
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.git import dotgit, repository
-from harness.integrity import unsettled
+from harness.integrity import mission_lock, unsettled
 from harness.model import mission
 from harness.model.mission import Mission
-from harness.store import files, journal
+from harness.store import files, journal, migrations
 from harness.store.layout import Layout, home
 
 IGNORE_LINE = ".harness/"
@@ -36,8 +37,16 @@ def start(layout: Layout) -> Mission:
 
         for line in recover.recover_dead(layout):
             console.say(console.plain(f"  {line}"))
-    if mission.exists(layout):
-        return mission.load(layout)
+    if migrations.is_due(layout):
+        mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
+    found(layout)
+    return mission.load(layout)
+
+
+def found(layout: Layout) -> None:
+    """Start a mission where there is none; where a run died there is one, whatever that run left of it."""
+    if mission.exists(layout) or unsettled.needs_recovery(layout):
+        return
     repository.require_top(layout.project)
     repository.require_version(layout.project)
     require_spec(layout)
@@ -59,9 +68,8 @@ def start(layout: Layout) -> Mission:
         repository.switch_new(layout.project, made.branch)
     changes = journal.Journal(layout)
     changes.replace(layout.mission, files.dump_json(made.asdict()))
-    changes.replace(layout.format, mission.FORMAT.encode() + b"\n")
+    changes.replace(layout.format, f"{migrations.FORMAT}\n".encode())
     changes.commit()
-    return made
 
 
 def announcement(layout: Layout) -> list[str]:
@@ -126,6 +134,12 @@ def _first_commit(layout: Layout, branch: str) -> str:
     if staged is not None:
         files.replace(own, staged)
     return made
+
+
+def version() -> str:
+    """Which harness this is: `0.1.0`, and in a checkout the commit that it is at: `0.1.0 4012c96a1b2c`. No call of git."""
+    checkout = os.path.dirname(os.path.dirname(harness.__file__))
+    return f"{harness.__version__} {dotgit.commit(checkout)[:12]}".strip()
 
 
 def shim(layout: Layout) -> None:

@@ -9,9 +9,8 @@ from harness.base import clock, console, errors
 from harness.base.errors import Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, listen
 from harness.integrity import reconcile
-from harness.memory.raw import CURATOR
 from harness.model import replies, runs
-from harness.model.open_run import Run
+from harness.model.open_run import OpenRun, Outcome, Run, add_notes
 from harness.model.runs import Result
 from harness.process import supervise
 from harness.run import closing, inputs, opening, prompt, thinking
@@ -29,16 +28,10 @@ LONGEST_PID = 20
 REASON_CHARS = 90
 
 
-def main(
-    role: str,
-    settle: Callable[[Run], None],
-    prepare: Callable[[Run], bool] | None = None,
-    *,
-    agent_optional: bool = False,
-) -> int:
+def main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None = None) -> int:
     """What every role script ends in: one run of the role, and its exit code."""
     listen()
-    return guarded(lambda: _live_with_loop() or _main(role, settle, prepare, agent_optional))
+    return guarded(lambda: _live_with_loop() or _main(role, settle, prepare))
 
 
 def _live_with_loop() -> int:
@@ -54,46 +47,47 @@ def _live_with_loop() -> int:
     return errors.DONE
 
 
-def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None, agent_optional: bool) -> int:
+def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None) -> int:
     if len(sys.argv) > 2:
         raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE]")
     feature = sys.argv[1] if len(sys.argv) > 1 else ""
-    opened = opening.open_run(opening.asked(role, feature, agent_optional))
+    opened = opening.open_run(opening.asked(role, feature))
+    run = opened.run.opened
     try:
         result, signum = _steps(opened, settle, prepare)
     finally:
-        for lock in reversed(opened.locks):
+        for lock in reversed(run.locks):
             lock.release()
-    closing.escalate(opened.run.layout, opened.run.features, clock.now())
-    console.say("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(opened.run, result))]))
+    closing.escalate(run.layout, opened.run.outcome.features, clock.now())
+    console.say("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(run, result))]))
     return errors.signal_code(signum) if signum else exit_code(result)
 
 
 def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None) -> tuple[Result, int]:
     """Steps two to six; gives the result and the signal that cut the run short, if one did."""
-    run, signum = opened.run, 0
+    run, outcome, signum = opened.run.opened, opened.run.outcome, 0
     try:
-        wanted = prepare(run) if prepare else True
-        text = compose(run)
+        wanted = prepare(opened.run) if prepare else True
+        text, stable_bytes = compose(run, outcome)
         if wanted:
-            thinking.think(opened, text)
+            thinking.think(opened, text, stable_bytes)
     except Interrupted as signalled:
         signum = signalled.signum
-        run.outcome, run.reason = "killed", f"interrupted by signal {signum}"
-    reconcile.state(run)
-    reconcile.tree(run)
-    take_reply(run)
-    settled(run, settle)
-    result = closing.close(run)
+        outcome.ended, outcome.reason = "killed", f"interrupted by signal {signum}"
+    reconcile.state(run, outcome, run.before, run.locks)
+    reconcile.tree(run, outcome)
+    take_reply(run, outcome)
+    settled(opened.run, settle)
+    result = closing.close(run, outcome, run.settings, run.seconds())
     files.remove(run.paths.lock)
     return result, signum
 
 
-def compose(run: Run) -> str:
-    """The prompt, made durable with its manifest: an ordered list of texts and objects whose concatenation it is."""
-    gathered = inputs.gather(run)
+def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
+    """The prompt, made durable with its manifest: an ordered list of texts and objects whose concatenation it is. With it
+    how many bytes of its beginning are the same from run to run."""
+    gathered = inputs.gather(run, outcome)
     parts = prompt.compose(gathered)
-    run.stable_bytes = len(prompt.text_of(prompt.stable(gathered)))
     rows = [
         {"object": objects.put(run.layout, part.data), "source": run.layout.relative(part.source)}
         if part.source
@@ -104,45 +98,47 @@ def compose(run: Run) -> str:
     files.replace(run.paths.manifest, files.dump_json(rows), files.PRIVATE)
     files.replace(run.paths.prompt, data, files.PRIVATE)
     reconcile.hold_own(run)
-    return data.decode()
+    return data.decode(), len(prompt.text_of(prompt.stable(gathered)))
 
 
-def take_reply(run: Run) -> None:
+def take_reply(run: OpenRun, outcome: Outcome) -> None:
     """The reply that `harness reply` kept, else the block in what the agent said; durable in reply.md.
 
     A reply that does not parse is the agent's failure, and its reason goes into the next prompt.
     """
     data = files.read(run.paths.reply)
     kept = None if data is None else data.decode("utf-8", "replace")  # the agent could write there by itself
-    if kept is None and run.messages:
-        files.replace(run.paths.reply, run.messages[-1].encode("utf-8", "replace"), files.PRIVATE)
-    if run.outcome not in runs.GOOD:
+    if kept is None and outcome.messages:
+        files.replace(run.paths.reply, outcome.messages[-1].encode("utf-8", "replace"), files.PRIVATE)
+    if outcome.ended not in runs.GOOD:
         return
     try:
-        run.reply = replies.find(run.role.name, [kept] if kept is not None else run.messages)
+        outcome.reply = replies.find(run.capability, [kept] if kept is not None else outcome.messages)
     except Refused as fault:
-        run.outcome, run.reason = "agent_error", "; ".join(filter(None, [str(fault), run.reason]))
+        outcome.ended, outcome.reason = "agent_error", "; ".join(filter(None, [str(fault), outcome.reason]))
 
 
 def settled(run: Run, settle: Callable[[Run], None]) -> None:
-    """The role's own function applies the reply; a run that did not end well keeps a worker's tree and changes no more."""
-    by_code = run.role.name == CURATOR and run.outcome not in ("killed", "refused")  # it folds whatever its agent did
-    if run.outcome in runs.GOOD or by_code:
-        _shared_parts(run)
+    """The role's own function applies the reply; a run that did not end well keeps its tree and changes no more."""
+    opened, outcome = run.opened, run.outcome
+    by_code = opened.role.curates and outcome.ended not in ("killed", "refused")  # it folds whatever its agent did
+    if outcome.ended in runs.GOOD or by_code:
+        _shared_parts(opened, outcome)
         settle(run)
-    elif run.feature is not None and run.changes_tree:
-        worker.cut_short(run)
+        if outcome.feature and opened.changes_tree and outcome.feature.status == "in_progress":
+            worker.settle(run)  # a role of the user's own may leave it to us
+    elif outcome.feature is not None and opened.changes_tree:
+        worker.cut_short(opened, outcome)
 
 
-def _shared_parts(run: Run) -> None:
+def _shared_parts(run: OpenRun, outcome: Outcome) -> None:
     """Notes and issues that a reply carries, for agents that run no commands."""
-    reply = run.reply or {}
+    reply = outcome.reply or {}
     try:
-        run.noted([(note["tag"], note["text"]) for note in reply.get("notes", [])])
+        add_notes(run.layout, run.context, [(note["tag"], note["text"]) for note in reply.get("notes", [])])
     except UsageFault as fault:
-        run.reason = str(fault)
-    if reply.get("issues"):
-        run.add_issues(reply["issues"])
+        outcome.reason = str(fault)
+    outcome.issues += reply.get("issues", [])
 
 
 def line_of(result: Result) -> str:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 import sys
 
-from harness.base import redaction
-from harness.store import files
+from harness.base import redaction, schema
+from harness.base.record import Record
+from harness.model import usage
+from harness.model.usage import Usage
+from harness.store import files, json_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 MIB = 1024 * 1024
 LONGEST_LINE = MIB
@@ -24,6 +27,66 @@ MARK_BYTES = 256
 BOOK_SECONDS = 5.0
 MOST_SAID_BYTES = 16 * MIB
 CUT = "[… {} bytes cut …]"
+LONGEST_STREAM = 256 * MIB
+MOST_SECONDS = 1e9
+KINDS = ("agent", "said", "did", "output", "usage", "time", "raw", "cut")
+
+
+if TYPE_CHECKING:
+    Seconds = float
+    RowKind = str
+else:
+    Seconds = schema.NUMBER.part("a number, 0 or above", lambda value: 0 <= value < MOST_SECONDS)
+    RowKind = schema.one_of(KINDS)
+
+
+class Row(Record):
+    """One line of stream.jsonl: `at` in seconds since the run began, a `kind` of KINDS and its `text`. Beside the kinds of an
+    agent's events: `agent` (who answers from here on), `time` (nothing was used yet) and `cut` (the bound is reached)."""
+
+    at: Seconds
+    kind: RowKind
+    text: str
+
+
+def parse(line: bytes) -> Row | None:
+    """The row in a line; None where it is none: torn by a crash, or written by somebody else."""
+    try:
+        return schema.record(Row, json_lines.value(line), "a run writes")
+    except (ValueError, TypeError):
+        return None
+
+
+class Heard(Record):
+    """What a run's transcript tells of who was asked, in turn: what each told last of what it used (nothing: its name
+    alone), and when the last row was written, in seconds since the run's start."""
+
+    usages: list[Usage] = []
+    seconds: float = 0.0
+
+
+def heard(path: str) -> Heard:
+    """What the transcript at `path` tells of agents and usage; a torn or foreign line is passed over, and so is what lies
+    behind LONGEST_STREAM."""
+    found = Heard()
+    for row in filter(None, map(parse, _lines(path))):
+        found.seconds = max(found.seconds, row.at)
+        if row.kind == "agent":
+            found.usages.append(Usage(agent=row.text))
+        elif row.kind == "usage" and found.usages and (newer := usage.parse(row.text)):
+            found.usages[-1] = newer.replace(agent=found.usages[-1].agent)
+    return found
+
+
+def _lines(path: str, block: int = MIB) -> Iterator[bytes]:
+    """The transcript's whole lines that are no longer than LONGEST_LINE: those of agents and usage, and each block's last."""
+    rest, offset = b"", 0
+    while offset < LONGEST_STREAM and (data := files.read_from(path, offset, block)):
+        offset += len(data)
+        *lines, rest = (rest + data).split(b"\n")
+        yield from (line for line in lines[:-1] if b'"kind":"agent"' in line or b'"kind":"usage"' in line)
+        yield from lines[-1:]
+        rest = rest if len(rest) <= LONGEST_LINE else b"?" * LONGEST_LINE
 
 
 class Transcript:
@@ -51,7 +114,7 @@ class Transcript:
         return f"the transcript reached its bound of {self.most_bytes / MIB:g} MiB; what follows is not kept"
 
     def row(self, at: float, kind: str, text: str) -> None:
-        """One JSON line `{at, kind, text}`; `at` in seconds. Too long a text is cut, and says how many bytes went."""
+        """One Row. Too long a text is cut, and says how many bytes went."""
         if self._full:
             self.dropped += _bytes(text)
             return
@@ -192,7 +255,7 @@ def _masked(text: str) -> str:
 
 def _row(at: float, kind: str, text: str) -> bytes:
     def data(kept: str) -> bytes:
-        return files.dump_json({"at": at, "kind": kind, "text": kept})
+        return files.dump_json(Row(at=at, kind=kind, text=kept).asdict())
 
     return data(_cut(text, lambda kept: len(data(kept))))
 

@@ -106,11 +106,7 @@ def _graduation(group: Group, voices: list[Voice], others: list[Evidence], missi
         role = WORKER
     missions = list(dict.fromkeys([*(one.mission for one in others), mission]))
     return Graduation(
-        role=role,
-        text=voices[0].text,
-        tag=voices[0].entry.tag,
-        missions=missions,
-        count=len(others) + len(voices),
+        role=role, text=voices[0].text, tag=voices[0].entry.tag, missions=missions, count=len(others) + len(voices)
     )
 
 
@@ -147,9 +143,7 @@ def plan(before: Before) -> CurationPlan:
     return CurationPlan(
         before=before,
         curated=Curated(
-            generation=before.curated.generation + 1,
-            first_seq=pages.first_seq(expected.stop),
-            folded=expected.stop,
+            generation=before.curated.generation + 1, first_seq=pages.first_seq(expected.stop), folded=expected.stop
         ),
         memory=pages.render_page(fold.page),
         summary=summary,
@@ -209,10 +203,8 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
         book = journal.Journal(layout)
         rows = [pages.render_archived(row) for row in plan.archived]
         book.append(layout.archive, b"".join(rows + [pages.render_move(move) for move in plan.moves]))
-        for path, old, new in (
-            (layout.memory, before.memory, plan.memory),
-            (layout.summary, before.summary, plan.summary),
-        ):
+        pages_now = (layout.memory, before.memory, plan.memory), (layout.summary, before.summary, plan.summary)
+        for path, old, new in pages_now:
             if new is not None and new != old:
                 book.replace(path, new.encode())
         book.replace(layout.raw, _kept_lines(layout, before.curated, plan.curated))
@@ -254,10 +246,16 @@ def fold(
     return made
 
 
-def settle(run: Run) -> None:
+def prepare(asked: Run) -> bool:
+    """Nobody is asked: what is folded is computed, and an agent's operations are not carried out yet."""
+    return False
+
+
+def settle(asked: Run) -> None:
     """The curator's run: one fold of everything that waits, by code."""
+    run, outcome = asked.opened, asked.outcome
     names = {*repository.tracked_names(run.layout.project), run.mission.id}
-    for feature in run.features:
+    for feature in outcome.features:
         names |= {feature.id, *feature.claims}
     made = fold(run.layout, identity_folder(), run.mission.id, run.id, clock.day(clock.now()), names)
-    run.reason = run.reason or f"{len(made.archived)} notes folded, {len(made.graduations)} in identities"
+    outcome.reason = outcome.reason or f"{len(made.archived)} notes folded, {len(made.graduations)} in identities"

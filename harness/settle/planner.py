@@ -23,8 +23,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from harness.model.open_run import Run
+    from harness.model.open_run import OpenRun, Outcome, Run
 
+ABSOLUTE = re.compile(r"(^|[\s\"'=:<>(,])(/home/|/Users/|/root/)")
 REFUSED_FORMS = (
     (
         re.compile(r"\|\|\s*(true|:)(?![\w./=-])"),
@@ -37,11 +38,7 @@ REFUSED_FORMS = (
         "declare a service",
     ),
     (re.compile(r"(^|[\s;&|(])sudo\s", re.MULTILINE), "uses sudo", "checks run without rights"),
-    (
-        re.compile(r"(^|[\s\"'=:<>(,])(/home/|/Users/|/root/)"),
-        "names an absolute path of this machine",
-        "use relative paths or $TMPDIR",
-    ),
+    (ABSOLUTE, "names an absolute path of this machine", "use relative paths or $TMPDIR"),
     (
         re.compile(r"\|&?\s*[efz]?grep\s+(-[-\w=]+\s+)*(-[a-zA-Z]*q|--quiet|--silent)"),
         "ends a pipe with 'grep -q', which stops reading, so that under pipefail what writes into it fails",
@@ -191,7 +188,7 @@ def form_faults(check: str, project: str = "") -> list[str]:
     """Which refused shell forms a check has, with what to write instead; `project` is a path that it may not name."""
     shown = check if len(check) < 80 else check[:77] + "…"
     found = [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
-    if project and project in check and not any("absolute path" in fault for fault in found):
+    if project and project in check and not ABSOLUTE.search(check):
         found.append(f"the check `{shown}` names this very folder, where no clone is: use relative paths")
     return found
 
@@ -240,14 +237,17 @@ def _refuse(faults: list[str]) -> None:
         raise Refused("The plan is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
 
 
-def red_first(layout: Layout, made: Draft, place: Place, path: str, told_live: frozenset[str] = frozenset()) -> None:
+def red_first(
+    layout: Layout, made: Draft, place: Place, path: str, role: str, told_live: frozenset[str] = frozenset()
+) -> None:
     """Red before green: fire every new check on the tree as it is, once a run; the receipts (phase before) go to `path`.
 
-    Raises SetupRed where setup is red there, and Refused for checks that are green already and no guards, unless the
-    planner was told so before and stands by them. They prove nothing then, and their claims stay unproven.
+    Raises SetupRed where setup is red there, and Refused for checks that are green already and no guards, unless
+    `role` was told so in its last run, or in this one, and sends them again. They prove nothing then, and their claims stay
+    unproven.
     """
     fired = receipts.load(path)
-    told = told_live | {receipt.command for receipt in [*fired, *_last_round(layout)] if receipt.green}
+    told = told_live | {receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green}
     done = {(receipt.claim, receipt.command) for receipt in fired}
     fault = fire.setup_once(layout, made.contract, place)
     if fault:
@@ -266,9 +266,9 @@ def red_first(layout: Layout, made: Draft, place: Place, path: str, told_live: f
     _refuse([f"a check of {one.claim} is green already, on today's tree: {EARLY}\n    {one.command}" for one in early])
 
 
-def _last_round(layout: Layout) -> list[Receipt]:
-    """Receipts of the newest planner run, where it was not accepted: what its planner was told."""
-    newest = runs.last(layout, role="planner")
+def _last_round(layout: Layout, role: str) -> list[Receipt]:
+    """Receipts of the role's newest run, where its plan was not accepted: what its agent was told."""
+    newest = runs.last(layout, role=role)
     refused = newest is not None and newest.accepted is False
     return receipts.load(layout.run(newest.run).receipts) if newest and refused else []
 
@@ -284,50 +284,52 @@ def _told_live(path: str) -> frozenset[str]:
     return frozenset(receipt.command for receipt in fired if receipt.green)
 
 
-def escalate_setup(run: Run) -> None:
+def escalate_setup(run: OpenRun, outcome: Outcome) -> None:
     """A red setup is for a person; it never costs an attempt."""
-    run.reason = run.setup_fault
-    text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {run.context.head[:10]}.\n\n{run.setup_fault}\n"
-    run.journal.replace(run.layout.escalation, text.encode())
+    outcome.reason, at = outcome.setup_fault, run.context.head[:10]
+    text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {at}.\n\n{outcome.reason}\n"
+    outcome.journal.replace(run.layout.escalation, text.encode())
 
 
-def settle(run: Run) -> None:
+def settle(asked: Run) -> None:
     """The plan lands whole, with the spec it was made from, or goes back with its reasons."""
-    run.accepted = False
+    run, outcome = asked.opened, asked.outcome
+    outcome.accepted = False
     told = _told_live(run.paths.receipts)
-    if run.reply is None:
-        run.outcome, run.reason = "agent_error", "; ".join(filter(None, ["The planner gave no reply", run.reason]))
+    if outcome.reply is None:
+        outcome.ended = "agent_error"
+        outcome.reason = "; ".join(filter(None, ["The planner gave no reply", outcome.reason]))
         return
     try:
-        made = examined(run.layout, run.reply)
-        red_first(run.layout, made, run.place(), run.paths.receipts, told)
+        made = examined(run.layout, outcome.reply)
+        red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, told)
     except SetupRed as fault:
-        run.setup_fault = str(fault)
-        escalate_setup(run)
+        outcome.setup_fault = str(fault)
+        escalate_setup(run, outcome)
         return
     except Refused as fault:
-        run.reason = str(fault)
+        outcome.reason = str(fault)
         return
-    _land(run, made)
+    _land(run, outcome, made)
 
 
-def _land(run: Run, made: Draft) -> None:
-    run.accepted = True
-    _replanned(run, made)
+def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
+    outcome.accepted = True
+    _replanned(run, outcome, made)
     _green_already(run, made)
-    run.features = made.features
-    run.contract = made.contract
-    run.save()
-    entries = [entry.replace(at=run.at, by=run.id) for entry in made.log]
-    run.journal.append(run.layout.contract_log, contract_log.render(entries))
+    outcome.features = made.features
+    outcome.contract = made.contract
+    outcome.save()
+    entries = [entry.replace(at=outcome.at, by=run.id) for entry in made.log]
+    outcome.journal.append(run.layout.contract_log, contract_log.render(entries))
     spec = files.read(run.layout.asked_spec)
     if spec:
-        run.journal.replace(run.layout.spec, spec)
+        outcome.journal.replace(run.layout.spec, spec)
     seen = issues.serious(issues.load(run.layout))
-    run.journal.append(run.layout.issues, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
+    outcome.journal.append(run.layout.issues, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
 
 
-def _green_already(run: Run, made: Draft) -> None:
+def _green_already(run: OpenRun, made: Draft) -> None:
     """A feature whose every check is green before its first worker goes straight to its validation."""
     green = {(receipt.claim, receipt.command) for receipt in receipts.load(run.paths.receipts) if receipt.green}
     for feature in made.features:
@@ -336,9 +338,9 @@ def _green_already(run: Run, made: Draft) -> None:
             queue.move(feature, "green already")
 
 
-def _replanned(run: Run, made: Draft) -> None:
+def _replanned(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     """The feature a planner was asked about starts anew, as does every feature whose claims or words it changed."""
-    before = {feature.id: feature for feature in run.features}
+    before = {feature.id: feature for feature in outcome.features}
     touched = {entry.claim for entry in made.log}
     for feature in made.features:
         old = before.get(feature.id)
@@ -348,4 +350,4 @@ def _replanned(run: Run, made: Draft) -> None:
         if asked or old != feature or touched & set(feature.claims):
             queue.move(feature, "replanned")
             feature.replanned = feature.replanned or asked
-            feature.note(run.at, run.id, "replanned", "")
+            feature.note(outcome.at, run.id, "replanned")

@@ -18,39 +18,40 @@ from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from harness.model.open_run import Run
+    from harness.model.open_run import OpenRun, Outcome, Run
 
 AIM_ROUNDS = 2
 FLAKY_MAKES_ISSUE = 3
 COMMITS_LOOKED_AT = 10
 
 
-def prepare(run: Run) -> bool:
+def prepare(asked: Run) -> bool:
     """Fire what decides; gives whether an agent should be asked for more checks."""
-    place = run.place()
-    if run.feature is None:
-        run.receipts, run.setup_fault = sweep.sweep(run.layout.project, run.contract, place, run.paths.receipts)
+    run, outcome = asked.opened, asked.outcome
+    place, known, path = run.place(), outcome.contract, run.paths.receipts
+    if outcome.feature is None:
+        outcome.receipts, outcome.setup_fault = sweep.sweep(run.layout.project, known, place, path)
         return False
-    run.setup_fault = fire.setup_once(run.layout, run.contract, place)
-    if run.setup_fault:
+    outcome.setup_fault = fire.setup_once(run.layout, known, place)
+    if outcome.setup_fault:
         return False
-    run.signs = signs(run)
-    place.notes = run.signs
-    with services.Running(run.contract.services, place) as up:
-        run.receipts = list(fire.fire_all(run.contract.of(run.feature.claims), "after", up, run.paths.receipts))
-        if all(receipt.green for receipt in run.receipts):
-            run.receipts += blame(run, up)
-    aimed = sum(note["kind"] == "aimed" for note in run.feature.notes)
-    return all(receipt.green for receipt in run.receipts) and aimed < AIM_ROUNDS
+    outcome.signs = signs(run, outcome)
+    place.notes = outcome.signs
+    with services.Running(known.services, place) as up:
+        outcome.receipts = list(fire.fire_all(known.of(outcome.feature.claims), "after", up, path))
+        if all(receipt.green for receipt in outcome.receipts):
+            outcome.receipts += blame(run, outcome, up)
+    aimed = sum(note["kind"] == "aimed" for note in outcome.feature.notes)
+    return all(receipt.green for receipt in outcome.receipts) and aimed < AIM_ROUNDS
 
 
-def blame(run: Run, place: Place) -> list[Receipt]:
+def blame(run: OpenRun, outcome: Outcome, place: Place) -> list[Receipt]:
     """Once the feature's own checks are green, those of passed features run too, for sweep_seconds at most: guards
     first, then what was not run for longest. What is red here was broken by this feature."""
     trails = index.load(run.layout)
-    mine = set(run.feature.claims) if run.feature else set()
-    others = [claim for feature in run.features if feature.status == "passed" for claim in feature.claims]
-    pairs = [(claim, check) for claim in run.contract.of(others) if claim.id not in mine for check in claim.checks]
+    mine = set(outcome.feature.claims) if outcome.feature else set()
+    others = [claim for feature in outcome.features if feature.status == "passed" for claim in feature.claims]
+    pairs = [(claim, check) for claim in outcome.contract.of(others) if claim.id not in mine for check in claim.checks]
 
     def turn(pair: tuple[Claim, Check]) -> tuple[bool, str]:
         trail = trails.get(index.key(pair[0].id, pair[1].run))
@@ -65,10 +66,10 @@ def blame(run: Run, place: Place) -> list[Receipt]:
     return found
 
 
-def signs(run: Run) -> list[str]:
+def signs(run: OpenRun, outcome: Outcome) -> list[str]:
     """Signs of gaming in what the feature's workers committed since it last passed."""
     found: list[str] = []
-    claims = run.contract.of(run.feature.claims) if run.feature else []
+    claims = outcome.contract.of(outcome.feature.claims) if outcome.feature else []
     for commit in _commits(run):
         changed = repository.changed(run.layout.project, commit + "^", commit)
         patch = repository.patch_between(run.layout.project, commit + "^", commit).decode("utf-8", "replace")
@@ -76,101 +77,99 @@ def signs(run: Run) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _commits(run: Run) -> list[str]:
+def _commits(run: OpenRun) -> list[str]:
     commits: list[str] = []
     for result in runs.books(run.layout):
         if result.feature != run.context.feature or len(commits) == COMMITS_LOOKED_AT:
             continue
-        if result.role == run.role.name and result.verdict == "green":
+        if result.verdict == "green":
             break
         commits += [result.commit] if result.commit else []
     return commits[::-1]
 
 
-def settle(run: Run) -> None:
+def settle(asked: Run) -> None:
     """The receipts decide: the feature passes or fails, or the sweep is green or sends features back."""
-    if run.setup_fault:
-        run.verdict = "red"
-        planner.escalate_setup(run)
-    elif run.feature is None:
-        _judge_sweep(run)
+    run, outcome = asked.opened, asked.outcome
+    if outcome.setup_fault:
+        outcome.verdict = "red"
+        planner.escalate_setup(run, outcome)
+    elif outcome.feature is None:
+        _judge_sweep(run, outcome)
     else:
-        fire.remember_setup(run.layout, run.contract, run.place())
-        _aim(run)
-        _judge_feature(run)
-    run.save()
+        fire.remember_setup(run.layout, outcome.contract, run.place())
+        _aim(run, outcome)
+        _judge_feature(run, outcome)
+    outcome.save()
 
 
-def _aim(run: Run) -> None:
+def _aim(run: OpenRun, outcome: Outcome) -> None:
     """Fire what the validator proposes, twice: a check that is red both times joins the contract, others are dropped."""
-    assert run.feature is not None
-    proposed = (run.reply or {}).get("checks", [])
-    if not proposed:
+    feature, proposed = outcome.feature, (outcome.reply or {}).get("checks", [])
+    if feature is None or not proposed:
         return
-    run.feature.note(run.at, run.id, "aimed", "")
-    with services.Running(run.contract.services, run.place()) as up:
+    feature.note(outcome.at, run.id, "aimed")
+    with services.Running(outcome.contract.services, run.place()) as up:
         for aim in proposed:
-            claim = next((claim for claim in run.contract.of(run.feature.claims) if claim.id == aim["claim"]), None)
+            claim = next((one for one in outcome.contract.of(feature.claims) if one.id == aim["claim"]), None)
             check = Check(run=aim["run"].strip("\n"))
             if claim is None or claim.manual or check in claim.checks or _unfit(run, claim, check):
                 continue
             receipt = fire.settled(check, claim, "after", up)
             if receipt.flaky:
                 continue
-            run.receipts.append(receipt)
+            outcome.receipts.append(receipt)
             files.add_line(run.paths.receipts, receipts.render([receipt]))
             if not receipt.green:
-                _join(run, claim, check, aim.get("why", ""))
+                _join(run, outcome, claim, check, aim.get("why", ""))
 
 
-def _unfit(run: Run, claim: Claim, check: Check) -> list[str]:
+def _unfit(run: OpenRun, claim: Claim, check: Check) -> list[str]:
     """What would keep a plan with this check from landing."""
     alone = Contract(claims=[claim.replace(checks=[check])])
     return planner.form_faults(check.run, run.layout.project) or planner.write_faults(alone)
 
 
-def _join(run: Run, claim: Claim, check: Check, why: str) -> None:
-    old = contracts.from_value(contracts.to_value(run.contract))
+def _join(run: OpenRun, outcome: Outcome, claim: Claim, check: Check, why: str) -> None:
+    old = contracts.from_value(contracts.to_value(outcome.contract))
     joined = next(other for other in old.claims if other.id == claim.id)
     joined.checks.append(check)
-    run.contract = old
-    entry = Entry(verb=contract_log.AIM, claim=claim.id, why=why, at=run.at, by=run.id, check=check)
-    run.journal.append(run.layout.contract_log, contract_log.render([entry]))
+    outcome.contract = old
+    entry = Entry(verb=contract_log.AIM, claim=claim.id, why=why, at=outcome.at, by=run.id, check=check)
+    outcome.journal.append(run.layout.contract_log, contract_log.render([entry]))
 
 
-def _judge_feature(run: Run) -> None:
-    feature = run.feature
+def _judge_feature(run: OpenRun, outcome: Outcome) -> None:
+    feature = outcome.feature
     assert feature is not None
-    red = [receipt for receipt in run.receipts if not receipt.green]
-    run.verdict = "red" if red else "green"
-    run.newly_green = _newly_green(run)
+    red = [receipt for receipt in outcome.receipts if not receipt.green]
+    outcome.verdict = "red" if red else "green"
+    outcome.newly_green = _newly_green(run, outcome)
     if feature.status == "validating":
-        features.judged(feature, run.at, run.id)
+        features.judged(feature, outcome.at, run.id)
     if feature.status == "validating" or (feature.status == "passed" and red):
         features.move(feature, "refuted" if red else "proved")
     for claim, receipt in {receipt.claim: receipt for receipt in red}.items():
         broke = f"{feature.id} broke a neighbour: " if receipt.phase == "blame" else ""
         run.note("FAIL", f"{broke}{claim} is {receipt.verdict}: {_why(receipt)}")
-    _report_flaky(run)
+    _report_flaky(run, outcome)
     if feature.status == "passed":
-        run.note(
-            "-",
-            f"passed at {run.context.head[:10]}: {', '.join(dict.fromkeys(receipt.claim for receipt in run.receipts))}",
-        )
-        features.unblock(run.features, run.at, run.id)
+        proven = ", ".join(dict.fromkeys(receipt.claim for receipt in outcome.receipts))
+        run.note("-", f"passed at {run.context.head[:10]}: {proven}")
+        features.unblock(outcome.features, outcome.at, run.id)
 
 
-def _report_flaky(run: Run) -> None:
+def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
     """A check that was flaky for the third time becomes an issue."""
     trails = index.load(run.layout)
-    for receipt in run.receipts:
+    for receipt in outcome.receipts:
         known = trails.get(index.key(receipt.claim, receipt.command))
         if receipt.flaky and (known.flaky if known else 0) + 1 >= FLAKY_MAKES_ISSUE:
             title = f"A check of {receipt.claim} is flaky"
             evidence = (
                 f"red, then green at the same commit, {FLAKY_MAKES_ISSUE} times or more: {receipt.command.strip()}"
             )
-            run.add_issues([{"title": title, "severity": "minor", "evidence": evidence}])
+            outcome.issues.append({"title": title, "severity": "minor", "evidence": evidence})
 
 
 def _why(receipt: Receipt) -> str:
@@ -178,11 +177,11 @@ def _why(receipt: Receipt) -> str:
     return said[-1] if said else receipt.command.strip().split("\n")[0]
 
 
-def _newly_green(run: Run) -> int:
+def _newly_green(run: OpenRun, outcome: Outcome) -> int:
     """How many claims are proven now and were not by the feature's validation before."""
-    judged = run.feature is not None and run.feature.attempts > 0
-    before = runs.last_receipts(run.layout, run.context.feature, run.role.name) if judged else []
-    return len(_proven(run.receipts) - _proven(before))
+    judged = outcome.feature is not None and outcome.feature.attempts > 0
+    before = runs.last_receipts(run.layout, run.context.feature) if judged else []
+    return len(_proven(outcome.receipts) - _proven(before))
 
 
 def _proven(found: list[Receipt]) -> set[str]:
@@ -190,18 +189,17 @@ def _proven(found: list[Receipt]) -> set[str]:
     return {receipt.claim for receipt in own} - {receipt.claim for receipt in own if not receipt.green}
 
 
-def _judge_sweep(run: Run) -> None:
-    red = {receipt.claim: receipt for receipt in run.receipts if not receipt.green}
-    run.verdict = "red" if red else "green"
-    passed = [feature for feature in run.features if feature.status == "passed"]
-    run.sweep = views.proof_state(run.layout, run.context.tree)
-    _report_flaky(run)
+def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
+    red = {receipt.claim: receipt for receipt in outcome.receipts if not receipt.green}
+    outcome.verdict = "red" if red else "green"
+    passed = [feature for feature in outcome.features if feature.status == "passed"]
+    outcome.sweep = views.proof_state(run.layout, run.context.tree)
+    _report_flaky(run, outcome)
     for claim, receipt in red.items():
         owners = [feature for feature in passed if claim in feature.claims]
         for feature in owners:
             if feature.status == "passed":
                 features.move(feature, "refuted")
-            feature.note(run.at, run.id, "reason", f"{claim} is red in a fresh worktree")
-        run.note(
-            "FAIL", f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}", owners[0].id if owners else ""
-        )
+            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh worktree")
+        why = f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}"
+        run.note("FAIL", why, owners[0].id if owners else "")

@@ -3,71 +3,78 @@
 from __future__ import annotations
 
 from harness.git import repository
+from harness.integrity import recovery_plan
 from harness.model import features, runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from harness.model.open_run import Run
+    from harness.model.open_run import Begun, Outcome, Run
 
 SUBJECT_CHARS = 72
 
 
-def settle(run: Run) -> None:
+def settle(asked: Run) -> None:
     """Commit what changed; the feature goes on to validation, where checks decide, or is blocked by what it names."""
-    assert run.feature is not None
-    reply = run.reply or {}
+    run, outcome = asked.opened, asked.outcome
+    feature = outcome.feature
+    assert feature is not None
+    reply = outcome.reply or {}
     blocked = reply.get("status") == "blocked"
-    changed = run.tree != run.context.tree
+    changed = outcome.tree != run.context.tree
     if changed:
-        subject = (
-            f"wip({run.feature.id}): blocked" if blocked else f"{run.feature.id}: {' '.join(run.feature.title.split())}"
-        )
-        commit(run, subject, reply.get("summary", ""))
+        subject = f"wip({feature.id}): blocked" if blocked else f"{feature.id}: {' '.join(feature.title.split())}"
+        commit(run, outcome, subject, reply.get("summary", ""), "blocked" if blocked else "implemented")
     elif not blocked:
-        run.outcome = "no_op"
-    features.move(run.feature, "blocked" if blocked else "implemented")
+        outcome.ended = "no_op"
+    features.move(feature, "blocked" if blocked else "implemented")
     if blocked:
-        _note_block(run, reply.get("reason", ""), reply.get("needs", []), reply.get("disputes", []))
-    features.unblock(run.features, run.at, run.id)
-    run.save()
+        _note_block(run, outcome, reply.get("reason", ""), reply.get("needs", []), reply.get("disputes", []))
+    features.unblock(outcome.features, outcome.at, run.id)
+    outcome.save()
 
 
-def _note_block(run: Run, reason: str, needs: list[str], disputes: list[str]) -> None:
-    assert run.feature is not None
-    kinds = [("needs", needs)] * bool(needs) + [("dispute", disputes)] * bool(disputes)
-    for kind, ids in kinds or [("reason", [])]:
-        run.feature.note(run.at, run.id, kind, reason, ids)
-    run.reason = f"blocked, needs {', '.join(needs)}: {reason}" if needs else f"blocked: {reason}"
+def _note_block(run: Begun, outcome: Outcome, reason: str, needs: list[str], disputes: list[str]) -> None:
+    feature = outcome.feature
+    assert feature is not None
+    named = {"needs": {"features": needs}} if needs else {}
+    named |= {"dispute": {"claims": disputes}} if disputes else {}
+    for kind, names in (named or {"reason": {}}).items():
+        feature.note(outcome.at, run.id, kind, text=reason, **names)
+    outcome.reason = f"blocked, needs {', '.join(needs)}: {reason}" if needs else f"blocked: {reason}"
 
 
-def commit(run: Run, subject: str, summary: str) -> None:
-    """Everything the run changed as one commit on the mission's branch, with the agent's own messages and our trailer."""
+def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str) -> None:
+    """Everything the run changed as one commit on the mission's branch, with the agent's own messages and our trailers;
+    `work` is implemented, blocked or cut."""
     head, branch = run.context.head, run.context.branch
     now = repository.standing(run.layout.project)
     own = repository.messages_between(run.layout.project, head, now.head) if now.head != head else []
-    parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own), f"Harness-Run: {run.id}"]
+    parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
+    parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
     at = now.head if now.branch == branch else None
     message = "\n\n".join(part for part in parts if part) + "\n"
-    run.commit = repository.commit(
-        run.layout.project, tree=run.tree, parent=head, branch=branch, message=message, at=at
+    outcome.commit = repository.commit(
+        run.layout.project, tree=outcome.tree, parent=head, branch=branch, message=message, at=at
     )
 
 
-def cut_short(run: Run) -> None:
+def cut_short(run: Begun, outcome: Outcome) -> None:
     """A worker's run that did not end well: keep its tree as a wip commit and put the feature back.
 
     It costs an attempt where the agent is to blame; where time ran out with a changed tree, not for the first
     FREE_CUTS times; never for limits, auth, kills.
     """
-    assert run.feature is not None
-    changed = run.tree != run.context.tree
+    feature = outcome.feature
+    assert feature is not None
+    changed = outcome.tree != run.context.tree
     if changed:
-        commit(run, f"wip({run.feature.id}): {run.outcome}", run.reason)
-        repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", run.commit)
-    spared = run.outcome in runs.CUT and changed and run.feature.cuts(since=("replanned", "retry")) < features.FREE_CUTS
-    if run.outcome not in runs.FREE_OF_BLAME and not spared:
-        features.judged(run.feature, run.at, run.id)
-    kind = "cut" if changed and run.outcome in runs.CUT else "reason"
-    run.feature.note(run.at, run.id, kind, f"{run.outcome}: {run.reason}" if run.reason else run.outcome, [run.id])
-    features.move(run.feature, "back to failing" if run.context.before == "failing" else "back to todo")
-    run.save()
+        commit(run, outcome, f"wip({feature.id}): {outcome.ended}", outcome.reason, "cut")
+        repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", outcome.commit)
+    cut = changed and outcome.ended in runs.CUT
+    spared = cut and feature.cuts(since=("replanned", "retry")) < features.FREE_CUTS
+    if outcome.ended not in runs.FREE_OF_BLAME and not spared:
+        features.judged(feature, outcome.at, run.id)
+    why = f"{outcome.ended}: {outcome.reason}" if outcome.reason else outcome.ended
+    feature.note(outcome.at, run.id, "cut" if cut else "reason", text=why, **({"run": run.id} if cut else {}))
+    features.move(feature, recovery_plan.back(run.context.before == "failing"))
+    outcome.save()

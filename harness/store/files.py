@@ -16,7 +16,6 @@ from harness.base.errors import BrokenFile, Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
 PRIVATE = 0o600
@@ -378,23 +377,3 @@ class Transcript:
         """Make what was written durable, and end."""
         self.sync()
         os.close(self.descriptor)
-
-
-def lines_backwards(path: str, block: int = 65536, most: int | None = None) -> Iterator[bytes]:
-    """The file's (or its first `most` bytes') whole lines, last first, reading only as far as the caller asks; a torn last
-    line is passed over."""
-    end = length(path) if most is None else min(length(path), most)
-    rest = b""
-    first = True
-    while end > 0:
-        start = max(0, end - block)
-        rest = read_from(path, start, end - start) + rest
-        parts = rest.split(b"\n")
-        if first:
-            parts.pop()
-            first = not parts  # a torn line that is longer than the block goes on
-        rest = parts.pop(0) if parts else b""
-        yield from (part for part in reversed(parts) if part)
-        end = start
-    if rest:
-        yield rest

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from harness.base.errors import BrokenFile
-from harness.store import files
+from harness.store import files, json_lines
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def append(layout: Layout, path: str, data: bytes) -> int:
 class Journal:
     """Several writes to one mission's state that all happen, or none; the ledger is brought up to date in the same one.
 
-    `replace` and `remove` name whole files, `append` whole lines. Nothing is touched before `commit`.
+    `replace` and `remove` name whole files, `append` whole JSON lines. Nothing is touched before `commit`.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -110,10 +110,9 @@ class Journal:
 
     def _stage_tail(self, steps: list[list[Any]], ledger: dict[str, list[Any]], path: str, tail: bytes) -> None:
         old = (self.contents[path] if path in self.contents else files.read(path)) or b""
-        kept = old.rstrip(b"\0")
-        if kept and not kept.endswith(b"\n"):
-            tail = b"\n" + tail
-        self._stage(steps, path, "append", tail, len(kept))
+        kept = json_lines.healed(old)
+        offset = min(len(kept), len(old.rstrip(b"\0")))
+        self._stage(steps, path, "append", kept[offset:] + tail, offset)
         note_in_ledger(self.layout, ledger, path, kept + tail)
 
 
@@ -127,6 +126,13 @@ def finish_journal(layout: Layout) -> bool:
         return False
     _carry_out(layout, _steps(layout, record))
     return True
+
+
+def pending(layout: Layout, path: str) -> bytes | None:
+    """The content that a record which a crash left behind gives the file; None where there is none, or it is done."""
+    record = layout.journal + "/record"
+    steps = _steps(layout, record) if os.path.exists(record) else []
+    return next((files.read(staged) for verb, name, staged, _ in steps if (verb, name) == ("replace", path)), None)
 
 
 def _steps(layout: Layout, record: str) -> list[list[Any]]:

@@ -21,6 +21,7 @@ class Layout:
         self.contract_log = under + "contract-log.jsonl"
         self.issues = under + "issues.jsonl"
         self.orders = under + "orders.jsonl"
+        self.answers = under + "answers.jsonl"
         self.raw = under + "memory/raw.md"
         self.summary = under + "memory/summary.md"
         self.memory = under + "memory/MEMORY.md"
@@ -88,7 +89,7 @@ class Layout:
 
     def grown(self) -> tuple[str, ...]:
         """Files that only ever grow, by whole lines, and whose length the ledger knows."""
-        return (self.contract_log, self.issues, self.orders, self.archive, self.books)
+        return (self.contract_log, self.issues, self.orders, self.answers, self.archive, self.books)
 
     def relative(self, path: str) -> str:
         """The path as people read it: below the working folder where it lies there."""

@@ -1,4 +1,4 @@
-"""A desk in a throw-away folder, and an agent's run at it, for the tests of agents."""
+"""An execution context in a throw-away folder, and an agent's run in it, for the tests of agents."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from harness.agents.registry import Agent, Desk, Settings, make
 from harness.base.record import Record
 
 
-class Heard(Record):
-    """All that an agent did: the texts of its events by kind, in order, and how it ended."""
+class Observed(Record):
+    """Everything an agent did: the texts of its events by kind, in order, and its end."""
 
     said: list[str]
     did: list[str]
@@ -22,19 +22,19 @@ class Heard(Record):
 
     @property
     def reply(self) -> str:
-        """What it replied; it has to have finished."""
+        """Its reply; it must have finished."""
         assert isinstance(self.end, Finished), self.end
         return self.end.reply
 
     @property
     def failure(self) -> tuple[str, str]:
-        """(outcome, reason); it has to have failed."""
+        """(outcome, reason); it must have failed."""
         assert isinstance(self.end, Failed), self.end
         return self.end.outcome, self.end.reason
 
 
 def settings(project: Path, role: str = "worker", feature: str = "F-001", attempt: int = 1, **table: Any) -> Settings:
-    """For whom an agent thinks; the rest is its table in config.toml."""
+    """The settings of an agent; `table` is its table in config.toml."""
     path = ".harness/config.toml"
     return Settings(
         project=str(project), config_path=path, role=role, feature=feature, attempt=attempt, table=dict(table)
@@ -42,15 +42,15 @@ def settings(project: Path, role: str = "worker", feature: str = "F-001", attemp
 
 
 def desk(folder: Path, prompt: str = "", seconds: float = 20.0, **environment: str) -> Desk:
-    """A desk in `folder`; the prompt lies beside it."""
+    """An execution context in `folder`, with the prompt next to it."""
     path = folder.parent / "prompt.md"
     path.write_text(prompt, encoding="utf-8")
     env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **environment}
     return Desk(directory=str(folder), prompt_path=str(path), seconds=seconds, environment=env, keep=[])
 
 
-def listen(agent: Agent, at: Desk, prompt: str = "") -> Heard:
-    """Let the agent think to its end, which must be the last thing that comes, and the only one of its kind."""
+def listen(agent: Agent, at: Desk, prompt: str = "") -> Observed:
+    """Run the agent to its end, which must be the last item and the only one of its kind."""
     found = list(agent.think(prompt, at))
     *events, end = found
     assert isinstance(end, Finished | Failed)
@@ -59,11 +59,11 @@ def listen(agent: Agent, at: Desk, prompt: str = "") -> Heard:
         assert isinstance(event, Event)
         texts[event.kind].append(event.text)
     output = "".join(texts["output"])
-    return Heard(said=texts["said"], did=texts["did"], output=output, usages=texts["usage"], end=end)
+    return Observed(said=texts["said"], did=texts["did"], output=output, usages=texts["usage"], end=end)
 
 
 def project(folder: Path) -> Path:
-    """A project's folder, its name with a space in it."""
+    """A project's folder; its name contains a space."""
     made = folder / "my project"
     made.mkdir()
     return made
@@ -71,20 +71,20 @@ def project(folder: Path) -> Path:
 
 TRANSCRIPTS = Path(__file__).resolve().parent / "transcripts"
 REPEATER = """#!/bin/bash
-# Says what a real program said, whatever it is asked, and keeps what it was started with.
-printf '%s\\n' "$@" > '{told}/argv'
-cat > '{told}/stdin'
-env -0 > '{told}/environment'
-cat "$(sed -n '/system-prompt-file/{{n;p}}' '{told}/argv')" > '{told}/stable' 2>/dev/null
+# Prints the recording of a real program for any prompt, and keeps its command line and input.
+printf '%s\\n' "$@" > '{copies}/argv'
+cat > '{copies}/stdin'
+env -0 > '{copies}/environment'
+cat "$(sed -n '/system-prompt-file/{{n;p}}' '{copies}/argv')" > '{copies}/stable' 2>/dev/null
 cat '{transcript}'
 exit {code}
 """
 
 
 class Repeated(Record):
-    """What became of an adapter whose program repeats a recorded transcript, and how that program was started."""
+    """The run of an adapter whose program repeats a recorded transcript, and the command line of that program."""
 
-    heard: Heard
+    observed: Observed
     argv: list[str]
     stdin: str
     stable: str
@@ -92,28 +92,28 @@ class Repeated(Record):
 
 
 def repeat(folder: Path, name: str, recorded: str, code: int = 0, prompt: str = "Do it.", **given: Any) -> Repeated:
-    """Let the adapter `name` think with a program that repeats `<program>-<version>/<case>`; `given` goes into Settings."""
-    program, told = folder / f"{name}-program", folder / "told"
-    told.mkdir()
-    program.write_text(REPEATER.format(told=told, transcript=TRANSCRIPTS / recorded, code=code))
+    """Run the adapter `name` with a program that repeats `<program>-<version>/<case>`; `given` goes into Settings."""
+    program, copies = folder / f"{name}-program", folder / "copies"
+    copies.mkdir()
+    program.write_text(REPEATER.format(copies=copies, transcript=TRANSCRIPTS / recorded, code=code))
     program.chmod(0o755)
     made = project(folder)
     table = {"path": str(program), **given.pop("table", {})}
     asked = settings(made, **table).replace(**{"trust": "workspace", **given})
     at = desk(made, prompt, HOME=str(folder)).replace(stable_bytes=prompt.find("|") + 1)
-    heard = listen(make(name, asked), at, prompt)
-    pairs = (row.partition("=") for row in (told / "environment").read_text().split("\0") if row)
+    observed = listen(make(name, asked), at, prompt)
+    pairs = (row.partition("=") for row in (copies / "environment").read_text().split("\0") if row)
     return Repeated(
-        heard=heard,
-        argv=(told / "argv").read_text().split("\n")[:-1],
-        stdin=(told / "stdin").read_text(),
-        stable=(told / "stable").read_text(),
+        observed=observed,
+        argv=(copies / "argv").read_text().split("\n")[:-1],
+        stdin=(copies / "stdin").read_text(),
+        stable=(copies / "stable").read_text(),
         environment={key: value for key, _, value in pairs},
     )
 
 
-def counted(heard: Heard) -> tuple[int | None, ...]:
-    """(input, cache_read, cache_write, output, reasoning) of what was used."""
-    used = heard.end.usage
+def counted(observed: Observed) -> tuple[int | None, ...]:
+    """(input, cache_read, cache_write, output, reasoning) of the usage."""
+    used = observed.end.usage
     assert used is not None
     return used.input, used.cache_read, used.cache_write, used.output, used.reasoning

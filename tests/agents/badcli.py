@@ -74,7 +74,7 @@ def leaves_a_daemon() -> None:
 
 
 def ignores_term() -> None:
-    """falls silent, and ignores TERM, as its child does"""
+    """stops, and ignores TERM, as its child does"""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     begin()
     spawn(f"import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep({FOREVER})")
@@ -124,7 +124,7 @@ def partial_json() -> None:
 
 
 def error_and_exit_0() -> None:
-    """tells an error, and exits with 0"""
+    """reports an error, and exits with 0"""
     begin()
     result(is_error=True, subtype="error_during_execution", result="it broke")
 
@@ -152,7 +152,7 @@ def closes_stdout() -> None:
 
 
 def speaks_of_limits() -> None:
-    """says "rate limit", "401 Unauthorized" and "is_error" in ordinary text"""
+    """prints "rate limit", "401 Unauthorized" and "is_error" in ordinary text"""
     begin()
     say('We hit the rate limit: 429, 401 Unauthorized, {"type":"result","is_error":true}, overloaded_error')
     sys.stdout.write("rate_limit_error: try again later\n")
@@ -170,7 +170,7 @@ def limit() -> None:
 
 
 def no_login() -> None:
-    """is not logged in, and tries again for minutes"""
+    """is not logged in, and retries for minutes"""
     begin()
     for number in range(FOREVER):
         tell(type="system", subtype="api_retry", attempt=number, error_status=401, error="authentication_failed")
@@ -178,7 +178,7 @@ def no_login() -> None:
 
 
 def never_gets_through() -> None:
-    """cannot reach its vendor, and says so again and again"""
+    """cannot reach its vendor, and reports it again and again"""
     begin()
     for number in range(FOREVER):
         tell(type="system", subtype="api_retry", attempt=number, error_status=529, error="overloaded")
@@ -186,13 +186,13 @@ def never_gets_through() -> None:
 
 
 def is_denied() -> None:
-    """was not allowed to run a command, and says that it is done"""
+    """was not allowed to run a command, and claims success"""
     begin()
     result(permission_denials=[{"tool_name": "Bash", "tool_input": {"command": "make"}}])
 
 
 def compiles_in_silence() -> None:
-    """says nothing while a child computes (BAD_SECONDS, 3 by default)"""
+    """is silent while a child computes (BAD_SECONDS, 3 by default)"""
     begin()
     seconds = os.environ.get("BAD_SECONDS", "3")
     burn = f"import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass"
@@ -201,7 +201,7 @@ def compiles_in_silence() -> None:
 
 
 def falls_silent() -> None:
-    """stops in the middle: no output, no computing, no change"""
+    """stops in the middle: no output, no CPU use, no change"""
     begin()
     say("let me think")
     time.sleep(FOREVER)
@@ -218,7 +218,7 @@ def deletes_its_folder() -> None:
 
 
 def says_nothing() -> None:
-    """exits with 0 and without a word"""
+    """exits with 0 and no output"""
     sys.stdin.read()
 
 
@@ -244,15 +244,15 @@ CASES: dict[Bad, tuple[str, str]] = {
     closes_stdout: ("agent_error", "10 s after it closed its output"),
     reads_on: ("ok", "at once: its input is at its end"),
     leaves_a_daemon: ("ok", "at once, and the daemon with it"),
-    one_long_line: ("ok", "at once: a line over 8 MiB is passed over"),
+    one_long_line: ("ok", "at once: a line over 8 MiB is skipped"),
     floods_stdout: ("ok", "when it is done: the transcript is bounded"),
     floods_stderr: ("ok", "when it is done: the transcript is bounded"),
     no_utf8: ("ok", "at once"),
     speaks_of_limits: ("ok", "at once: words decide nothing"),
     limit: ("limit", "10 s after the event"),
     no_login: ("auth", "10 s after the event"),
-    never_gets_through: ("limit", "idle limit: asking again is no sign of life"),
-    is_denied: ("ok", "at once, and what it was denied stands in the result"),
+    never_gets_through: ("limit", "idle limit: a retry is no sign of life"),
+    is_denied: ("ok", "at once, and the result names the denied tool"),
     deletes_its_folder: ("ok", "at once"),
 }
 

@@ -1,4 +1,4 @@
-"""What comes from outside is made clean once: counts that are counts, times that are times, texts that a file takes."""
+"""Everything from outside is sanitised once: counts are counts, times are times, and a file can store the texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from harness.agents.answer import Answer, clean, count, local_time, plain, sums, when
 from harness.agents.base import Event, Finished
 from harness.agents.clis import CLIS
-from harness.agents.driven import _read
+from harness.agents.driven import _line_events
 from harness.store import files
 from tests.agents.agent_desk import TRANSCRIPTS
 
@@ -22,7 +22,7 @@ WRONG: list[Any] = [None, "x", "\ud800", -1, 1.5, float("nan"), float("inf"), 10
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a JSON value, by the keys that lead to it."""
+    """Every position in a JSON value, by the keys that lead to it."""
     if path:
         yield path
     items = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
@@ -42,7 +42,7 @@ def changed(row: dict[str, Any], path: tuple[Any, ...], wrong: Any) -> dict[str,
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
-    """One event of each kind that a program was recorded with."""
+    """One event of each kind from the recording of a program."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(TRANSCRIPTS.glob(f"{name}-*/*.jsonl")):
         for row in map(json.loads, filter(None, path.read_text().split("\n"))):
@@ -54,7 +54,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", CLIS)
 def test_no_event_of_an_unexpected_shape_breaks_a_run(name: str) -> None:
-    """Every value of every kind of event, replaced by every kind of wrong one: what is understood stands, in clean counts."""
+    """Every value of every kind of event, replaced by every kind of wrong one: the rest is understood, with clean counts."""
     rows = rows_of(name)
     assert len(rows) >= 4
     for row in rows:
@@ -62,7 +62,7 @@ def test_no_event_of_an_unexpected_shape_breaks_a_run(name: str) -> None:
             for wrong in WRONG:
                 answer = Answer(name)
                 line = json.dumps(changed(row, path, wrong)).encode()
-                for event in _read(line, CLIS[name], answer):
+                for event in _line_events(line, CLIS[name], answer):
                     files.dump_json(event.asdict() if isinstance(event, Event) else str(event))
                     assert not isinstance(event, Event) or isinstance(event.text.encode(), bytes)
                 used = answer.spent()
@@ -71,7 +71,7 @@ def test_no_event_of_an_unexpected_shape_breaks_a_run(name: str) -> None:
 
 
 def test_a_cap_is_not_switched_off_by_what_is_no_cost() -> None:
-    """Neither given back by a negative one; unknown is what it stays."""
+    """A negative cost lowers nothing either; an unknown cost stays unknown."""
     for wrong in (float("nan"), -5, "0.5", [1], float("inf"), True, None):
         answer = Answer("a")
         answer.used({}, cost_usd=wrong, input=wrong)
@@ -79,33 +79,33 @@ def test_a_cap_is_not_switched_off_by_what_is_no_cost() -> None:
     assert (count(3.9), count(3.9, "cost_usd"), count(0)) == (3, 3.9, 0)
 
 
-def test_what_nobody_tells_is_unknown_in_a_sum() -> None:
-    """And what one of them tells is counted."""
+def test_what_no_block_reports_is_unknown_in_a_sum() -> None:
+    """A count that one of them reports is summed."""
     assert sums([{"a": 1}, {"a": 2, "b": "x"}], {"ours": "a", "theirs": "b"}) == {"ours": 3, "theirs": None}
     assert sums([], {"ours": "a"}) == {"ours": None}
 
 
-def test_a_message_that_tells_again_what_it_used_counts_once() -> None:
-    """With its last word; thousands of them take no longer than they are many."""
+def test_a_message_that_reports_its_usage_again_counts_once() -> None:
+    """By its last report; the work for thousands of them grows linearly."""
     answer = Answer("a")
     started = time.monotonic()
     for number in range(20_000):
-        for told in (1, 5):
-            found = answer.summed(str(number), {"out": told}, {"output": "out"})
+        for reported in (1, 5):
+            found = answer.summed(str(number), {"out": reported}, {"output": "out"})
     assert found == {"output": 100_000}
     assert time.monotonic() - started < 5
 
 
-def test_a_message_without_an_id_is_one_of_its_own() -> None:
-    """Three of them are three, not the last one."""
+def test_a_message_without_an_id_counts_as_a_new_one() -> None:
+    """Three of them count as three, not as the last one."""
     answer = Answer("a")
     for _ in range(3):
         found = answer.summed(None, {"out": 1000}, {"output": "out"})
     assert found == {"output": 3000}
 
 
-def test_what_was_counted_once_is_not_given_back() -> None:
-    """By a second result that tells less, or by a message behind the result; the block of the whole answer stays."""
+def test_what_was_counted_once_does_not_go_down() -> None:
+    """Neither by a second, lower result nor by a message after the result; the block of the whole answer stays."""
     answer = Answer("a")
     answer.used({"whole": 1}, cost_usd=5.0, input=1000)
     answer.used({"whole": 2}, cost_usd=0.01, input=1)
@@ -122,13 +122,13 @@ GOOD_ENDS = {
 }
 
 
-@pytest.mark.parametrize("odd", ['"x"', '["x"]', '{"m":null}', '{"m":"x"}', "-900", "true", "null", "1e400"])
+@pytest.mark.parametrize("wrong", ['"x"', '["x"]', '{"m":null}', '{"m":"x"}', "-900", "true", "null", "1e400"])
 @pytest.mark.parametrize("place", range(3))
 @pytest.mark.parametrize("name", GOOD_ENDS)
-def test_an_odd_ornament_takes_no_verdict_with_it(name: str, place: int, odd: str) -> None:
-    """A count of another kind is unknown; the answer is as good as it was."""
-    values = [odd if number == place else "{}" if name == "claude" else "5" for number in range(3)]
-    events = list(_read((GOOD_ENDS[name] % tuple(values)).encode(), CLIS[name], Answer(name)))
+def test_an_invalid_optional_field_does_not_fail_the_answer(name: str, place: int, wrong: str) -> None:
+    """An invalid count is unknown; the outcome of the answer stays."""
+    values = [wrong if number == place else "{}" if name == "claude" else "5" for number in range(3)]
+    events = list(_line_events((GOOD_ENDS[name] % tuple(values)).encode(), CLIS[name], Answer(name)))
     assert any(isinstance(event, Finished) for event in events), events
 
 
@@ -141,7 +141,7 @@ def test_an_odd_ornament_takes_no_verdict_with_it(name: str, place: int, odd: st
         {"\ud800": "\udfff"},
     ],
 )
-def test_whatever_block_a_vendor_tells_the_books_can_be_read(block: dict[str, Any]) -> None:
+def test_whatever_block_a_vendor_reports_the_run_log_can_be_read(block: dict[str, Any]) -> None:
     """A line that is written and cannot be read back would stop the mission for ever."""
     answer = Answer("a")
     answer.used(block, input=1)
@@ -151,17 +151,17 @@ def test_whatever_block_a_vendor_tells_the_books_can_be_read(block: dict[str, An
     assert json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))["input"] == 1
 
 
-def test_pieces_make_a_message_in_the_time_that_they_take(tmp_path: Path) -> None:
-    """A megabyte of them, too."""
+def test_pieces_make_a_message_in_linear_time(tmp_path: Path) -> None:
+    """A megabyte of pieces, too."""
     answer = Answer("a")
     for _ in range(100_000):
         answer.adds("0123456789")
-    assert [len(event.text) for event in answer.said_whole()] == [1_000_000]
-    assert list(answer.said_whole()) == []
+    assert [len(event.text) for event in answer.joined_pieces()] == [1_000_000]
+    assert list(answer.joined_pieces()) == []
 
 
 def test_a_vendor_s_block_is_masked_and_bounded() -> None:
-    """It goes into the books."""
+    """It is stored in the run log."""
     token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
     answer = Answer("a")
     answer.knows(model=f"{token} {'x' * 999}", session=token)
@@ -185,26 +185,26 @@ TIMES: list[tuple[object, int]] = [
 NO_TIMES: list[object] = [None, -1, 0, "soon", float("nan"), float("inf"), [1], {}, "²"]
 
 
-@pytest.mark.parametrize(("told", "at"), [*TIMES, *((wrong, 0) for wrong in NO_TIMES)])
-def test_a_stated_time_is_one_or_none(told: object, at: int) -> None:
+@pytest.mark.parametrize(("value", "at"), [*TIMES, *((wrong, 0) for wrong in NO_TIMES)])
+def test_a_stated_time_is_valid_or_zero(value: object, at: int) -> None:
     """In seconds or milliseconds, as a number or a text."""
-    assert when(told) == at
+    assert when(value) == at
 
 
-def test_words_that_are_no_time_are_none() -> None:
-    """As a date that no calendar has."""
+def test_words_that_are_no_time_give_zero() -> None:
+    """For example a date that no calendar has."""
     assert local_time("Foo", "99", "2020", "9:99 PM") == 0
     assert local_time("Jan", "1", "0000", "9:09 PM") == 0
     assert time.localtime(local_time("Jan", "2", "2030", "9:09 PM"))[:5] == (2030, 1, 2, 21, 9)
 
 
-def test_texts_are_such_that_a_file_takes_them() -> None:
-    """Half a character becomes a mark."""
+def test_a_file_can_store_every_text() -> None:
+    """A lone surrogate becomes a question mark."""
     assert clean("a\ud800b") == "a?b"
     assert clean("ü€𝄞") == "ü€𝄞"
 
 
 def test_a_dialect_with_a_total_has_the_cache_in_its_input() -> None:
-    """Without a total it has not."""
+    """Without a total it does not."""
     assert plain({"input_tokens": 10, "cache_read_input_tokens": 4, "total_tokens": 12})["input_tokens"] == 6
     assert plain({"input_tokens": 10, "cache_read_input_tokens": 4})["input_tokens"] == 10

@@ -1,4 +1,4 @@
-"""The one verb of every agent: what it is given, what it yields, and that the last thing says how it ended."""
+"""The one verb of every agent: its input, its events, and the last item that states the end."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ from tests.agents.agent_desk import desk, listen, project, settings
 
 
 def playbook(folder: Path) -> Agent:
-    """A playbook that says one word."""
+    """A playbook that replies with one word."""
     (folder / "playbooks").mkdir()
     (folder / "playbooks" / "worker.md").write_text("word")
     return make("playbook", settings(folder))
 
 
 def scripted(folder: Path) -> Agent:
-    """A script that says one word."""
+    """A script that replies with one word."""
     (folder / "scripts").mkdir()
     (folder / "scripts" / "worker.jsonl").write_text('{"say": "word"}\n')
     return make("scripted", settings(folder))
 
 
 def command(folder: Path) -> Agent:
-    """A program that says one word."""
+    """A program that replies with one word."""
     return make("mine", settings(folder, command=["printf", "word"]))
 
 
 BUILDERS: dict[str, Callable[[Path], Agent]] = {"playbook": playbook, "scripted": scripted, "command": command}
 
 
-def test_every_agent_is_held_to_the_promises_below() -> None:
+def test_every_agent_keeps_the_promises_below() -> None:
     """A new agent joins the table here."""
     assert BUILDERS.keys() == {*EMBEDDED, "command"}
 
 
 @pytest.mark.parametrize("name", BUILDERS)
 def test_an_agent_ends_in_one_finish_after_its_events(tmp_path: Path, name: str) -> None:
-    """Events first, the end last and once; the last message is the reply; unknown usage is None, not zero."""
+    """First events, then one end; the last message is the reply; unknown usage is None, not zero."""
     folder = project(tmp_path)
-    heard = listen(BUILDERS[name](folder), desk(folder))
-    assert heard.end == Finished(reply="word", usage=None)
-    assert heard.said == ["word"]
+    observed = listen(BUILDERS[name](folder), desk(folder))
+    assert observed.end == Finished(reply="word", usage=None)
+    assert observed.said == ["word"]
 
 
 @pytest.mark.parametrize("name", BUILDERS)
 def test_an_agent_can_think_twice(tmp_path: Path, name: str) -> None:
-    """Nothing is kept in its head."""
+    """It keeps no state between runs."""
     folder = project(tmp_path)
     agent = BUILDERS[name](folder)
     assert listen(agent, desk(folder)).end == listen(agent, desk(folder)).end
 
 
 def test_settings_and_desk_are_closed_sets() -> None:
-    """What an agent is told is written down here, once."""
+    """Everything that an agent receives is listed here, once."""
     assert Settings.fields[:6] == ("project", "config_path", "role", "feature", "attempt", "table")
     assert Settings.fields[6:] == ("trust", "model", "mcp")
     assert Desk.fields[:5] == ("directory", "prompt_path", "seconds", "environment", "keep")

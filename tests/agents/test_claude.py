@@ -1,4 +1,4 @@
-"""Claude Code, as recorded: how it is started, what its events mean, and what it used."""
+"""Claude Code, from recordings: its command line, its events, and its usage."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ RECORDED = "claude-2.1.197"
 
 
 def test_a_worker_s_answer_is_read_from_its_events(tmp_path: Path) -> None:
-    """Messages, tools, the last word as the reply, the model and the session."""
-    heard = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl").heard
-    assert heard.reply == "Done as worker."
-    assert heard.said == ["Step 1 as worker.", "Step 2 as worker.", "Done as worker."]
-    assert [line.split()[0] for line in heard.did] == ["Bash", "Bash"]
-    assert heard.end.usage is not None
-    assert heard.end.usage.model.startswith("claude-opus")
-    assert heard.end.usage.session
+    """Messages, tools, the last message as the reply, the model and the session."""
+    observed = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl").observed
+    assert observed.reply == "Done as worker."
+    assert observed.said == ["Step 1 as worker.", "Step 2 as worker.", "Done as worker."]
+    assert [line.split()[0] for line in observed.did] == ["Bash", "Bash"]
+    assert observed.end.usage is not None
+    assert observed.end.usage.model.startswith("claude-opus")
+    assert observed.end.usage.session
 
 
 def test_the_whole_bill_is_counted_and_nothing_twice(tmp_path: Path) -> None:
-    """Also what it asks beside the answer; its input is without the cache; the cost is its own estimate."""
-    heard = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl").heard
-    assert counted(heard) == (2000, 1600, 400, 200, None)
-    assert heard.end.usage is not None
-    assert heard.end.usage.cost_usd == pytest.approx(0.0183)
-    assert heard.end.usage.cost_source == "reported"
-    assert "claude-opus-4-8[1m]" in heard.end.usage.raw[0]["block"]["modelUsage"]
+    """With its side requests; its input excludes the cache; the cost is its own estimate."""
+    observed = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl").observed
+    assert counted(observed) == (2000, 1600, 400, 200, None)
+    assert observed.end.usage is not None
+    assert observed.end.usage.cost_usd == pytest.approx(0.0183)
+    assert observed.end.usage.cost_source == "reported"
+    assert "claude-opus-4-8[1m]" in observed.end.usage.raw[0]["block"]["modelUsage"]
 
 
 def test_an_answer_that_is_cut_off_counts_what_came(tmp_path: Path) -> None:
-    """Each message once, although its usage comes again with each of its blocks."""
+    """Each message counts once, although each of its blocks repeats its usage."""
     answer = Answer("claude")
     for line in (TRANSCRIPTS / RECORDED / "mission-worker.jsonl").read_text().split("\n"):
         row = json.loads(line or "{}")
@@ -60,12 +60,12 @@ def test_an_answer_that_is_cut_off_counts_what_came(tmp_path: Path) -> None:
     ],
 )
 def test_a_failure_is_known_by_its_status_although_it_says_success(tmp_path: Path, case: str, outcome: str) -> None:
-    """A refused key is a person's, a limit and a fault of the service are time's."""
-    assert repeat(tmp_path, "claude", f"{RECORDED}/{case}.jsonl", 1).heard.failure[0] == outcome
+    """A person can resolve a refused key; a limit and a fault of the service pass with time."""
+    assert repeat(tmp_path, "claude", f"{RECORDED}/{case}.jsonl", 1).observed.failure[0] == outcome
 
 
 def test_a_refused_key_is_noticed_at_the_first_retry() -> None:
-    """Not after ten of them and three minutes."""
+    """Not only after ten retries and three minutes."""
     row = {"type": "system", "subtype": "api_retry", "error_status": 401, "error": "authentication_failed"}
     *_, found = read(row, Answer("claude"))
     assert isinstance(found, Failed)
@@ -73,7 +73,7 @@ def test_a_refused_key_is_noticed_at_the_first_retry() -> None:
 
 
 def test_the_stable_part_of_the_prompt_is_a_block_of_its_own(tmp_path: Path) -> None:
-    """That is what its cache keeps; together the two are the prompt, and none of it stands on the command line."""
+    """Its cache keeps that block; both parts together are the prompt, and the command line has none of it."""
     done = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl", prompt="the same for ever|and this once")
     assert (done.stable, done.stdin) == ("the same for ever|", "and this once")
     assert not any("for ever" in word or "once" in word for word in done.argv)
@@ -87,15 +87,15 @@ def test_the_stable_part_of_the_prompt_is_a_block_of_its_own(tmp_path: Path) -> 
         ("full", ["--dangerously-skip-permissions"], ["--permission-mode", "--settings"]),
     ],
 )
-def test_trust_says_what_it_may_do(tmp_path: Path, trust: str, has: list[str], lacks: list[str]) -> None:
-    """Its own sandbox for the workspace, nothing in the way under full trust."""
+def test_trust_decides_its_permissions(tmp_path: Path, trust: str, has: list[str], lacks: list[str]) -> None:
+    """Its own sandbox for `workspace`, no restriction under `full`."""
     argv = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl", trust=trust).argv
     assert set(has) <= set(argv)
     assert not set(lacks) & set(argv)
 
 
-def test_servers_of_the_user_are_off_unless_they_are_wanted(tmp_path: Path) -> None:
-    """MCP servers of his own configuration, that is."""
+def test_servers_of_the_user_are_off_unless_configured(tmp_path: Path) -> None:
+    """The MCP servers of the user's own configuration."""
     (tmp_path / "other").mkdir()
     recorded = f"{RECORDED}/mission-worker.jsonl"
     assert "--strict-mcp-config" in repeat(tmp_path, "claude", recorded).argv
@@ -103,15 +103,15 @@ def test_servers_of_the_user_are_off_unless_they_are_wanted(tmp_path: Path) -> N
 
 
 def test_the_model_is_named_where_one_is_configured(tmp_path: Path) -> None:
-    """And what the table appends stands last."""
+    """The arguments from the table come last."""
     argv = repeat(
         tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl", model="sonnet", table={"args": ["--effort", "low"]}
     ).argv
     assert argv[-4:] == ["--model", "sonnet", "--effort", "low"]
 
 
-def test_a_dialect_that_counts_the_cache_into_the_input_is_known_by_its_total(tmp_path: Path) -> None:
-    """As a program with these events does that was recorded, too."""
+def test_a_dialect_that_counts_the_cache_into_the_input_is_recognised_by_its_total(tmp_path: Path) -> None:
+    """As in the recording of a program with these events."""
     answer, ends = Answer("qwen"), []
     for line in (TRANSCRIPTS / "qwen-0.15.10" / "mission-worker.jsonl").read_text().split("\n"):
         ends += [event for event in read(json.loads(line or "{}"), answer) if isinstance(event, Finished | Failed)]
@@ -120,8 +120,8 @@ def test_a_dialect_that_counts_the_cache_into_the_input_is_known_by_its_total(tm
     assert settings(project(tmp_path)).trust == ""
 
 
-def test_a_success_that_reached_no_model_is_none() -> None:
-    """A program with these events calls a refused key a success; not one token was counted."""
+def test_a_success_that_reached_no_model_is_no_success() -> None:
+    """A program with these events reports a refused key as success, with zero tokens."""
     answer = Answer("qwen")
     *_, last = (TRANSCRIPTS / "qwen-0.15.10" / "auth.jsonl").read_text().rstrip("\n").split("\n")
     end = list(read(json.loads(last), answer))[-1]
@@ -130,23 +130,23 @@ def test_a_success_that_reached_no_model_is_none() -> None:
     assert "401" in end.reason
 
 
-def test_what_it_was_denied_stands_beside_the_answer(tmp_path: Path) -> None:
-    """It says success all the same."""
-    end = repeat(tmp_path, "claude", f"{RECORDED}/denied.jsonl").heard.end
+def test_a_denied_tool_is_reported_with_the_answer(tmp_path: Path) -> None:
+    """The result reports success all the same."""
+    end = repeat(tmp_path, "claude", f"{RECORDED}/denied.jsonl").observed.end
     assert isinstance(end, Finished)
     assert end.remark.startswith("it was not allowed: Bash")
 
 
-def test_turns_that_ran_out_are_the_answer_s_own_fault(tmp_path: Path) -> None:
-    """And counted."""
-    end = repeat(tmp_path, "claude", f"{RECORDED}/max-turns.jsonl", 1).heard.end
+def test_an_exhausted_turn_limit_is_the_agent_s_own_fault(tmp_path: Path) -> None:
+    """And it is counted."""
+    end = repeat(tmp_path, "claude", f"{RECORDED}/max-turns.jsonl", 1).observed.end
     assert isinstance(end, Failed)
     assert (end.outcome, end.usage is not None) == ("agent_error", True)
     assert "maximum number of turns" in end.reason
 
 
-def test_it_knows_how_much_it_may_spend(tmp_path: Path) -> None:
-    """What is left of the mission's cap; without a cap nothing is said."""
+def test_it_gets_the_cost_that_is_left(tmp_path: Path) -> None:
+    """What is left of the mission's cap; no argument without a cap."""
     made = project(tmp_path)
     asked, at = settings(made), desk(made, "a prompt")
     assert "--max-budget-usd" not in argv(asked, at)
@@ -154,9 +154,9 @@ def test_it_knows_how_much_it_may_spend(tmp_path: Path) -> None:
     assert words[words.index("--max-budget-usd") + 1] == "1.2500"
 
 
-def test_a_budget_that_ran_out_is_nobody_s_fault(tmp_path: Path) -> None:
-    """It ended where it was told to; what it used is counted."""
-    end = repeat(tmp_path, "claude", f"{RECORDED}/max-budget.jsonl", 1).heard.end
+def test_an_exhausted_budget_is_no_agent_error(tmp_path: Path) -> None:
+    """It ended at its limit; its usage is counted."""
+    end = repeat(tmp_path, "claude", f"{RECORDED}/max-budget.jsonl", 1).observed.end
     assert isinstance(end, Failed)
     assert (end.outcome, end.reason) == ("killed", "Reached maximum budget ($0.0163)")
     assert end.usage is not None
@@ -164,8 +164,8 @@ def test_a_budget_that_ran_out_is_nobody_s_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("authentication_failed", "auth"), ("server_error", "limit")])
-def test_without_a_status_the_last_message_says_what_it_was(kind: str, outcome: str) -> None:
-    """Nobody is logged in, or there is no network: the result then has no status."""
+def test_without_a_status_the_last_message_gives_the_cause(kind: str, outcome: str) -> None:
+    """Without a login or a network the result has no status."""
     answer = Answer("claude")
     list(read({"type": "assistant", "error": kind, "message": {"content": []}}, answer))
     end = list(read({"type": "result", "is_error": True, "api_error_status": None, "result": "Not now"}, answer))[-1]

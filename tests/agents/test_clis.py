@@ -1,4 +1,4 @@
-"""The known programs: one table, short adapters, and what each cannot do said before it is started."""
+"""The known programs: one table, short adapters, and their caveats before they start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = Path(registry.__file__).parent
 
 
 def test_one_table_has_them_all() -> None:
-    """Their names, how they are started, and what is known of them."""
+    """Their names, their command lines, and what is known of them."""
     assert set(registry.KNOWN_CLIS) == CLIS.keys() == ABOUT.keys()
 
 
@@ -27,19 +27,19 @@ def test_each_shape_of_events_serves_any_program(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", CLIS)
 def test_an_adapter_is_short(name: str) -> None:
-    """How it is started and what its events mean; all the rest is shared."""
+    """Its command line and its events; the rest is shared."""
     assert len((FOLDER / f"{name}.py").read_text().split("\n")) - 1 <= 80
 
 
 @pytest.mark.parametrize("name", CLIS)
-def test_a_program_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
-    """Before anything is begun."""
+def test_a_program_that_is_missing_is_named(name: str, tmp_path: Path) -> None:
+    """Before the run starts."""
     with pytest.raises(Unavailable, match="is not installed"):
         registry.make(name, settings(tmp_path, path=str(tmp_path / "missing")).replace(trust="full"))
 
 
-def test_what_a_program_cannot_do_is_said_for_each_trust(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A sandbox that is not there, or that needs what is not installed, and who refuses root."""
+def test_the_caveats_of_a_program_are_listed_for_each_trust(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No sandbox, a sandbox with missing requirements, and a program that refuses root."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert CLIS["claude"].caveats("workspace") == [
         "no sandbox without bwrap and socat: its commands may write anywhere"

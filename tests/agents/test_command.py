@@ -1,4 +1,4 @@
-"""Any program as an agent: the prompt on its standard input, the reply on its standard output, the rest told apart."""
+"""Any program as an agent: the prompt on its standard input, the reply on its standard output, stderr kept separate."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from harness.agents.base import Finished
 from harness.agents.command import Command
 from harness.base.errors import BrokenFile, Unavailable
 from harness.process import tree
-from tests.agents.agent_desk import Heard, desk, listen, project, settings
+from tests.agents.agent_desk import Observed, desk, listen, project, settings
 
 LARGE = "a line of the prompt, ünï¢ode too\n" * 20_000
 
 
-def think(folder: Path, script: str, prompt: str = "", seconds: float = 20.0) -> Heard:
+def think(folder: Path, script: str, prompt: str = "", seconds: float = 20.0) -> Observed:
     """A program that is a bash script."""
     return listen(
         Command("mine", settings(folder, command=["bash", "-c", script])), desk(folder, prompt, seconds), prompt
@@ -23,39 +23,39 @@ def think(folder: Path, script: str, prompt: str = "", seconds: float = 20.0) ->
 
 
 def test_the_prompt_comes_on_standard_input_and_ends(tmp_path: Path) -> None:
-    """Whole, byte for byte, however large; then the input is at its end."""
+    """The whole prompt, byte for byte, in any size; then the input ends."""
     assert think(project(tmp_path), "cat", LARGE).reply == LARGE
 
 
 def test_the_reply_is_standard_output_alone(tmp_path: Path) -> None:
-    """What it tells on standard error is heard while it works, and is no part of the reply."""
-    heard = think(project(tmp_path), "echo thinking >&2; echo reply; echo more thinking >&2")
-    assert heard.reply == "reply\n"
-    assert heard.said == ["reply\n"]
-    assert heard.output == "thinking\nmore thinking\n"
+    """Its standard error is shown while it works, and is no part of the reply."""
+    observed = think(project(tmp_path), "echo thinking >&2; echo reply; echo more thinking >&2")
+    assert observed.reply == "reply\n"
+    assert observed.said == ["reply\n"]
+    assert observed.output == "thinking\nmore thinking\n"
 
 
 def test_another_exit_code_is_the_agents_fault(tmp_path: Path) -> None:
-    """The code is named, and what it had said is kept."""
-    heard = think(project(tmp_path), "echo half; exit 7")
-    assert heard.failure == ("agent_error", "it ended with exit 7")
-    assert heard.said == ["half\n"]
+    """The failure names the code and keeps its output."""
+    observed = think(project(tmp_path), "echo half; exit 7")
+    assert observed.failure == ("agent_error", "it ended with exit 7")
+    assert observed.said == ["half\n"]
 
 
 def test_a_crash_is_the_agents_fault(tmp_path: Path) -> None:
-    """The signal is named."""
+    """The failure names the signal."""
     assert think(project(tmp_path), "kill -SEGV $$").failure == ("agent_error", "it ended with signal 11")
 
 
-def test_its_time_is_bounded_and_nothing_of_it_stays(tmp_path: Path) -> None:
-    """What runs over the time ends as `wall`, with everything that it started."""
-    heard = think(project(tmp_path), "sleep 60 & echo $! >&2; wait", seconds=0.3)
-    assert heard.failure == ("wall", "its time ran out, after 0 s")
-    assert not tree.stat(int(heard.output))
+def test_its_time_is_bounded_and_nothing_survives(tmp_path: Path) -> None:
+    """A run over its time ends as `wall`, with all its processes."""
+    observed = think(project(tmp_path), "sleep 60 & echo $! >&2; wait", seconds=0.3)
+    assert observed.failure == ("wall", "it ran out of time, after 0 s")
+    assert not tree.stat(int(observed.output))
 
 
 def test_it_works_in_the_working_folder_with_its_own_variables(tmp_path: Path) -> None:
-    """`env` of its table stands over the desk's environment, numbers as text; `args` are appended."""
+    """`env` of its table overrides the context's environment, numbers as text; `args` are appended."""
     folder = project(tmp_path)
     agent = Command(
         "mine", settings(folder, command=["bash", "-c"], args=['echo "$PWD $MINE $LC_ALL"'], env={"MINE": 5})
@@ -73,8 +73,8 @@ def test_a_program_of_the_project_is_found_from_its_folder(tmp_path: Path) -> No
     assert listen(Command("mine", settings(folder, command=["tools/agent"])), desk(folder)).reply == "tool\n"
 
 
-def test_a_program_that_is_not_there_is_named_before_the_run(tmp_path: Path) -> None:
-    """With what to do, and where it is configured."""
+def test_a_program_that_is_missing_is_named_before_the_run(tmp_path: Path) -> None:
+    """With the remedy, and the place of its configuration."""
     for program in ("no-such-agent-here", "tools/missing"):
         with pytest.raises(Unavailable) as fault:
             Command("mine", settings(tmp_path, command=[program]))
@@ -88,23 +88,23 @@ def test_an_empty_command_is_a_broken_configuration(tmp_path: Path) -> None:
         Command("mine", settings(tmp_path, command=[]))
 
 
-def test_a_format_that_nobody_reads_is_refused(tmp_path: Path) -> None:
-    """A format that nobody reads is refused, not guessed."""
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    """It is not guessed."""
     with pytest.raises(BrokenFile, match="'format' must be one of text, claude"):
         Command("mine", settings(tmp_path, command=["bash"], format="prose"))
     assert Command("mine", settings(tmp_path, command=["bash"], format="text")).argv == ["bash"]
 
 
 def test_bytes_that_are_no_text_do_not_break_the_run(tmp_path: Path) -> None:
-    """They are replaced, and a character that comes in two pieces stays whole."""
+    """They are replaced, and a character split over two chunks stays whole."""
     folder = project(tmp_path)
     assert think(folder, r"printf 'a\377b'").reply == "a\ufffdb"
     assert think(folder, r"printf '\303'; sleep 0.05; printf '\274'").reply == "ü"
     assert think(folder, r"printf '\303' >&2; sleep 0.05; printf '\274' >&2").output == "ü"
 
 
-def test_a_program_that_closed_its_output_unsaid_is_waited_for(tmp_path: Path) -> None:
-    """It may work on without a word, as a script does that sends all it says elsewhere; with a word it is done."""
+def test_a_program_that_closed_its_output_without_a_reply_is_waited_for(tmp_path: Path) -> None:
+    """It may still work, as a script that writes elsewhere; after a reply it is done."""
     folder = project(tmp_path)
     at = desk(folder).replace(after_result_seconds=0.3)
     quiet = Command("mine", settings(folder, command=["bash", "-c", "exec 1>&2; sleep 1; echo over"]))

@@ -1,4 +1,4 @@
-"""What is read from a CLI's own configuration: names of servers, in TOML and in JSON with comments."""
+"""Reading a CLI's own configuration: names of servers, in TOML and in JSON with comments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_names_are_found_in_every_form(tmp_path: Path, name: str) -> None:
-    """In the order in which they stand; a file below a variable's folder, or below the working folder."""
+    """In file order; a file below a variable's folder, or below the working folder."""
     here = project(tmp_path)
     (here / name).write_text(TEXTS[name])
     assert config_names(settings(here), desk(here), [name], "mcp") == ["one", "two"]
@@ -26,8 +26,8 @@ def test_names_are_found_in_every_form(tmp_path: Path, name: str) -> None:
     assert config_names(settings(here), at, [f"$CONFIG_HOME/{name}", name], "mcp") == ["one", "two"]
 
 
-def test_what_is_not_there_or_not_understood_has_none(tmp_path: Path) -> None:
-    """Its own program could not read it either."""
+def test_a_missing_or_malformed_file_has_none(tmp_path: Path) -> None:
+    """The CLI could not read it either."""
     here = project(tmp_path)
     for name, text in {"a.json": "{", "b.json": "[1]", "c.toml": "= 1", "d.json": "", "e.json": '{"mcp": [1]}'}.items():
         (here / name).write_text(text)

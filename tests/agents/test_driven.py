@@ -1,4 +1,4 @@
-"""Programs that misbehave: for each what becomes of the run, when it is noticed, and that nothing of it lives on."""
+"""Programs that misbehave: the outcome of each, when it is noticed, and that none of its processes survives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.agents.driven import LONGEST_LINE, Lines
 from harness.model.runs import OUTCOMES
 from harness.process import tree
 from tests.agents import badcli
-from tests.agents.agent_desk import Heard, desk, listen, project, settings
+from tests.agents.agent_desk import Observed, desk, listen, project, settings
 from tests.agents.badcli import CASES, Bad
 
 BADCLI = str(Path(badcli.__file__))
@@ -29,20 +29,20 @@ TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
 
 
 def short_desk(folder: Path, tag: str, **environment: str) -> Desk:
-    """A desk whose limits are a second, and whose processes can be found."""
+    """An execution context with timeouts of about a second, and with processes that can be found."""
     made = desk(folder, "prompt", 120.0, **{tree.TAG: tag, **environment})
     return made.replace(idle_seconds=1.2, startup_seconds=4.0, after_result_seconds=0.8)
 
 
-def run(folder: Path, case: Bad, tag: str, **environment: str) -> Heard:
-    """One misbehaving program, to the end that the harness makes of it."""
+def run(folder: Path, case: Bad, tag: str, **environment: str) -> Observed:
+    """Run one misbehaving program to its end."""
     command = [sys.executable, BADCLI, badcli.name(case)]
     agent = Command("bad", settings(folder, command=command, format="claude"))
     return listen(agent, short_desk(folder, tag, **environment))
 
 
 def outcome(end: Finished | Failed) -> str:
-    """The outcome of the run, as run.py takes it from the end."""
+    """The outcome of the run, by the rules of thinking.py."""
     if isinstance(end, Failed):
         return end.outcome
     return "timeout_after_result" if end.late else "ok"
@@ -50,17 +50,17 @@ def outcome(end: Finished | Failed) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=badcli.name)
 def test_a_program_that_misbehaves_is_noticed_and_leaves_nothing(tmp_path: Path, case: Bad) -> None:
-    """The outcome of the table, in time, and no descendant of it lives afterwards."""
+    """The outcome from the table, in time, and no descendant lives afterwards."""
     folder, tag = project(tmp_path), f"bad-{os.getpid()}-{case.__name__}"
     started = time.monotonic()
-    heard = run(folder, case, tag, **({} if TORTURE else SHORT))
-    assert outcome(heard.end) == CASES[case][0], heard.end
+    observed = run(folder, case, tag, **({} if TORTURE else SHORT))
+    assert outcome(observed.end) == CASES[case][0], observed.end
     assert tree.sweep(tag) == []
     assert TORTURE or time.monotonic() - started < LATEST
 
 
 def test_no_output_fills_the_memory(tmp_path: Path) -> None:
-    """Neither one endless line nor endless lines; what is held is bounded."""
+    """Neither one endless line nor endless lines; the memory in use is bounded."""
     folder = project(tmp_path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     command = [sys.executable, BADCLI, badcli.name(badcli.one_long_line)]
@@ -70,41 +70,41 @@ def test_no_output_fills_the_memory(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60 * 1024
 
 
-def test_a_limit_tells_until_when(tmp_path: Path) -> None:
-    """What the vendor stated, and nothing where only a warning came."""
+def test_a_limit_has_its_end(tmp_path: Path) -> None:
+    """The time that the vendor stated, and 0 after a mere warning."""
     end = run(project(tmp_path), badcli.limit, f"bad-{os.getpid()}").end
     assert isinstance(end, Failed)
     assert 3000 < end.until - time.time() < 3700
     assert "five_hour" in end.reason
 
 
-def test_what_was_used_counts_although_the_answer_failed(tmp_path: Path) -> None:
-    """From the messages that came before the crash; the cost that nobody told stays unknown."""
+def test_the_usage_of_a_failed_answer_counts(tmp_path: Path) -> None:
+    """From the messages before the crash; an unreported cost stays unknown."""
     end = run(project(tmp_path), badcli.crashes, f"bad-{os.getpid()}").end
     assert isinstance(end, Failed)
     assert end.usage is not None
     assert (end.usage.input, end.usage.output, end.usage.cost_usd, end.usage.cost_source) == (10, 5, None, "unknown")
 
 
-def test_what_was_denied_is_told(tmp_path: Path) -> None:
-    """An answer that claims to be done after a refusal says so beside it."""
+def test_a_denied_tool_is_reported(tmp_path: Path) -> None:
+    """An answer that claims success after a refusal carries a remark about it."""
     end = run(project(tmp_path), badcli.is_denied, f"bad-{os.getpid()}").end
     assert isinstance(end, Finished)
     assert "Bash" in end.remark
 
 
 def test_the_page_shows_every_case_with_its_outcome() -> None:
-    """docs/agents.md is the table that these tests hold."""
+    """These tests hold the table of docs/agents.md to the cases."""
     rows = re.findall(r"^\| `([\w-]+)` \| (.*?) \| `(\w+)` \| (.*?) \|$", DOCS.read_text(), re.M)
-    told = {badcli.name(case): (case.__doc__, *ended) for case, ended in CASES.items()}
-    assert {row[0]: row[1:] for row in rows if row[0] in told} == told
+    expected = {badcli.name(case): (case.__doc__, *ended) for case, ended in CASES.items()}
+    assert {row[0]: row[1:] for row in rows if row[0] in expected} == expected
 
 
 # the parts
 
 
 def test_lines_are_whole_whatever_the_chunks_are() -> None:
-    """Split anywhere; empty lines are left out."""
+    """Split anywhere; empty lines are omitted."""
     data = "one\n\ntwo ü\n  \nthree".encode()
     for size in (1, 2, 5, 100):
         lines = Lines()
@@ -116,12 +116,12 @@ def test_lines_are_whole_whatever_the_chunks_are() -> None:
         ]
 
 
-def test_a_line_over_the_bound_is_passed_over_and_told() -> None:
-    """The next one is read as if it had not been there."""
+def test_a_line_over_the_bound_is_skipped_and_reported() -> None:
+    """The next line is read normally."""
     lines = Lines()
     block = b"x" * (LONGEST_LINE // 4)
     found = [line for chunk in [block] * 6 + [b"\n", b"next\n"] for line in lines.feed(chunk)]
-    assert found == [b"[a line of %d bytes was passed over]" % (6 * len(block)), b"next"]
+    assert found == [b"[a line of %d bytes was skipped]" % (6 * len(block)), b"next"]
 
 
 STATUSES = {
@@ -137,26 +137,26 @@ STATUSES = {
 
 
 @pytest.mark.parametrize(("status", "wanted"), STATUSES.items())
-def test_a_status_says_who_can_do_something_about_it(status: int, wanted: str) -> None:
-    """Logins and money are a person's, limits and faults of the service are time's."""
+def test_a_status_decides_between_a_person_and_a_wait(status: int, wanted: str) -> None:
+    """A person resolves logins and money; limits and faults of the service pass with time."""
     assert outcome_of(status) == wanted
     assert wanted in OUTCOMES
 
 
-def test_a_program_that_is_there_and_cannot_start_is_no_end_of_the_list(tmp_path: Path) -> None:
+def test_a_program_that_exists_but_does_not_start_does_not_end_the_list(tmp_path: Path) -> None:
     """A broken interpreter: the next agent may answer, so it is `config`, and nothing is raised."""
     folder = project(tmp_path)
     for name, text in (("garbage", "\x00\x01"), ("gone", "#!/no/such/interpreter\n")):
         program = folder / name
         program.write_text(text)
         program.chmod(0o755)
-        heard = listen(Command("mine", settings(folder, command=[str(program)])), desk(folder))
-        assert heard.failure[0] == "config"
-        assert "cannot be started" in heard.failure[1]
+        observed = listen(Command("mine", settings(folder, command=[str(program)])), desk(folder))
+        assert observed.failure[0] == "config"
+        assert "cannot be started" in observed.failure[1]
 
 
 def say(*rows: str) -> list[str]:
-    """A program that tells these events."""
+    """A program that prints these events."""
     return ["printf", "%s\\n", *rows]
 
 
@@ -164,8 +164,8 @@ GOOD = '{"type":"result","is_error":false,"result":"good","total_cost_usd":%s,"u
 BAD = '{"type":"result","is_error":true,"api_error_status":500,"result":"bad"}'
 
 
-def test_the_first_good_result_stands_and_all_that_was_used_counts(tmp_path: Path) -> None:
-    """Whatever failed before it or comes behind it."""
+def test_the_first_good_result_wins_and_all_usage_counts(tmp_path: Path) -> None:
+    """Whatever fails before it or follows it."""
     folder = project(tmp_path)
     for rows in ((BAD, GOOD % 1), (GOOD % 1, BAD), (GOOD % 0.01, GOOD % 1)):
         agent = Command("mine", settings(folder, command=say(*rows), format="claude"))
@@ -174,7 +174,7 @@ def test_the_first_good_result_stands_and_all_that_was_used_counts(tmp_path: Pat
         assert (end.reply, end.usage and end.usage.cost_usd) == ("good", 1)
 
 
-def test_a_mark_at_the_beginning_does_not_hide_the_first_event(tmp_path: Path) -> None:
+def test_a_byte_order_mark_does_not_hide_the_first_event(tmp_path: Path) -> None:
     """Some programs write one before their text."""
     agent = Command("mine", settings(project(tmp_path), command=say("\ufeff" + GOOD % 1), format="claude"))
     assert listen(agent, desk(tmp_path / "my project")).reply == "good"

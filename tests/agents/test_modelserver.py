@@ -85,7 +85,7 @@ def ask(server: Server, path: str, body: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("path", ASKED)
 def test_every_format_gives_text_a_tool_call_and_usage(server: Server, path: str) -> None:
-    """Whole answers: what the brain said, the command in the tool's own parameter, tokens that are not zero."""
+    """Whole answers: the brain's text, the command in the tool's own parameter, tokens that are not zero."""
     said = ask(server, path, ASKED[path])
     assert "go after 1" in said
     assert "ls -l" in said
@@ -94,7 +94,7 @@ def test_every_format_gives_text_a_tool_call_and_usage(server: Server, path: str
 
 @pytest.mark.parametrize("path", ASKED)
 def test_streams_are_server_sent_events_that_hold_the_same(server: Server, path: str) -> None:
-    """Every data line is JSON; the last one of OpenAI's chat is the word that it ends with."""
+    """Every data line is JSON; OpenAI's chat ends with its end marker."""
     streamed = path.replace(":generate", ":streamGenerate") + "?alt=sse"
     said = ask(server, streamed, {**ASKED[path], "stream": True})
     lines = [line[6:] for line in said.split("\n") if line.startswith("data: ")]
@@ -106,7 +106,7 @@ def test_streams_are_server_sent_events_that_hold_the_same(server: Server, path:
 
 
 def test_a_request_for_a_title_does_not_use_up_the_script(server: Server) -> None:
-    """What a CLI asks beside its work gets a harmless answer, in the form that it asks for."""
+    """A CLI's side requests get a harmless answer in the requested form."""
     title = {
         "messages": [{"role": "system", "content": "You are a title generator."}, {"role": "user", "content": "go"}]
     }
@@ -122,8 +122,8 @@ def test_a_request_for_a_title_does_not_use_up_the_script(server: Server) -> Non
     ("kind", "status"),
     [("rate_limit", 429), ("quota", 429), ("plan_limit", 429), ("auth", 401), ("server", 500), ("overloaded", 529)],
 )
-def test_the_next_requests_fail_as_told_and_then_no_more(server: Server, kind: str, status: int) -> None:
-    """Once; a rate limit says when to come back."""
+def test_the_next_requests_fail_on_order_and_then_no_more(server: Server, kind: str, status: int) -> None:
+    """Once; a rate limit states when to retry."""
     server.fail(kind, 1)
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(server, "/v1/messages", ASKED["/v1/messages"])
@@ -134,14 +134,14 @@ def test_the_next_requests_fail_as_told_and_then_no_more(server: Server, kind: s
 
 
 def test_models_are_listed_and_tokens_counted(server: Server) -> None:
-    """What CLIs ask before they begin."""
+    """CLIs ask for both before they begin."""
     with urllib.request.urlopen(server.url + "/v1/models", timeout=10) as answer:
         assert json.load(answer)["data"]
     assert json.loads(ask(server, "/v1/messages/count_tokens?beta=true", {}))["input_tokens"] == PROMPT
 
 
 def test_the_shell_tool_is_filled_by_its_schema() -> None:
-    """Its own name for the command, a list where it wants one, and something for what else it requires."""
+    """Its own name for the command, a list if it wants one, and values for its other required parameters."""
     wants = {"properties": {"cmd": {"type": "array"}, "why": {"type": "string"}, "n": {"type": "integer"}}}
     called = shell_call("ls", {"view": {}, "exec_command": {**wants, "required": ["cmd", "why", "n"]}})
     assert called is not None
@@ -151,7 +151,7 @@ def test_the_shell_tool_is_filled_by_its_schema() -> None:
 
 
 def test_the_brain_takes_a_mission_to_done(tmp_path: Path) -> None:
-    """A client of twenty lines, with a shell tool alone: planner, worker, validator and curator all reply by it."""
+    """A client of twenty lines with only a shell tool: planner, worker, validator and curator all reply through it."""
     house = House(tmp_path, surroundings(tmp_path))
     house.project.mkdir()
     house.git("init", "-q", "-b", "main", "--template=")

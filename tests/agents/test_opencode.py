@@ -1,4 +1,4 @@
-"""OpenCode, as recorded: how it is started, what its events mean, and what it used."""
+"""OpenCode, from recordings: its command line, its events, and its usage."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WORKER = f"{RECORDED}/mission-worker.jsonl"
 
 
 def test_the_steps_are_summed_and_a_cost_of_nothing_is_unknown(tmp_path: Path) -> None:
-    """Its output is without the reasoning; a model without a price costs 0, which nobody believes."""
-    heard = repeat(tmp_path, "opencode", WORKER).heard
-    assert heard.reply == "Done as worker."
-    assert counted(heard) == (1800, 1200, 0, 150, 60)
-    assert heard.end.usage is not None
-    assert (heard.end.usage.cost_usd, heard.end.usage.turns) == (None, 3)
+    """Its output excludes the reasoning; a model without a price reports a cost of 0, which counts as unknown."""
+    observed = repeat(tmp_path, "opencode", WORKER).observed
+    assert observed.reply == "Done as worker."
+    assert counted(observed) == (1800, 1200, 0, 150, 60)
+    assert observed.end.usage is not None
+    assert (observed.end.usage.cost_usd, observed.end.usage.turns) == (None, 3)
 
 
 @pytest.mark.parametrize(
@@ -36,18 +36,18 @@ def test_the_steps_are_summed_and_a_cost_of_nothing_is_unknown(tmp_path: Path) -
     ],
 )
 def test_a_failure_is_known_by_its_status_and_code(tmp_path: Path, case: str, outcome: str) -> None:
-    """No money is no limit that passes."""
-    end = repeat(tmp_path, "opencode", f"{RECORDED}/{case}.jsonl", 1).heard.end
+    """An empty account is no limit that passes."""
+    end = repeat(tmp_path, "opencode", f"{RECORDED}/{case}.jsonl", 1).observed.end
     assert isinstance(end, Failed)
     assert end.outcome == outcome
     if case == "limit":
         assert 0 < end.until - time.time() <= 8
 
 
-def test_a_clean_exit_without_a_word_is_no_success(tmp_path: Path) -> None:
-    """That is what a refused permission looks like."""
+def test_a_clean_exit_without_a_message_is_no_success(tmp_path: Path) -> None:
+    """A refused permission looks like that."""
     (tmp_path / "steps").write_text('{"type":"step_finish","sessionID":"s","part":{"tokens":{"input":1},"cost":0.5}}\n')
-    end = repeat(tmp_path, "opencode", str(tmp_path / "steps")).heard.end
+    end = repeat(tmp_path, "opencode", str(tmp_path / "steps")).observed.end
     assert isinstance(end, Failed)
     assert end.outcome == "agent_error"
     assert end.usage is not None
@@ -56,19 +56,19 @@ def test_a_clean_exit_without_a_word_is_no_success(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("trust", "auto"), [("workspace", False), ("full", True)])
 def test_trust_is_a_rule_for_paths_outside(tmp_path: Path, trust: str, auto: bool) -> None:
-    """It has no sandbox; under full trust nothing is in the way."""
+    """It has no sandbox; `full` has no restriction."""
     done = repeat(tmp_path, "opencode", WORKER, trust=trust)
     assert ("--auto" in done.argv) == auto
     assert ("OPENCODE_PERMISSION" in done.environment) != auto
 
 
 def test_it_works_in_the_folder_of_the_mission(tmp_path: Path) -> None:
-    """It believes $PWD more than the folder that it is started in."""
+    """It trusts $PWD more than its working folder."""
     assert repeat(tmp_path, "opencode", WORKER).environment["PWD"] == str(tmp_path / "my project")
 
 
 def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) -> None:
-    """From configurations with comments and trailing commas, too."""
+    """Also from configurations with comments and trailing commas."""
     folder = tmp_path / ".config" / "opencode"
     folder.mkdir(parents=True)
     text = '{\n // "mcp": none\n "mcp": {"one": {"url": "http://x//y"}, /* not */ "two": {},},\n}\n'
@@ -82,15 +82,15 @@ def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) ->
 
 
 def test_an_answer_given_up_at_a_refused_tool_is_no_success(tmp_path: Path) -> None:
-    """It exits with 0 after some messages; only its last step tells that it wanted to go on."""
-    end = repeat(tmp_path, "opencode", f"{RECORDED}/denied.jsonl").heard.end
+    """It exits with 0 after some messages; only its last step shows that another one must follow."""
+    end = repeat(tmp_path, "opencode", f"{RECORDED}/denied.jsonl").observed.end
     assert isinstance(end, Failed)
     assert end.outcome == "config"
     assert "trust in config.toml" in end.reason
 
 
 def test_a_configuration_given_in_the_environment_stays_but_for_its_servers(tmp_path: Path) -> None:
-    """A provider in it is how somebody is logged in."""
+    """A provider in it may be the login."""
     content = json.dumps({"provider": {"p": {}}, "mcp": {"three": {"url": "x"}}})
     (tmp_path / "my config").write_text('{"mcp": {"four": {}}}')
     env = {"OPENCODE_CONFIG_CONTENT": content, "OPENCODE_CONFIG": str(tmp_path / "my config")}

@@ -1,4 +1,4 @@
-"""Real agent CLIs take a mission to DONE, offline. They are installed where HARNESS_REAL_AGENTS says; `make test-agents` does."""
+"""Real agent CLIs take a mission to DONE, offline. HARNESS_REAL_AGENTS names their folder; `make test-agents` sets it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ installs = pytest.mark.skipif(
 @installs
 @pytest.mark.parametrize("name", real.CLIS)
 def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
-    """Its own tool calls write the file, note and reply; nobody is asked and no vendor is called."""
+    """Its own tool calls write the file, note and reply; no person and no vendor is involved."""
     cli, prefix, home = real.CLIS[name], Path(PREFIX), tmp_path / "home"
     real.install(cli, prefix)
     house = House(tmp_path, surroundings(tmp_path))
@@ -50,7 +50,7 @@ def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", real.CLIS)
 @pytest.mark.parametrize("trust", ["workspace", "full"])
 def test_every_cli_has_settings_that_parse(name: str, trust: str) -> None:
-    """TOML with no text left to be filled in."""
+    """TOML without placeholders."""
     cli = real.CLIS[name]
     text = real.settings(cli, Path("/prefix"), Path("/home/user"), "http://127.0.0.1:8080", trust)
     table = tomllib.loads(text)["agents"][name]
@@ -60,7 +60,7 @@ def test_every_cli_has_settings_that_parse(name: str, trust: str) -> None:
 
 @pytest.mark.parametrize("name", real.CLIS)
 def test_every_cli_has_a_recorded_transcript(name: str) -> None:
-    """What it printed as a worker, at the version in the table, without a path of the machine that recorded it."""
+    """Its output as a worker, at the version in the table, without a path of the recording machine."""
     cli = real.CLIS[name]
     ending = "txt" if cli.format == "text" else "jsonl"
     folder = Path(__file__).parent / "transcripts" / f"{name}-{cli.version}"
@@ -78,7 +78,7 @@ YOURS = {"openai/fake-model": "MODEL", "fake-model": "MODEL", "fake": "MODEL", "
 
 @pytest.mark.parametrize("cli", RECIPES, ids=lambda cli: cli.name)
 def test_the_recipe_on_the_page_is_the_one_that_was_run(cli: real.Cli) -> None:
-    """Word for word, but for your model, your paths, and the key that only our server wants."""
+    """Word for word, except your model, your paths, and the key for our server."""
     section = DOCS.read_text().split(f"### {cli.name}\n", 1)[1].split("\n#", 1)[0]
     assert cli.version in section
     block = section.split("```toml\n", 1)[1].split("```", 1)[0]

@@ -1,4 +1,4 @@
-"""Which agent thinks: by configuration, else by what the project has; and what is said where there is none."""
+"""Which agent runs: the configured one, else one for the project; and the message without any."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def program(folder: Path, name: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def test_what_is_configured_is_tried_in_its_order(tmp_path: Path) -> None:
-    """A playbooks folder does not come between."""
+def test_configured_agents_are_tried_in_order(tmp_path: Path) -> None:
+    """A playbooks folder does not change that."""
     (tmp_path / "playbooks").mkdir()
     assert registry.choose(["codex", "mine"], str(tmp_path), CONFIG) == ["codex", "mine"]
 
 
 def test_a_project_with_playbooks_needs_no_configuration(tmp_path: Path) -> None:
-    """The embedded agent is used."""
+    """The embedded agent runs."""
     (tmp_path / "playbooks").mkdir()
     assert registry.choose([], str(tmp_path), CONFIG) == ["playbook"]
 
@@ -38,7 +38,7 @@ def test_a_project_with_playbooks_needs_no_configuration(tmp_path: Path) -> None
 def test_without_any_agent_the_message_names_those_found_and_the_line_to_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is on this machine is looked for, and nothing is started unasked."""
+    """The installed CLIs are named, and none is started without configuration."""
     program(tmp_path / "bin", "codex")
     program(tmp_path / "bin", "gemini")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -53,8 +53,8 @@ def test_without_any_agent_the_message_names_those_found_and_the_line_to_write(
     assert "\n" not in said
 
 
-def test_where_nothing_is_installed_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not an empty list."""
+def test_without_installed_programs_the_message_states_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of an empty list."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="None of the known agent CLIs is on the PATH"):
         registry.choose([], str(tmp_path), CONFIG)
@@ -68,8 +68,8 @@ def test_a_file_called_playbooks_is_no_folder_of_them(tmp_path: Path, monkeypatc
         registry.choose([], str(tmp_path), CONFIG)
 
 
-def test_an_unknown_agent_says_which_there_are_and_how_to_add_one(tmp_path: Path) -> None:
-    """A typo in the configuration is the configuration's fault."""
+def test_an_unknown_agent_names_the_known_ones_and_how_to_add_one(tmp_path: Path) -> None:
+    """A typo in the configuration is a broken file."""
     with pytest.raises(BrokenFile) as fault:
         registry.make("playbok", settings(tmp_path))
     assert "there is no agent 'playbok'" in str(fault.value)
@@ -85,14 +85,14 @@ def test_command_is_a_kind_of_agent_and_no_name(tmp_path: Path) -> None:
 
 
 def test_a_table_with_a_command_is_an_agent_of_any_name(tmp_path: Path) -> None:
-    """Any program can think."""
+    """Any program can be an agent."""
     made = registry.make("mine", settings(tmp_path, command=["cat"]))
     assert isinstance(made, Command)
     assert made.argv == ["cat"]
 
 
-def test_those_that_are_there_are_tried_and_the_first_that_is_missing_is_told(tmp_path: Path) -> None:
-    """One missing agent does not stop the others; where all are missing its words are what a person reads."""
+def test_available_agents_are_tried_and_the_first_missing_one_is_reported(tmp_path: Path) -> None:
+    """One missing agent does not stop the others; when all are missing, a person reads its message."""
     folder = project(tmp_path)
     (folder / "playbooks").mkdir()
     tables = {"gone": ["no-such-agent-here"], "lost": ["nor-this-one"], "mine": ["cat"]}
@@ -112,15 +112,15 @@ def test_those_that_are_there_are_tried_and_the_first_that_is_missing_is_told(tm
     assert "nor-this-one" in str(missing["lost"])
 
 
-def test_only_our_own_agents_may_have_nothing_to_say() -> None:
-    """A validator without a playbook proposes nothing; one without its real agent is a fault."""
+def test_only_embedded_agents_may_have_no_work() -> None:
+    """A validator without a playbook proposes nothing; one without its configured agent is an error."""
     assert registry.embedded(["playbook"])
     assert registry.embedded(["playbook", "scripted"])
     assert not registry.embedded(["playbook", "codex"])
 
 
-def test_no_program_is_started_to_find_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looking for agents runs none of them."""
+def test_no_program_is_started_to_find_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for agents runs none of them."""
     program(tmp_path / "bin", "claude")
     (tmp_path / "bin" / "claude").write_text(f"#!/bin/sh\ntouch '{tmp_path}/started'\n")
     monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "bin"), "/bin"]))
@@ -142,6 +142,6 @@ def test_no_program_is_started_to_find_out(tmp_path: Path, monkeypatch: pytest.M
         ("codex", {"command": ["cat"]}, "uncounted"),
     ],
 )
-def test_what_is_not_ours_may_cost_money(name: str, table: dict[str, list[str]], kind: str) -> None:
-    """Embedded agents are free; of any other program nobody knows better."""
+def test_agents_that_are_not_embedded_may_cost_money(name: str, table: dict[str, list[str]], kind: str) -> None:
+    """Embedded agents are free; the cost of any other program is unknown."""
     assert registry.costs(name, table) == kind

@@ -1,4 +1,4 @@
-"""The agent that stands in for real ones in tests: it says and does what its file tells, line by line."""
+"""The agent that replaces real ones in tests: it follows its file line by line."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from harness.agents.base import Failed, Finished
 from harness.agents.scripted import Scripted
 from harness.base.errors import Unavailable
 from harness.model.usage import parse, told
-from tests.agents.agent_desk import Heard, desk, listen, project, settings
+from tests.agents.agent_desk import Observed, desk, listen, project, settings
 
 
-def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Heard:
-    """What a script does."""
+def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Observed:
+    """The run of a script."""
     (folder / "scripts").mkdir(exist_ok=True)
     (folder / "scripts" / "worker.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
     return listen(Scripted(settings(folder)), desk(folder, seconds=seconds))
 
 
-def test_what_is_said_last_is_the_reply(tmp_path: Path) -> None:
+def test_the_last_text_is_the_reply(tmp_path: Path) -> None:
     """Every text is a message; the last one counts."""
-    heard = act(project(tmp_path), {"say": "first"}, {"say": "second"})
-    assert heard.said == ["first", "second"]
-    assert heard.end == Finished(reply="second")
+    observed = act(project(tmp_path), {"say": "first"}, {"say": "second"})
+    assert observed.said == ["first", "second"]
+    assert observed.end == Finished(reply="second")
 
 
 def test_commands_run_in_the_working_folder(tmp_path: Path) -> None:
-    """A script can change files as an agent would, and what its commands print is heard."""
+    """A script can change files like an agent, and the output of its commands is shown."""
     folder = project(tmp_path)
-    heard = act(folder, {"run": "echo made | tee new"}, {"say": "done"})
-    assert heard.output == "made\n"
+    observed = act(folder, {"run": "echo made | tee new"}, {"say": "done"})
+    assert observed.output == "made\n"
     assert (folder / "new").read_text() == "made\n"
 
 
 def test_a_command_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
-    """Nothing after it is carried out; what was used so far is told."""
-    heard = act(project(tmp_path), {"usage": {"input": 5}}, {"run": "exit 4"}, {"say": "never"})
-    assert heard.failure == ("agent_error", "the scripted command ended with exit 4")
-    assert heard.end.usage == told("scripted", input=5)
-    assert heard.said == []
+    """No line after it runs; the usage so far is reported."""
+    observed = act(project(tmp_path), {"usage": {"input": 5}}, {"run": "exit 4"}, {"say": "never"})
+    assert observed.failure == ("agent_error", "the scripted command ended with exit 4")
+    assert observed.end.usage == told("scripted", input=5)
+    assert observed.said == []
 
 
 def test_a_command_that_hangs_runs_out_of_time(tmp_path: Path) -> None:
@@ -53,32 +53,32 @@ def test_a_command_that_hangs_runs_out_of_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outcome", ["limit", "auth", "idle", "killed"])
 def test_a_script_can_end_in_any_way(tmp_path: Path, outcome: str) -> None:
-    """So that a test can show what a vendor's limit or a login that ran out does to a mission."""
+    """So a test can show the effect of a vendor's limit or an expired login on a mission."""
     assert act(project(tmp_path), {"fail": outcome, "reason": "as told"}).failure == (outcome, "as told")
 
 
-def test_a_script_can_say_when_to_come_back(tmp_path: Path) -> None:
-    """As a vendor does that lets nobody in."""
+def test_a_script_can_state_when_to_retry(tmp_path: Path) -> None:
+    """Like a vendor that refuses requests until then."""
     end = act(project(tmp_path), {"fail": "limit", "until": 1777076234}).end
     assert isinstance(end, Failed)
     assert end.until == 1777076234
 
 
 def test_usage_is_passed_on(tmp_path: Path) -> None:
-    """What an agent says that it used reaches the books."""
+    """The usage of an agent reaches the run log."""
     used = {"input": 1200, "cost_usd": 0.25}
-    heard = act(project(tmp_path), {"say": "a"}, {"usage": used})
-    assert heard.end == Finished(reply="a", usage=told("scripted", input=1200, cost_usd=0.25))
-    assert [parse(text) for text in heard.usages] == [heard.end.usage]
+    observed = act(project(tmp_path), {"say": "a"}, {"usage": used})
+    assert observed.end == Finished(reply="a", usage=told("scripted", input=1200, cost_usd=0.25))
+    assert [parse(text) for text in observed.usages] == [observed.end.usage]
 
 
-def test_an_empty_script_finishes_without_a_word(tmp_path: Path) -> None:
-    """An agent that says nothing is a case of its own."""
+def test_an_empty_script_finishes_with_an_empty_reply(tmp_path: Path) -> None:
+    """An agent without output is a separate case."""
     assert act(project(tmp_path)).end == Finished(reply="")
 
 
 def test_scripts_are_found_as_playbooks_are(tmp_path: Path) -> None:
-    """Try, feature, role; in the folder that the configuration names."""
+    """Attempt, feature, role; in the configured folder."""
     folder = project(tmp_path)
     there = folder / "elsewhere"
     there.mkdir()

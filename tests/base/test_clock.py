@@ -1,4 +1,4 @@
-"""Time is written one way, wherever the machine stands."""
+"""Time is stored in one form, in any time zone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.base import clock
     [(0, "1970-01-01T00:00:00Z"), (1777025112, "2026-04-24T10:05:12Z"), (1777025112.9, "2026-04-24T10:05:12Z")],
 )
 def test_a_stamp_is_whole_seconds_in_utc(seconds: float, stamp: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the machine's own time is another."""
+    """Also with another local time zone."""
     monkeypatch.setenv("TZ", "Asia/Kathmandu")
     time.tzset()
     try:
@@ -45,12 +45,12 @@ def test_now_is_now() -> None:
     ],
 )
 def test_a_span_is_read_at_a_glance(seconds: int, words: str) -> None:
-    """Rounded up: who comes back then does not come too early."""
+    """Rounded up, so that nobody returns too early."""
     assert clock.span(seconds) == words
 
 
-def test_a_time_on_the_screen_is_the_one_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Local, with the day where it is another one than today."""
+def test_a_time_on_the_screen_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the date if it is not today."""
     monkeypatch.setenv("TZ", "Asia/Kathmandu")
     time.tzset()
     try:

@@ -1,4 +1,4 @@
-"""The one place that prints: lines, and a spinner where a person watches."""
+"""The only module that prints: lines, and a spinner on a terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ console.say("said")
 
 
 def on_a_terminal(**env: str) -> bytes:
-    """What the program above writes on a terminal that does not say how wide it is: then 80 columns count."""
+    """The output of the program above on a terminal without a width: 80 columns then."""
     leader, follower = pty.openpty()
     child = {**{key: value for key, value in os.environ.items() if key != "NO_COLOR"}, "TERM": "xterm", **env}
     done = subprocess.run(
@@ -38,7 +38,7 @@ def on_a_terminal(**env: str) -> bytes:
         while chunk := os.read(leader, 65536):
             found += chunk
     except OSError:
-        pass  # how Linux says that the other end is closed
+        pass  # Linux reports a closed terminal like this
     os.close(leader)
     assert done.returncode == 0, found
     return found
@@ -52,7 +52,7 @@ def test_a_line_goes_to_standard_output_and_a_complaint_to_standard_error(capsys
 
 
 def test_on_a_terminal_the_spinner_shows_title_time_and_action() -> None:
-    """On one line that is never longer than the terminal, and is gone at the end."""
+    """On one line, never wider than the terminal, and erased at the end."""
     found = on_a_terminal()
     assert b"worker F-001 0:00 reads the file with care" in found
     frames = [part for part in found.split(b"\r\x1b[K") if part]
@@ -66,14 +66,14 @@ def test_a_dumb_terminal_gets_no_spinner() -> None:
     assert on_a_terminal(TERM="dumb") == b"said\r\n"
 
 
-def test_where_nobody_watches_nothing_is_drawn() -> None:
+def test_without_a_terminal_nothing_is_drawn() -> None:
     """Logs of cron stay readable."""
     done = subprocess.run([sys.executable, "-c", DRAW], capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"said\n", b"")
 
 
 def test_words_of_an_agent_cannot_steer_the_terminal() -> None:
-    """What would clear the screen, set its title or hide a line is shown; other text stands as it is."""
+    """Characters that would clear the screen, set its title or hide a line are shown; other text is unchanged."""
     assert console.plain("a\tb\nü \U0001f600") == "a\tb\nü \U0001f600"
     assert console.plain("\x1b[2J\x1b]0;x\x07 \r\x9b\x7f\0") == r"\x1b[2J\x1b]0;x\x07 \x0d\x9b\x7f\x00"
     assert console.plain("\ud800") == r"\ud800"

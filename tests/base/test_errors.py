@@ -1,4 +1,4 @@
-"""Every end that is not success has one exit code, and a message that says where and what to do."""
+"""Every end other than success has one exit code, and a message with the place and the remedy."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.missions import House
 
 
 def kinds(kind: type[errors.HarnessError] = errors.HarnessError) -> list[type[errors.HarnessError]]:
-    """The class and all below it."""
+    """The class and all its subclasses."""
     return [kind, *(below for child in kind.__subclasses__() for below in kinds(child))]
 
 
-def test_every_error_ends_with_a_code_that_is_explained() -> None:
-    """And no code stands twice in the page of codes."""
+def test_every_error_ends_with_a_documented_code() -> None:
+    """And no code is in the table twice."""
     assert {kind.code for kind in kinds()} <= errors.EXIT_CODES.keys()
     assert all(errors.EXIT_CODES.values())
 
@@ -46,8 +46,8 @@ def test_scripts_can_rely_on_the_codes(kind: type[errors.HarnessError], code: in
         (1, "", "a/b, line 1: not JSON."),
     ],
 )
-def test_a_broken_file_is_told_with_its_line_and_remedy(line: int | None, remedy: str, text: str) -> None:
-    """One paragraph that a person can act upon."""
+def test_a_broken_file_is_reported_with_its_line_and_remedy(line: int | None, remedy: str, text: str) -> None:
+    """One paragraph that a person can act on."""
     fault = errors.BrokenFile("a/b", "not JSON", line=line, remedy=remedy)
     assert str(fault) == text
     assert (fault.path, fault.line, fault.fault) == ("a/b", line, "not JSON")
@@ -55,7 +55,7 @@ def test_a_broken_file_is_told_with_its_line_and_remedy(line: int | None, remedy
 
 @pytest.mark.parametrize(("signum", "code"), [(2, 130), (15, 143), (1, 143)])
 def test_an_interrupt_passes_every_handler_of_errors(signum: int, code: int) -> None:
-    """It is no Exception, so nothing takes it for a fault of the run."""
+    """It is no Exception, so nothing handles it as an error of the run."""
     assert errors.Interrupted(signum).code == code
     assert not issubclass(errors.Interrupted, Exception)
 
@@ -70,7 +70,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_live_file_is_copied_back_as_the_remedy_says(house: House, name: str) -> None:
-    """Word for word: the newest snapshot, the digest under `live`, the object, over the file; then all is well."""
+    """Step by step: the newest snapshot, the digest under `live`, the object, copied over the file; then all is well."""
     house.harness("note", "hello")
     house.script("curator", {"say": "nothing"})
     assert house.role("curator").code == 0

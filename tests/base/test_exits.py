@@ -1,4 +1,4 @@
-"""How every program of ours ends: a paragraph, the documented code, never a traceback."""
+"""The end of every harness program: a paragraph, the documented code, never a traceback."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ FAULTS = [
 
 
 def raising(fault: BaseException) -> int:
-    """A body that fails."""
+    """A body that raises."""
     raise fault
 
 
-def test_a_bug_of_ours_is_seventy_and_says_where(capsys: pytest.CaptureFixture[str]) -> None:
-    """One paragraph with file and line; the traceback only for who asks."""
+def test_a_bug_is_exit_70_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    """One paragraph with file and line; the traceback only on request."""
     assert guarded(lambda: raising(KeyError("x"))) == 70
     said = capsys.readouterr().err
-    assert "a bug of ours: KeyError: 'x' at test_exits.py, line " in said
+    assert "a bug in the harness: KeyError: 'x' at test_exits.py, line " in said
     assert "Traceback" not in said
 
 
-def test_with_debugging_on_a_bug_tells_everything(
+def test_with_debugging_on_a_bug_shows_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """HARNESS_DEBUG=1 shows the traceback."""
@@ -48,8 +48,8 @@ def test_with_debugging_on_a_bug_tells_everything(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_what_the_body_gives_is_the_code(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is printed where nothing went wrong."""
+def test_the_result_of_the_body_is_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an error nothing is printed."""
     assert guarded(lambda: 9) == 9
     assert capsys.readouterr() == ("", "")
 
@@ -58,22 +58,22 @@ def test_what_the_body_gives_is_the_code(capsys: pytest.CaptureFixture[str]) -> 
 def test_every_fault_is_one_paragraph_and_its_code(
     fault: Exception, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On standard error, with our name before it."""
+    """On standard error, with our name in front."""
     assert guarded(lambda: raising(fault)) == code
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("harness: ")
 
 
-def test_a_full_disk_says_where_and_what_to_do() -> None:
+def test_a_full_disk_names_the_path_and_the_remedy() -> None:
     """Nothing is lost, because nothing is half written."""
     words = os_words(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x/y"))
-    assert words.startswith("No space left on device at /x/y. Nothing is lost: mend that")
+    assert words.startswith("No space left on device at /x/y. Nothing is lost: fix that")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 def test_a_signal_has_its_code_and_runs_every_finally(number: int, code: int) -> None:
-    """The handler only raises; a second signal does not cut the finally short."""
+    """The handler only raises; a second signal does not interrupt the finally."""
     body = f"""
 import os, sys, time
 sys.path.insert(0, {str(CHECKOUT)!r})
@@ -92,8 +92,8 @@ sys.exit(guarded(body))
     assert (done.returncode, done.stdout, done.stderr) == (code, "settled\n", "")
 
 
-def test_a_reader_that_went_away_is_no_fault() -> None:
-    """`harness status | head -1` ends quietly."""
+def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
+    """`harness status | head -1` ends without a message."""
     body = f"""
 import sys
 sys.path.insert(0, {str(CHECKOUT)!r})

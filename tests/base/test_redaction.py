@@ -1,4 +1,4 @@
-"""Secrets are masked, what only looks like one is not; the two lists in tests/masking/ hold every rule to that."""
+"""Secrets are masked, lookalikes are not; the two lists in tests/base/redaction/ test every rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AROUND = re.compile("⟦(.*?)⟧", re.DOTALL)
 
 
 def lines(name: str) -> list[str]:
-    """The corpus of that name without its head and its marks; § keeps hosts of code from taking it for live."""
+    """The corpus of that name without its head and its marks; § keeps code hosts from reading it as live."""
     text = (FOLDER / name).read_text(encoding="utf-8").replace("§", "")
     return [line.replace("␤", "\n") for line in text.split("\n") if line and not line.startswith("# ")]
 
@@ -30,8 +30,8 @@ PLAIN = [re.sub("[⟦⟧]", "", text) for _, text in HITS]
 
 
 @pytest.mark.parametrize(("rule", "text"), HITS)
-def test_a_secret_is_masked_and_nothing_beside_it(rule: str, text: str) -> None:
-    """Exactly what stands between the brackets, by the rule that is named."""
+def test_a_secret_is_masked_and_nothing_else(rule: str, text: str) -> None:
+    """Exactly the text between the brackets, by the named rule."""
     plain = re.sub("[⟦⟧]", "", text)
     assert redaction.mask(plain) == AROUND.sub(f"[masked: {rule}]", text)
     assert redaction.found(plain) == [rule]
@@ -45,7 +45,7 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 
 def test_the_corpus_covers_every_rule() -> None:
-    """Two hits a rule at least; a hundred and a hundred and fifty in all."""
+    """At least two matches per rule; a hundred and a hundred and fifty lines in all."""
     counts = [sum(rule == name for rule, _ in HITS) for name in redaction.RULES]
     assert min(counts) >= 2
     assert len(HITS) >= 100
@@ -60,7 +60,7 @@ WITHOUT_A_PREFIX = (
 
 
 def test_no_line_of_the_corpus_is_a_live_looking_token_in_the_file() -> None:
-    """With the marks in it, no rule finds a token that has a prefix."""
+    """With the marks, no rule finds a token that has a prefix."""
     text = (FOLDER / "hits.txt").read_text(encoding="utf-8")
     known = set(redaction.found(text)) - set(WITHOUT_A_PREFIX)
     assert known == set()
@@ -85,7 +85,7 @@ def test_json_stays_json_of_the_same_shape(depth: int) -> None:
 
 
 def test_masking_twice_changes_nothing_more() -> None:
-    """Also where secrets stand side by side in any order, with anything between."""
+    """Also with secrets next to each other in any order, with anything between."""
     chance = random.Random(7)
     between = ["", " ", "\n", '"', "\\n", "=", ":", "@", "-", "_", "/", "[", "token=", "é", "'", "--key ", "a1"]
     for _ in range(1500):
@@ -95,7 +95,7 @@ def test_masking_twice_changes_nothing_more() -> None:
 
 
 def test_text_that_is_not_quite_unicode_is_masked() -> None:
-    """Lone surrogates, letters whose lower case is longer, other alphabets; positions stay right."""
+    """Lone surrogates, letters with a longer lower case, other alphabets; positions stay correct."""
     secret = PLAIN[0]
     for around in ("\ud800", "İİİ", "密码", "\0", "🔑"):
         masked = redaction.mask(f"{around} {secret} {around} TOKEN=a8Kd93jfLs02LqPz {around}")
@@ -131,7 +131,7 @@ EVIL += ["hooks.slack.com/a/b", "authorization:", "secret_access_key=", "x", "\\
 
 @pytest.mark.parametrize("word", EVIL)
 def test_no_text_makes_it_slow(word: str) -> None:
-    """The time grows as the text does: four times the text takes nowhere near sixteen times as long."""
+    """The time grows linearly: four times the text takes far less than sixteen times as long."""
     taken = []
     for size in (50_000, 200_000):
         text = word * (size // len(word))
@@ -142,7 +142,7 @@ def test_no_text_makes_it_slow(word: str) -> None:
 
 
 def test_a_mebibyte_of_base64_is_read_in_no_time() -> None:
-    """One line without a space: 50 MB/s measured, 5 asked for here."""
+    """One line without a space: 50 MB/s measured, 5 required here."""
     line = base64.b64encode(random.Random(1).randbytes(786_432)).decode()
     begun = time.process_time()
     assert redaction.mask(line) == line

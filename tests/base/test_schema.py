@@ -5,48 +5,177 @@ from __future__ import annotations
 import pytest
 
 from harness.base import schema
+from harness.base.record import Record
 
 VALUES: dict[str, tuple[list[object], list[object]]] = {
     "str": (["", "x"], [None, 1, ["x"]]),
     "int": ([0, -1], [1.0, True, "1", None]),
-    "number": ([0, 1.5], [True, "1", None]),
+    "float": ([0, 1.5], [True, "1", None]),
     "bool": ([True, False], [0, 1, "true", None]),
-    "names": ([[], ["F-1", "a.b_c"]], ["F-1", ["-x"], ["a b"], [""], [1], ["x" * 65], ["x\n"], None]),
-    "strs": ([[], ["a b", ""]], ["x", [1], None]),
-    "texts": ([{}, {"A": "1"}], [{"A": 1}, {1: "x"}, [], None]),
-    "plain": (["", "a\nb\tc"], ["a\0b", "a\rb", 1, None]),
-    "line": (["", "a b\tc"], ["a\0b", "a\rb", "a\n", 1, None]),
-    "seconds": ([1, 900], [0, -1, True, 1.5, "1", None]),
-    "dict": ([{}, {"a": 1}], [[], None]),
-    "list": ([[], [1]], [{}, "x", None]),
-    "any": ([None, 1, "x", []], []),
+    "Names": ([[], ["F-1", "a.b_c"]], ["F-1", ["-x"], ["a b"], [""], [1], ["x" * 65], ["x\n"], None]),
+    "list[str]": ([[], ["a b", ""]], ["x", [1], None]),
+    "dict[str, str]": ([{}, {"A": "1"}], [{"A": 1}, {1: "x"}, [], None]),
+    "PlainText": (["", "a\nb\tc"], ["a\0b", "a\rb", 1, None]),
+    "Line": (["", "a b\tc"], ["a\0b", "a\rb", "a\n", 1, None]),
+    "Positive": ([1, 900], [0, -1, True, 1.5, "1", None]),
+    "Whole": ([0, 7], [-1, True, 1.5, "1", None, 10**400]),
+    "Count": ([0, 7, 1.5], [-1, -0.5, True, "1", None, 10**400, float("nan"), float("inf")]),
+    "dict[str, Any]": ([{}, {"a": 1}], [[], None]),
+    "list[Any]": ([[], [1]], [{}, "x", None]),
+    "Any": ([None, 1, "x", []], []),
 }
+DERIVED: dict[str, tuple[list[object], list[object]]] = {
+    "str | None": (["", None], [1, []]),
+    "list[int]": ([[], [1]], [[1, "2"], [None], {}]),
+    "list[str] | None": ([None, ["a"]], [[1], "a"]),
+    "dict[str, int]": ([{}, {"a": 1}], [{"a": "1"}, {1: 1}, []]),
+    "Colour": (["red"], ["blue", 1, None, ["red"]]),
+    "list[Colour]": ([["red", "green"]], [["blue"]]),
+    "Point": ([{"x": 1}, {"x": 1, "colour": "red"}], [{}, {"x": "1"}, {"x": 1, "z": 1}, []]),
+    "list[Point]": ([[], [{"x": 1}]], [[{}], [1], {"x": 1}]),
+    "Point | None": ([None, {"x": 1}], [{}, 5]),
+    "PointRow": ([{"x": 1}], [{"x": "1"}, 5]),
+}
+Colour = schema.one_of(("red", "green"), told=True)
+Amount = schema.WHOLE.part("below 10", lambda value: value < 10, bound=True)
 
 
-@pytest.mark.parametrize("kind", schema.WORDS)
+class Point(Record):
+    """One field that is needed, and one that is not."""
+
+    x: int
+    colour: Colour = "red"  # type: ignore[valid-type]  # a kind of this page
+
+
+PointRow = schema.row_of(Point)
+
+
+class Line(Record):
+    """Points of both sorts."""
+
+    name: str
+    begin: Point
+    more: list[Point] = []
+    last: Point | None = None
+    kept: PointRow = {}  # type: ignore[valid-type]  # a kind of this page
+    amount: Amount = 0  # type: ignore[valid-type]  # a kind of this page
+
+
+class Closer(Line):
+    """A field more, and another kind for one."""
+
+    name: bool  # type: ignore[assignment]  # what a page of kinds may do
+    tag: Colour  # type: ignore[valid-type]  # a kind of this page
+
+
+def fits(kind: str, value: object) -> bool:
+    """Whether a value is what a field with this annotation may hold: alone, and in a column of many."""
+    made = type("One", (Record,), {"__annotations__": {"field": kind}, "__module__": __name__})
+    alone = not schema.odd(made, {"field": value})
+    assert schema.all_fit(made, [{"field": value}]) is alone
+    assert (schema.faults({"field": value}, "it", made) == []) is alone
+    return alone
+
+
+@pytest.mark.parametrize("kind", [*schema.WORDS, *DERIVED])
 def test_every_kind_takes_what_it_says_and_nothing_else(kind: str) -> None:
     """The page of kinds and this table are the same set."""
     assert VALUES.keys() == schema.WORDS.keys()
-    good, bad = VALUES[kind]
-    assert [value for value in good if not schema.fits(value, kind)] == []
-    assert [value for value in bad if schema.fits(value, kind)] == []
+    good, bad = (VALUES | DERIVED)[kind]
+    assert [value for value in good if not fits(kind, value)] == []
+    assert [value for value in bad if fits(kind, value)] == []
+
+
+@pytest.mark.parametrize("kind", ["Nothing", "tuple[int]", "list[Nothing]"])
+def test_an_annotation_that_is_no_kind_is_a_fault_of_ours(kind: str) -> None:
+    """It never counts as anything: a field that nobody checks would be one."""
+    with pytest.raises(TypeError, match="is no kind of a field"):
+        assert fits(kind, {"x": 5})
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 1])
 def test_what_is_no_object_is_said_so(value: object) -> None:
     """Once, and nothing besides."""
-    assert schema.faults(value, "the reply", {"a": "str"}) == ["the reply must be an object"]
+    assert schema.faults(value, "the reply", Point) == ["the reply must be an object"]
+    with pytest.raises(TypeError):
+        schema.record(Point, value, "a test writes")
 
 
-def test_every_fault_names_its_key() -> None:
+WRONG: list[tuple[dict[str, object], list[str]]] = [
+    (
+        {"z": 2, "name": 1},
+        [
+            "it has the unknown key 'z' (known: name, begin, more, last, kept, amount)",
+            "it lacks 'begin'",
+            "it: 'name' must be text",
+        ],
+    ),
+    ({"name": "", "begin": 5}, ["it: 'begin' must be an object"]),
+    ({"name": "", "begin": {"x": 1}, "more": {}}, ["it: 'more' must be a list"]),
+    (
+        {"name": "", "begin": {"y": 1, "colour": "blue"}, "more": [{"x": 1}, {"x": ""}, 5], "last": {}},
+        [
+            "'begin' has the unknown key 'y' (known: x, colour)",
+            "'begin' lacks 'x'",
+            "'begin': the colour 'blue' is none of red, green",
+            "more[1]: 'x' must be a whole number",
+            "more[2] must be an object",
+            "'last' lacks 'x'",
+        ],
+    ),
+    ({"name": "", "begin": {"x": 1}, "amount": 10}, ["it: 'amount' must be below 10"]),
+    ({"name": "", "begin": {"x": 1}, "amount": "1"}, ["it: 'amount' must be a whole number"]),
+    ({"name": "", "begin": {"x": 1}, "last": 5}, ["it: 'last' must be an object"]),
+]
+
+
+@pytest.mark.parametrize(("value", "found"), WRONG)
+def test_every_fault_names_its_key_and_the_way_to_it(value: dict[str, object], found: list[str]) -> None:
     """All of them at once, so that one answer mends all."""
-    found = schema.faults({"b": 1, "z": 2}, "it", {"a": "str", "b": "str"}, {"c": "int"})
-    assert found == [
-        "it has the unknown key 'z' (known: a, b, c)",
-        "it lacks 'a'",
-        "it: 'b' must be text",
-    ]
-    assert schema.faults({"a": "", "b": ""}, "it", {"a": "str", "b": "str"}, {"c": "int"}) == []
+    assert schema.faults(value, "it", Line) == found
+
+
+def test_a_fault_knows_its_place_and_its_key() -> None:
+    """Whoever looks for its line need not read it."""
+    found = schema.faults({"b": 1, "begin": {"x": ""}}, "it", Line)
+    assert [(fault.where, fault.key) for fault in found] == [("it", "b"), ("it", ""), ("'begin'", "x")]
+
+
+def test_a_field_says_again_what_it_is_and_keeps_its_place() -> None:
+    """In a Record that is made from another."""
+    assert Closer.fields == ("name", "begin", "more", "last", "kept", "amount", "tag")
+    assert schema.faults({"name": True, "begin": {"x": 1}, "tag": "red"}, "it", Closer) == []
+
+
+def test_a_record_is_made_with_the_records_in_it() -> None:
+    """And is plain again as it was; an object that stays one is not made."""
+    row = {"name": "n", "begin": {"x": 1, "colour": "green"}, "more": [{"x": 2}], "last": None, "kept": {"x": 3}}
+    made = schema.record(Line, row, "a test writes")
+    assert (made.begin, made.more, made.last, made.kept) == (Point(x=1, colour="green"), [Point(x=2)], None, {"x": 3})
+    assert schema.trusted(Line, schema.plain(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("row", "way"),
+    [
+        ({"name": 5, "begin": {"x": 1}}, "name"),
+        ({"name": "", "begin": {"x": ""}}, "begin: x"),
+        ({"name": "", "begin": {"z": 1}}, "begin"),
+        ({"name": "", "begin": {"x": 1}, "more": [{"x": ""}]}, "more"),
+    ],
+)
+def test_the_first_odd_field_is_named_with_the_way_to_it(row: dict[str, object], way: str) -> None:
+    """In files that only we write one is enough."""
+    with pytest.raises(schema.Odd, match=f"^'{way}' is not what a test writes there$"):
+        schema.record(Line, row, "a test writes")
+
+
+@pytest.mark.parametrize("row", [{}, {"x": 1, "z": 1}, {"colour": "red"}])
+def test_an_object_with_other_fields_is_no_record(row: dict[str, object]) -> None:
+    """One too many, or one too few that has no default."""
+    with pytest.raises(TypeError):
+        schema.record(Point, row, "a test writes")
+    assert not schema.all_fit(Point, [row])
 
 
 @pytest.mark.parametrize("name", ["", "-x", ".x", "a b", "a/b", "é", "x" * 65, 5, None, "x\n"])

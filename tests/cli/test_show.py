@@ -48,9 +48,9 @@ def test_the_status_is_a_table_and_what_is_due(house: House) -> None:
     assert lines[0].endswith(f" on {house.git('branch', '--show-current')}")
     assert lines[1].split() == ["feature", "status", "tries", "proven", "last", "run", "what"]
     assert lines[2].split() == ["F-001", "validating", "0/3", "0/1", "worker", "ok", "Part", "one"]
-    assert "due       NEXT validator F-001: its worker is done" in lines
+    assert "due       NEXT validator F-001: its work is done" in lines
     assert any(line.startswith("manual    VAL-LOOK   (run.sh claim accept VAL-LOOK)") for line in lines)
-    assert "notes     1 wait for the curator" in lines
+    assert "notes     1 wait to be curated" in lines
     assert any(re.fullmatch(r"runs      1 in \d+ s, at most 200", line.rstrip()) for line in lines)
 
 

@@ -63,12 +63,11 @@ def test_what_each_spent_stands_under_its_names(house: House, line: dict[str, An
 
 
 def test_what_is_not_counted_is_said_where_it_belongs(house: House, line: dict[str, Any]) -> None:
-    """The known sum stands; its source is unknown where anything is missing; a person's line is no run."""
+    """The known sum stands; its source is unknown where anything is missing."""
     first = used(line, model="m", cost_usd=0.5)
     second = used(line, 1, model="n", input=5)
-    person = {**second, "run": "-", "role": "person", "usage": None}
     third = {**used(line, 2, model="m"), "usage": None}
-    books(house, line, first, second, person, third)
+    books(house, line, first, second, third)
     found = spending.spending(house.layout)
     assert (found["total"]["cost_usd"], found["total"]["uncounted"], found["total"]["runs"]) == (0.5, 2, 4)
     assert found["total"]["cost_source"] == "unknown"
@@ -79,7 +78,6 @@ def test_what_is_not_counted_is_said_where_it_belongs(house: House, line: dict[s
         "mine n": (None, 1, "unknown"),
         "scripted": (None, 0, "unknown"),
     }
-    assert "person" not in found["role"]
 
 
 def test_the_first_runs_of_an_older_version_are_read(house: House, line: dict[str, Any]) -> None:

@@ -91,7 +91,7 @@ def test_the_newest_run_of_a_feature_is_the_last(house: House) -> None:
 def test_a_blocked_feature_says_what_it_waits_for(house: House) -> None:
     """The features it needs, the claims it disputes, or a person's words."""
     feature = house.feature().replace(status="blocked")
-    feature.note("t", "r", "needs", "first the store", ["F-002"])
+    feature.note("t", "r", "needs", text="first the store", features=["F-002"])
     house.lay(feature, house.feature("F-002"))
     assert row(house)["waits"] == "F-002: first the store"
 
@@ -135,7 +135,7 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
         ),
         (Decision(word="ESCALATE", what="stuck"), "read .harness/escalation.md"),
         (Decision(word="DONE"), "every feature has passed"),
-        (Decision(word="NEXT", what="validator", feature="F-001"), "its worker is done"),
+        (Decision(word="NEXT", what="validator", feature="F-001"), "its work is done"),
         (Decision(word="NEXT", what="validator"), "fresh worktree"),
     ],
 )
@@ -326,3 +326,26 @@ def test_what_stopped_the_last_run_is_shown_until_a_run_goes_on(house: House) ->
     assert status.status(house.layout)["warnings"] == ["scripted could not answer: auth, no key / Log in"]
     house.work({"run": "echo 1 > 1.txt"})
     assert status.status(house.layout)["warnings"] == []
+
+
+@pytest.mark.parametrize("gone", range(5))
+def test_a_line_that_a_person_took_out_of_the_books_leaves_a_status(house: House, gone: int) -> None:
+    """Where the results of the runs do not make up for it, it is 65 with the remedy; what was remembered of the longer books
+    counts no more."""
+    proven(house)
+    put(house, status="blocked")
+    assert house.harness("escalation", "answer", "go on").code == 0
+    assert house.harness("status").code == 0
+    for _ in range(2):
+        house.work({"say": "nothing"}, feature="F-002")
+    path = Path(house.layout.books)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))
+    told = house.harness("init", "--quietly"), house.harness("status")
+    assert [done.code for done in told] == [65, 65]
+    assert "run.sh doctor --fix" in told[0].err
+    house.harness("doctor", "--fix")
+    told = house.harness("init", "--quietly"), house.harness("status")
+    assert [(done.code, done.err) for done in told] == [(0, "")] * 2
+    shutil.rmtree(house.layout.cache)
+    assert house.harness("status").out == told[1].out

@@ -120,7 +120,7 @@ def test_an_agent_that_cannot_work_is_told_with_the_reason(house: House) -> None
     assert done.code == 10
     one, two, *rest = done.out.split("\n")
     assert one.startswith("bad   codex: answers: no. unexpected status 401 Unauthorized: no key")
-    assert two.startswith("      Log codex in, or pay for it: codex login")
+    assert two.startswith("      Log in to codex, or pay for it: codex login")
     assert rest == [""]
 
 

@@ -60,7 +60,7 @@ def test_a_feature_shows_its_claims_its_tries_and_the_runs_that_worked_on_it(bui
 
 def test_what_looks_like_gaming_stands_beside_the_run_that_saw_it(built: House) -> None:
     """Nobody who asks why passes it by."""
-    assert "    look twice: takes assertions out of tests/test_one.py" in told(built, "F-001")
+    assert "    look twice: removes assertions from tests/test_one.py" in told(built, "F-001")
 
 
 def test_what_was_never_fired_says_never(house: House) -> None:

@@ -10,11 +10,13 @@ import pytest
 from harness.base import errors
 from harness.decision import rules
 from harness.decision.rules import Decision, Limits, View
-from harness.model import features, runs
+from harness.model import features
 from harness.model.features import Feature
 from harness.model.runs import Result, Totals
+from tests.helpers import noted
 
 NOW = 5_000
+ROLES = {"plans": "planner", "commits": "worker", "judges": "validator", "curates": "curator"}
 LIMITS = Limits(max_runs=200, max_hours=48, stall_after=8, max_cost_usd=25.0, max_tokens=1_000)
 
 
@@ -23,15 +25,14 @@ def feature(name: str, status: str, after: str = "", **fields: Any) -> Feature:
     return Feature(id=name, title=name, claims=["V-" + name], status=status, depends_on=after.split(), **fields)
 
 
-def noted(made: Feature, kind: str, *ids: str) -> Feature:
-    """The feature with a note."""
-    made.note("2026-04-24T10:05:12Z", "run", kind, "because", ids)
-    return made
-
-
 def view(*found: Feature, **fields: Any) -> View:
     """A view with nothing due but what the features say; one passed feature where none are given."""
-    usual: dict[str, Any] = {"limits": LIMITS, "totals": Totals(), "features": list(found) or [feature("P", "passed")]}
+    usual: dict[str, Any] = {
+        "limits": LIMITS,
+        "roles": ROLES,
+        "totals": Totals(),
+        "features": list(found) or [feature("P", "passed")],
+    }
     return View(**{**usual, **fields})
 
 
@@ -43,7 +44,7 @@ def line(seen: View, now: int = NOW) -> str:
 def result(role: str, name: str = "", mark: str = "same") -> Result:
     """A finished run."""
     blank: dict[str, Any] = dict.fromkeys(Result.fields, "")
-    return Result(**{**blank, "role": role, "feature": name, "mark": mark, "outcome": "ok"})
+    return Result(**{**blank, "run": "r", "role": role, "feature": name, "mark": mark, "outcome": "ok"})
 
 
 # the order of the rules: a view in which all of them match, taken away one by one
@@ -385,7 +386,7 @@ def any_view(dice: random.Random) -> View:
         uncurated=dice.choice([0, 0, 1, 20]),
         serious=["I-1"] * (dice.random() < 0.2),
         swept=dice.random() < 0.5,
-        newest=[result(dice.choice(["worker", "validator", "person"]), f"F-{dice.randrange(2)}")] * dice.randrange(4),
+        newest=[result(dice.choice(["worker", "validator", "curator"]), f"F-{dice.randrange(2)}")] * dice.randrange(4),
         mark=dice.choice(["", "same"]),
     )
 
@@ -419,10 +420,12 @@ def test_thousands_of_views_have_one_sound_answer_each_and_are_left_as_they_were
     assert {"DONE ", "NEXT planner", "NEXT worker", "NEXT validator", "NEXT curator", "ESCALATE stuck"} <= said.keys()
 
 
-def test_a_persons_line_in_the_books_is_no_turn() -> None:
-    """An answered escalation stands in the books between runs, and starts the count anew."""
-    turns = [result(runs.PERSON, "A")] * 3
-    assert line(view(feature("A", "todo"), newest=turns, mark="same")) == "NEXT worker A"
+@pytest.mark.parametrize(("answered", "said"), [(0, "NEXT worker A"), (2, "NEXT worker A"), (3, "ESCALATE stalled")])
+def test_turns_from_before_an_answer_are_not_counted(answered: int, said: str) -> None:
+    """A person who says "go on" gets three more, not none."""
+    turns = [result("worker", "A").replace(run=f"{number}-worker") for number in (4, 3, 2, 1)]
+    seen = view(feature("A", "todo"), newest=turns[:3], mark="same", answered=turns[answered].run)
+    assert line(seen) == said
 
 
 @pytest.mark.parametrize(

@@ -24,17 +24,17 @@ from tests.planned import feature, lay, reply, role, worked
 
 
 def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = False) -> str:
-    """A worker that is killed once it has begun; `commit` is the subject of what it had committed. Gives its run."""
+    """A worker that is killed once it has begun; `commit` is the outcome of what it had committed. Gives its run."""
     made = opening.open_run(Asked(layout=house.layout, role="worker", feature=name, trigger="leaving"))
     if commit:
         house.write("made")
         house.git("add", "made")
-        house.git("commit", "-q", "-m", f"{commit}\n\nHarness-Run: {made.run.id}")
-    for lock in reversed(made.locks):
+        house.git("commit", "-q", "-m", f"F-001: made\n\nHarness-Run: {made.run.opened.id}\nHarness-Outcome: {commit}")
+    for lock in reversed(made.run.opened.locks):
         lock.release()
     if forget:
-        os.unlink(made.run.paths.lock)
-    return made.run.id
+        os.unlink(made.run.opened.paths.lock)
+    return made.run.opened.id
 
 
 def recovered(house: House) -> None:
@@ -122,7 +122,7 @@ def test_without_a_mission_nothing_is_guessed(unbegun: House) -> None:
 
 
 BROKEN = [
-    ("format", "2\n", "unknown format"),
+    ("format", "3\n", "unknown format"),
     ("features.json", '{"features":[\n{"id":1}\n]}\n', "features.json, line 2"),
     ("config.toml", "agnet = 1\n", "config.toml, line 1"),
     ("escalation.md", "what now?\n", "escalation.md, line 1"),
@@ -169,7 +169,7 @@ def test_a_died_worker_leaves_its_feature_where_it_was(house: House, status: str
 def test_a_worker_that_died_after_its_commit_goes_on_to_its_validation(house: House) -> None:
     """The commit names the run: what recovery will roll forward is seen as rolled forward."""
     lay(house, [feature("F-001"), feature("F-002", status="passed")])
-    die(house, commit="F-001: done")
+    die(house, commit="implemented")
     assert seen(house)[0] == ("F-001", "validating")
     assert rules.decide(views.gather(house.layout), 0).line == "NEXT validator F-001"
     recovered(house)
@@ -179,7 +179,7 @@ def test_a_worker_that_died_after_its_commit_goes_on_to_its_validation(house: Ho
 def test_a_commit_of_cut_work_is_no_work_done(house: House) -> None:
     """The run died while it was put away."""
     lay(house, [feature("F-001", status="failing", attempts=1), feature("F-002", status="passed")])
-    die(house, commit="wip(F-001): wall")
+    die(house, commit="cut")
     assert seen(house)[0] == ("F-001", "failing")
 
 
@@ -193,7 +193,7 @@ def test_a_living_run_keeps_its_feature(house: House) -> None:
     """Its lock is held: nobody else is sent to work on it."""
     made = opening.open_run(Asked(layout=house.layout, role="worker", feature="F-001", trigger="leaving"))
     assert seen(house)[0] == ("F-001", "in_progress")
-    for lock in reversed(made.locks):
+    for lock in reversed(made.run.opened.locks):
         lock.release()
     assert seen(house)[0] == ("F-001", "todo")
 
@@ -201,7 +201,7 @@ def test_a_living_run_keeps_its_feature(house: House) -> None:
 def test_a_feature_whose_needs_have_passed_is_todo(house: House) -> None:
     """All of them, not one; and one that needs nothing that is named waits on."""
     waiting = feature("F-001", status="blocked")
-    waiting.note("t", "r", "needs", "both", ["F-002", "F-003"])
+    waiting.note("t", "r", "needs", text="both", features=["F-002", "F-003"])
     alone = feature("F-004", status="blocked")
     others = [feature("F-002", status="passed"), feature("F-003", status="passed")]
     lay(house, [waiting, *others, alone])
@@ -346,8 +346,8 @@ def test_what_a_person_says_does_not_end_the_wait_and_a_newer_run_does(house: Ho
     """The newest run counts."""
     limited(house)
     line = json.loads(house.read("runs.jsonl"))
-    with open(house.layout.books, "ab") as books:
-        books.write(files.dump_json({**line, "run": "-", "role": "person", "outcome": "ok", "until": 0}))
+    (house.state / "escalation.md").write_text("---\nkind: stuck\n---\n")
+    assert house.harness("escalation", "answer", "go on").code == 0
     assert views.gather(house.layout).wait_until == line["until"]
     worked(house, {"run": "echo 1 > made"})
     assert views.gather(house.layout).wait_until == 0

@@ -1,4 +1,4 @@
-"""What git.py writes: commits, refs, what is put back, worktrees; and what it reads out of commits."""
+"""What repository.py writes: commits, refs, restored files, worktrees; and what it reads from commits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def repo(empty: Repository) -> Repository:
 
 
 def author(repo: Repository) -> str:
-    """Who wrote and who committed HEAD."""
+    """The author and the committer of HEAD."""
     return repo.run("log", "-1", "--format=%an <%ae> %cn <%ce>")
 
 
@@ -49,7 +49,7 @@ def test_a_commit_leaves_a_clean_folder(repo: Repository) -> None:
 
 
 def test_without_a_configured_name_the_author_is_ours(repo: Repository) -> None:
-    """A fresh machine commits too; half a name is none."""
+    """A fresh machine can commit too; half an identity counts as none."""
     repo.settle(repo.open())
     assert author(repo) == "harness <harness@localhost> harness <harness@localhost>"
     repo.run("config", "user.name", "Half")
@@ -58,7 +58,7 @@ def test_without_a_configured_name_the_author_is_ours(repo: Repository) -> None:
 
 
 def test_a_configured_name_is_used(repo: Repository) -> None:
-    """The person's repository, the person's name."""
+    """In a person's repository, the person is the author."""
     repo.run("config", "user.name", "Ünal")
     repo.run("config", "user.email", "u@example.com")
     repo.settle(repo.open())
@@ -94,7 +94,7 @@ def test_mixed_line_ends_do_not_stop_a_commit(repo: Repository) -> None:
 
 
 def test_the_agents_commits_become_one(repo: Repository) -> None:
-    """Their messages can be kept, oldest first."""
+    """Their messages are kept, oldest first."""
     opened = repo.open()
     first, last = repo.save(c="1"), repo.save(d="1")
     assert repository.messages_between(repo.project, opened.standing.head, last) == ["c", "d"]
@@ -106,7 +106,7 @@ def test_the_agents_commits_become_one(repo: Repository) -> None:
 
 @pytest.mark.parametrize("move", [("switch", "-q", "-c", "mine"), ("checkout", "-q", "--detach")])
 def test_an_agent_that_left_the_branch_is_brought_back(repo: Repository, move: tuple[str, ...]) -> None:
-    """Its work is in the commit, and the commit on the branch of the mission."""
+    """The commit has its work and is on the mission's branch."""
     opened = repo.open()
     repo.run(*move)
     repo.save(c="1")
@@ -117,7 +117,7 @@ def test_an_agent_that_left_the_branch_is_brought_back(repo: Repository, move: t
     assert (repo.names(made), repository.dirty(repo.project)) == (["a", "b", "c"], [])
 
 
-def test_a_merge_that_was_left_half_done_is_forgotten(repo: Repository) -> None:
+def test_a_merge_that_was_left_half_done_is_dropped(repo: Repository) -> None:
     """The next commit of a person is no merge, and the folder is clean."""
     opened = repo.open()
     conflict(repo)
@@ -128,7 +128,7 @@ def test_a_merge_that_was_left_half_done_is_forgotten(repo: Repository) -> None:
 
 
 def test_a_branch_that_moved_meanwhile_is_not_overwritten(repo: Repository) -> None:
-    """Compare and set: what somebody committed after we looked stays."""
+    """Compare-and-set: a commit made meanwhile stays."""
     opened = repo.open()
     theirs = repo.save(c="1")
     with pytest.raises(repository.GitFailed, match=opened.standing.head):
@@ -139,7 +139,7 @@ def test_a_branch_that_moved_meanwhile_is_not_overwritten(repo: Repository) -> N
 
 
 def test_a_leftover_lock_is_named_with_the_remedy(repo: Repository) -> None:
-    """And once it is cleared, the commit goes on."""
+    """Once it is cleared, the commit succeeds."""
     opened = repo.open()
     repo.write(".git/index.lock", "")
     with pytest.raises(repository.GitFailed, match=r"index\.lock.*File exists.*remove the file manually"):
@@ -164,7 +164,7 @@ def test_a_linked_worktree_is_a_project_like_any_other(repo: Repository) -> None
 
 
 def test_what_a_commit_needs_is_on_the_disk_when_it_returns(repo: Repository, tmp_path: Path) -> None:
-    """Objects, index and ref are fsynced by git; HEAD and the ref's folder by us."""
+    """Git fsyncs objects, index and ref; we fsync HEAD and the ref's folder."""
     log = tmp_path / "trace"
     opened = repo.open()
     repo.write("new")
@@ -181,11 +181,11 @@ def test_what_a_commit_needs_is_on_the_disk_when_it_returns(repo: Repository, tm
         assert end in synced, synced
 
 
-# refs, and going back
+# refs, and restoring
 
 
 def test_refs_are_set_and_deleted(repo: Repository) -> None:
-    """Deleting what is not there is no fault."""
+    """Deleting an absent ref is no error."""
     repository.set_ref(repo.project, "refs/harness/partial/r-1", repo.head())
     assert repo.run("rev-parse", "refs/harness/partial/r-1") == repo.head()
     for _ in range(2):
@@ -194,7 +194,7 @@ def test_refs_are_set_and_deleted(repo: Repository) -> None:
 
 
 def test_head_goes_back_and_files_stay(repo: Repository) -> None:
-    """A role that may not commit did: branch, HEAD and index are as before, its files are still there."""
+    """A role that may not commit did: branch, HEAD and index are restored, its files stay."""
     before = repository.standing(repo.project)
     repo.run("switch", "-q", "-c", "mine")
     repo.save(c="1", a="2")
@@ -240,7 +240,7 @@ def test_tracked_files_are_put_back(repo: Repository) -> None:
 
 
 def test_a_link_in_the_place_of_a_folder_is_not_followed(repo: Repository, tmp_path: Path) -> None:
-    """What lies behind it is not ours to write."""
+    """The target of the link is not ours to write."""
     head = repo.save(**{"d/a": "1"})
     (tmp_path / "outside").mkdir()
     (repo.folder / "d/a").unlink()
@@ -251,7 +251,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(repo: Repository, tmp_p
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_what_was_put_back_can_be_had_again(repo: Repository) -> None:
+def test_what_was_put_back_can_be_applied_again(repo: Repository) -> None:
     """The patch holds text, binary content, modes, deleted and staged files."""
     head = repo.save(mode="", text="1\n")
     repo.write("text", "2\n")
@@ -273,20 +273,20 @@ def test_what_was_put_back_can_be_had_again(repo: Repository) -> None:
 
 def test_a_runs_commit_is_found_by_its_trailer(repo: Repository) -> None:
     """The whole id, and only a trailer: not a word of the message, not a longer id, not too long ago."""
-    repo.run("commit", "-q", "--allow-empty", "-m", "x", "-m", "Harness-Run: 17-worker-F-1")
+    repo.run("commit", "-q", "--allow-empty", "-m", "x", "-m", "Harness-Run: 17-worker-F-1\nHarness-Outcome: cut")
     made = repo.head()
     repo.run("commit", "-q", "--allow-empty", "-m", "Harness-Run: 17-worker-F-2", "-m", "in the middle", "-m", "end")
     repo.run("commit", "-q", "--allow-empty", "-m", "x", "-m", "Harness-Run: 17-worker-F-1-2\nOther: y")
     head = repo.head()
-    assert repository.find_trailer(repo.project, head, "17-worker-F-1") == made
-    assert repository.find_trailer(repo.project, head, "17-worker-F-1-2") == head
+    assert repository.find_trailer(repo.project, head, "17-worker-F-1") == (made, "cut")
+    assert repository.find_trailer(repo.project, head, "17-worker-F-1-2") == (head, "")
     assert repository.find_trailer(repo.project, head, "17-worker-F-2") is None
     assert repository.find_trailer(repo.project, head, "17-worker-F-1", depth=2) is None
     assert repository.find_trailer(repo.project, "", "17-worker-F-1") is None
 
 
 def test_a_file_of_a_commit_is_shown(repo: Repository) -> None:
-    """None where there is none; a commit that does not exist is a fault."""
+    """None for an absent file; a commit that does not exist is an error."""
     head = repo.save(**{"d/ü *": "1"})
     assert repository.show(repo.project, head, "d/ü *") == b"1"
     assert repository.show(repo.project, head, "d") is repository.show(repo.project, head, "none") is None
@@ -294,7 +294,7 @@ def test_a_file_of_a_commit_is_shown(repo: Repository) -> None:
         repository.show(repo.project, "0" * 40, "a")
 
 
-def test_differences_are_told(repo: Repository) -> None:
+def test_differences_are_reported(repo: Repository) -> None:
     """From a commit, or from nothing at all."""
     old = repo.head()
     new = repo.save(a="1\n2\n", ü="1")
@@ -310,7 +310,7 @@ def test_differences_are_told(repo: Repository) -> None:
 
 
 def test_a_worktree_comes_and_goes(repo: Repository, tmp_path: Path) -> None:
-    """A fresh checkout of the commit, removed whatever was written into it; twice is no fault."""
+    """A fresh checkout of the commit, removed with any content; a second removal is no error."""
     head = repo.head()
     repo.save(c="1")
     target = tmp_path / "sweep" / "tree"
@@ -326,7 +326,7 @@ def test_a_worktree_comes_and_goes(repo: Repository, tmp_path: Path) -> None:
 
 
 def test_a_damaged_or_lost_worktree_goes_too(repo: Repository, tmp_path: Path) -> None:
-    """Its .git file deleted, or all of it by a reboot; the same place can be used again."""
+    """Its .git file deleted, or the whole folder lost in a reboot; the same path can be used again."""
     target = tmp_path / "tree"
     repository.add_worktree(repo.project, str(target), repo.head())
     (target / ".git").unlink()

@@ -1,4 +1,4 @@
-"""New files that never enter a commit of ours are named with the reason; everything else is taken."""
+"""New files that no commit takes are named with the reason; all others are taken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.git import commit_excludes
 
 
 def sift(project: Path, *names: str, leave: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
-    """Make the files that are not there yet, then sift their names."""
+    """Create the missing files, then sift their names."""
     for name in names:
         if name[-1:] != "/" and not os.path.lexists(project / name):
             (project / name).parent.mkdir(parents=True, exist_ok=True)
@@ -23,7 +23,7 @@ def sift(project: Path, *names: str, leave: tuple[str, ...] = ()) -> tuple[list[
     "name", [".env", ".env.local", "a/.ENV", "id_rsa", "id_ed25519.pub", "tls/Server.PEM", "x.key"]
 )
 def test_what_may_hold_a_secret_stays_out(tmp_path: Path, name: str) -> None:
-    """Wherever it lies and however it is spelt."""
+    """In any folder and in any case."""
     assert sift(tmp_path, name) == ([], [f"{name} (on the exclude list, it may hold a secret)"])
 
 
@@ -41,7 +41,7 @@ def test_a_folder_of_packages_is_named_once(tmp_path: Path, folder: str) -> None
 
 
 def test_target_is_excluded_only_where_it_is_cargos(tmp_path: Path) -> None:
-    """A folder of that name may as well hold source."""
+    """Such a folder may also hold source."""
     assert sift(tmp_path, "a/target/x") == (["a/target/x"], [])
     sift(tmp_path, "Cargo.toml", "b/target/CACHEDIR.TAG")
     assert sift(tmp_path, "target/x") == ([], ["target/ (on the exclude list)"])
@@ -49,7 +49,7 @@ def test_target_is_excluded_only_where_it_is_cargos(tmp_path: Path) -> None:
 
 
 def test_a_large_file_stays_out_and_its_link_does_not(tmp_path: Path) -> None:
-    """5 MiB is the most."""
+    """5 MiB is the maximum."""
     for name, size in (("most", 5 << 20), ("more", (5 << 20) + 1), ("six", 6 << 20)):
         with open(tmp_path / name, "wb") as file:
             file.truncate(size)
@@ -64,8 +64,8 @@ def test_a_repository_inside_stays_out(tmp_path: Path) -> None:
     assert sift(tmp_path, "inner/") == ([], ["inner/ (a repository of its own)"])
 
 
-def test_a_persons_files_and_our_state_stay_out_without_a_word(tmp_path: Path) -> None:
-    """Also what lies in a person's repository that is one no more."""
+def test_a_persons_files_and_our_state_stay_out_silently(tmp_path: Path) -> None:
+    """Also the content of a person's nested repository that is no longer one."""
     names = (".harness/x", "mine.txt", "theirs/", "was/a", "was/b", "work.txt")
     assert sift(tmp_path, *names, leave=("mine.txt", "theirs/", "was/")) == (["work.txt"], [])
     (tmp_path / "elsewhere").mkdir()
@@ -73,8 +73,8 @@ def test_a_persons_files_and_our_state_stay_out_without_a_word(tmp_path: Path) -
     assert sift(tmp_path, ".harness", ".harnessed") == ([".harnessed"], [])
 
 
-def test_a_file_that_vanished_meanwhile_is_no_fault(tmp_path: Path) -> None:
-    """An editor's temporary file; git passes the name over."""
+def test_a_file_that_vanished_meanwhile_is_no_error(tmp_path: Path) -> None:
+    """An editor's temporary file; git ignores the name."""
     assert commit_excludes.sift(str(tmp_path), ["gone"], ()) == (["gone"], [])
 
 
@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_behind_a_linked_folder_is_not_the_projects(tmp_path: Path) -> None:
-    """Git refuses such a name, and what lies there is not ours."""
+    """Git refuses such a name, and its target is not ours."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a").write_text("x")
     (tmp_path / "link").symlink_to("real")

@@ -1,4 +1,4 @@
-"""What we do inside `.git` without calling git holds in a plain repository and in a linked worktree."""
+"""The operations inside `.git` without git work in a plain repository and in a linked worktree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def linked(project: Path) -> Path:
     return project.parent / "linked"
 
 
-def test_a_line_is_excluded_once_whatever_stood_there(project: Path) -> None:
+def test_a_line_is_excluded_once_whatever_the_file_holds(project: Path) -> None:
     """The person's own lines stay, also a last one without its newline."""
     path = project / ".git" / "info" / "exclude"
     path.write_text("mine")
@@ -62,6 +62,25 @@ def test_head_is_the_worktrees_own(project: Path, linked: Path) -> None:
     )
 
 
+def test_the_commit_is_read_as_git_reads_it(project: Path, linked: Path) -> None:
+    """From a ref's own file, from packed refs, of a detached HEAD; in a worktree its own."""
+    Repository(linked).save(b="2\n")
+    for folder in (project, linked):
+        repository = Repository(folder)
+        for words in (["status"], ["pack-refs", "--all"], ["checkout", "-q", "--detach"]):
+            repository.run(*words)
+            assert dotgit.commit(str(folder)) == repository.head(), words
+    assert dotgit.commit(str(project)) != dotgit.commit(str(linked))
+
+
+def test_where_there_is_no_commit_there_is_none(tmp_path: Path) -> None:
+    """No repository, and one before its first commit: an installed package has neither."""
+    assert dotgit.commit(str(tmp_path)) == ""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert dotgit.commit(str(tmp_path)) == ""
+
+
 def test_the_copy_of_the_index_keeps_content_and_time(project: Path, linked: Path, tmp_path: Path) -> None:
     """The time tells git which files may have changed in the same tick."""
     for place, index in ((project, project / ".git" / "index"), (linked, project / ".git/worktrees/linked/index")):
@@ -72,7 +91,7 @@ def test_the_copy_of_the_index_keeps_content_and_time(project: Path, linked: Pat
 
 
 def test_without_an_index_there_is_no_copy(project: Path, tmp_path: Path) -> None:
-    """A copy of an earlier run does not pass for this one's."""
+    """A copy of an earlier run does not count for this one."""
     target = tmp_path / "index"
     target.write_text("old")
     (project / ".git" / "index").unlink()
@@ -81,7 +100,7 @@ def test_without_an_index_there_is_no_copy(project: Path, tmp_path: Path) -> Non
 
 
 def test_locks_of_a_killed_git_are_cleared_and_older_ones_stay(project: Path, linked: Path) -> None:
-    """Only what was made since the run began goes: an older lock may be a person's commit in an editor."""
+    """Only locks from this run go: an older one may belong to a commit that a person is editing."""
     folder = project / ".git"
     old, since = folder / "HEAD.lock", time.time() - 60
     new = [folder / "index.lock", folder / "refs/heads/main.lock", folder / "worktrees/linked/index.lock"]

@@ -1,4 +1,4 @@
-"""Git as we call it, against real repositories in throw-away folders."""
+"""The git calls of the harness, against real repositories in throw-away folders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def repo(empty: Repository) -> Repository:
     return empty
 
 
-# where things stand
+# the state of the repository
 
 
 def test_a_folder_without_a_repository_is_told_what_to_do(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_folder_without_a_repository_is_told_what_to_do(tmp_path: Path) -> Non
 
 
 def test_a_subfolder_is_told_where_the_top_is(repo: Repository) -> None:
-    """Starting in the wrong folder never works on the repository above it."""
+    """Starting in a subfolder never works on the repository above it."""
     (repo.folder / "sub").mkdir()
     with pytest.raises(UsageFault, match=f"inside the repository {repo.project}"):
         repository.require_top(repo.project + "/sub")
@@ -48,7 +48,7 @@ def test_a_subfolder_is_told_where_the_top_is(repo: Repository) -> None:
 
 
 def test_the_top_and_the_version_are_accepted(repo: Repository) -> None:
-    """Nothing is raised where all is well."""
+    """No error in a good repository."""
     repository.require_top(repo.project)
     repository.require_version(repo.project)
 
@@ -64,7 +64,7 @@ def test_before_the_first_commit_everything_is_empty(empty: Repository) -> None:
 
 
 def test_standing_names_commit_branch_and_tree(repo: Repository) -> None:
-    """The same from one call as from the whole state; a detached HEAD has no branch."""
+    """One call gives the same as the whole state; a detached HEAD has no branch."""
     repo.run("switch", "-q", "-c", "harness/my-mission")
     here = repository.standing(repo.project)
     tree = repo.run("rev-parse", "HEAD^{tree}")
@@ -87,7 +87,7 @@ def test_a_damaged_branch_is_not_taken_for_an_unborn_one(repo: Repository) -> No
 
 
 def test_every_kind_of_change_is_dirty(repo: Repository) -> None:
-    """Changed, staged, deleted, renamed, its mode changed, newly added: all before a run may start."""
+    """Changed, staged, deleted, renamed, with a new mode, newly added: each must be settled before a run starts."""
     repo.save(**{name: name for name in ("mode", "gone", "old", "staged")})
     repo.write("a", "other")
     (repo.folder / "mode").chmod(0o755)
@@ -105,7 +105,7 @@ def test_conflicts_are_dirty(repo: Repository) -> None:
 
 
 def test_untracked_names_come_back_as_they_are(repo: Repository) -> None:
-    """Whatever characters they have; ignored files and our state are not among them, repositories end in a slash."""
+    """With any characters; without ignored files and our state; a nested repository ends in a slash."""
     for name in (*ODD, "ignored/x", ".harness/x"):
         repo.write(name)
     repo.write(".gitignore", "ignored/\n")
@@ -116,7 +116,7 @@ def test_untracked_names_come_back_as_they_are(repo: Repository) -> None:
     assert sorted(repository.tracked_names(repo.project)) == sorted([*ODD, "a", "b"])
 
 
-def test_the_surroundings_cannot_redirect_us(repo: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_environment_cannot_redirect_us(repo: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """run.sh may be started from a hook, which sets GIT_DIR and GIT_INDEX_FILE."""
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "none"))
@@ -124,7 +124,7 @@ def test_the_surroundings_cannot_redirect_us(repo: Repository, monkeypatch: pyte
 
 
 def test_the_default_branch_is_found(repo: Repository) -> None:
-    """Configured, else main or master, else the only one; a remote's word counts most."""
+    """Configured, else main or master, else the only one; origin's HEAD has priority."""
     repo.run("branch", "trunk")
     assert repository.default_branch(repo.project) == "main"
     repo.run("config", "init.defaultBranch", "trunk")
@@ -135,7 +135,7 @@ def test_the_default_branch_is_found(repo: Repository) -> None:
 
 
 def test_the_only_branch_is_the_default(repo: Repository) -> None:
-    """Two of unknown standing are none."""
+    """Two branches without a default give none."""
     repo.run("branch", "-m", "only")
     assert repository.default_branch(repo.project) == "only"
     repo.run("branch", "second")
@@ -153,7 +153,7 @@ def test_a_new_branch_takes_the_folder_as_it_is(repo: Repository) -> None:
 
 
 def test_a_new_branch_before_the_first_commit(empty: Repository) -> None:
-    """Nothing to stand on yet, and still the mission has its branch."""
+    """There is no commit, and still the mission gets its branch."""
     repository.switch_new(empty.project, "harness/m-1")
     assert repository.standing(empty.project).branch == "harness/m-1"
 
@@ -162,7 +162,7 @@ def test_a_new_branch_before_the_first_commit(empty: Repository) -> None:
 
 
 def test_nothing_changed_is_the_same_tree(repo: Repository) -> None:
-    """What changed is told by trees, so nothing must be nothing."""
+    """Runs compare trees, so an unchanged folder must give the same tree."""
     opened = repo.open()
     assert repo.work(opened) == repository.Work(tree=opened.standing.tree, kept_out=[])
 
@@ -200,7 +200,7 @@ def test_files_and_folders_may_change_places(repo: Repository) -> None:
 
 
 def test_the_agents_own_commits_and_staging_do_not_matter(repo: Repository) -> None:
-    """The tree is the folder, with the same rules, also where the agent committed, staged or went elsewhere."""
+    """The tree is the folder, by the same rules, also when the agent committed, staged or switched branches."""
     repo.write(".gitignore", "built/\nmine.txt\n")
     repo.save()
     repo.write("theirs")
@@ -220,7 +220,7 @@ def test_the_agents_own_commits_and_staging_do_not_matter(repo: Repository) -> N
 
 
 def test_a_persons_untracked_file_stays_out_even_when_changed(repo: Repository) -> None:
-    """Whether the agent wrote into it, staged it or committed it; and it keeps its content."""
+    """Even when the agent changed, staged or committed it; and it keeps its content."""
     repo.write("mine.txt", "mine")
     opened = repo.open()
     repo.save(**{"mine.txt": "touched", "work": "1"})
@@ -230,7 +230,7 @@ def test_a_persons_untracked_file_stays_out_even_when_changed(repo: Repository) 
 
 
 def test_what_is_kept_out_is_named(repo: Repository) -> None:
-    """Secrets, packages, six megabytes, repositories; our own state is passed over in silence."""
+    """Secrets, packages, six megabytes, repositories; our own state is left out silently."""
     opened = repo.open()
     for name in (".env", "node_modules/x/y", ".harness/memory/raw.md", "src/ok"):
         repo.write(name)
@@ -268,8 +268,8 @@ def test_before_the_first_commit_the_tree_is_what_is_new(empty: Repository) -> N
     assert empty.run("rev-list", "--parents", "main") == made
 
 
-def test_a_lost_index_is_made_again(repo: Repository) -> None:
-    """A power cut may take the copy and may leave the lock of a git that was killed."""
+def test_a_lost_index_is_rebuilt(repo: Repository) -> None:
+    """A power cut may lose the copy and may leave the lock of a killed git."""
     repo.save(**{".gitignore": "a\n", ".env": "tracked"})
     opened = repo.open()
     os.unlink(repo.index)
@@ -278,7 +278,7 @@ def test_a_lost_index_is_made_again(repo: Repository) -> None:
 
 
 def test_conflict_markers_are_the_files_content(repo: Repository) -> None:
-    """A role that is run during a merge gets a tree, not a fault."""
+    """A role that runs during a merge gets a tree, not an error."""
     conflict(repo)
     tree = repo.work(repo.open()).tree
     assert "<<<<<<<" in repo.run("show", tree + ":a")

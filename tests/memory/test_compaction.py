@@ -1,4 +1,4 @@
-"""One fold: where each kind of entry goes, what is merged, what takes new words, and what becomes of every entry."""
+"""One compaction: the place of each kind of entry, merged notes, newer words, and the disposition of every entry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def entry(seq: int, tag: str, text: str, feature: str = "F-001", role: str = "wo
 def folded(
     *entries: Entry, page: str | None = None, archive: tuple[Archived, ...] = ()
 ) -> tuple[str, list[Archived], Fold]:
-    """MEMORY.md after a fold, and the fate of every entry."""
+    """MEMORY.md after a compaction, and the disposition of every entry."""
     before = Before(
         mission="m-1",
         run="r",
@@ -37,18 +37,18 @@ def folded(
 
 
 def items(page: str, title: str) -> list[str]:
-    """The lines of ours under a heading."""
+    """The harness's lines under a heading."""
     found = pages.parse_page(page, pages.MEMORY_TITLES).items(title)
     return [pages.render_item(item) for item in found]
 
 
 def archived(*entries: Entry) -> tuple[Archived, ...]:
-    """The entries as an earlier fold left them."""
+    """The entries as an earlier compaction archived them."""
     return tuple(Archived(seq=one.seq, entry=one.line(), disposition="item", target="", run="old") for one in entries)
 
 
 def test_each_tag_has_its_place() -> None:
-    """Tricks and what to avoid are lessons, a failure and an untagged line are history."""
+    """Tricks and things to avoid are lessons; a failure and an untagged line are history."""
     page, fates, _ = folded(
         entry(0, "TRICK", "run setup first"),
         entry(1, "AVOID", "deleting the cache"),
@@ -72,7 +72,7 @@ def test_each_tag_has_its_place() -> None:
 
 
 def test_the_same_in_other_words_is_counted_not_doubled() -> None:
-    """In one fold, with what stands in memory, and with what only the archive knows."""
+    """In one compaction, with items in memory, and with notes that only the archive has."""
     page, fates, _ = folded(entry(0, "TRICK", SERVER), entry(1, "TRICK", SERVER_TOO, "F-002", day=26))
     assert items(page, "Lessons") == [f"- [2026-04-26] {SERVER} (F-001, F-002 · 2x)"]
     assert (fates[1].disposition, fates[1].target) == ("merged", f"MEMORY.md#Lessons: {SERVER}")
@@ -84,13 +84,13 @@ def test_the_same_in_other_words_is_counted_not_doubled() -> None:
 
 
 def test_kinds_are_never_merged_with_each_other() -> None:
-    """A trick and what to avoid may use the same words."""
+    """A trick and something to avoid may use the same words."""
     page, _, _ = folded(entry(0, "TRICK", SERVER), entry(1, "AVOID", SERVER), entry(2, "CONTEXT", SERVER))
     assert len(items(page, "Lessons") + items(page, "Context")) == 3
 
 
-def test_a_newer_decision_takes_the_place_of_the_older() -> None:
-    """The older words are in the archive: as a move where they stood in memory, as superseded within one fold."""
+def test_a_newer_decision_replaces_the_older() -> None:
+    """The archive has the older words: as a move if they were in memory, as superseded within one compaction."""
     page, fates, made = folded(entry(0, "DECISION", SERVER), entry(1, "DECISION", SERVER_TOO))
     assert items(page, "Decisions") == [f"- [2026-04-24] {SERVER_TOO} (F-001 · 2x)"]
     assert [fate.disposition for fate in fates] == ["superseded", "item"]
@@ -104,7 +104,7 @@ def test_a_newer_decision_takes_the_place_of_the_older() -> None:
 
 
 def test_a_failure_that_comes_back_is_something_to_avoid() -> None:
-    """Once in history alone; from the second time on both count, over folds too."""
+    """Once in history alone; from the second time on both count, across compactions too."""
     first = entry(0, "FAIL", "VAL-1 is red: exit 1")
     page, _, _ = folded(first)
     assert items(page, "Lessons") == []
@@ -116,8 +116,8 @@ def test_a_failure_that_comes_back_is_something_to_avoid() -> None:
     assert items(page, "Lessons") == ["- [2026-04-24] Avoid: VAL-1 is red: exit 1 (F-001, F-002 · 3x)"]
 
 
-def test_untagged_lines_are_one_a_feature() -> None:
-    """In the newest words; those without a feature stand for themselves."""
+def test_a_feature_has_one_untagged_line() -> None:
+    """In the newest words; lines without a feature stay separate."""
     page, fates, _ = folded(
         entry(0, "-", "passed at a"),
         entry(1, "-", "passed at b"),
@@ -135,8 +135,8 @@ def test_untagged_lines_are_one_a_feature() -> None:
     assert [move.moved for move in made.moves] == ["passed at b"]
 
 
-def test_what_the_curator_wrote_and_what_is_no_entry_is_only_archived() -> None:
-    """The curator never folds itself into memory; garbage is kept as it was."""
+def test_curator_lines_and_malformed_lines_are_only_archived() -> None:
+    """The curator's lines never enter memory; malformed lines are kept unchanged."""
     page, fates, _ = folded(
         entry(0, "TRICK", "from the curator", role="curator"),
         Entry(seq=1, at="", role="", feature="-", tag="", text="torn li\u2028ne"),
@@ -152,15 +152,15 @@ def test_what_the_curator_wrote_and_what_is_no_entry_is_only_archived() -> None:
 
 
 def test_lines_that_agents_appended_by_hand_cannot_break_the_page() -> None:
-    """A feature that is no name, a time that is none, tabs, a mark of ours, and a heading in the text."""
+    """An invalid feature name, an invalid time, tabs, a mark of the harness, and a heading in the text."""
     odd = Entry(seq=0, at="soonZ", role="worker", feature="F(1", tag="TRICK", text="Avoid: a\tb ## History")
     page, _, _ = folded(odd, odd.replace(seq=1))
     assert items(page, "Lessons") == ["- [2026-04-30] Avoid: a b ## History (2x)"]
     assert pages.render_page(pages.parse_page(page, pages.MEMORY_TITLES)) == page
 
 
-def test_what_finds_no_room_is_archived_as_such() -> None:
-    """New entries say so; what stood in memory leaves by a move; a recurring failure may still be a lesson."""
+def test_notes_without_room_are_archived_as_such() -> None:
+    """New entries get `no_room`; items in memory leave by a move; a recurring failure may still be a lesson."""
     full = "".join(f"mine {n}\n" for n in range(192)) + "## History\n- [2026-04-01] old (1x)\n"
     page, fates, made = folded(entry(0, "FAIL", "red"), entry(1, "FAIL", "red"), entry(2, "-", "x"), page=full)
     assert page.count("\n") <= 200
@@ -172,14 +172,14 @@ def test_what_finds_no_room_is_archived_as_such() -> None:
 
 
 def test_an_item_names_its_newest_features_only() -> None:
-    """A line stays readable however often it is said."""
+    """A line stays readable however often it occurs."""
     page, _, _ = folded(*(entry(n, "TRICK", "run setup first", f"F-{n:03}") for n in range(40)))
     (line,) = items(page, "Lessons")
     assert line.endswith("(" + ", ".join(f"F-{n:03}" for n in range(32, 40)) + " · 40x)")
 
 
-def test_a_fold_of_the_same_entries_gives_the_same_page() -> None:
-    """No order of a set or a clock shows through."""
+def test_a_compaction_of_the_same_entries_gives_the_same_page() -> None:
+    """It depends on no set order and no clock."""
     entries = [
         entry(n, ("TRICK", "AVOID", "FAIL", "-")[n % 4], f"say {n % 7} of {n % 5}", f"F-{n % 3}") for n in range(80)
     ]

@@ -1,4 +1,4 @@
-"""Identity across missions: evidence counts once, a person's words stay, and nobody else writes unnoticed."""
+"""Identity across missions: evidence counts once, a person's words stay, and foreign changes are noticed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TODAY = "2026-04-24"
 
 
 def told(seq: int, text: str, mission: str = "a-1", tag: str = "TRICK") -> Evidence:
-    """One voice of a worker."""
+    """One occurrence of a worker's note."""
     return Evidence(
         mission=mission, feature="F-001", run="r", seq=seq, role="worker", at=TODAY + "T00:00:00Z", tag=tag, text=text
     )
@@ -35,12 +35,12 @@ def up(text: str, role: str = "worker", tag: str = "TRICK") -> Graduation:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """An identity folder that is not there yet."""
+    """An identity folder that does not exist yet."""
     return str(tmp_path / "identity")
 
 
 def teach(folder: str, count: int, mission: str = "a-1") -> None:
-    """Let `count` notes graduate."""
+    """Graduate `count` notes."""
     notes = [f"word{n} is number {n}" for n in range(count)]
     identity.record(
         folder, [told(n, text, mission) for n, text in enumerate(notes)], [up(text) for text in notes], TODAY
@@ -50,8 +50,8 @@ def teach(folder: str, count: int, mission: str = "a-1") -> None:
 # ---- reading and writing
 
 
-def test_an_identity_reads_as_the_design_says(folder: str) -> None:
-    """A heading, and dated items with their missions and how often it was said."""
+def test_an_identity_has_its_documented_form(folder: str) -> None:
+    """A heading, and dated items with their missions and number of occurrences."""
     said = [told(4, "run setup first", "a-1"), told(9, "run setup first", "b-2"), told(11, "run setup first", "b-2")]
     assert identity.record(folder, said, [up("run setup first")], TODAY) == ["evidence.jsonl", "worker.md"]
     assert identity.text(folder, "worker") == ("# worker\n- [2026-04-24] run setup first (missions: a-1, b-2 · 3x)\n")
@@ -84,8 +84,8 @@ def test_the_same_in_other_words_raises_the_count(folder: str) -> None:
     assert item.text.startswith("stop the dev server")
 
 
-def test_a_failure_is_told_as_something_to_avoid_and_apart_from_tricks(folder: str) -> None:
-    """The same words as a trick and as a failure are two things."""
+def test_a_failure_becomes_something_to_avoid_and_apart_from_tricks(folder: str) -> None:
+    """The same words as a trick and as a failure are two items."""
     said = [told(1, "run setup first"), told(2, "run setup first", tag="FAIL")]
     identity.record(folder, said, [up("run setup first"), up("run setup first", tag="FAIL")], TODAY)
     items = identity.parse(identity.text(folder, "worker")).items("")
@@ -93,7 +93,7 @@ def test_a_failure_is_told_as_something_to_avoid_and_apart_from_tricks(folder: s
 
 
 def test_an_identity_keeps_sixty_lines_and_its_strongest_items(folder: str) -> None:
-    """What was said least goes first, the oldest of it; its evidence stays."""
+    """The least frequent items go first, the oldest of them before newer ones; their evidence stays."""
     teach(folder, 59)
     teach(folder, 10, "b-2")
     teach(folder, 100, "c-3")
@@ -104,7 +104,7 @@ def test_an_identity_keeps_sixty_lines_and_its_strongest_items(folder: str) -> N
 
 
 def test_what_a_person_wrote_stays_word_for_word(folder: str) -> None:
-    """Lines, headings, and a count that they raised; only theirs alone over the bound is refused."""
+    """Lines, headings, and a raised count; only a person's lines alone over the bound are refused."""
     os.makedirs(folder)
     own = "# worker\nI am careful.\n- [2026-01-01] word1 is number 1 (9x)\n\n## Mine\n- a list\n"
     Path(folder, "worker.md").write_text(own)
@@ -138,8 +138,8 @@ def test_evidence_comes_back_as_written(folder: str) -> None:
     assert identity.evidence(folder + "/absent") == []
 
 
-def test_a_torn_or_doubled_line_of_evidence_counts_once_or_not(folder: str) -> None:
-    """A power cut elsewhere must not stop a mission; the next record is not glued to what was torn."""
+def test_a_torn_or_doubled_line_of_evidence_counts_at_most_once(folder: str) -> None:
+    """A power cut elsewhere must not stop a mission; the next record does not join a torn line."""
     identity.record(folder, [told(1, "a")], [], TODAY)
     path = os.path.join(folder, "evidence.jsonl")
     whole = Path(path).read_bytes()
@@ -159,8 +159,8 @@ def test_a_broken_line_of_evidence_is_named(folder: str, line: bytes) -> None:
         identity.evidence(folder)
 
 
-def test_every_file_of_the_folder_stands_on_the_page_of_files(folder: str) -> None:
-    """Also those that stand there only while a mission writes, or after a crash."""
+def test_every_file_of_the_folder_is_on_the_page_of_files(folder: str) -> None:
+    """Also those that exist only while a mission writes, or after a crash."""
     page = (Path(__file__).parents[2] / "docs/layout.md").read_text().split("## Identity\n")[1]
     told = set(re.findall(r"^\| `([^`]+)` \|", page, re.M))
     seen: set[str] = set()
@@ -187,16 +187,16 @@ def test_missions_that_write_at_once_lose_nothing(folder: str) -> None:
     assert identity.tampered(folder) == []
 
 
-def test_who_waits_too_long_for_the_folder_is_told(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another mission that hangs is named by its lock file."""
+def test_a_long_wait_for_the_folder_ends_in_busy(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the lock file of the mission that hangs."""
     monkeypatch.setattr(identity, "LOCK_SECONDS", 0.05)
     os.makedirs(folder)
     with files.Lock(os.path.join(folder, ".lock")), pytest.raises(Busy, match=r"\.lock"):
         identity.record(folder, [told(1, "a")], [], TODAY)
 
 
-def test_a_crash_anywhere_is_made_good_by_recording_again(folder: str) -> None:
-    """And is never taken for somebody's tampering."""
+def test_a_crash_anywhere_is_repaired_by_recording_again(folder: str) -> None:
+    """And it never counts as tampering."""
     said, ups = [told(n, f"word{n}") for n in range(3)], [up(f"word{n}") for n in range(3)]
     teach(folder, 2, "z-9")
     for _ in crash.stops(lambda: identity.record(folder, said, ups, TODAY)):
@@ -213,8 +213,8 @@ def test_a_crash_anywhere_is_made_good_by_recording_again(folder: str) -> None:
         teach(folder, 2, "z-9")
 
 
-def test_what_somebody_else_wrote_is_told_from_what_a_mission_wrote(folder: str) -> None:
-    """Changed and vanished files are named; a new identity is a stray; another mission's record is neither."""
+def test_foreign_changes_are_distinguished_from_a_missions(folder: str) -> None:
+    """Changed and missing files are named; a new identity is a stray; another mission's record is neither."""
     assert identity.tampered(folder) == []
     teach(folder, 3)
     identity.adopt(folder)
@@ -228,8 +228,8 @@ def test_what_somebody_else_wrote_is_told_from_what_a_mission_wrote(folder: str)
     assert identity.strays(folder) == ["planner.md"]
 
 
-def test_what_people_changed_between_runs_stands(folder: str) -> None:
-    """`adopt` takes the folder as it is; a folder that is not there stays so."""
+def test_changes_by_people_between_runs_are_kept(folder: str) -> None:
+    """`adopt` accepts the folder as it is; it does not create a missing folder."""
     assert identity.adopt(folder) == {}
     assert not os.path.exists(folder)
     teach(folder, 3)
@@ -263,8 +263,8 @@ OWN = identity.own_names(
         "wait for PING before tests, redis takes 5 seconds",
     ],
 )
-def test_what_holds_everywhere_may_leave_its_mission(text: str) -> None:
-    """Names that every project has give nothing away."""
+def test_a_general_note_may_leave_its_mission(text: str) -> None:
+    """Names that every project has reveal nothing."""
     assert identity.may_travel(text, OWN)
 
 
@@ -296,13 +296,13 @@ def test_what_holds_everywhere_may_leave_its_mission(text: str) -> None:
         "the session is 9f8e7d6c5b4a39281706f5e4d3c2b1a09f8e7d6c",
     ],
 )
-def test_project_names_orders_and_secrets_stay_where_they_are(text: str) -> None:
-    """Identity is in the prompt of every mission that comes."""
+def test_project_names_instructions_and_secrets_stay_in_the_mission(text: str) -> None:
+    """Identity is in the prompt of every later mission."""
     assert not identity.may_travel(text, OWN)
 
 
 def test_only_a_plain_name_makes_an_identity() -> None:
-    """An agent that appends a line in the name of ../../x opens no file there."""
+    """An agent's line in the name of ../../x opens no file there."""
     assert identity.is_role("worker")
     assert [identity.is_role(name) for name in ("../x", "", "a b", "README", "readme", ".hidden", "x" * 65)] == [
         False

@@ -1,4 +1,4 @@
-"""Whether two notes say the same: a labelled list of what developers write, with precision and recall held."""
+"""Whether two notes have the same meaning: a labelled list of what developers write, with fixed precision and recall."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ ALL_DIFFERENT = DIFFERENT + FRESH_DIFFERENT
 
 
 def same(a: str, b: str) -> bool:
-    """Whether the second is merged into the first, by what memory is folded with."""
+    """Whether the second is merged into the first, by the index of the compaction."""
     index = similarity.Index()
     index.add(a)
     return index.find(b) is not None
@@ -373,7 +373,7 @@ def measured(alikes: list[tuple[str, str]], contrasts: list[tuple[str, str]]) ->
     return found / (found + wrong), found / len(alikes)
 
 
-def test_what_is_merged_says_the_same_and_most_of_what_says_the_same_is_merged() -> None:
+def test_merged_notes_have_the_same_meaning_and_most_such_notes_are_merged() -> None:
     """Precision first: a wrong merge loses a note, a missed one costs a line."""
     precision, recall = measured(ALL_SAME, ALL_DIFFERENT)
     assert len(ALL_SAME) >= 25
@@ -387,7 +387,7 @@ PLACES = ("the word {} stands at the top of each invoice table", "at the top of 
 
 @pytest.mark.parametrize("pair", similarity.OPPOSITES, ids="-".join)
 def test_notes_that_say_opposite_things_are_both_kept(pair: tuple[str, str]) -> None:
-    """Every row tells two notes apart that nothing else tells apart, also where its words say nothing by themselves."""
+    """Only its row of the table separates each pair, also when its words are otherwise ignored."""
     one, other = pair
     before, after = PLACES
     for word in pair:
@@ -442,14 +442,14 @@ CONTRARY = [
 
 
 @pytest.mark.parametrize("pair", CONTRARY)
-def test_a_contradiction_is_seen_in_whatever_form_its_words_stand(pair: tuple[str, str]) -> None:
-    """Inflected, in backticks, or among the words that are otherwise passed over."""
+def test_a_contradiction_is_seen_in_any_form_of_its_words(pair: tuple[str, str]) -> None:
+    """Inflected, in backticks, or among words that are otherwise ignored."""
     assert not same(*pair)
     assert not same(*reversed(pair))
 
 
 def test_all_words_of_a_group_count_as_one_word() -> None:
-    """Every synonym is known as such in the form in which it is written, and no two groups are one."""
+    """Every synonym is recognised in its written form, and no two groups overlap."""
     roots = [{root for word in group for root in similarity.meaning(word).words} for group in similarity.SYNONYMS]
     assert [len(root) for root in roots] == [1] * len(similarity.SYNONYMS)
     assert len(set[str]().union(*roots)) == len(similarity.SYNONYMS)
@@ -463,7 +463,7 @@ def test_a_word_written_in_one_is_the_same_as_its_parts() -> None:
 
 
 def test_no_two_notes_of_the_list_are_merged_that_are_no_labelled_pair() -> None:
-    """Some 20,000 pairs of notes about other things."""
+    """Some 20,000 pairs of notes about different things."""
     notes = [note for pair in ALL_SAME + ALL_DIFFERENT for note in pair]
     known = {frozenset(pair) for pair in ALL_SAME}
     wrong = [
@@ -476,7 +476,7 @@ def test_no_two_notes_of_the_list_are_merged_that_are_no_labelled_pair() -> None
 
 
 def test_notes_that_share_few_words_as_written_are_found() -> None:
-    """Less than 70 % of the words of the shorter note, letter by letter, stand in the other."""
+    """The other has less than 70 % of the words of the shorter note, letter by letter."""
 
     def shared(pair: tuple[str, str]) -> float:
         a, b = ({word.strip(".,:;") for word in note.lower().split()} for note in pair)
@@ -487,15 +487,15 @@ def test_notes_that_share_few_words_as_written_are_found() -> None:
     assert sum(same(*pair) for pair in few) >= 0.75 * len(few)
 
 
-def test_it_makes_no_difference_which_note_came_first() -> None:
-    """And every note says the same as itself."""
+def test_the_order_of_two_notes_makes_no_difference() -> None:
+    """And every note has the same meaning as itself."""
     for a, b in ALL_SAME + ALL_DIFFERENT:
         assert same(a, b) == same(b, a)
         assert same(a, a)
 
 
 def test_a_note_without_words_is_like_itself_only() -> None:
-    """Notes may be in any script, or be none."""
+    """Notes may be in any script, or empty."""
     assert same("漢字", "漢字")
     assert not same("???", "the")
     assert not same("", "the")
@@ -513,8 +513,8 @@ def test_the_index_finds_what_a_comparison_of_all_pairs_finds() -> None:
         assert (index.find(b) == number) == same(a, b)
 
 
-def test_a_note_is_taken_in_once() -> None:
-    """The same again, or the same in other words, gets the number of the first; `add` always counts on."""
+def test_a_note_is_added_once() -> None:
+    """The same again, or the same in other words, gets the number of the first; `add` always gives a new number."""
     index = similarity.Index()
     first, second = ALL_SAME[0]
     assert [index.place(first), index.place(second), index.place(first + "."), index.place("other")] == [0, 0, 0, 1]
@@ -523,7 +523,7 @@ def test_a_note_is_taken_in_once() -> None:
 
 
 def test_looking_up_stays_bounded_when_every_note_shares_the_same_words() -> None:
-    """Twice the notes take about twice the time: no look-up compares with all."""
+    """Twice the notes take about twice the time: no look-up compares with all notes."""
     dice = random.Random(2)
     words = [f"{a}{b}" for a in ("lo", "ka", "mi", "ru", "te") for b in ("ban", "dor", "fen", "gul", "pim")]
 

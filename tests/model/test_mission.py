@@ -34,18 +34,18 @@ def test_where_there_is_no_mission_it_is_said_how_to_begin(layout: Layout) -> No
 def test_a_mission_comes_back(layout: Layout) -> None:
     """With or without a newline behind the format."""
     put(layout.mission, json.dumps(TOLD))
-    for text in ("1", "1\n"):
+    for text in ("2", "2\n"):
         put(layout.format, text)
         assert mission.load(layout) == mission.Mission(**TOLD)
     assert mission.exists(layout)
 
 
-@pytest.mark.parametrize("text", ["2\n", "", "one", "1.0"])
+@pytest.mark.parametrize("text", ["3\n", "", "one", "1.0", "-1"])
 def test_an_unknown_format_is_refused(layout: Layout, text: str) -> None:
     """A newer harness wrote it, or somebody else."""
     put(layout.format, text)
     put(layout.mission, json.dumps(TOLD))
-    with pytest.raises(BrokenFile, match=r"format, line 1: unknown format .* reads format 1"):
+    with pytest.raises(BrokenFile, match=r"format, line 1: unknown format .* reads format 2"):
         mission.load(layout)
 
 
@@ -61,7 +61,7 @@ def test_an_unknown_format_is_refused(layout: Layout, text: str) -> None:
 )
 def test_a_mission_that_is_none_is_named(layout: Layout, value: Any, fault: str) -> None:
     """With the file and every fault; an absent one too, where there is a format."""
-    put(layout.format, "1\n")
+    put(layout.format, "2\n")
     if value is not None:
         put(layout.mission, json.dumps(value))
     with pytest.raises(BrokenFile, match=rf"mission\.json: not a mission's .*{fault}"):
@@ -76,3 +76,10 @@ def test_an_id_is_the_folders_slug_and_six_digits(project: str, slug: str) -> No
     """Two missions in folders of one name are two."""
     assert re.fullmatch(rf"{slug}-[0-9a-f]{{6}}", mission.new_id(project))
     assert mission.new_id(project) != mission.new_id(project)
+
+
+def test_an_older_format_is_migrated_by_the_next_start(layout: Layout) -> None:
+    """Who only reads is told so."""
+    put(layout.format, "1\n")
+    with pytest.raises(BrokenFile, match=r"line 1: format 1 is that of an older .* next start migrates it to format 2"):
+        mission.load(layout)

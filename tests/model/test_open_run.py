@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from harness.base.errors import UsageFault
 from harness.memory import raw
-from harness.model import config, mission, open_run, roles, runs
-from harness.model.open_run import Run
+from harness.model import config, features, mission, open_run, roles, runs
+from harness.model.open_run import OpenRun, Outcome, PreImages, Run
+from harness.store.journal import Journal
 from tests.missions import House
 
 
@@ -20,10 +22,23 @@ def noted(house: House) -> list[str]:
 
 
 def again(house: House, run_id: str) -> Run:
-    """A Run object over a run that is on disk."""
+    """A run that is on disk, opened once more as it was."""
     context = runs.context(house.layout, run_id)
-    role = roles.load(house.layout, context.role)
-    return Run(house.layout, mission.load(house.layout), config.load(house.layout), role, context)
+    opened = OpenRun(
+        layout=house.layout,
+        context=context,
+        mission=mission.load(house.layout),
+        settings=config.load(house.layout),
+        role=roles.load(house.layout, context.role),
+        claims=[],
+        locks=[],
+        keep=[],
+        before=PreImages(),
+        started=time.monotonic(),
+    )
+    outcome = Outcome(journal=Journal(house.layout), tree=context.tree)
+    outcome.take_queue(features.load(house.layout), context.feature)
+    return Run(opened=opened, outcome=outcome)
 
 
 def shell(house: House, *lines: str) -> dict[str, object]:
@@ -83,21 +98,21 @@ def test_nothing_can_be_noted_in_a_run_that_is_over(house: House) -> None:
 
 def test_a_roles_own_note_is_shortened_to_one_line(house: House) -> None:
     """Receipts can be long; raw.md is not where they are kept."""
-    run = again(house, house.work({"say": "nothing"})["run"])
+    run = again(house, house.work({"say": "nothing"})["run"]).opened
     run.note("FAIL", "x" * 400)
     assert noted(house) == ["x" * 299 + "…"]
 
 
 def test_what_a_role_changes_is_written_only_when_its_journal_is(house: House) -> None:
     """Until then a crash leaves the disk as it was."""
-    run = again(house, house.work({"say": "nothing"})["run"])
+    outcome = again(house, house.work({"say": "nothing"})["run"]).outcome
     before = house.read("features.json"), house.read("validation-contract.md")
-    assert run.feature is not None
-    run.feature.title = "Another"
-    run.contract = run.contract.__class__(setup="true", claims=run.contract.claims)
-    run.save()
+    assert outcome.feature is not None
+    outcome.feature.title = "Another"
+    outcome.contract = outcome.contract.__class__(setup="true", claims=outcome.contract.claims)
+    outcome.save()
     assert (house.read("features.json"), house.read("validation-contract.md")) == before
-    run.journal.commit()
+    outcome.journal.commit()
     assert house.feature().title == "Another"
     assert "```sh setup\ntrue\n```" in house.read("validation-contract.md")
 
@@ -111,7 +126,22 @@ def test_issues_of_a_reply_land_with_the_result(house: House) -> None:
 
 def test_a_run_is_known_by_mission_and_id(house: House) -> None:
     """The tag by which left-over processes are found; only a worker changes the tree."""
-    run = again(house, house.work({"say": "nothing"})["run"])
+    run = again(house, house.work({"say": "nothing"})["run"]).opened
     assert run.tag == f"{mission.load(house.layout).id}/{run.id}"
     assert run.changes_tree
     assert run.seconds() >= 0
+
+
+def test_how_a_run_opened_cannot_be_changed(house: House) -> None:
+    """A role's script decides the outcome, and nothing else."""
+    run = again(house, house.work({"say": "nothing"})["run"])
+    for thing, name in (
+        (run, "opened"),
+        (run.opened, "context"),
+        (run.opened, "settings"),
+        (run.opened.before, "contents"),
+    ):
+        with pytest.raises(AttributeError, match=f"{name} cannot be assigned: it is frozen"):
+            setattr(thing, name, None)
+    run.outcome.reply = {"status": "implemented"}
+    assert run.reply == {"status": "implemented"}

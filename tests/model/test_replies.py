@@ -15,7 +15,7 @@ from harness.model import replies
 NOTES = [{"tag": tag, "text": "x"} for tag in raw.TAGS]
 ISSUES = [{"title": "t", "severity": "nit", "evidence": "e", "repro": "r", "suggested_fix": "s", "code_pointer": "c"}]
 WHOLE: dict[str, dict[str, Any]] = {
-    "planner": {
+    "plans": {
         "features": [
             {
                 "id": "F-1",
@@ -37,7 +37,7 @@ WHOLE: dict[str, dict[str, Any]] = {
         "notes": NOTES,
         "issues": ISSUES,
     },
-    "worker": {
+    "commits": {
         "status": "blocked",
         "summary": "s",
         "reason": "r",
@@ -46,8 +46,8 @@ WHOLE: dict[str, dict[str, Any]] = {
         "notes": NOTES,
         "issues": ISSUES,
     },
-    "validator": {"checks": [{"claim": "A", "run": "x", "why": "y"}], "notes": NOTES, "issues": ISSUES},
-    "curator": {"operations": [], "notes": NOTES, "issues": ISSUES},
+    "judges": {"checks": [{"claim": "A", "run": "x", "why": "y"}], "notes": NOTES, "issues": ISSUES},
+    "curates": {"operations": [], "notes": NOTES, "issues": ISSUES},
 }
 FREE = {"operations"}  # what the curator may ask for is checked where it is done
 
@@ -73,8 +73,8 @@ KEYS = [(role, path, key) for role, path in SPOTS for key in at(WHOLE[role], pat
 def test_every_schema_has_a_whole_reply_here() -> None:
     """With every key that it knows; none of them has a fault."""
     assert WHOLE.keys() == replies.SCHEMAS.keys()
-    for role, (required, optional) in replies.SCHEMAS.items():
-        assert WHOLE[role].keys() == {**required, **optional, **replies.SHARED}.keys()
+    for role, shape in replies.SCHEMAS.items():
+        assert WHOLE[role].keys() == set(shape.fields)
         assert replies.faults(role, WHOLE[role]) == []
 
 
@@ -97,26 +97,26 @@ def test_a_value_of_the_wrong_kind_is_named_by_its_key(role: str, path: tuple[An
 
 
 NEEDED = [
-    ("planner", (), "features"),
-    ("planner", (), "contract"),
-    ("worker", (), "status"),
-    ("planner", ("features", 0), "id"),
-    ("planner", ("features", 0), "title"),
-    ("planner", ("features", 0), "claims"),
-    ("planner", ("contract", 0), "id"),
-    ("planner", ("contract", 0), "claim"),
-    ("planner", ("contract", 0, "checks", 0), "run"),
-    ("planner", ("services", 0), "name"),
-    ("planner", ("services", 0), "run"),
-    ("planner", ("services", 0), "ready"),
-    ("planner", ("drop", 0), "id"),
-    ("planner", ("drop", 0), "reason"),
-    ("validator", ("checks", 0), "claim"),
-    ("validator", ("checks", 0), "run"),
-    ("worker", ("notes", 0), "tag"),
-    ("worker", ("notes", 0), "text"),
-    ("worker", ("issues", 0), "title"),
-    ("worker", ("issues", 0), "severity"),
+    ("plans", (), "features"),
+    ("plans", (), "contract"),
+    ("commits", (), "status"),
+    ("plans", ("features", 0), "id"),
+    ("plans", ("features", 0), "title"),
+    ("plans", ("features", 0), "claims"),
+    ("plans", ("contract", 0), "id"),
+    ("plans", ("contract", 0), "claim"),
+    ("plans", ("contract", 0, "checks", 0), "run"),
+    ("plans", ("services", 0), "name"),
+    ("plans", ("services", 0), "run"),
+    ("plans", ("services", 0), "ready"),
+    ("plans", ("drop", 0), "id"),
+    ("plans", ("drop", 0), "reason"),
+    ("judges", ("checks", 0), "claim"),
+    ("judges", ("checks", 0), "run"),
+    ("commits", ("notes", 0), "tag"),
+    ("commits", ("notes", 0), "text"),
+    ("commits", ("issues", 0), "title"),
+    ("commits", ("issues", 0), "severity"),
 ]
 
 
@@ -131,27 +131,31 @@ def test_what_is_missing_is_named(role: str, path: tuple[Any, ...], key: str) ->
 
 def planned(**values: Any) -> dict[str, Any]:
     """A planner's reply with other values."""
-    return {**copy.deepcopy(WHOLE["planner"]), **values}
+    return {**copy.deepcopy(WHOLE["plans"]), **values}
 
 
 @pytest.mark.parametrize(
     ("role", "value", "fault"),
     [
-        ("worker", {"status": "passed"}, "'status' must be one of implemented, blocked"),
-        ("worker", {"status": "blocked"}, "needs a 'reason'"),
-        ("worker", {"status": "blocked", "reason": " \n"}, "needs a 'reason'"),
-        ("worker", {"status": "implemented", "notes": [{"tag": "LIE", "text": "x"}]}, "notes[0]: the tag 'LIE'"),
-        ("worker", {"status": "implemented", "issues": [{"title": "t", "severity": "bad"}]}, "issues[0]: the severity"),
-        ("validator", {"checks": [{"claim": "A", "run": "x"}] * 4}, "at most 3 checks"),
-        ("validator", {"checks": [{"claim": "A", "run": "a\0b"}]}, "'run' must be text without NUL"),
-        ("planner", planned(contract=[{"id": "A", "claim": " "}]), "'claim' must say in one sentence"),
-        ("planner", planned(contract=[{"id": "A", "claim": "x", "checks": ["a\0b"]}]), "contract[0].checks[0]: 'run'"),
-        ("planner", planned(contract=[{"id": "A", "claim": "x", "checks": [{"run": "x", "seconds": 0}]}]), "'seconds'"),
-        ("planner", planned(services=[{"name": "a b", "run": "x", "ready": "y"}]), "service 'a b' is no name"),
-        ("planner", planned(services=[{"name": "w", "run": "x", "ready": "y"}] * 2), "service 'w' stands twice"),
-        ("planner", planned(services=[{"name": "w", "run": "x", "ready": "a\nb"}]), "'ready' must be one line"),
-        ("documenter", {"notes": {}}, "'notes' must be a list"),
-        *[(role, value, "must be a JSON object") for role in ("worker", "documenter") for value in (None, 1, "x")],
+        ("commits", {"status": "passed"}, "'status' must be one of implemented, blocked"),
+        ("commits", {"status": "blocked"}, "needs a 'reason'"),
+        ("commits", {"status": "blocked", "reason": " \n"}, "needs a 'reason'"),
+        ("commits", {"status": "implemented", "notes": [{"tag": "LIE", "text": "x"}]}, "notes[0]: the tag 'LIE'"),
+        (
+            "commits",
+            {"status": "implemented", "issues": [{"title": "t", "severity": "bad"}]},
+            "issues[0]: the severity",
+        ),
+        ("judges", {"checks": [{"claim": "A", "run": "x"}] * 4}, "at most 3 checks"),
+        ("judges", {"checks": [{"claim": "A", "run": "a\0b"}]}, "'run' must be text without NUL"),
+        ("plans", planned(contract=[{"id": "A", "claim": " "}]), "'claim' must say in one sentence"),
+        ("plans", planned(contract=[{"id": "A", "claim": "x", "checks": ["a\0b"]}]), "contract[0].checks[0]: 'run'"),
+        ("plans", planned(contract=[{"id": "A", "claim": "x", "checks": [{"run": "x", "seconds": 0}]}]), "'seconds'"),
+        ("plans", planned(services=[{"name": "a b", "run": "x", "ready": "y"}]), "service 'a b' is no name"),
+        ("plans", planned(services=[{"name": "w", "run": "x", "ready": "y"}] * 2), "service 'w' stands twice"),
+        ("plans", planned(services=[{"name": "w", "run": "x", "ready": "a\nb"}]), "'ready' must be one line"),
+        ("", {"notes": {}}, "'notes' must be a list"),
+        *[(role, value, "must be a JSON object") for role in ("commits", "") for value in (None, 1, "x")],
     ],
 )
 def test_what_cannot_be_carried_out_is_refused_with_its_reason(role: str, value: object, fault: str) -> None:
@@ -163,19 +167,19 @@ def test_what_cannot_be_carried_out_is_refused_with_its_reason(role: str, value:
 
 def test_a_check_may_be_a_plain_text() -> None:
     """The short form of {"run": …}."""
-    assert replies.faults("planner", planned(contract=[{"id": "A", "claim": "x", "checks": ["true"]}])) == []
+    assert replies.faults("plans", planned(contract=[{"id": "A", "claim": "x", "checks": ["true"]}])) == []
 
 
 def test_a_role_of_the_users_own_may_reply_any_object() -> None:
     """Its notes and issues are checked all the same."""
-    assert replies.faults("documenter", {"anything": [1], "notes": NOTES, "issues": ISSUES}) == []
-    assert replies.faults("documenter", {"notes": [{"tag": "LIE", "text": "x"}]}) != []
+    assert replies.faults("", {"anything": [1], "notes": NOTES, "issues": ISSUES}) == []
+    assert replies.faults("", {"notes": [{"tag": "LIE", "text": "x"}]}) != []
 
 
 def test_all_faults_are_told_at_once() -> None:
     """One answer mends all."""
     with pytest.raises(Refused) as caught:
-        replies.parse("worker", '{"statu": 1, "summary": 2}')
+        replies.parse("commits", '{"statu": 1, "summary": 2}')
     assert [key in str(caught.value) for key in ("'statu'", "'status'", "'summary'")] == [True] * 3
 
 
@@ -192,7 +196,7 @@ def test_all_faults_are_told_at_once() -> None:
 def test_what_is_no_json_is_the_agents_fault(text: str, fault: str) -> None:
     """Also where the parser itself gives up, and where the text could never be written."""
     with pytest.raises(Refused, match=fault):
-        replies.parse("worker", text)
+        replies.parse("commits", text)
 
 
 def said(summary: str, mark: str = "json harness") -> str:
@@ -202,7 +206,7 @@ def said(summary: str, mark: str = "json harness") -> str:
 
 def found(*messages: str) -> str | None:
     """The summary of the reply in these messages."""
-    reply = replies.find("worker", list(messages))
+    reply = replies.find("commits", list(messages))
     return reply["summary"] if reply else None
 
 
@@ -229,7 +233,7 @@ def test_a_plain_block_that_fits_is_taken() -> None:
 )
 def test_without_a_block_there_is_no_reply(message: str) -> None:
     """An unclosed fence is none."""
-    assert replies.find("worker", [message]) is None
+    assert replies.find("commits", [message]) is None
 
 
 @pytest.mark.parametrize(
@@ -243,4 +247,4 @@ def test_an_unclosed_fence_takes_no_reply_along(before: str) -> None:
 def test_a_marked_block_that_is_wrong_is_told_not_passed_over() -> None:
     """An older or a plain one is not what the agent meant last."""
     with pytest.raises(Refused, match="'status' must be one of"):
-        replies.find("worker", [said("a"), '```json harness\n{"status": "done"}\n```\n', said("plain", "json")])
+        replies.find("commits", [said("a"), '```json harness\n{"status": "done"}\n```\n', said("plain", "json")])

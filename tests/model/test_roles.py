@@ -55,11 +55,14 @@ def test_everything_that_front_matter_may_say_is_read(layout: Layout) -> None:
     """A closed set, and all of `reads`."""
     reads = ", ".join(roles.READS)
     role(
-        layout.roles, "all", f"name: all\nsummary: s\nreads: [{reads}]\nagent: [a, b]\nminutes: 0.5\nidle_minutes: 2\n"
+        layout.roles,
+        "all",
+        f"name: all\nsummary: s\nreads: [{reads}]\nagent: [a, b]\nminutes: 0.5\nidle_minutes: 2\njudges: true\n"
+        "agent_optional: true\n",
     )
     found = roles.load(layout, "all")
     assert (tuple(found.reads), found.agent, found.minutes, found.idle_minutes) == (roles.READS, ["a", "b"], 0.5, 2)
-    assert {*roles.REQUIRED, *roles.OPTIONAL} <= set(roles.Role.fields)
+    assert (found.judges, found.agent_optional, found.commits, found.capability) == (True, True, False, "judges")
 
 
 def test_the_missions_own_role_wins(layout: Layout) -> None:
@@ -117,6 +120,8 @@ def test_words_without_a_script_are_no_role(layout: Layout) -> None:
         (HEAD + "minutes: true\n", 5, "'minutes' must be a number"),
         (HEAD + "agent: 2026-04-24\n", 5, "'agent' must be a name or a list"),
         (HEAD + "agent: [1]\n", 5, "'agent' must be a name or a list"),
+        (HEAD + "commits: 1\n", 5, "'commits' must be true or false"),
+        (HEAD + "plans: true\njudges: true\n", 5, "'plans' and 'judges' do not go together: say one"),
         (HEAD + "a: [\n", 6, "does not parse"),
         ("- a list\n", 2, "not a list of 'key: value'"),
     ],

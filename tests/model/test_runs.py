@@ -182,11 +182,29 @@ def test_a_field_of_a_context_of_a_wrong_kind_is_named(layout: Layout, odd: dict
         runs.context(layout, "x")
 
 
-def test_an_answer_that_an_earlier_version_wrote_is_read(layout: Layout) -> None:
-    """It had a text where a person's line has no waits."""
-    answer = result("-", role=runs.PERSON)
-    files.add_line(layout.books, files.dump_json({**answer.asdict(), "waits": ""}))
-    assert next(runs.books(layout)).role == runs.PERSON
+ANSWER = {"at": "2026-04-24T10:05:12Z", "by": "person", "text": "go on", "after": "1-worker"}
+
+
+def test_the_counters_start_again_where_a_person_has_answered(layout: Layout) -> None:
+    """Behind the run that was the newest then, and only there; what was spent stands."""
+    totals = runs.Totals(runs=1, seconds=2.0, since_green=5, rejected=2)
+    finish(layout, result("1-worker", totals=totals.asdict()))
+    assert runs.totals(layout).since_green == 5
+    files.add_line(layout.answers, files.dump_json(ANSWER))
+    assert (runs.answered(layout), [one.asdict() for one in runs.answers(layout)]) == ("1-worker", [ANSWER])
+    assert runs.totals(layout) == totals.replace(since_green=0, rejected=0)
+    finish(layout, result("2-worker", totals=totals.replace(runs=2).asdict()))
+    assert runs.totals(layout).since_green == 5
+
+
+@pytest.mark.parametrize("row", [b"[]", b"{", b"null", b'{"at":"x"}', files.dump_json({**ANSWER, "after": 5})[:-1]])
+def test_a_line_that_is_no_answer_is_named(layout: Layout, row: bytes) -> None:
+    """With file, line and what to do; one that the power cut short is passed over."""
+    put(layout.answers, files.dump_json(ANSWER) + row + b"\n")
+    with pytest.raises(BrokenFile, match=r"answers\.jsonl, line 2: .*the answer.* Remove that line"):
+        runs.answers(layout)
+    put(layout.answers, files.dump_json(ANSWER) + row)
+    assert runs.answered(layout) == "1-worker"
 
 
 def test_an_open_run_is_dead_when_nobody_holds_its_lock(layout: Layout) -> None:
@@ -245,13 +263,15 @@ def test_the_last_run_of_a_role_is_found(layout: Layout) -> None:
     assert found(role="worker", feature="C") is None
 
 
-def test_the_last_receipts_are_those_of_the_last_run(layout: Layout) -> None:
-    """None where it fired none, or where there was none."""
-    assert runs.last_receipts(layout, "A", "validator") == []
-    finish(layout, result("1-v", role="validator", feature="A"))
-    assert runs.last_receipts(layout, "A", "validator") == []
+def test_the_last_receipts_are_those_of_the_last_run_that_judged(layout: Layout) -> None:
+    """Of whatever role; none where it fired none, or where none judged: of a run that ended before, nothing counts."""
+    assert runs.last_receipts(layout, "A") == []
+    finish(layout, result("1-v", role="auditor", feature="A", verdict="red"))
+    assert runs.last_receipts(layout, "A") == []
     put(layout.run("1-v").receipts, receipts.render([receipt()]))
-    assert runs.last_receipts(layout, "A", "validator") == [receipt()]
+    finish(layout, result("2-v", role="auditor", feature="A"))
+    finish(layout, result("3-v", role="auditor", feature="B", verdict="red"))
+    assert runs.last_receipts(layout, "A") == [receipt()]
 
 
 @pytest.mark.parametrize("name", [*runs.SEALED, "result.json"])
@@ -273,10 +293,9 @@ def test_tampering_with_a_finished_run_is_found(layout: Layout, name: str, data:
 
 
 def test_a_removed_run_and_a_changed_line_break_the_seal_too(layout: Layout) -> None:
-    """A line that a person's order wrote has no files to seal."""
+    """Each is named."""
     finish(layout, result("1-worker"))
-    files.add_line(layout.books, files.dump_json(result("2-worker").asdict()))
-    files.add_line(layout.books, files.dump_json(result("-", role=runs.PERSON).asdict()))
+    files.add_line(layout.books, files.dump_json(result("2-worker", seal="0" * 64).asdict()))
     assert runs.broken_seals(layout, 9) == ["2-worker"]
 
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from harness.model import usage
-from harness.model.usage import Heard, Usage, cache_ratio, heard, parse, plus, price_of, priced, told, total
+from harness.model.usage import Usage, cache_ratio, parse, plus, price_of, priced, told, total
 
 PRICES = {"m-5": {"input": 1.0, "output": 10.0, "cache_read": 0.1, "cache_write": 2.0}}
 
@@ -120,70 +116,6 @@ def test_the_cache_ratio_is_of_all_that_was_read() -> None:
     assert [cache_ratio(one) for one in (Usage(input=1), Usage(cache_read=1), Usage(input=0, cache_read=0))] == [
         None
     ] * 3
-
-
-# what a run that died had told
-
-
-def row(kind: str, text: str, at: float = 1.0) -> bytes:
-    """A line of a transcript."""
-    return json.dumps({"at": at, "kind": kind, "text": text}, separators=(",", ":")).encode() + b"\n"
-
-
-def used(**values: Any) -> bytes:
-    """A line with a usage."""
-    return row("usage", json.dumps(Usage(**values).asdict()))
-
-
-def test_the_newest_usage_of_each_agent_is_heard(tmp_path: Path) -> None:
-    """Rows are cumulative within an answer; each agent's answer stands behind its name."""
-    path = tmp_path / "stream.jsonl"
-    rows = [row("agent", "a"), used(input=1), row("said", "x"), used(input=3), row("agent", "b"), row("agent", "c")]
-    path.write_bytes(b"".join([*rows, used(output=7), row("did", "y", 9.5)]))
-    found = heard(str(path))
-    assert ([one.agent for one in found.usages], found.seconds) == (["a", "b", "c"], 9.5)
-    assert [(one.input, one.output) for one in found.usages] == [(3, None), (None, None), (None, 7)]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"at":1,"kind":"usage","text":"{\\"inp',
-        b"\xff\0\n",
-        b"[" * 99999 + b"\n",
-        row("usage", "{}").replace(b'"{}"', b"5"),
-        row("usage", '{"input": "much"}'),
-        row("usage", '{"input": -5}'),
-        row("usage", '{"cost_usd": NaN}'),
-        row("usage", '{"cost_usd": 1e999}'),
-        row("usage", '{"input": 1.5}'),
-        row("usage", '{"more": 1}'),
-        row("usage", '{"cost_source": "guessed"}'),
-        row("usage", "[]"),
-        b"x" * (usage.LONGEST_ROW + 9) + b"\n",
-    ],
-)
-def test_a_torn_or_forged_row_is_passed_over(tmp_path: Path, line: bytes) -> None:
-    """What stood before it counts."""
-    path = tmp_path / "stream.jsonl"
-    path.write_bytes(row("agent", "a") + used(input=3) + line)
-    found = heard(str(path))
-    assert [one.input for one in found.usages] == [3]
-
-
-def test_a_run_without_a_transcript_told_nothing(tmp_path: Path) -> None:
-    """It died before it asked anybody."""
-    assert heard(str(tmp_path / "stream.jsonl")) == Heard()
-
-
-def test_a_long_transcript_is_heard_quickly(tmp_path: Path) -> None:
-    """64 MiB, one line of it without an end: less than two seconds, and the usage in the middle is found."""
-    path = tmp_path / "stream.jsonl"
-    line = row("output", "x" * 8000)
-    path.write_bytes(row("agent", "a") + line * 4000 + used(input=3) + b"y" * (32 << 20))
-    started = time.process_time()
-    assert [one.input for one in heard(str(path)).usages] == [3]
-    assert time.process_time() - started < 2
 
 
 def test_a_usage_survives_being_written() -> None:

@@ -1,4 +1,4 @@
-"""The guardian alone, as its supervisor finds it when things go wrong; together they are tested in test_process.py."""
+"""The guardian alone, when its supervisor fails; test_supervise.py tests them together."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ ADVERSARY = [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "advers
 ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
 
 
-def test_the_tree_ends_though_the_supervisor_died_before_it_heard_of_the_start(tmp_path: Path) -> None:
-    """The guardian cannot report to anybody, and ends the tree all the same (found by random kill -9)."""
+def test_the_tree_ends_though_the_supervisor_died_before_it_received_the_start(tmp_path: Path) -> None:
+    """The guardian cannot report, and ends the tree all the same (found by random kill -9)."""
     tag, folder = f"test-{os.getpid()}-{tmp_path.name}", str(tmp_path)
     plan = guardian.Plan(
         argv=[*ADVERSARY, "spawn", folder, "stay"],
@@ -24,8 +24,8 @@ def test_the_tree_ends_though_the_supervisor_died_before_it_heard_of_the_start(t
         keep=(),
         grace_seconds=0.0,
     )
-    (control, order), (heard, report), (out, out_end) = spawn.pipe(), spawn.pipe(), spawn.pipe()
-    os.close(heard)
+    (control, order), (supervisor_end, report), (out, out_end) = spawn.pipe(), spawn.pipe(), spawn.pipe()
+    os.close(supervisor_end)
     with spawn.Quiet():
         pid = spawn.fork(lambda: guardian.Guardian(plan, control, report).guard(out_end, out_end))
     spawn.close((control, order, report, out, out_end))

@@ -1,4 +1,4 @@
-"""Promises of harness/process/spawn.py: what is started gets exactly what it should, and what went wrong is named."""
+"""Promises of harness/process/spawn.py: a program gets exactly what the caller passes, and a fault names it."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def test_five_megabytes_in_and_out_do_not_deadlock() -> None:
     assert spawn.capture(["cat"], cwd="/", stdin=words) == (0, words, b"")
 
 
-def test_a_program_that_does_not_read_its_input_is_no_fault() -> None:
-    """It closes the pipe early, we stop writing."""
+def test_a_program_that_does_not_read_its_input_is_no_error() -> None:
+    """It closes the pipe early, and we stop writing."""
     assert spawn.capture(["sh", "-c", "exec <&-; echo done"], cwd="/", stdin=bytes(5_000_000)) == (0, b"done\n", b"")
 
 
-def test_exit_codes_signals_and_both_streams_are_told_apart() -> None:
+def test_exit_codes_signals_and_both_streams_are_distinguished() -> None:
     """A signal is negative."""
     assert spawn.capture(["sh", "-c", "echo out; echo err >&2; exit 7"], cwd="/") == (7, b"out\n", b"err\n")
     assert spawn.capture(["sh", "-c", "kill -9 $$"], cwd="/")[0] == -signal.SIGKILL
 
 
 def test_the_program_runs_in_its_folder_with_its_environment(tmp_path: Path) -> None:
-    """The PATH that counts is the one given; we stay where we are."""
+    """The given PATH decides; our own folder does not change."""
     tool = tmp_path / "tool"
     tool.write_text("#!/bin/sh\n/bin/pwd\necho $WORD\ncat\n")
     tool.chmod(0o755)
@@ -62,8 +62,8 @@ def test_a_missing_program_or_folder_is_named_and_nothing_leaks(tmp_path: Path) 
     assert set(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_daemon_that_keeps_the_streams_open_does_not_hold_us() -> None:
-    """Git leaves such daemons; the program's exit is what counts."""
+def test_a_daemon_that_keeps_the_streams_open_does_not_block_us() -> None:
+    """Git leaves such daemons; the exit of the program ends the call."""
     begun = time.monotonic()
     code, out, _ = spawn.capture(["sh", "-c", "setsid sleep 30 & echo $!"], cwd="/")
     os.kill(int(out), signal.SIGKILL)
@@ -97,7 +97,7 @@ def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
 
 
 def test_an_interrupt_ends_the_program_and_waits_for_it() -> None:
-    """A git that is interrupted removes its lock files first."""
+    """An interrupted git removes its lock files first."""
 
     def handler(signum: int, _: object) -> None:
         raise errors.Interrupted(signum)
@@ -113,7 +113,7 @@ def test_an_interrupt_ends_the_program_and_waits_for_it() -> None:
 
 
 def test_the_program_gets_default_signals_and_no_foreign_descriptor() -> None:
-    """SIGPIPE, which Python ignores, and a descriptor that a shell opened for us."""
+    """No ignored SIGPIPE, as Python sets it, and no descriptor that a shell opened for us."""
     lock = os.open(os.devnull, os.O_RDONLY)
     os.set_inheritable(lock, True)
     out = spawn.capture(["grep", "-E", "SigIgn|SigBlk", "/proc/self/status"], cwd="/")[1]
@@ -125,7 +125,7 @@ def test_the_program_gets_default_signals_and_no_foreign_descriptor() -> None:
 
 
 def test_it_works_while_our_own_standard_streams_are_closed() -> None:
-    """Some cron daemons and scripts start us so."""
+    """Some cron daemons and scripts start us that way."""
     root = str(Path(__file__).resolve().parents[2])
     script = (
         f"import os, sys; sys.path.insert(0, {root!r}); from harness.process import supervise\n"

@@ -1,4 +1,4 @@
-"""Promises of harness/process/supervise.py: whatever a child is and however its run ends, nothing of it lives afterwards."""
+"""Promises of harness/process/supervise.py: whatever a child does and however its run ends, no descendant survives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> str:
 
 
 def eventually(met: Callable[[], bool]) -> bool:
-    """Whether it becomes true in time."""
+    """Whether it becomes true before the timeout."""
     until = time.monotonic() + PATIENCE_SECONDS
     while not met():
         if time.monotonic() > until:
@@ -49,7 +49,7 @@ def eventually(met: Callable[[], bool]) -> bool:
 
 
 def lives(pid: int) -> bool:
-    """Whether the process is there and no zombie."""
+    """Whether the process exists and is no zombie."""
     fields = tree.stat(pid)
     return bool(fields) and fields[0] not in (b"Z", b"X")
 
@@ -60,13 +60,13 @@ def read_pid(folder: str, name: str) -> int:
 
 
 def survivors(folder: str) -> set[str]:
-    """Which of the adversary's processes live."""
+    """The adversary's processes that are alive."""
     names = (FOUR | {"child"}) & set(os.listdir(folder))
     return {name for name in names if lives(read_pid(folder, name))}
 
 
 def all_there(folder: str) -> bool:
-    """Whether the adversary has done its worst."""
+    """Whether the adversary has started all its processes."""
     return FOUR | {"child"} <= set(os.listdir(folder))
 
 
@@ -93,7 +93,7 @@ def shell(script: str, *, wall_seconds: float = 60.0, grace_seconds: float = 0.2
 
 
 def test_nothing_survives_a_child_that_exits_cleanly(folder: str, tag: str) -> None:
-    """Four processes in sessions of their own, one deaf to TERM, all holding stdout: ended, counted, nobody hangs."""
+    """Four processes in sessions of their own, one ignores TERM, all hold stdout: ended, counted, and nothing hangs."""
     ended, got = finish(start([*ADVERSARY, "spawn", folder, "exit"], tag=tag))
     assert (ended.exit, ended.signal, ended.cause, ended.killed, ended.left) == (0, None, "exit", 4, 0)
     assert got == b"ready\n"
@@ -102,7 +102,7 @@ def test_nothing_survives_a_child_that_exits_cleanly(folder: str, tag: str) -> N
 
 
 def test_nothing_survives_the_wall_limit(folder: str, tag: str) -> None:
-    """The limit ends the whole tree, and the exit code is no exit code."""
+    """The limit ends the whole tree, and there is no exit code."""
     ended, _ = finish(start([*ADVERSARY, "spawn", folder, "stay"], tag=tag, wall_seconds=1.0))
     assert all_there(folder)
     assert (ended.exit, ended.cause, ended.killed, ended.left) == (None, "wall", 4, 0)
@@ -110,7 +110,7 @@ def test_nothing_survives_the_wall_limit(folder: str, tag: str) -> None:
 
 
 def test_nothing_survives_when_the_guardian_is_killed(folder: str, tag: str) -> None:
-    """Its orphans fall to us, and we end them."""
+    """We adopt its orphans and end them."""
     with start([*ADVERSARY, "spawn", folder, "stay"], tag=tag) as child:
         for _ in child.output():
             if all_there(folder):
@@ -122,7 +122,7 @@ def test_nothing_survives_when_the_guardian_is_killed(folder: str, tag: str) -> 
 
 
 def test_killing_one_guardian_spares_what_other_guardians_keep(folder: str, tag: str) -> None:
-    """Two children at once: one loses its guardian, the other never notices."""
+    """Of two children at once, one loses its guardian; the other is not affected."""
     with (
         start(["sh", "-c", "setsid sleep 60 & wait"]) as other,
         start([*ADVERSARY, "spawn", folder, "stay"], tag=tag) as one,
@@ -161,7 +161,7 @@ Begin = Callable[[float], "subprocess.Popen[bytes]"]
 
 
 def test_nothing_survives_a_supervisor_that_gets_sigterm(supervisor: Begin, folder: str) -> None:
-    """Our handler only raises; when our program is gone the tree is gone."""
+    """Our handler only raises; the tree is gone when our program is."""
     program = supervisor(0.2)
     program.terminate()
     assert program.wait(PATIENCE_SECONDS) == errors.TERMINATED
@@ -169,7 +169,7 @@ def test_nothing_survives_a_supervisor_that_gets_sigterm(supervisor: Begin, fold
 
 
 def test_a_second_signal_cuts_the_grace_short_and_leaves_nothing(supervisor: Begin, folder: str) -> None:
-    """Who presses Ctrl-C twice does not wait for the full grace, nor leaves orphans."""
+    """A second Ctrl-C skips the rest of the grace and leaves no orphans."""
     program, begun = supervisor(50.0), time.monotonic()
     program.terminate()
     assert eventually(lambda: survivors(folder) == {"ignorer"})
@@ -201,7 +201,7 @@ def test_a_lock_that_is_kept_is_free_only_when_nothing_survives_sigkill(supervis
 
 
 def test_the_sweep_ends_what_outlives_supervisor_and_guardian(supervisor: Begin, folder: str, tag: str) -> None:
-    """Only killing both leaves orphans, and the next start finds them by their tag."""
+    """Orphans remain only when both are killed, and the next start finds them by their tag."""
     program, guardian = supervisor(0.2), read_pid(folder, "guardian")
     os.kill(program.pid, signal.SIGSTOP)
     os.kill(guardian, signal.SIGKILL)
@@ -209,19 +209,19 @@ def test_the_sweep_ends_what_outlives_supervisor_and_guardian(supervisor: Begin,
     program.wait()
     assert survivors(folder) == FOUR | {"child"}
     expected = {read_pid(folder, name) for name in FOUR | {"child"}}
-    assert set(supervise.sweep(tag)) - {guardian} == expected  # on a busy machine that is still dying
+    assert set(supervise.sweep(tag)) - {guardian} == expected  # on a busy machine it may still be dying
     assert survivors(folder) == set()
 
 
 def test_a_stopped_process_is_ended_too() -> None:
-    """SIGSTOP does not shield from the limit, and TERM is noticed at once because CONT follows it."""
+    """SIGSTOP is no protection from the limit; CONT follows TERM, so TERM takes effect at once."""
     ended, got = shell("trap 'echo bye; exit 1' TERM; kill -STOP $$", wall_seconds=0.2, grace_seconds=15.0)
     assert (ended.cause, got) == ("wall", b"bye\n")
     assert ended.seconds < 10
 
 
 def test_closing_the_output_or_forgetting_the_child_ends_the_tree() -> None:
-    """A generator that is dropped and a child that nobody entered leave nothing."""
+    """A dropped generator and a child outside a `with` block leave nothing behind."""
     child = start(["sleep", "60"])
     output = child.output()
     next(output)
@@ -235,7 +235,7 @@ def test_closing_the_output_or_forgetting_the_child_ends_the_tree() -> None:
 
 
 def test_a_child_that_bursts_into_sessions_is_ended() -> None:
-    """64 processes, nearly each its own session, each deaf to TERM."""
+    """64 processes, nearly each in its own session, each ignores TERM."""
     script = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -261,13 +261,13 @@ time.sleep(60)
     ("script", "code", "number"), [("exit 0", 0, None), ("exit 7", 7, None), ("kill -9 $$", None, 9)]
 )
 def test_exit_codes_and_signals_are_reported(script: str, code: int | None, number: int | None) -> None:
-    """An exit is an exit, a signal a signal, never 128 + n."""
+    """An exit stays an exit and a signal a signal, never 128 + n."""
     ended, _ = shell(script)
     assert (ended.exit, ended.signal, ended.cause, ended.killed) == (code, number, "exit", 0)
 
 
-def test_stop_lets_the_child_say_goodbye() -> None:
-    """The cause is "stopped", and what TERM made it print still arrives."""
+def test_stop_delivers_the_last_output() -> None:
+    """The cause is "stopped", and output after TERM still arrives."""
     with start(["sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done"]) as child:
         got = b""
         for _, chunk in child.output():
@@ -282,7 +282,7 @@ def test_stop_lets_the_child_say_goodbye() -> None:
 
 
 def test_a_child_that_was_done_before_the_order_counts_as_done() -> None:
-    """Stopping too late changes nothing."""
+    """A late stop changes nothing."""
     with start(["sh", "-c", "exit 3"]) as child:
         assert eventually(lambda: not lives(child.pid))
         child.stop()
@@ -290,7 +290,7 @@ def test_a_child_that_was_done_before_the_order_counts_as_done() -> None:
 
 
 def test_the_caller_gets_ticks_while_nothing_comes() -> None:
-    """About five a second, enough to draw a spinner."""
+    """About five per second, enough to draw a spinner."""
     with start(["sleep", "0.7"]) as child:
         ticks = [item for item in child.output() if item == ("", b"")]
     assert 2 <= len(ticks) <= 7
@@ -309,7 +309,7 @@ def test_fifty_megabytes_arrive_whole_in_chunks_of_at_most_64_kib() -> None:
 
 
 def test_streams_are_kept_apart_or_merged_as_asked() -> None:
-    """`run` merges by default, so that the order of lines stands."""
+    """`run` merges by default, which keeps the order of lines."""
     script, got = "echo out; echo err >&2; echo out", list[tuple[str, bytes]]()
     with start(["sh", "-c", script]) as child:
         apart = [item for item in child.output() if item[1]]
@@ -322,7 +322,7 @@ def test_streams_are_kept_apart_or_merged_as_asked() -> None:
 
 
 def test_stdin_is_at_its_end_or_a_file(tmp_path: Path) -> None:
-    """No child ever waits for a person."""
+    """No child ever waits for input from a person."""
     assert shell("cat")[1] == b""
     words = tmp_path / "words"
     words.write_bytes(b"hello")
@@ -341,7 +341,7 @@ def test_sigint_is_restored_for_the_child_of_a_caller_that_ignores_it() -> None:
 
 
 def test_exit_codes_arrive_although_our_parent_ignored_sigchld() -> None:
-    """Some init programs and cron daemons hand that down."""
+    """Some init programs and cron daemons pass that on."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         assert shell("exit 7")[0].exit == 7
@@ -350,7 +350,7 @@ def test_exit_codes_arrive_although_our_parent_ignored_sigchld() -> None:
 
 
 def test_the_child_gets_no_descriptor_but_the_three(tmp_path: Path) -> None:
-    """Not the kept lock, nor one that a shell opened for us."""
+    """Neither the kept lock nor a descriptor that a shell opened for us."""
     lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
     os.set_inheritable(lock, True)
     listing = "import os; print(sorted(map(int, os.listdir('/proc/self/fd'))))"
@@ -361,7 +361,7 @@ def test_the_child_gets_no_descriptor_but_the_three(tmp_path: Path) -> None:
 
 
 def test_a_missing_program_folder_or_input_is_named(tmp_path: Path) -> None:
-    """Unavailable says which of them, and nothing is left of the attempt."""
+    """Unavailable names the cause, and the attempt leaves nothing behind."""
     gone, before = str(tmp_path / "gone"), (set(os.listdir("/proc/self/fd")), set(tree.family(os.getpid())))
     for argv, cwd, stdin, named in [
         (["no-such-program"], "/", None, "no-such-program"),
@@ -389,18 +389,18 @@ from harness.process import supervise
 supervise.live_with(int(sys.argv[2]))
 try:
     supervise.run(["sleep", "60"], cwd="/", env=dict(os.environ), wall_seconds=50, sink=print)
-except errors.Interrupted as told:
-    print("told", told.signum)
+except errors.Interrupted as fault:
+    print("interrupted", fault.signum)
 supervise.run(["true"], cwd="/", env=dict(os.environ), wall_seconds=50, sink=print)
 print("in order")
 """
 
 
-def test_who_is_bound_to_a_parent_goes_no_further_without_it() -> None:
-    """A process whose parent was killed ends its children within a second, is told so once, and can put things in order."""
+def test_a_process_bound_to_a_parent_ends_its_children_when_the_parent_dies() -> None:
+    """Within a second, with Interrupted raised once, so that the process can clean up."""
     checkout = Path(__file__).resolve().parents[2]
     parent = f"'{sys.executable}' -c \"$0\" '{checkout}' $$ & sleep 0.7; kill -9 $$"
     started = time.monotonic()
     done = subprocess.run(["bash", "-c", parent, BOUND], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout == "told 15\nin order\n", done.stderr
+    assert done.stdout == "interrupted 15\nin order\n", done.stderr
     assert time.monotonic() - started < 15

@@ -1,4 +1,4 @@
-"""Temporary folders: new, private, and gone with whatever was made in them."""
+"""Temporary folders: new, private, and removed with all content."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder_is_new_empty_and_private(place: Path) -> None:
-    """Two that are asked for with the same words are two."""
+    """Two calls with the same words make two folders."""
     one, two = (Path(temporary.new("check", "mission/run")) for _ in range(2))
     assert one != two
     assert (one.parent, one.stat().st_mode & 0o777, list(one.iterdir())) == (place, 0o700, [])
 
 
 def test_a_temporary_folder_that_is_not_there_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable that points nowhere is not rare; /tmp serves then."""
+    """TMPDIR often names a missing folder; /tmp is the fallback."""
     monkeypatch.setenv("TMPDIR", "/no/such/folder")
     made = temporary.new("check")
     assert made.startswith("/tmp/")
@@ -33,7 +33,7 @@ def test_a_temporary_folder_that_is_not_there_stops_nothing(monkeypatch: pytest.
 
 
 def test_a_folder_goes_with_what_is_in_it(place: Path) -> None:
-    """Read-only folders, as package caches make them, and links, whose ends stay."""
+    """Read-only folders, as package caches make them, and links, whose targets stay."""
     outside = place / "outside"
     outside.mkdir()
     (outside / "kept").touch()
@@ -49,7 +49,7 @@ def test_a_folder_goes_with_what_is_in_it(place: Path) -> None:
 
 
 def test_only_the_folders_of_one_run_go(place: Path) -> None:
-    """By its tag; a run whose name begins alike keeps its own."""
+    """By tag; a run with a similar name keeps its own."""
     for tag in ("m/1-worker", "m/1-worker", "m/2-worker"):
         temporary.new("agent", tag)
     temporary.clear_of("m/1-worker")

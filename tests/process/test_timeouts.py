@@ -1,4 +1,4 @@
-"""How long a child is waited for: silence is not idleness while its tree computes or the folder changes."""
+"""Timeouts of a child: silence is not idleness while its process tree computes or the folder changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
 
 
 def wait(script: str, patience: Patience, wall_seconds: float = 30.0, result: bool = False) -> Ended:
-    """A shell script under these limits, to its end; with `result` its first output counts as the result."""
+    """Run a shell script to its end under these limits; with `result` its first output counts as the result."""
     with Child(
         ["bash", "-c", script], cwd="/", env=ENV, wall_seconds=wall_seconds, grace_seconds=0.2, patience=patience
     ) as child:
@@ -28,8 +28,8 @@ def wait(script: str, patience: Patience, wall_seconds: float = 30.0, result: bo
         return child.ended
 
 
-def test_a_child_that_never_tells_anything_ends_as_a_startup_hang() -> None:
-    """Long before its time is over."""
+def test_a_child_that_never_writes_anything_ends_as_a_startup_hang() -> None:
+    """Long before the wall limit."""
     ended = wait("sleep 60", Patience(startup_seconds=0.3, idle_seconds=20))
     assert ended.cause == "startup_hang"
     assert ended.seconds < 5
@@ -42,8 +42,8 @@ def test_a_child_that_falls_silent_ends_as_idle() -> None:
     assert 1.3 < ended.seconds < 8
 
 
-def test_who_was_stopped_itself_hears_first_what_it_missed() -> None:
-    """Ctrl-Z for a while, then fg: the child spoke all the time, and what it said lies in the pipe."""
+def test_a_supervisor_that_was_stopped_reads_first_what_it_missed() -> None:
+    """Ctrl-Z for a while, then fg: the child's output meanwhile waits in the pipe."""
     with Child(
         ["bash", "-c", "for n in $(seq 20); do echo $n; sleep 0.2; done"],
         cwd="/",
@@ -67,7 +67,7 @@ def test_a_child_whose_tree_computes_in_silence_is_not_idle() -> None:
 
 
 def test_a_child_that_changes_files_in_silence_is_not_idle(tmp_path: Path) -> None:
-    """Deep in the working folder too; what lies below the passed-over name does not count."""
+    """Deep in the working folder too; a change below the passed-over name does not count."""
     (tmp_path / "deep").mkdir()
     (tmp_path / ".harness").mkdir()
     busy = f"for n in $(seq 12); do sleep 0.2; echo > '{tmp_path}'/{{}}/$n; done"
@@ -77,26 +77,26 @@ def test_a_child_that_changes_files_in_silence_is_not_idle(tmp_path: Path) -> No
 
 
 def test_only_the_grace_counts_after_the_result() -> None:
-    """Neither startup nor idle limits it, and it is soon over."""
+    """Neither startup nor idle limits it, and the grace is short."""
     ended = wait("echo done; sleep 60", Patience(after_result_seconds=0.4, idle_seconds=0.2), result=True)
     assert ended.cause == "after_result"
     assert 0.3 < ended.seconds < 6
 
 
-def test_the_wall_stands_whatever_happens() -> None:
-    """Output for ever is no life for ever."""
+def test_the_wall_limit_always_applies() -> None:
+    """Endless output does not extend it."""
     ended = wait("while :; do echo x; sleep 0.01; done", Patience(idle_seconds=5, startup_seconds=5), wall_seconds=0.5)
     assert ended.cause == "wall"
 
 
-def test_no_patience_means_no_limit_but_the_wall() -> None:
-    """What checks and services get."""
+def test_no_timeouts_mean_no_limit_but_the_wall() -> None:
+    """Checks and services get this."""
     assert wait("sleep 0.5", Patience()).cause == "exit"
 
 
 @pytest.mark.parametrize("change", ["write", "make", "remove", "touch back"])
 def test_every_change_below_a_folder_is_seen(tmp_path: Path, change: str) -> None:
-    """Also one that sets back the time of a file, as unpacking does."""
+    """Also a change that sets back the time of a file, as unpacking does."""
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     (inner / "file").write_text("1")
@@ -114,6 +114,6 @@ def test_every_change_below_a_folder_is_seen(tmp_path: Path, change: str) -> Non
 
 
 def test_a_folder_that_is_not_there_never_changes(tmp_path: Path) -> None:
-    """An agent may delete what it works in."""
+    """An agent may delete its working folder."""
     assert newest_change(str(tmp_path / "gone"), ".harness") == 0
     assert newest_change("", ".harness") == 0

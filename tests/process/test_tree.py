@@ -1,4 +1,4 @@
-"""Promises of harness/process/tree.py: whom a sweep finds and spares, and what a process can learn of where it comes from."""
+"""Promises of harness/process/tree.py: what a sweep finds and spares, and what a process can learn of its origin."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def daemon(tag: str | None) -> int:
 
 
 def lives(pid: int) -> bool:
-    """Whether the process is there and no zombie."""
+    """Whether the process exists and is no zombie."""
     fields = tree.stat(pid)
     return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
 def test_the_sweep_ends_tagged_daemons_and_spares_all_others() -> None:
-    """Another run's, an untagged one, and a tag that only begins the same."""
+    """Spared: another run's, an untagged one, and one whose tag only starts the same."""
     tag = f"sweep-{os.getpid()}"
     ours, others = [daemon(tag), daemon(tag)], [daemon(None), daemon(f"{tag}-2")]
     try:
@@ -52,7 +52,7 @@ def test_the_sweep_ends_tagged_daemons_and_spares_all_others() -> None:
 
 
 def test_the_sweep_spares_the_sweeper_and_its_ancestors() -> None:
-    """A tagged shell whose tagged child sweeps: both go on, the tagged sibling does not."""
+    """A tagged shell whose tagged child sweeps: both survive, the tagged sibling does not."""
     tag = f"sweeper-{os.getpid()}"
     script = (
         f"import sys; sys.path.insert(0, {ROOT!r}); from harness.process import tree; print(len(tree.sweep({tag!r})))"
@@ -63,7 +63,7 @@ def test_the_sweep_spares_the_sweeper_and_its_ancestors() -> None:
 
 
 def test_the_tag_is_found_on_any_ancestor() -> None:
-    """An agent that cleans the environment of what it starts does not hide that it runs inside a run."""
+    """An agent that cleans its child's environment does not hide that it runs inside a run."""
     script = (
         f"import sys; sys.path.insert(0, {ROOT!r}); from harness.process import tree; print(tree.tagged_ancestor())"
     )
@@ -76,8 +76,8 @@ def test_the_tag_is_found_on_any_ancestor() -> None:
         assert subprocess.run(inner, env=bare, stdout=-1, check=True).stdout == b"None\n"
 
 
-def test_a_family_is_all_generations_with_their_state() -> None:
-    """Children, grandchildren, and zombies that nobody has reaped."""
+def test_descendants_are_all_generations_with_their_state() -> None:
+    """Children, grandchildren, and zombies."""
     script = "sleep 60 & sh -c 'sleep 60 & echo ready; wait' & wait"
     with subprocess.Popen(["sh", "-c", script], stdout=-1) as top:
         assert top.stdout is not None
@@ -92,7 +92,7 @@ def test_a_family_is_all_generations_with_their_state() -> None:
 
 
 def test_killing_reaches_all_of_a_process_group() -> None:
-    """One call, so that no fork slips through: the group of each process goes with it."""
+    """One call that no fork escapes: the group of each process is killed with it."""
     with subprocess.Popen(["sh", "-c", "sleep 60 & echo $!; wait"], stdout=-1, start_new_session=True) as top:
         assert top.stdout is not None
         below = int(top.stdout.readline())
@@ -103,7 +103,7 @@ def test_killing_reaches_all_of_a_process_group() -> None:
     assert not lives(below)
 
 
-def test_a_pid_record_tells_one_process_from_a_later_one_of_the_same_number() -> None:
+def test_a_pid_record_distinguishes_one_process_from_a_later_one_of_the_same_number() -> None:
     """Pid, start, boot."""
     record = tree.pid_record()
     assert record["pid"] == os.getpid()
@@ -112,8 +112,8 @@ def test_a_pid_record_tells_one_process_from_a_later_one_of_the_same_number() ->
     assert len(record["boot"]) == 36
 
 
-def test_reap_says_nothing_of_processes_that_are_not_ours() -> None:
-    """None while a child lives, and for strangers; the wait status once it has ended."""
+def test_reap_returns_none_for_processes_that_are_not_ours() -> None:
+    """None while a child lives, and for other processes; the wait status once it has ended."""
     assert tree.reap(1) is None
     pid = spawn.fork(lambda: os._exit(3))
     until = time.monotonic() + 20

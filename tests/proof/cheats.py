@@ -51,17 +51,17 @@ def claim(feature: str) -> str:
 
 
 def reply(**value: object) -> str:
-    """A reply as an agent writes it."""
+    """A reply in the form of an agent's."""
     return f"```json harness\n{json.dumps(value)}\n```\n"
 
 
 def does(*commands: str) -> str:
-    """A worker's playbook: it does this, and says that it is done."""
+    """A worker's playbook: it runs these commands and claims success."""
     return "".join(f"```sh\n{command}\n```\n" for command in commands) + reply(status="implemented")
 
 
 def aims(run: str) -> str:
-    """A validator's playbook: it proposes one check more."""
+    """A validator's playbook: it proposes one more check."""
     return reply(checks=[{"claim": "VAL-001", "run": run, "why": "another name"}])
 
 

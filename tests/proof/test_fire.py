@@ -1,4 +1,4 @@
-"""Checks: how they run, what they may see, what a receipt says, and that nothing of them stays."""
+"""Checks: how they run, what they can see, what a receipt holds, and that they leave nothing behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.run.test_starting import NOBODY, nobody_can_run
 
 @pytest.fixture
 def folder(bare: House) -> Path:
-    """An empty working folder; TMPDIR is the test's own."""
+    """An empty working folder; TMPDIR belongs to the test."""
     bare.project.mkdir()
     return bare.project
 
@@ -37,7 +37,7 @@ def fired(folder: Path, command: str, seconds: float = 20) -> Receipt:
 
 
 def left(folder: Path) -> list[str]:
-    """What checks left in the temporary folder."""
+    """Leftovers of checks in the temporary folder."""
     return os.listdir(folder.parent / "temporary")
 
 
@@ -60,24 +60,24 @@ VERDICTS = [
 
 @pytest.mark.parametrize(("command", "code"), [case[1:] for case in VERDICTS], ids=[case[0] for case in VERDICTS])
 def test_the_exit_status_of_strict_bash_decides(folder: Path, command: str, code: int) -> None:
-    """`bash -euo pipefail -c`: green is 0 and nothing else."""
+    """`bash -euo pipefail -c`: only 0 is green."""
     receipt = fired(folder, command)
     assert receipt.exit == code
     assert receipt.green == (code == 0)
 
 
 def test_it_runs_in_the_working_folder(folder: Path) -> None:
-    """Relative paths are the project's, also in a folder with a space."""
+    """Paths are relative to the project, also with a space in its name."""
     assert fired(folder, "pwd").output == f"{folder}\n"
 
 
 def test_standard_input_is_at_its_end(folder: Path) -> None:
-    """A check that asks gets no answer, and does not hang."""
+    """A check that reads input gets none, and does not hang."""
     assert fired(folder, "cat; if read -r x; then exit 9; fi").exit == 0
 
 
-def test_it_sees_nothing_of_ours(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No HARNESS_ variable, no virtual environment: a check must hold for a stranger too."""
+def test_it_sees_no_harness_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No HARNESS_ variable, no virtual environment: a check must hold on any machine."""
     for name in ("HARNESS_HOME", "HARNESS_INSIDE", "FEATURE_ID", "VIRTUAL_ENV", "PYTHONPATH", "CLAUDECODE"):
         monkeypatch.setenv(name, "x")
     names = {line.partition("=")[0] for line in fired(folder, "env").output.split("\n")}
@@ -87,7 +87,7 @@ def test_it_sees_nothing_of_ours(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_check_has_a_folder_and_a_port_of_its_own(folder: Path) -> None:
-    """TMPDIR is new and empty, PORT is free; both are gone afterwards, whatever was left in them."""
+    """TMPDIR is new and empty, PORT is free; the folder is removed afterwards with any content."""
     command = 'test -z "$(ls -A "$TMPDIR")"; mkdir -p "$TMPDIR/a/b"; touch "$TMPDIR/a/b/c"; echo "$TMPDIR"; echo $PORT'
     seen = [fired(folder, command).output.split("\n") for _ in range(2)]
     assert seen[0][0] != seen[1][0]
@@ -96,7 +96,7 @@ def test_every_check_has_a_folder_and_a_port_of_its_own(folder: Path) -> None:
 
 
 def test_a_read_only_folder_that_a_check_made_goes_too(folder: Path) -> None:
-    """Package caches are read-only; a link in them is removed, and what it points to is left alone."""
+    """Package caches are read-only; a link in them is removed, and its target stays."""
     outside = folder / "outside"
     outside.mkdir(mode=0o500)
     command = 'mkdir -p "$TMPDIR/a/b/c"; ln -s "$PWD/outside" "$TMPDIR/a/b"; chmod -R a-w "$TMPDIR"; stat -c %a outside'
@@ -123,7 +123,7 @@ echo $!
 
 
 def test_a_check_can_serve_on_its_port_and_what_it_leaves_running_is_ended(folder: Path) -> None:
-    """The whole tree goes with the check: no server, no background job outlives its receipt."""
+    """The whole process tree ends with the check: no server and no background job outlives its receipt."""
     started = time.monotonic()
     receipt = fired(folder, SERVER)
     assert receipt.exit == 0, receipt.output
@@ -141,7 +141,7 @@ temporary.clear(sys.argv[2])
 
 @pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
 def test_what_another_user_left_in_a_checks_folder_fails_nothing(folder: Path) -> None:
-    """A container's files, say: they stay, all else goes, and the run that fired the check goes on."""
+    """For example a container's files: they stay, everything else is removed, and the run continues."""
     scratch = folder / "scratch"
     for name in ("mine", "theirs"):
         (scratch / name / "below").mkdir(parents=True)
@@ -156,8 +156,8 @@ def test_what_another_user_left_in_a_checks_folder_fails_nothing(folder: Path) -
     assert [path.name for path in scratch.iterdir()] == ["theirs"]
 
 
-def test_a_check_that_closes_its_folder_or_leads_it_elsewhere_harms_nobody(folder: Path) -> None:
-    """Its folder goes; where a link stands in its place, what that leads to stays as it is."""
+def test_a_check_that_closes_its_folder_or_replaces_it_by_a_link_harms_nothing(folder: Path) -> None:
+    """Its folder is removed; the target of a link in its place stays."""
     (folder / "kept" / "below").mkdir(parents=True)
     (folder / "kept" / "below").chmod(0o755)
     assert fired(folder, 'mkdir -p "$TMPDIR/a/b"; chmod 0 "$TMPDIR/a" "$TMPDIR"').exit == 0
@@ -170,7 +170,7 @@ def test_a_check_that_closes_its_folder_or_leads_it_elsewhere_harms_nobody(folde
 
 
 def test_a_check_that_hangs_is_red_without_an_exit_code(folder: Path) -> None:
-    """`exit` is null: it did not end, it was ended; its children too, and what it had said is kept."""
+    """`exit` is null: the check was ended, with its children; its output so far is kept."""
     receipt = fired(folder, "sleep 60 & echo $!; wait", seconds=0.3)
     assert receipt.exit is None
     assert not receipt.green
@@ -180,7 +180,7 @@ def test_a_check_that_hangs_is_red_without_an_exit_code(folder: Path) -> None:
     assert left(folder) == []
 
 
-def test_a_checks_own_time_goes_before_the_configured_one(folder: Path) -> None:
+def test_a_checks_own_time_overrides_the_configured_one(folder: Path) -> None:
     """`seconds` of the check, else check_seconds."""
     place = Place(directory=str(folder), seconds=0.2)
     assert fire.fire(Check(run="sleep 0.4", seconds=20), claim("V"), "after", place).exit == 0
@@ -188,15 +188,15 @@ def test_a_checks_own_time_goes_before_the_configured_one(folder: Path) -> None:
 
 
 def test_a_late_exit_zero_is_not_green(folder: Path) -> None:
-    """A check that catches the signal and then exits 0 has still run out of time."""
+    """A check that catches the signal and exits 0 has still run out of time."""
     assert fired(folder, "trap 'exit 0' TERM; while :; do sleep 0.05; done", seconds=0.3).exit is None
 
 
 # what a receipt says
 
 
-def test_a_receipt_says_what_was_fired_where_and_by_whom(folder: Path) -> None:
-    """Everything that one needs to fire it again."""
+def test_a_receipt_names_the_check_the_commit_and_the_run(folder: Path) -> None:
+    """Everything needed to fire it again."""
     receipt = fired(folder, "echo out; echo err >&2; exit 3")
     assert (receipt.claim, receipt.command, receipt.phase) == ("VAL-1", "echo out; echo err >&2; exit 3", "after")
     assert (receipt.head, receipt.tree, receipt.by, receipt.host) == ("c0ffee", "7ee", "run-1", os.uname().nodename)
@@ -206,7 +206,7 @@ def test_a_receipt_says_what_was_fired_where_and_by_whom(folder: Path) -> None:
 
 
 def test_of_ten_megabytes_head_tail_and_digest_are_kept(folder: Path) -> None:
-    """1 KiB, 3 KiB, the number of bytes between them, and a digest over all of it."""
+    """1 KiB, 3 KiB, the number of bytes between them, and a digest of the whole output."""
     receipt = fired(folder, "seq 1 1398765")
     whole = "".join(f"{number}\n" for number in range(1, 1_398_766)).encode()
     assert len(whole) > 10_000_000
@@ -226,14 +226,14 @@ def test_up_to_four_kilobytes_nothing_is_left_out(folder: Path, size: int) -> No
 
 
 def test_bytes_that_are_no_text_are_replaced(folder: Path) -> None:
-    """The receipt stays readable; the digest is over what was really said."""
+    """The receipt stays readable; the digest covers the original bytes."""
     receipt = fired(folder, "printf 'a\\377b'")
     assert receipt.output == "a\ufffdb"
     assert receipt.output_sha256 == hashlib.sha256(b"a\xffb").hexdigest()
 
 
 def test_each_receipt_is_durable_before_the_next_check_starts(folder: Path) -> None:
-    """What was proven stays proven when the power goes in the middle."""
+    """A proven check stays proven after a power cut."""
     path = str(folder / "receipts.jsonl")
     seen = []
     claims = [claim("V-1", "true", "false"), claim("V-2", "wc -l < receipts.jsonl")]
@@ -245,7 +245,7 @@ def test_each_receipt_is_durable_before_the_next_check_starts(folder: Path) -> N
 
 
 def test_claims_without_checks_have_no_receipt(folder: Path) -> None:
-    """A manual claim is a person's to decide."""
+    """A person decides a manual claim."""
     manual = contract.Claim(id="V", text="t", manual=True)
     assert list(fire.fire_all([manual], "after", Place(directory=str(folder)))) == []
 
@@ -253,8 +253,8 @@ def test_claims_without_checks_have_no_receipt(folder: Path) -> None:
 # setup, and the empty folder
 
 
-def test_setup_runs_as_a_check_does_and_says_what_went_wrong(folder: Path) -> None:
-    """ "" where it is green or there is none."""
+def test_setup_runs_as_a_check_does_and_reports_its_failure(folder: Path) -> None:
+    """ "" if it is green or absent."""
     place = Place(directory=str(folder), seconds=0.5)
     assert fire.setup_fault(Contract(), place) == ""
     assert fire.setup_fault(Contract(setup="touch built"), place) == ""
@@ -267,7 +267,7 @@ def test_setup_runs_as_a_check_does_and_says_what_went_wrong(folder: Path) -> No
 
 
 def test_what_is_green_in_an_empty_folder_proves_nothing(folder: Path) -> None:
-    """Whatever has nothing to test is found by firing it where there is nothing; the folders are gone afterwards."""
+    """A check without a subject is detected in an empty folder; the folders are removed afterwards."""
     (folder / "made").write_text("")
     empty = ["true", ":", "echo ok", "! grep -q x made", "test ! -e made", "cat </dev/null"]
     real = ["test -e made", "false", "grep x made", "./made", "sleep"]
@@ -279,7 +279,7 @@ def test_what_is_green_in_an_empty_folder_proves_nothing(folder: Path) -> None:
 
 
 def test_a_port_is_free_when_it_is_given() -> None:
-    """Two calls give numbers on which one can listen."""
+    """Two calls give ports that can be bound."""
     port = fire.free_port()
     code = f"import socket; socket.create_server(('127.0.0.1', {port})).close()"
     assert subprocess.run(["python3", "-c", code], check=False).returncode == 0

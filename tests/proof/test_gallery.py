@@ -1,4 +1,4 @@
-"""The gallery of cheats, played through run.sh, and docs/proof.md held to what the harness says to each of them."""
+"""The gallery of cheats, played through run.sh; docs/proof.md must quote the harness's reply to each."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ROW = re.compile(r"^\| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]
 NAMES = [cheat.name for cheat in CHEATS]
 
 
-class Told:
-    """A cheat's mission after its end: how run.sh ended, and all that the harness said."""
+class Played:
+    """A cheat's mission after its end: the end of run.sh, and all messages of the harness."""
 
     def __init__(self, house: House, ended: Done) -> None:
         self.house, self.ended = house, ended
@@ -33,7 +33,7 @@ class Told:
             yield from receipts.load(self.house.layout.run(row["run"]).receipts)
 
     def everything(self) -> str:
-        """run.sh's own words, then results, receipts, memory, issues, and what `why` shows of each feature."""
+        """The output of run.sh, then results, receipts, memory, issues, and `why` for each feature."""
         layout, ran = self.house.layout, self.house.ran()
         said = [self.ended.out, self.ended.err]
         said += [str(self.house.result(row["run"])["reason"]) for row in ran]
@@ -45,7 +45,7 @@ class Told:
         return "\n".join(said)
 
 
-def play(cheat: Cheat, folder: Path) -> Told:
+def play(cheat: Cheat, folder: Path) -> Played:
     """The cheat's mission from its first commit to its end, in an empty folder, as a user would run it."""
     house = House(folder, {**surroundings(folder), "LC_ALL": "C"})
     house.project.mkdir()
@@ -61,15 +61,17 @@ def play(cheat: Cheat, folder: Path) -> Told:
     begun = house.run([run_sh, "init", "--quietly"])
     assert begun.code == 0, begun
     Path(house.layout.config).write_text(f"[limits]\nmax_runs = {cheat.runs}\n")
-    return Told(house, house.run([run_sh]))
+    return Played(house, house.run([run_sh]))
 
 
 @pytest.fixture(scope="session")
-def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Callable[[str], Told]]:
-    """What became of a cheat, by its name; the missions that this session asks for are played once, a core each."""
+def played(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Callable[[str], Played]]:
+    """The end of a cheat's mission, by name; each mission in this session is played once, in parallel."""
     asked = "\n".join(item.name for item in request.session.items)
     with ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
-        started: dict[str, Future[Told]] = {}
+        started: dict[str, Future[Played]] = {}
         for number, cheat in enumerate(CHEATS):
             if f"[{cheat.name}]" in asked:
                 started[cheat.name] = pool.submit(play, cheat, tmp_path_factory.mktemp(f"cheat-{number}"))
@@ -77,63 +79,65 @@ def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
 
 
 def rows() -> dict[str, tuple[str, str]]:
-    """The page's table: {cheat: (what the harness says, whether DONE)}."""
+    """The page's table: {cheat: (the harness's reply, whether DONE)}."""
     found = [[cell.strip() for cell in row] for row in ROW.findall(PAGE.read_text())]
     return {name: (says, done) for name, says, done in found if name != "cheat" and not name.startswith("-")}
 
 
 def test_the_page_and_the_gallery_name_the_same_cheats() -> None:
-    """Whoever reads the table can play every row of it."""
+    """So every row of the table can be played."""
     assert list(rows()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_harness_says_to_a_cheat_what_the_page_says(name: str, told: Callable[[str], Told]) -> None:
-    """Every word of the page's row in code letters was really said, and DONE was reached or was not."""
+def test_the_harness_says_to_a_cheat_what_the_page_says(name: str, played: Callable[[str], Played]) -> None:
+    """Every text in backticks in the page's row is in the output, and DONE is reached or not as stated."""
     says, done = rows()[name]
-    mission_told = told(name)
-    said = mission_told.everything()
+    ended = played(name)
+    said = ended.everything()
     quoted = re.findall(r"`([^`]+)`", says)
     assert quoted
     assert [words for words in quoted if words not in said] == [], said
-    assert mission_told.done == done.startswith("yes"), said
+    assert ended.done == done.startswith("yes"), said
     marked = done.removeprefix("yes").removeprefix("no").strip(" ,:`")
-    assert not mission_told.done or marked == "unseen" or f"\n{marked:<9} " in mission_told.ended.out, said
+    assert not ended.done or marked == "unseen" or f"\n{marked:<9} " in ended.ended.out, said
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_process_of_a_cheat_survives_its_mission(name: str, told: Callable[[str], Told]) -> None:
-    """Servers that checks start, and services, end with them."""
-    assert tagged(mission.load(told(name).house.layout).id) == []
+def test_no_process_of_a_cheat_survives_its_mission(name: str, played: Callable[[str], Played]) -> None:
+    """Servers of checks and services end with them."""
+    assert tagged(mission.load(played(name).house.layout).id) == []
 
 
 @pytest.mark.parametrize("name", ["hard-codes the expected output"])
-def test_what_a_validator_aimed_joins_the_contract(name: str, told: Callable[[str], Told]) -> None:
-    """The worker's next try meets the check that found it out."""
-    house = told(name).house
+def test_what_a_validator_aimed_joins_the_contract(name: str, played: Callable[[str], Played]) -> None:
+    """The worker's next attempt meets the check that revealed the cheat."""
+    house = played(name).house
     assert "Hello, Bob" in house.read("validation-contract.md")
     assert [entry.verb for entry in contract_log.load(house.layout)] == ["add", "aim"]
 
 
 @pytest.mark.parametrize("name", ["a check that leaves a server running"])
-def test_a_server_that_one_check_left_is_gone_when_the_next_one_asks(name: str, told: Callable[[str], Told]) -> None:
-    """A check stands on nothing that another one left."""
-    after = [receipt.green for receipt in told(name).receipts() if receipt.phase == "after"]
+def test_a_server_that_one_check_left_is_gone_when_the_next_one_asks(
+    name: str, played: Callable[[str], Played]
+) -> None:
+    """A check cannot depend on leftovers of another one."""
+    after = [receipt.green for receipt in played(name).receipts() if receipt.phase == "after"]
     assert after == [True, False]
 
 
 @pytest.mark.parametrize("name", ["writes `passed` into features.json"])
-def test_the_queue_that_an_agent_wrote_is_kept_for_a_person_to_see(name: str, told: Callable[[str], Told]) -> None:
-    """It is put back, and what was written is kept beside the run."""
-    house = told(name).house
+def test_the_queue_that_an_agent_wrote_is_kept_for_a_person_to_see(name: str, played: Callable[[str], Played]) -> None:
+    """It is restored, and the agent's version is kept with the run."""
+    house = played(name).house
     worker = next(row["run"] for row in house.ran() if row["role"] == "worker")
     assert house.feature().status == "todo"
     assert b'"status":"passed"' in house.refused(worker)["features.json"].replace(b": ", b":")
 
 
 @pytest.mark.parametrize("name", ["edits the test that the check runs"])
-def test_signs_of_gaming_stand_in_the_prompt_of_a_validator(name: str, told: Callable[[str], Told]) -> None:
-    """Whoever aims sees where to look."""
-    house = told(name).house
+def test_reward_hacking_signals_are_in_the_prompt_of_a_validator(name: str, played: Callable[[str], Played]) -> None:
+    """So the validator sees what to check."""
+    house = played(name).house
     judged = next(row["run"] for row in house.ran() if row["role"] == "validator" and row["feature"])
     assert "edits tests/test_greet.sh" in house.prompt(judged)

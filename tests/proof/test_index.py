@@ -1,4 +1,4 @@
-"""The index of proof: it says what all receipts say, however often and wherever it is read."""
+"""The index of proof: it equals a read of all receipts, whenever it is updated."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def receipt(exit_code: int | None = 0, command: str = CHECK.run, name: str = "VAL-1", **fields: Any) -> Receipt:
-    """What a check did."""
+    """The result of a check."""
     plain = {"output": "", "output_sha256": "", "tree": "t", "by": "r", "host": "h", "seconds": 0.1, "phase": "after"}
     more = {"head": "c0ffee", "at": "2026-04-24T10:05:12Z", **plain, **fields}
     return Receipt(claim=name, command=command, exit=exit_code, **more)
 
 
-def ran(layout: Layout, run_id: str, *found: Receipt, role: str = "validator", accepted: bool = False) -> None:
-    """A finished run with these receipts."""
+def ran(layout: Layout, run_id: str, *found: Receipt, verdict: str = "red", accepted: bool = False) -> None:
+    """A finished run with these receipts, by default one that judged."""
     put(layout.run(run_id).receipts, receipts.render(list(found)))
     with open(layout.books, "ab") as books:
-        books.write(json.dumps({"run": run_id, "role": role, "accepted": accepted}).encode() + b"\n")
+        books.write(json.dumps({"run": run_id, "verdict": verdict, "accepted": accepted}).encode() + b"\n")
 
 
 def fresh(layout: Layout) -> dict[str, Any]:
-    """The index made anew from the books and all receipts."""
+    """The index rebuilt from the run log and all receipts."""
     shutil.rmtree(layout.cache, ignore_errors=True)
     return {key: trail.asdict() for key, trail in index.load(layout).items()}
 
 
 def standing(layout: Layout, one: Claim = ONE) -> Standing:
-    """Where a claim stands."""
+    """The status of a claim."""
     rows = contract_log.load(layout)
     return index.standing(one, index.load(layout), contract_log.weakened(rows), contract_log.accepted(rows))
 
@@ -61,7 +61,7 @@ def standing(layout: Layout, one: Claim = ONE) -> Standing:
 
 
 def test_the_index_equals_a_full_read_after_any_number_of_runs(layout: Layout) -> None:
-    """Brought up to date at any time, or not for many runs: it is what a reader of everything would say."""
+    """Updated after each run or after many: it equals a full read."""
     dice = random.Random(7)
     for number in range(60):
         found = [
@@ -77,7 +77,7 @@ def test_the_index_equals_a_full_read_after_any_number_of_runs(layout: Layout) -
 
 
 def test_only_what_is_new_is_read(layout: Layout) -> None:
-    """Old runs are not opened again, so that a long mission stays quick."""
+    """Old runs are not opened again, so a long mission stays fast."""
     ran(layout, "r-1", receipt(1))
     assert standing(layout).red == ["r-1", "c0ffee", "2026-04-24T10:05:12Z"]
     shutil.rmtree(layout.run("r-1").folder)
@@ -85,12 +85,25 @@ def test_only_what_is_new_is_read(layout: Layout) -> None:
     assert (standing(layout).word, standing(layout).red[0], standing(layout).green[0]) == ("proven", "r-1", "r-2")
 
 
-TORN = ["", "{", "[]", "null", "{}", '{"text":"","value":{}}', '{"text":"","value":{"bytes":5}}', '{"value":[1]}']
+FORGED = json.dumps(
+    {"text": "", "fields": index.Trail.fields, "value": {"size": 0, "digest": "", "trails": {"k": {"red": 5}}}}
+)
+TORN = [
+    "",
+    "{",
+    "[]",
+    "null",
+    "{}",
+    '{"text":"","value":{}}',
+    '{"text":"","value":{"size":5}}',
+    FORGED,
+    '{"value":[1]}',
+]
 
 
 @pytest.mark.parametrize("text", TORN)
 def test_a_torn_cache_is_an_absent_one(layout: Layout, text: str) -> None:
-    """The receipts say it all again, and the cache is whole afterwards."""
+    """The receipts hold everything, and the cache is whole afterwards."""
     ran(layout, "r-1", receipt(1))
     ran(layout, "r-2", receipt(0))
     whole = fresh(layout)
@@ -100,8 +113,8 @@ def test_a_torn_cache_is_an_absent_one(layout: Layout, text: str) -> None:
     assert json.loads(path.read_text())["value"]["trails"] == whole
 
 
-def test_books_that_became_shorter_are_read_anew(layout: Layout) -> None:
-    """A restored snapshot: what the index knew of runs that are gone counts no more."""
+def test_a_run_log_that_became_shorter_is_read_from_the_start(layout: Layout) -> None:
+    """A restored snapshot: entries of lost runs do not count."""
     ran(layout, "r-1", receipt(1))
     size = os.path.getsize(layout.books)
     ran(layout, "r-2", receipt(0))
@@ -110,21 +123,37 @@ def test_books_that_became_shorter_are_read_anew(layout: Layout) -> None:
     assert standing(layout).word == "unproven"
 
 
-def test_a_torn_last_line_of_the_books_waits_for_its_end(layout: Layout) -> None:
-    """It is neither taken nor passed over for ever."""
+def test_books_that_became_other_ones_are_read_anew(layout: Layout) -> None:
+    """Of the same length, or longer: what counts is every byte that the index was made from."""
+    ran(layout, "r-1", receipt(1))
+    ran(layout, "r-2", receipt(0))
+    put(layout.run("r-3").receipts, receipts.render([receipt(1)]))
+    assert standing(layout).word == "proven"
+    before = Path(layout.books).read_bytes()
+    for after in (before.replace(b"r-2", b"r-3"), before.replace(b"r-2", b"r-3") + before, before[1:-1] + b"\n{}\n"):
+        Path(layout.books).write_bytes(after)
+        if after.startswith(b"{"):
+            assert {key: trail.asdict() for key, trail in index.load(layout).items()} == fresh(layout)
+        else:
+            with pytest.raises(BrokenFile, match="line 1: the line is no finished run"):
+                index.load(layout)
+
+
+def test_a_torn_last_line_of_the_run_log_waits_for_its_end(layout: Layout) -> None:
+    """It is neither taken nor skipped for ever."""
     ran(layout, "r-1", receipt(1))
     put(layout.run("r-2").receipts, receipts.render([receipt(0)]))
     with open(layout.books, "ab") as books:
-        books.write(b'{"role": "planner", "accepted": true, "run": "r-')
+        books.write(b'{"verdict": "", "accepted": true, "run": "r-')
     assert standing(layout).word == "unproven"
     with open(layout.books, "ab") as books:
         books.write(b'2"}\n')
     assert standing(layout).word == "proven"
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "5", '{"role": "worker"}'])
-def test_a_line_of_the_books_that_is_no_run_is_named(layout: Layout, line: str) -> None:
-    """However old it is: what it told of proof must not vanish."""
+@pytest.mark.parametrize("line", ["{", "[]", "5", '{"verdict": "red"}'])
+def test_a_line_of_the_run_log_that_is_no_run_is_named(layout: Layout, line: str) -> None:
+    """However old it is: its proof must not vanish silently."""
     ran(layout, "r-1", receipt(1))
     with open(layout.books, "a") as books:
         books.write(line + "\n")
@@ -133,21 +162,21 @@ def test_a_line_of_the_books_that_is_no_run_is_named(layout: Layout, line: str) 
         index.load(layout)
 
 
-def test_runs_without_receipts_and_no_runs_at_all_are_no_fault(layout: Layout) -> None:
-    """Most runs fire nothing."""
+def test_runs_without_receipts_and_no_runs_at_all_are_no_error(layout: Layout) -> None:
+    """Most runs fire no checks."""
     assert index.load(layout) == {}
     ran(layout, "r-1")
     os.unlink(layout.run("r-1").receipts)
     assert index.load(layout) == {}
 
 
-def test_receipts_that_an_agent_may_have_laid_down_count_for_nothing(layout: Layout) -> None:
-    """No check that counts is fired by a worker's run, nor by a planner's whose plan did not land."""
-    ran(layout, "r-1", receipt(1), role="worker")
-    ran(layout, "r-2", receipt(1), role="planner")
+def test_receipts_that_an_agent_could_have_written_do_not_count(layout: Layout) -> None:
+    """Neither a worker's run nor a planner's run with a refused plan fires checks that count."""
+    ran(layout, "r-1", receipt(1), verdict="")
+    ran(layout, "r-2", receipt(1), verdict="", accepted=False)
     ran(layout, "r-3", receipt(0))
     assert standing(layout).word == "unproven"
-    ran(layout, "r-4", receipt(1), role="planner", accepted=True)
+    ran(layout, "r-4", receipt(1), verdict="", accepted=True)
     ran(layout, "r-5", receipt(0))
     assert (standing(layout).word, standing(layout).red[0]) == ("proven", "r-4")
 
@@ -169,14 +198,14 @@ def test_receipts_that_an_agent_may_have_laid_down_count_for_nothing(layout: Lay
     ],
 )
 def test_proven_is_green_now_and_red_before(layout: Layout, codes: list[int | None], word: str) -> None:
-    """A timeout is red; what is red again is proven no more."""
+    """A timeout is red; a check that is red again is no longer proven."""
     for number, code in enumerate(codes):
         ran(layout, f"r-{number}", receipt(code))
     assert standing(layout).word == word
 
 
 def test_a_guard_needs_no_red(layout: Layout) -> None:
-    """It was green before the work, and has to stay so."""
+    """It was green before the work, and must stay green."""
     guarded = ONE.replace(checks=[CHECK.replace(guard=True)])
     ran(layout, "r-1", receipt(0))
     assert (standing(layout, guarded).word, standing(layout).word) == ("proven", "unproven")
@@ -185,7 +214,7 @@ def test_a_guard_needs_no_red(layout: Layout) -> None:
 
 
 def test_every_check_of_a_claim_must_be_green_and_one_was_red(layout: Layout) -> None:
-    """Of two checks, one that was seen to fail is enough; one that was never fired is not green."""
+    """Of two checks, one with a red result is enough; a check without a receipt is not green."""
     two = claim("VAL-1", CHECK.run, "test -f two")
     ran(layout, "r-1", receipt(1), receipt(0))
     assert standing(layout, two).word == "unproven"
@@ -194,13 +223,13 @@ def test_every_check_of_a_claim_must_be_green_and_one_was_red(layout: Layout) ->
 
 
 def test_another_claims_receipt_proves_nothing(layout: Layout) -> None:
-    """Nor does one of a check that was changed since."""
+    """Neither does the receipt of a check that has changed since."""
     ran(layout, "r-1", receipt(1, name="VAL-2"), receipt(0, name="VAL-2"), receipt(1, "old"), receipt(0, "old"))
     assert (standing(layout).word, standing(layout).green) == ("unproven", [])
 
 
-def test_marks_stand_beside_the_word(layout: Layout) -> None:
-    """Flaky once is flaky for good; it may be proven all the same."""
+def test_marks_do_not_change_the_word(layout: Layout) -> None:
+    """One flaky result marks the claim for good; it can still be proven."""
     ran(layout, "r-1", receipt(1), receipt(0, flaky=True))
     ran(layout, "r-2", receipt(0))
     assert (standing(layout).word, standing(layout).marks) == ("proven", ["flaky"])
@@ -234,7 +263,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("old", "new", "weak"), [case[1:] for case in CHANGES], ids=[case[0] for case in CHANGES])
 def test_a_claim_is_weakened_where_it_lost_a_check(layout: Layout, old: Claim, new: Claim, weak: bool) -> None:
-    """More is no less; the mark stays whatever comes later."""
+    """More checks weaken nothing; the mark stays for good."""
     logged(layout, "add", None, old)
     assert contract_log.weakened(contract_log.load(layout)) == set()
     logged(layout, "change", old, new)
@@ -244,14 +273,14 @@ def test_a_claim_is_weakened_where_it_lost_a_check(layout: Layout, old: Claim, n
 
 
 def test_a_dropped_claim_is_weakened_and_a_dropped_feature_is_not_a_claim(layout: Layout) -> None:
-    """Features are dropped with their claims, each with a line of its own."""
+    """Features are dropped with their claims, each in a line of its own."""
     logged(layout, "drop feature", None, None)
     assert contract_log.weakened(contract_log.load(layout)) == set()
     logged(layout, "drop", ONE, None)
     assert contract_log.weakened(contract_log.load(layout)) == {"VAL-1"}
 
 
-def test_a_manual_claim_is_manual_and_accepted_when_a_person_said_so(layout: Layout) -> None:
+def test_a_manual_claim_is_manual_and_accepted_by_a_persons_decision(layout: Layout) -> None:
     """It blocks nothing and is never called proven."""
     manual = Claim(id="VAL-1", text="It looks right", manual=True)
     assert (standing(layout, manual).word, standing(layout, manual).marks) == ("manual", [])
@@ -259,7 +288,7 @@ def test_a_manual_claim_is_manual_and_accepted_when_a_person_said_so(layout: Lay
     assert (standing(layout, manual).word, standing(layout, manual).marks) == ("manual", ["accepted"])
 
 
-def test_an_aimed_check_weakens_nothing(layout: Layout) -> None:
+def test_an_adversarial_check_weakens_nothing(layout: Layout) -> None:
     """Anyone may add a check."""
     row = {"at": "t", "by": "r", "verb": "aim", "claim": "VAL-1", "why": "w", "old": None, "new": CHECK.asdict()}
     put(layout.contract_log, json.dumps(row) + "\n")

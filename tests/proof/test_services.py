@@ -1,4 +1,4 @@
-"""Services: real servers, up while checks need them, each on a port of its own, gone afterwards with all they started."""
+"""Services: real servers, up while checks need them, each on a port of its own, ended with their process trees."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def fired(command: str, place: Place) -> Receipt:
 
 
 def left(place: Place) -> list[str]:
-    """What is left in the temporary folder."""
+    """Leftovers in the temporary folder."""
     return os.listdir(Path(place.directory).parent / "temporary")
 
 
 def alive(pids: str) -> list[int]:
-    """Which of these process ids still live."""
+    """The process ids that are alive."""
     return [int(pid) for pid in pids.split() if tree.stat(int(pid))]
 
 
 def test_a_check_reaches_a_real_web_server_on_its_port(place: Place) -> None:
-    """PORT and PORT_WEB lead to it; before and after, nothing listens there."""
+    """PORT and PORT_WEB reach it; before and after, nothing listens there."""
     with serving.Running([web()], place) as up:
         for name in ("PORT", "PORT_WEB"):
             receipt = fired(f'python3 -c "{ASK.format(port=name)}"', up)
@@ -67,7 +67,7 @@ def test_a_check_reaches_a_real_web_server_on_its_port(place: Place) -> None:
 
 
 def test_two_services_have_two_ports_and_know_each_other(place: Place) -> None:
-    """PORT is its own for a service, the first one's for a check; the neighbour's is PORT_<NAME>."""
+    """A service's PORT is its own, a check's is the first service's; a neighbour's is PORT_<NAME>."""
     second = web("api-2", prefix='echo "$PORT $PORT_API_2 $PORT_WEB" >ports\n')
     with serving.Running([web(), second], place) as up:
         assert fired('echo "$PORT $PORT_WEB $PORT_API_2"', up).output == "{0} {0} {1}\n".format(*up.ports.values())
@@ -77,14 +77,14 @@ def test_two_services_have_two_ports_and_know_each_other(place: Place) -> None:
 
 
 def test_without_services_nothing_is_started(place: Place) -> None:
-    """The place is as it was, and no folder is made."""
+    """The check environment is unchanged, and no folder is made."""
     with serving.Running([], place) as up:
         assert up is place
         assert left(place) == []
 
 
-def test_a_service_sees_nothing_of_ours_and_has_a_tmpdir(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is started as a check is, in the working folder."""
+def test_a_service_sees_no_harness_variables_and_has_a_tmpdir(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts like a check, in the working folder."""
     monkeypatch.setenv("HARNESS_HOME", "x")
     service = web(prefix='env >environment; pwd >where; touch "$TMPDIR/mine"\n')
     with serving.Running([service], place):
@@ -99,7 +99,7 @@ def test_a_service_sees_nothing_of_ours_and_has_a_tmpdir(place: Place, monkeypat
 
 
 def test_a_service_that_takes_its_time_is_waited_for(place: Place) -> None:
-    """`ready` is asked again and again."""
+    """`ready` runs again and again."""
     slow = Service(name="slow", run="sleep 0.5; touch up; sleep 60", ready="test -e up", seconds=20)
     with serving.Running([slow], place) as up:
         assert up.fault == ""
@@ -107,43 +107,43 @@ def test_a_service_that_takes_its_time_is_waited_for(place: Place) -> None:
 
 
 def test_a_service_that_is_not_ready_in_time_makes_checks_red_with_its_log(place: Place) -> None:
-    """No check is fired against what is not there; the tail of the log says why."""
+    """No check is fired without its service; the tail of the log gives the cause."""
     stuck = Service(name="db", run="echo waiting for a lock; echo really >&2; sleep 60", ready="false", seconds=1)
     with serving.Running([stuck], place) as up:
         receipt = fired("touch fired", up)
     assert (receipt.exit, receipt.green) == (fire.NOT_FIRED, False)
-    assert receipt.output == "the service db was not ready within 1 s; it said:\nwaiting for a lock\nreally\n"
+    assert receipt.output == "the service db was not ready within 1 s; its log:\nwaiting for a lock\nreally\n"
     assert not Path(place.directory, "fired").exists()
     assert left(place) == []
 
 
 def test_a_service_that_ends_is_not_waited_for(place: Place) -> None:
-    """What it said last is told at once, not after its seconds."""
+    """Its last output is reported at once, not after its timeout."""
     started = time.monotonic()
     broken = Service(name="db", run="echo no such port; exit 3", ready="false", seconds=50)
     with serving.Running([broken], place) as up:
-        assert up.fault == "the service db ended before it was ready; it said:\nno such port\n"
+        assert up.fault == "the service db ended before it was ready; its log:\nno such port\n"
     assert time.monotonic() - started < 15
 
 
-def test_a_ready_command_that_hangs_is_asked_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that never answers does not keep a run for ever."""
+def test_a_ready_command_that_hangs_is_run_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `ready` that never ends does not block a run."""
     monkeypatch.setattr(serving, "ASK_SECONDS", 0.2)  # 5 s are right for a real one, and too long for a test
     ready = "test -e asked || { touch asked; sleep 60; }"
     with serving.Running([Service(name="s", run="sleep 60", ready=ready, seconds=20)], place) as up:
         assert up.fault == ""
 
 
-def test_of_a_long_log_the_tail_is_told(place: Place) -> None:
-    """The newest 2,000 characters, whatever bytes they are."""
+def test_of_a_long_log_the_tail_is_reported(place: Place) -> None:
+    """The newest 2,000 characters, with any bytes."""
     loud = Service(name="s", run="seq 1 5000; printf '\\377end'; exit 1", ready="false", seconds=30)
     with serving.Running([loud], place) as up:
-        said = up.fault.split("it said:\n")[1]
+        said = up.fault.split("its log:\n")[1]
     assert (len(said), said.endswith("5000\n\ufffdend")) == (serving.TAIL_CHARS, True)
 
 
 def test_a_red_neighbour_is_not_fired_twice(place: Place) -> None:
-    """Where nothing can be fired, a second look would tell nothing: it is red and not flaky."""
+    """When no check can be fired, a second attempt adds nothing: it is red and not flaky."""
     receipt = fire.settled(Check(run="true"), claim("V"), "after", place.replace(fault="the service db is not ready"))
     assert (receipt.exit, receipt.flaky, receipt.output) == (fire.NOT_FIRED, False, "the service db is not ready")
 
@@ -159,7 +159,7 @@ sleep 1000
 
 
 def test_the_whole_tree_of_a_service_is_ended(place: Place) -> None:
-    """Children in sessions of their own, and those that hear no signal."""
+    """Children in sessions of their own, and children that ignore signals."""
     tree = Service(name="s", run=TREE, ready="test $(wc -l <pids) = 3", seconds=20)
     with serving.Running([tree], place) as up:
         assert up.fault == ""
@@ -169,7 +169,7 @@ def test_the_whole_tree_of_a_service_is_ended(place: Place) -> None:
 
 
 def test_services_end_when_what_needs_them_fails(place: Place) -> None:
-    """Also where it is an interrupt in the middle of a check."""
+    """Also after an interrupt in the middle of a check."""
     service = Service(name="s", run="echo $$ >pid; sleep 1000", ready="test -s pid", seconds=20)
     with pytest.raises(KeyboardInterrupt), serving.Running([service], place):
         raise KeyboardInterrupt
@@ -177,16 +177,16 @@ def test_services_end_when_what_needs_them_fails(place: Place) -> None:
     assert left(place) == []
 
 
-def test_the_first_ends_where_the_second_never_comes_up(place: Place) -> None:
-    """No service outlives the block, whichever was at fault."""
+def test_the_first_ends_if_the_second_never_starts(place: Place) -> None:
+    """No service outlives the block, whichever failed."""
     first = Service(name="a", run="echo $$ >pid; sleep 1000", ready="test -s pid", seconds=20)
     with serving.Running([first, Service(name="b", run="exit 1", ready="false")], place) as up:
         assert "the service b ended" in up.fault
     assert alive(Path(place.directory, "pid").read_text()) == []
 
 
-def test_of_a_log_of_any_length_the_end_is_told(place: Place) -> None:
-    """A server that floods its log costs no memory; what it said last stands whole."""
+def test_of_a_log_of_any_length_the_end_is_reported(place: Place) -> None:
+    """A server that floods its log costs no memory; its last output is complete."""
     flood = 'truncate -s 64M "$TMPDIR/s.log"; exec >>"$TMPDIR/s.log"; echo "é the port is taken"; exit 1'
     tracemalloc.start()
     with serving.Running([Service(name="s", run=flood, ready="false")], place) as up:
@@ -201,13 +201,13 @@ def test_of_a_log_of_any_length_the_end_is_told(place: Place) -> None:
 
 
 def program(name: str) -> str:
-    """Where a program is, also where Debian keeps PostgreSQL's; "" where it is not installed."""
+    """The path of a program, also in Debian's folder for PostgreSQL; "" if it is not installed."""
     places = [str(path) for path in Path("/usr/lib/postgresql").glob("*/bin")]
     return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *sorted(places)])) or ""
 
 
 def test_a_real_postgresql_serves_a_check(place: Place) -> None:
-    """initdb and postgres as a user without rights, as they ask for; a table is made and read."""
+    """initdb and postgres as an unprivileged user, which they require; a table is created and read."""
     needed = {name: program(name) for name in ("initdb", "postgres", "psql", "setpriv")}
     if not all(needed.values()):
         pytest.skip(f"not installed here: {', '.join(name for name, found in needed.items() if not found)}")
@@ -232,7 +232,7 @@ def test_a_real_postgresql_serves_a_check(place: Place) -> None:
 
 
 def test_a_real_redis_serves_a_check(place: Place) -> None:
-    """A value is put and read; the server is gone afterwards."""
+    """A value is set and read; the server is gone afterwards."""
     if not (program("redis-server") and program("redis-cli")):
         pytest.skip("not installed here: redis-server or redis-cli")
     run = 'exec redis-server --port "$PORT" --bind 127.0.0.1 --dir "$TMPDIR" --save ""'

@@ -1,4 +1,4 @@
-"""The final sweep: what a stranger's clone would show, what it lacks, and that nothing of it stays."""
+"""The final sweep: the result for a fresh clone, what the clone lacks, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sweep(house: House, known: Contract) -> tuple[list[Receipt], str]:
 
 
 def test_a_sweep_sees_what_is_committed_and_nothing_else(house: House) -> None:
-    """A stranger's clone passes: what is untracked, ignored or only changed in the folder fails there."""
+    """A fresh clone passes: untracked, ignored and uncommitted changes of the folder are not there."""
     house.write("committed", "old\n")
     house.git("add", "committed")
     house.git("commit", "-q", "-m", "one")
@@ -43,7 +43,7 @@ def test_a_sweep_sees_what_is_committed_and_nothing_else(house: House) -> None:
 
 
 def test_after_a_sweep_nothing_of_it_is_left(house: House) -> None:
-    """No folder, no worktree that git remembers, no change of the working folder; whatever the checks did there."""
+    """No folder, no worktree in git's records, no change of the working folder, whatever the checks did."""
     before = house.git("status", "--porcelain", "--ignored"), house.head(), os.listdir(house.project)
     sweep(house, Contract(setup="touch made; chmod a-w .", claims=[claim("V-1", "rm -f main.py; git init -q sub")]))
     assert house.git("worktree", "list").count("\n") == 0
@@ -52,7 +52,7 @@ def test_after_a_sweep_nothing_of_it_is_left(house: House) -> None:
 
 
 def test_setup_comes_first_in_the_fresh_worktree(house: House) -> None:
-    """What a clone needs before checks can run is made there; a red setup is told, and no check is fired."""
+    """It prepares the clone for the checks; a red setup is reported, and no check is fired."""
     made = Contract(setup="echo built > product", claims=[claim("V-1", "grep built product")])
     found, fault = sweep(house, made)
     assert ([one.exit for one in found], fault) == ([0], "")
@@ -62,15 +62,15 @@ def test_setup_comes_first_in_the_fresh_worktree(house: House) -> None:
     assert os.listdir(house.folder / "temporary") == []
 
 
-def test_a_sweep_without_a_setup_says_so(house: House) -> None:
-    """In every receipt: nobody has told how a clone is made ready."""
+def test_a_sweep_without_a_setup_notes_it(house: House) -> None:
+    """In every receipt: the contract does not prepare a clone."""
     known = Contract(claims=[claim("V-1", "true"), claim("V-2", "false")])
     assert [one.notes for one in sweep(house, known)[0]] == [[sweeping.NO_SETUP]] * 2
     assert [one.notes for one in sweep(house, known.replace(setup="true"))[0]] == [[], []]
 
 
 def test_a_receipt_notes_what_only_the_working_folder_has(house: House) -> None:
-    """A file that was never committed, and a build that git ignores: what a red check may have failed for."""
+    """A file that was never committed, and a build that git ignores: possible causes of a red check."""
     house.write(".gitignore", "build/\n")
     house.git("add", ".gitignore")
     house.git("commit", "-q", "-m", "ignore")
@@ -91,7 +91,7 @@ def test_of_many_such_files_some_are_named_and_the_rest_counted(house: House) ->
 
 
 def test_services_are_started_in_the_clone(house: House) -> None:
-    """They serve what is committed, not what lies in the working folder."""
+    """They serve committed files, not the working folder."""
     house.write("page", "committed\n")
     house.git("add", "page")
     house.git("commit", "-q", "-m", "page")

@@ -1,4 +1,4 @@
-"""`harness verify`: all checks of a contract on any clone, by whoever does not want to trust us."""
+"""`harness verify`: all checks of a contract on any clone, reproducible by anyone."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def clone(unbegun: House) -> House:
 
 
 def written(clone: House, known: Contract, name: str = "the contract.md") -> str:
-    """The contract in a file beside the clone."""
+    """The contract in a file next to the clone."""
     path = clone.folder / name
     path.write_text(contract.render(known))
     return str(path)
 
 
 def verified(clone: House, *words: str, where: Path | None = None) -> Done:
-    """What the command says, given anywhere."""
+    """The output of the command, from any folder."""
     return clone.run([sys.executable, "-P", str(PROGRAM), "verify", *words], where or clone.folder)
 
 
 def kept(clone: House) -> dict[str, bytes]:
-    """All that lies there, git's own logs aside."""
+    """All files there, without git's own logs."""
     return listing(clone.folder, *(f"my project/.git/{name}" for name in ("logs", "index", "worktrees")))
 
 
@@ -57,8 +57,8 @@ def test_a_plain_clone_is_checked_by_a_contract_that_lies_elsewhere(clone: House
     assert os.listdir(clone.folder / "temporary") == []
 
 
-def test_red_is_exit_10_with_what_the_check_said(clone: House) -> None:
-    """So that a script can rely on it."""
+def test_red_is_exit_10_with_the_output_of_the_check(clone: House) -> None:
+    """So a script can rely on it."""
     (clone.project / "main.py").write_text("print('bye')\n")
     done = verified(clone, written(clone, KNOWN), "--in", str(clone.project))
     assert (done.code, "red (exit 1)" in done.out) == (10, True)
@@ -66,7 +66,7 @@ def test_red_is_exit_10_with_what_the_check_said(clone: House) -> None:
 
 
 def test_a_commit_is_checked_in_a_fresh_worktree_and_nothing_is_left(clone: House) -> None:
-    """Whatever the working folder holds: it is neither looked at nor changed."""
+    """The working folder is neither read nor changed."""
     (clone.project / "main.py").write_text("print('bye')\n")
     path = written(clone, KNOWN)
     before = kept(clone)
@@ -86,7 +86,7 @@ def test_a_receipt_names_the_commit_that_was_checked(clone: House) -> None:
     }
 
 
-def test_services_run_for_a_stranger_too(clone: House) -> None:
+def test_services_run_in_any_clone(clone: House) -> None:
     """On ports of their own, ended afterwards."""
     serve = Service(name="web", run="echo $PORT >$TMPDIR/../port; sleep 60", ready="test -s $TMPDIR/../port")
     known = Contract(
@@ -97,8 +97,8 @@ def test_services_run_for_a_stranger_too(clone: House) -> None:
     assert os.listdir(clone.folder / "temporary") == []
 
 
-def test_a_red_setup_is_said_and_no_check_is_fired(clone: House) -> None:
-    """Exit 10: it is the clone's fault, not the command's."""
+def test_a_red_setup_is_reported_and_no_check_is_fired(clone: House) -> None:
+    """Exit 10: the clone fails, not the command."""
     known = Contract(setup="echo no compiler; exit 3", claims=[claim("V", "touch fired")])
     with pytest.raises(Refused, match=r"setup ended with exit 3:\nno compiler"):
         list(verify.verify(written(clone, known), str(clone.project), "HEAD"))
@@ -115,8 +115,8 @@ def test_a_contract_without_checks_proves_nothing(clone: House) -> None:
     assert (done.code, done.out) == (10, "0 of 0 checks are green\n")
 
 
-def test_a_flaky_check_says_so(clone: House) -> None:
-    """It counts, and the line tells."""
+def test_a_flaky_check_is_marked(clone: House) -> None:
+    """It counts as green, and the line shows the mark."""
     check = Check(run='test -e "$TMPDIR/../once" || { touch "$TMPDIR/../once"; exit 1; }')
     known = Contract(claims=[contract.Claim(id="V", text="t", checks=[check])])
     done = verified(clone, written(clone, known), "--in", str(clone.project))
@@ -127,7 +127,7 @@ def test_a_flaky_check_says_so(clone: House) -> None:
 
 
 def test_the_missions_contract_is_found_where_there_is_a_mission(house: House) -> None:
-    """And one that lies in the folder by itself, as an archive of the project may have it."""
+    """Also a contract in the folder itself, as in an archive of the project."""
     assert verify.find_contract("", str(house.project)) == house.layout.contract
     plain = house.folder / "plain"
     plain.mkdir()
@@ -136,7 +136,7 @@ def test_the_missions_contract_is_found_where_there_is_a_mission(house: House) -
 
 
 def test_inside_a_mission_verify_counts_nothing(house: House) -> None:
-    """No run, no receipt, no attempt: it is a look from outside."""
+    """No run, no receipt, no attempt: it reads from outside."""
     before = listing(house.state, "cache", "locks")
     done = verified(house, "--in", str(house.project))
     assert (done.code, "0 of 2 checks are green" in done.out) == (10, True)
@@ -152,8 +152,8 @@ def test_inside_a_mission_verify_counts_nothing(house: House) -> None:
         (["the contract.md", "--at", "HEAD"], "is not a git repository"),
     ],
 )
-def test_what_is_not_there_is_a_usage_fault(clone: House, words: list[str], said: str) -> None:
-    """Exit 64, with what to say instead."""
+def test_a_missing_input_is_a_usage_fault(clone: House, words: list[str], said: str) -> None:
+    """Exit 64, with the remedy."""
     written(clone, KNOWN)
     done = verified(clone, *words)
     assert (done.code, said in done.err) == (64, True), done
@@ -161,7 +161,7 @@ def test_what_is_not_there_is_a_usage_fault(clone: House, words: list[str], said
 
 @pytest.mark.parametrize("at", ["no-such", "--no-such", "HEAD^{tree}", "HEAD~99"])
 def test_a_commit_that_does_not_exist_is_named_and_nothing_is_left(clone: House, at: str) -> None:
-    """A slip of the hand is exit 64 in our words, not a state of the folder that somebody has to mend."""
+    """A typo gives exit 64 with a clear message, and the folder needs no repair."""
     done = verified(clone, written(clone, KNOWN), "--in", str(clone.project), f"--at={at}")
     assert (done.code, done.out, done.err.count("\n")) == (64, "", 1), done
     assert done.err.startswith(f"harness: There is no commit '{at}' in {clone.project}. ")

@@ -26,11 +26,11 @@ def one(house: House) -> House:
 
 def gathered(house: House, role: str, name: str = "") -> Material:
     """What a run of the role is told now; the run stays open, as one that died."""
-    made = opening.open_run(Asked(layout=house.layout, role=role, feature=name, agent_optional=True, trigger="leaving"))
+    made = opening.open_run(Asked(layout=house.layout, role=role, feature=name, trigger="leaving"))
     try:
-        return inputs.gather(made.run)
+        return inputs.gather(made.run.opened, made.run.outcome)
     finally:
-        for lock in reversed(made.locks):
+        for lock in reversed(made.run.opened.locks):
             lock.release()
 
 

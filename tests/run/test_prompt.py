@@ -82,7 +82,7 @@ def material(*reads: str, text: str = "word\n", **fields: Any) -> Material:
         claims=["VAL-1"],
         depends_on=["F-001"],
         spec_refs=[text],
-        notes=[{"at": AT, "by": "r", "kind": "reason", "text": text, "ids": []}],
+        notes=[{"at": AT, "by": "r", "kind": "reason", "text": text}],
     )
     told = claim("VAL-1", text)
     told.text = text
@@ -377,8 +377,8 @@ def test_a_feature_tells_what_happened_to_it_last() -> None:
     """The newest notes that say something; the bookkeeping is left out."""
     told = feature("F-023")
     for number in range(20):
-        told.note(AT, "r", "reason", f"note {number}")
-        told.note(AT, "r", "judged", "")
+        told.note(AT, "r", "reason", text=f"note {number}")
+        told.note(AT, "r", "judged")
     text = between(composed(material(feature=told)), "### Feature F-023", "### Claims")
     assert f"- {AT} reason: note 19\n" in text
     assert "note 8\n" in text

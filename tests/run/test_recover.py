@@ -186,27 +186,31 @@ def test_doctor_fix_recovers_as_the_next_run_would(house: House) -> None:
     assert house.result(run_id)["outcome"] == "killed"
 
 
-def commit_as(house: House, run_id: str, subject: str) -> str:
+def commit_as(house: House, run_id: str, subject: str, outcome: str) -> str:
     """What a worker's settle commits, a moment before the power goes."""
     house.git("add", "1.txt")
-    house.git("commit", "-q", "-m", f"{subject}\n\nHarness-Run: {run_id}")
+    said = f"\nHarness-Outcome: {outcome}" if outcome else ""
+    house.git("commit", "-q", "-m", f"{subject}\n\nHarness-Run: {run_id}{said}")
     return house.head()
 
 
-def test_a_commit_that_carries_the_runs_trailer_is_rolled_forward(house: House) -> None:
-    """The power went between the commit and the result: the work counts, and the feature goes on to validation."""
+@pytest.mark.parametrize("outcome", ["implemented", ""])
+def test_a_commit_that_carries_the_runs_trailer_is_rolled_forward(house: House, outcome: str) -> None:
+    """The power went between the commit and the result: the work counts, and the feature goes on to validation. Its subject
+    says nothing; nor does an older harness, and then the checks decide."""
     run_id = killed(house)
-    made = commit_as(house, run_id, "F-001: Part one")
+    made = commit_as(house, run_id, "wip(F-001): a title that a person gave", outcome)
     assert recovered(house) == [f"{run_id} was ok"]
     result = house.result(run_id)
     assert (result["outcome"], result["commit"]) == ("ok", made)
     assert (house.feature().status, house.head()) == ("validating", made)
 
 
-def test_a_wip_commit_that_carries_the_trailer_was_a_run_put_away(house: House) -> None:
+@pytest.mark.parametrize("outcome", ["cut", "blocked"])
+def test_a_commit_of_cut_work_that_carries_the_trailer_was_a_run_put_away(house: House, outcome: str) -> None:
     """It had been cut short before the power went: the feature goes back."""
     run_id = killed(house)
-    made = commit_as(house, run_id, "wip(F-001): wall")
+    made = commit_as(house, run_id, "F-001: wall", outcome)
     assert recovered(house) == [f"{run_id} was killed"]
     assert (house.result(run_id)["commit"], house.feature().status) == (made, "todo")
     assert house.git("rev-parse", f"refs/harness/partial/{run_id}") == made

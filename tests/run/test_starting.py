@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import harness
 from harness.base.errors import BrokenFile, NeedsPerson, UsageFault
 from harness.model import mission
 from harness.run import starting
@@ -69,8 +70,8 @@ def test_a_detached_head_is_a_persons_to_mend(unbegun: House) -> None:
 
 def test_a_format_that_we_do_not_know_is_refused(house: House) -> None:
     """A newer harness wrote it; nothing is guessed."""
-    Path(house.layout.format).write_text("2\n")
-    untouched(house, house.folder, BrokenFile, "format, line 1: unknown format '2'")
+    Path(house.layout.format).write_text("3\n")
+    untouched(house, house.folder, BrokenFile, "format, line 1: unknown format '3'")
 
 
 NOBODY = ["setpriv", "--reuid=65534", "--clear-groups"]
@@ -306,3 +307,11 @@ def test_the_ignore_file_is_mended_and_otherwise_left_alone(house: House) -> Non
 def test_every_folder_that_searches_pass_by_is_a_path_of_the_page(house: House) -> None:
     """So that a new name in layout.py is not forgotten here."""
     assert {os.path.join(house.layout.state, name) for name in starting.UNSEARCHED} <= set(vars(house.layout).values())
+
+
+def test_the_version_is_the_package_and_the_commit_of_its_checkout() -> None:
+    """As git tells it, without a call of git."""
+    checkout = Path(__file__).resolve().parents[2]
+    words = ["git", "rev-parse", "HEAD"]
+    told = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False).stdout
+    assert starting.version() == f"{harness.__version__} {told[:12]}".strip()

@@ -14,6 +14,7 @@ import pytest
 from harness.model import mission, runs
 from harness.store import files, objects
 from tests.missions import House, tagged, until
+from tests.planned import reply
 
 BLOCK = "```json harness\n{}\n```\n"
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
@@ -214,6 +215,27 @@ def test_a_users_own_role_runs_without_a_change_to_the_package(house: House) -> 
     done = house.run([str(Path(__file__).parents[2] / "run.sh"), "helper"])
     assert (done.code, house.result()["role"], house.result()["outcome"]) == (0, "helper", "ok")
     assert "Help.\n" in house.prompt()
+
+
+OF_ONES_OWN = """    print(run.reply, run.opened.role.name, run.opened.context.feature)
+    run.outcome.reason = "wrote the manual"
+    try:
+        run.opened.context = None
+    except AttributeError as fault:
+        print(fault)
+"""
+
+
+def test_a_users_own_role_has_the_reply_and_decides_the_outcome(house: House) -> None:
+    """As docs/contract.md says: `run.reply`, `run.opened`, which is frozen, and `run.outcome`."""
+    house.role_files("helper")
+    path = Path(house.layout.roles) / "helper.py"
+    path.write_text(path.read_text().replace("    pass\n", OF_ONES_OWN))
+    house.script("helper", reply(notes=[{"tag": "TRICK", "text": "a"}]))
+    out = house.role("helper", "F-001").out
+    assert "{'notes': [{'tag': 'TRICK', 'text': 'a'}]} helper F-001" in out
+    assert "OpenRun.context cannot be assigned: it is frozen" in out
+    assert (house.result()["outcome"], house.result()["reason"]) == ("ok", "wrote the manual")
 
 
 def test_what_stops_a_mission_at_once_is_told_whole(house: House) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.missions import House
+from tests.missions import CHECKOUT, House
 
 
 def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:
@@ -244,3 +248,63 @@ def test_transcripts_hold_no_secret_and_stay_within_max_log_mb(house: House) -> 
     assert token.encode() not in stream + stderr
     assert token in Path(paths.reply).read_text()
     assert json.loads(stream.split(b"\n")[-2])["kind"] == "cut"
+
+
+# an update of the harness
+
+
+def checkout(house: House, commit: str) -> Path:
+    """A checkout of this harness at a commit, for one test."""
+    home = house.folder / "home"
+    for name in ("harness", "roles"):
+        shutil.copytree(CHECKOUT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(CHECKOUT / "run.sh", home)
+    (home / ".git").mkdir()
+    (home / ".git" / "HEAD").write_text(commit + "\n")
+    return home
+
+
+def test_an_update_while_an_agent_thinks_waits_for_the_next_run(house: House) -> None:
+    """Every file of the harness is another one when the agent ends: the run ends by what it began with, and says so; the
+    next start says that there is another one."""
+    home, bad = checkout(house, "a" * 40), "raise SystemExit(99)"
+    sources = f"find {home}/harness {home}/roles -name '*.py*'"
+    update = f"{sources} | while read f; do echo '{bad}' >$f; done; echo {'b' * 40} >{home}/.git/HEAD"
+    folder = house.env["HARNESS_IDENTITY"]
+    identity = f"mkdir -p {folder}; echo mine >{folder}/worker.md"  # what looks after it was not needed before
+    house.script("worker", {"run": "sleep 1.5"}, {"run": update}, {"run": f"echo 1 >1.txt; {identity}"})
+    done = house.run(
+        [sys.executable, "-P", str(home / "roles" / "worker.py"), "F-001"], env={"HARNESS_HOME": str(home)}
+    )
+    assert (done.code, house.result()["outcome"], done.err) == (10, "refused", ""), done
+    assert house.git("show", "--format=", "--name-only").strip() == "1.txt"
+    assert house.result()["version"] == "0.1.0 aaaaaaaaaaaa"
+    house.script("worker", {"run": "true"})
+    first, second = (house.role("worker", name) for name in ("F-001", "F-002"))
+    said = "the harness was updated: the last run had 0.1.0 aaaaaaaaaaaa, from here on it is 0.1.0"
+    assert (first.out.count(said), second.out.count("was updated")) == (1, 0), first
+
+
+LATE = """import sys
+import harness.run.steps, harness.settle.worker
+from harness.run import thinking
+thinking.load_rest()
+print(*sys.modules)
+"""
+AT_OPEN = {"harness.agents.command", "harness.run.orders"}  # what is asked for before an agent thinks, or never
+
+
+def test_all_that_a_run_may_load_late_is_loaded_while_its_agent_thinks() -> None:
+    """Imports inside functions save time at the start; none of them may find another version in the end."""
+    late = set()
+    for path in (CHECKOUT / "harness").glob("*/*.py"):
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+        found = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.ImportFrom)]
+        for node in [] if path.parent.name in ("cli", "commands") else found:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            late |= {
+                name if (CHECKOUT / (name.replace(".", "/") + ".py")).exists() else str(node.module) for name in names
+            }
+    words = [sys.executable, "-c", LATE]
+    loaded = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.split()
+    assert {name for name in late if name.startswith("harness.")} - set(loaded) == AT_OPEN

@@ -6,13 +6,15 @@ import json
 import os
 import random
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.model.usage import Usage
 from harness.run import transcript
-from harness.run.transcript import MIB, Lines, Recent, Transcript
+from harness.run.transcript import MIB, Heard, Lines, Recent, Row, Transcript, heard
 
 TOKEN = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
 MASKED = "[masked: github-token]"
@@ -187,3 +189,102 @@ def test_the_oldest_messages_go_first() -> None:
 def test_bounds_are_what_the_page_says() -> None:
     """1 MiB a line, 16 MiB of messages in memory."""
     assert (transcript.LONGEST_LINE, transcript.MOST_SAID_BYTES) == (1_048_576, 16_777_216)
+
+
+# what is written is what is read
+
+
+@pytest.mark.parametrize("kind", transcript.KINDS)
+def test_every_row_that_is_written_can_be_read(kind: str, path: str) -> None:
+    """The text whole, whatever it holds."""
+    stream = Transcript(path, MIB)
+    stream.row(1.5, kind, 'a "quoted"\nö 🔑')
+    stream.close()
+    (line,) = Path(path).read_bytes().splitlines()
+    assert transcript.parse(line) == Row(at=1.5, kind=kind, text='a "quoted"\nö 🔑')
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"at": -1},
+        {"at": "1"},
+        {"at": float("nan")},
+        {"at": 1e9},
+        {"kind": "boast"},
+        {"kind": ["said"]},
+        {"text": 5},
+        {"text": None},
+        {"more": 1},
+    ],
+)
+def test_a_line_that_no_run_writes_is_no_row(fields: dict[str, Any]) -> None:
+    """Nobody counts with what an agent has laid there."""
+    whole: dict[str, Any] = {"at": 1.0, "kind": "said", "text": "x"}
+    assert transcript.parse(json.dumps(whole).encode()) == Row(**whole)
+    assert transcript.parse(json.dumps({**whole, **fields}).encode()) is None
+    assert transcript.parse(json.dumps(whole).encode()[:-3]) is None
+
+
+# what a run that died had told
+
+
+def row(kind: str, text: str, at: float = 1.0) -> bytes:
+    """A line of a transcript."""
+    return json.dumps({"at": at, "kind": kind, "text": text}, separators=(",", ":")).encode() + b"\n"
+
+
+def used(**values: Any) -> bytes:
+    """A line with a usage."""
+    return row("usage", json.dumps(Usage(**values).asdict()))
+
+
+def test_the_newest_usage_of_each_agent_is_heard(tmp_path: Path) -> None:
+    """Rows are cumulative within an answer; each agent's answer stands behind its name."""
+    path = tmp_path / "stream.jsonl"
+    rows = [row("agent", "a"), used(input=1), row("said", "x"), used(input=3), row("agent", "b"), row("agent", "c")]
+    path.write_bytes(b"".join([*rows, used(output=7), row("did", "y", 9.5)]))
+    found = heard(str(path))
+    assert ([one.agent for one in found.usages], found.seconds) == (["a", "b", "c"], 9.5)
+    assert [(one.input, one.output) for one in found.usages] == [(3, None), (None, None), (None, 7)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"at":1,"kind":"usage","text":"{\\"inp',
+        b"\xff\0\n",
+        b"[" * 99999 + b"\n",
+        row("usage", "{}").replace(b'"{}"', b"5"),
+        row("usage", '{"input": "much"}'),
+        row("usage", '{"input": -5}'),
+        row("usage", '{"cost_usd": NaN}'),
+        row("usage", '{"cost_usd": 1e999}'),
+        row("usage", '{"input": 1.5}'),
+        row("usage", '{"more": 1}'),
+        row("usage", '{"cost_source": "guessed"}'),
+        row("usage", "[]"),
+        b"x" * (transcript.LONGEST_LINE + 9) + b"\n",
+    ],
+)
+def test_a_torn_or_forged_row_is_passed_over(tmp_path: Path, line: bytes) -> None:
+    """What stood before it counts."""
+    path = tmp_path / "stream.jsonl"
+    path.write_bytes(row("agent", "a") + used(input=3) + line)
+    found = heard(str(path))
+    assert [one.input for one in found.usages] == [3]
+
+
+def test_a_run_without_a_transcript_told_nothing(tmp_path: Path) -> None:
+    """It died before it asked anybody."""
+    assert heard(str(tmp_path / "stream.jsonl")) == Heard()
+
+
+def test_a_long_transcript_is_heard_quickly(tmp_path: Path) -> None:
+    """64 MiB, one line of it without an end: less than two seconds, and the usage in the middle is found."""
+    path = tmp_path / "stream.jsonl"
+    line = row("output", "x" * 8000)
+    path.write_bytes(row("agent", "a") + line * 4000 + used(input=3) + b"y" * (32 << 20))
+    started = time.process_time()
+    assert [one.input for one in heard(str(path)).usages] == [3]
+    assert time.process_time() - started < 2

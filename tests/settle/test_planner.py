@@ -50,7 +50,7 @@ def drafted(
     retired: set[str] | None = None,
 ) -> tuple[Draft, list[str]]:
     """The draft, for a reply that has the right shape."""
-    assert replies.faults("planner", value) == []
+    assert replies.faults("plans", value) == []
     found = found or []
     known = known or Contract(claims=[claim(name) for one in found for name in one.claims])
     return planner.draft(value, found, known, retired or set())
@@ -268,7 +268,7 @@ def test_what_a_patch_does_not_list_stays() -> None:
 def test_what_it_lists_is_laid_over_and_keeps_its_tries() -> None:
     """Title, order and claims are the plan's; status, attempts and notes are what happened."""
     old = feature("F-001", attempts=2, status="failing", description="kept", priority=5)
-    old.note("t", "r", "reason", "n")
+    old.note("t", "r", "reason", text="n")
     made, found = drafted(patch(row(title="New", claims=["VAL-001", "VAL-009"])), [old])
     assert found == []
     assert made.features == [old.replace(title="New", claims=["VAL-001", "VAL-009"])]
@@ -300,7 +300,7 @@ def test_dropping_needs_a_reason_and_is_logged() -> None:
         ("drop feature", "F-001", "too big"),
         ("add", "VAL-002", "planned"),
     }
-    assert replies.faults("planner", {**value, "drop": [{"id": "F-001"}]}) != []
+    assert replies.faults("plans", {**value, "drop": [{"id": "F-001"}]}) != []
 
 
 def test_dropping_leaves_no_loose_ends() -> None:
@@ -486,7 +486,7 @@ def test_a_changed_check_says_why(house: House) -> None:
 def test_a_disputed_feature_starts_anew_after_its_planner(house: House) -> None:
     """It is todo again, counts as replanned, keeps its tries, and the dispute is answered."""
     old = feature("F-001", status="blocked", attempts=2)
-    old.note("t", "r", "dispute", "the claim is wrong", ["VAL-001"])
+    old.note("t", "r", "dispute", text="the claim is wrong", claims=["VAL-001"])
     lay(house, [old])
     result = planned(house, "F-001", contract=[told("VAL-001", "test -f better", reason="it was wrong")])
     assert result["accepted"] is True, result["reason"]

@@ -129,7 +129,7 @@ def test_a_feature_of_manual_claims_alone_blocks_nothing(built: House) -> None:
 def test_features_that_waited_for_it_go_on_when_it_passes(built: House) -> None:
     """`needs` are met by a pass, not by a word."""
     waiting = feature("F-002", "VAL-2", status="blocked")
-    waiting.note("t", "r", "needs", "first", ["F-001"])
+    waiting.note("t", "r", "needs", text="first", features=["F-001"])
     lay(built, [feature("F-001", "VAL-1", status="validating"), waiting], KNOWN)
     judged(built, "F-001")
     assert built.feature("F-002").status == "todo"
@@ -419,7 +419,7 @@ def test_a_service_that_is_not_ready_fails_the_feature_with_the_tail_of_its_log(
     broken = Service(name="web", run="echo address in use; exit 1", ready="false", seconds=20)
     green(built, "touch fired", services=[broken])
     assert judged(built, "F-001")["verdict"] == "red"
-    assert fired(built)[0].output == "the service web ended before it was ready; it said:\naddress in use\n"
+    assert fired(built)[0].output == "the service web ended before it was ready; its log:\naddress in use\n"
     assert raw_of(built) == ["validator F-001 FAIL: VAL-1 is red (exit 69): address in use"]
     assert tries(built) == ("failing", 1)
     assert not (built.project / "fired").exists()
@@ -586,6 +586,6 @@ def test_a_sweeps_receipts_say_what_a_clone_lacks(through: House) -> None:
     through.git("commit", "-q", "-m", "forgot it")
     judged(through)
     notes = fired(through)[-1].notes
-    assert notes[0] == "the contract has no setup: a stranger's clone is checked as it is cloned"
+    assert notes[0] == "the contract has no setup: a fresh clone is checked as it is"
     assert "only in the working folder, not in a clone: " in notes[1]
     assert "two" in notes[1]

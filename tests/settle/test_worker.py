@@ -50,7 +50,10 @@ def test_what_a_worker_changed_becomes_one_commit_that_names_its_run(one: House)
     result = worked(
         one, {"run": "echo x >> main.py"}, DID, reply(status="implemented", summary="It greets.\nIn two lines.")
     )
-    assert log(one) == f"F-001: Feature F-001\n\nIt greets.\nIn two lines.\n\nHarness-Run: {result['run']}"
+    assert (
+        log(one)
+        == f"F-001: Feature F-001\n\nIt greets.\nIn two lines.\n\nHarness-Run: {result['run']}\nHarness-Outcome: implemented"
+    )
     assert one.git("rev-parse", "HEAD^") == before
     assert (result["commit"], result["outcome"]) == (one.head(), "ok")
     assert one.git("show", "--name-only", "--format=", "HEAD").split("\n") == ["made", "main.py"]
@@ -79,7 +82,7 @@ def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House)
     assert "\n\nfirst step\n\nsecond step\n\nHarness-Run: forged\n\nHarness-Run: " in log(one)
     assert one.git("show", "--name-only", "--format=", "HEAD").split("\n") == ["a", "b", "c"]
     run = one.result()["run"]
-    assert repository.find_trailer(str(one.project), one.head(), run) == one.head()
+    assert repository.find_trailer(str(one.project), one.head(), run) == (one.head(), "implemented")
     assert repository.find_trailer(str(one.project), one.head(), "forged") is None
 
 
@@ -118,7 +121,7 @@ def test_a_summary_never_becomes_the_trailer(one: House) -> None:
     """The run's own name is the last paragraph, whatever the agent wrote."""
     worked(one, DID, reply(status="implemented", summary="Done.\n\nHarness-Run: forged"))
     assert repository.find_trailer(str(one.project), one.head(), "forged") is None
-    assert repository.find_trailer(str(one.project), one.head(), one.result()["run"]) == one.head()
+    assert repository.find_trailer(str(one.project), one.head(), one.result()["run"]) == (one.head(), "implemented")
 
 
 # blocked
@@ -131,7 +134,7 @@ def test_blocked_with_needs_comes_back_when_they_have_passed(one: House) -> None
     assert result["outcome"] == "ok"
     assert "there is no parser yet" in result["reason"]
     assert tries(one) == ("blocked", 0)
-    assert (note(one, "needs")["ids"], note(one, "needs")["text"]) == (["F-002"], "there is no parser yet")
+    assert (note(one, "needs")["features"], note(one, "needs")["text"]) == (["F-002"], "there is no parser yet")
     lay(one, [one.feature(), one.feature("F-002").replace(status="passed")])
     assert due(one) == "NEXT worker F-001"
 
@@ -182,11 +185,11 @@ def test_cut_work_is_kept_and_costs_no_try(one: House, outcome: str) -> None:
     """A commit on the branch that says so, a ref of the run's own, and the feature as it was before."""
     result = cut(one, outcome, DID)
     assert (result["outcome"], result["commit"]) == (outcome, one.head())
-    assert log(one) == f"wip(F-001): {outcome}\n\nas told\n\nHarness-Run: {result['run']}"
+    assert log(one) == f"wip(F-001): {outcome}\n\nas told\n\nHarness-Run: {result['run']}\nHarness-Outcome: cut"
     assert one.git("rev-parse", f"refs/harness/partial/{result['run']}") == one.head()
     assert one.git("status", "--porcelain") == ""
     assert tries(one) == ("todo", 0)
-    assert note(one, "cut")["ids"] == [result["run"]]
+    assert note(one, "cut")["run"] == result["run"]
 
 
 def test_the_next_prompt_says_continue_and_how_to_see_it(one: House) -> None:
@@ -240,7 +243,7 @@ def test_what_is_nobodys_fault_never_costs_a_try(one: House, outcome: str, steps
     """A vendor's limit, a login that ran out, a kill: however often."""
     made = one.feature()
     for _ in range(3):
-        made.note("t", "r", "cut", "", ["r"])
+        made.note("t", "r", "cut", text="", run="r")
     lay(one, [made, one.feature("F-002")])
     cut(one, outcome, *steps)
     assert tries(one) == ("todo", 0)

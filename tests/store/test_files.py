@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import random
 import resource
 import socket
 import stat
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile, Busy
-from harness.store import files
+from harness.store import files, json_lines
 from tests.crash import RAISED, end, in_child, start, stops
 from tests.helpers import put
 
@@ -193,22 +192,6 @@ def test_a_transcript_only_grows_and_is_private(path: str) -> None:
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
-def test_lines_backwards_gives_whole_lines_last_first_with_any_block_size(lines: str) -> None:
-    """A torn last line is passed over, however long it is."""
-    dice = random.Random(7)
-    for _ in range(150):
-        data = bytes(dice.choice(b"ab\n") for _ in range(dice.randrange(40)))
-        put(lines, data)
-        whole = [line for line in data.split(b"\n")[:-1] if line]
-        for block in (1, 2, 3, 7, 64):
-            assert list(files.lines_backwards(lines, block)) == whole[::-1], (data, block)
-
-
-def test_lines_backwards_of_no_file_is_nothing(path: str) -> None:
-    """Absent books are empty books."""
-    assert list(files.lines_backwards(path)) == []
-
-
 def test_a_lock_has_one_holder_and_says_who(path: str) -> None:
     """Busy names what the holder wrote."""
     with files.Lock(path) as held:
@@ -337,7 +320,7 @@ LOOKS: dict[str, Callable[[str], object]] = {
     "read": files.read,
     "read_from": lambda path: files.read_from(path, 0, 10),
     "length": files.length,
-    "lines_backwards": lambda path: next(files.lines_backwards(path)),
+    "backwards": lambda path: next(json_lines.backwards(path)),
     "add_line": lambda path: files.add_line(path, b"x\n"),
     "Transcript": files.Transcript,
     "Lock": lambda path: files.Lock(path).take(),

@@ -89,19 +89,28 @@ def test_a_commit_replaces_removes_and_appends(layout: Layout) -> None:
     assert os.listdir(layout.journal) == []
 
 
-def test_a_commit_closes_a_torn_line_as_an_append_does(layout: Layout) -> None:
-    """And the ledger knows the closed length."""
-    put(layout.issues, b"torn\0\0")
+@pytest.mark.parametrize(
+    ("old", "healed"),
+    [
+        (b'{"torn\0\0', b""),
+        (b'{"a":1}\n{"torn', b'{"a":1}\n'),
+        (b'{"whole":1}\0', b'{"whole":1}\n'),
+        (b'{"a":1}\n\0\0', b'{"a":1}\n'),
+    ],
+)
+def test_a_commit_heals_a_torn_last_line(layout: Layout, old: bytes, healed: bytes) -> None:
+    """One that lacks only its newline gets it, any other goes: no broken line is left behind. The ledger knows the length."""
+    put(layout.issues, old)
     changes = Journal(layout)
     changes.append(layout.issues, b"next\n")
     changes.commit()
-    assert files.read(layout.issues) == b"torn\nnext\n"
+    assert files.read(layout.issues) == healed + b"next\n"
     journal.adopt(layout)
     assert ledger_faults(layout) == []
 
 
 @pytest.mark.parametrize("old", [b"a much longer old content\n", b"", b"torn"])
-@pytest.mark.parametrize("new", [b"new\n", b"new", None])
+@pytest.mark.parametrize("new", [b"1\n", b"1", None])
 def test_lines_go_behind_a_replacement_in_the_same_journal(layout: Layout, old: bytes, new: bytes | None) -> None:
     """Never at the place where the old content ended."""
     put(layout.issues, old)

@@ -1,0 +1,111 @@
+"""What recovery will do about runs that died: `plan` is pure. Recovery carries it out, and the views show its end."""
+
+from __future__ import annotations
+
+from harness.base.record import Record
+from harness.git import repository
+from harness.integrity import recovery_evidence, unsettled
+from harness.integrity.recovery_evidence import Evidence
+from harness.model import features, runs
+from harness.model.features import Feature
+from harness.model.open_run import Begun
+from harness.model.runs import Context
+from harness.store import files, journal
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TIDY, FORGET = "had closed", "died before it began"
+COMPLETE, PUT_AWAY, KILL = "died after its commit", "died while it was put away", "died before it closed"
+RELEASE = "was left in progress by nobody"
+
+
+class Died(Record):
+    """What is left of a run that died. `commit`: the one that carries its trailer, `cut` where that is of cut work;
+    `moved`: HEAD or the branch is not where the run found it."""
+
+    run: str
+    closed: bool = False
+    began: bool = True
+    context: Context | None = None
+    commit: str = ""
+    cut: bool = False
+    moved: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether it began, and did not close."""
+        return not self.closed and (self.began or self.context is not None)
+
+
+class Step(Record):
+    """One thing to do with a run, or without one with a feature; it is named after why. `move`: the feature's transition;
+    `takes_tree`: the working folder is committed."""
+
+    do: str
+    run: str = ""
+    feature: str = ""
+    move: str = ""
+    commit: str = ""
+    moved: bool = False
+    takes_tree: bool = False
+
+
+def plan(died: list[Died], queue: list[Feature], busy: Sequence[str] = ()) -> list[Step]:
+    """The steps that settle these runs; `busy`: ids of features on which a run that lives works. Any other that is in
+    progress is released, whatever became of its run."""
+    waiting = {one.id: one for one in queue if one.status == "in_progress" and one.id not in busy}
+    steps: list[Step] = []
+    for one in died:
+        if not one.open:
+            steps.append(Step(do=TIDY if one.closed else FORGET, run=one.run))
+            continue
+        feature = waiting.pop(one.context.feature, None) if one.context else None
+        steps.append(_settle(one, feature, moved=one.moved or any(step.takes_tree for step in steps)))
+    return steps + [Step(do=RELEASE, feature=one.id, move=back(one.attempts > 0)) for one in waiting.values()]
+
+
+def _settle(one: Died, feature: Feature | None, moved: bool) -> Step:
+    """Complete what was committed as done; else the run was killed, and its tree is kept where it may be."""
+    do = KILL if not one.commit else PUT_AWAY if one.cut and feature else COMPLETE
+    step = Step(do=do, run=one.run, commit=one.commit, moved=moved)
+    if feature is None:
+        return step
+    move = "implemented" if do == COMPLETE else back(one.context is not None and one.context.before == "failing")
+    return step.replace(feature=feature.id, move=move, takes_tree=do == KILL and not moved)
+
+
+def back(failing: bool) -> str:
+    """The transition of a feature that a run leaves as it found it."""
+    return "back to failing" if failing else "back to todo"
+
+
+def look(layout: Layout, run_id: str) -> Died:
+    """What is left of a run that died, read only."""
+    if recovery_evidence.closed(layout, run_id):
+        return Died(run=run_id, closed=True)
+    context = recovery_evidence.context(layout, run_id)
+    if context is None:
+        return Died(run=run_id, began=recovery_evidence.began(layout, run_id))
+    now, project = repository.standing(layout.project), layout.project
+    made = repository.find_trailer(project, now.head, run_id) if now.head != context.head else None
+    moved = (now.head, now.branch) != (context.head, context.branch)
+    commit, work = made or ("", "")
+    return Died(run=run_id, context=context, commit=commit, cut=work in runs.UNFINISHED, moved=moved)
+
+
+def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:
+    """The features as they are before recovery's steps, once a journal is finished and the state put back; the steps."""
+    died = [look(layout, name) for name in unsettled.unsettled(layout)]
+    data, put_back = journal.pending(layout, layout.features), [one.context for one in died if one.context]
+    if data is None:
+        data = files.read(layout.features)
+        for context in put_back:
+            row = recovery_evidence.ledger(layout, context.run).get("features.json")
+            data = Evidence(run=Begun(layout=layout, context=context)).live(layout.features, data, row)
+    queue = features.parse(data, layout.features)
+    alive = [name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)]
+    known = [recovery_evidence.context(layout, name) for name in alive]
+    return queue, plan(died, queue, [context.feature for context in known if context])

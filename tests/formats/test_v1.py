@@ -1,0 +1,251 @@
+"""Golden missions of format 1 (v1/README.md): a start migrates them, and their facts hold afterwards."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import os
+import shutil
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.integrity import mission_lock
+from harness.model import features, runs
+from harness.store import files, journal, migrations
+from tests.crash import contents, lay_out, stops
+from tests.missions import CHECKOUT, Done, House, surroundings
+
+ARCHIVES = Path(__file__).parent / "v1"
+GOLDEN = Path("/tmp/golden")  # prompts and `bin/harness` hold this path
+NAMES = ("done", "middle", "escalated", "killed", "journal", "waiting")
+TORN = json.loads((ARCHIVES / "torn.json").read_text())["variants"]
+MIGRATED = "  migrated the mission to format 2\n"
+SHAPES = {"needs": "features", "dispute": "claims", "cut": "run"}
+
+
+@pytest.fixture(autouse=True)
+def place() -> Iterator[None]:
+    """One at a time on this machine: the folder has a fixed name."""
+    with open("/tmp/golden.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class Golden(House):
+    """A mission as the harness of format 1 left it."""
+
+    def __init__(self, name: str) -> None:
+        top = GOLDEN / name
+        shutil.rmtree(top, ignore_errors=True)
+        top.mkdir(parents=True)
+        with tarfile.open(ARCHIVES / f"{name}.tar.gz") as archive:
+            archive.extractall(top, filter="fully_trusted")  # ours, with absolute links
+        env = surroundings(top)
+        env |= {"HARNESS_IDENTITY": str(top / "identity"), "HARNESS_PYTHON": sys.executable, "HARNESS_CALLED": "run.sh"}
+        super().__init__(top, env)
+        self.project = top / "project"
+        self.state = self.project / ".harness"
+        self.layout = type(self.layout)(str(self.project))
+        self.facts: dict[str, Any] = json.loads((ARCHIVES / f"{name}.json").read_text())
+
+    def start(self) -> Done:
+        """What run.sh does first."""
+        return self.program("init", "--quietly")
+
+
+def sealed(golden: Golden) -> dict[str, bytes]:
+    """The folders of runs, byte for byte, but for what an open run leaves beside its own."""
+    found = contents(str(golden.state / "runs"))
+    return {path: data for path, data in found.items() if not {"open", "index"} & set(Path(path).parts)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_start_migrates_a_mission_and_its_facts_hold(name: str) -> None:
+    """What died is settled as before; then status, what is due, what was spent and doctor say the same."""
+    golden = Golden(name)
+    settled, before = golden.facts["settled"], sealed(golden)
+    done = golden.start()
+    words = settled["said"]["out"].splitlines(keepends=True)
+    notes = [line for line in words if line.startswith("note:")]
+    said = [line for line in words if line not in notes]
+    assert (done.code, done.out) == (0, "".join([*said, MIGRATED, *notes])), done
+    assert golden.read("format") == "2\n"
+    assert {one.id: [one.status, one.attempts] for one in features.load(golden.layout)} == settled["features"]
+    usage = json.loads(golden.program("usage", "--json").out)
+    assert (usage["total"]["runs"], usage["total"]["told"]) == (settled["runs"], settled["told"])
+    if not golden.facts["open_runs"]:
+        status = json.loads(golden.program("status", "--json").out)
+        assert {**status, "why": ""} == same_day(golden, golden.facts["status"])
+        assert usage == golden.facts["usage"]
+        assert sealed(golden) == before
+    else:
+        assert {path: data for path, data in sealed(golden).items() if path in before} == before
+    assert golden.program("next").out in (settled["next"]["out"], golden.facts["next_later"] + "\n")
+    assert golden.program("doctor").code == 0
+
+
+def same_day(golden: Golden, status: dict[str, Any]) -> dict[str, Any]:
+    """A status as it is said now: a vendor's limit may be over, and `why` is a sentence for people."""
+    due = golden.program("next").out.rstrip("\n")
+    assert due in (golden.facts["next"]["out"].rstrip("\n"), golden.facts["next_later"])
+    return {**status, "due": due, "why": ""}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_prompt_of_format_1_can_be_rebuilt_after_the_migration(name: str) -> None:
+    """Byte for byte, from its manifest; what a person answered is no run any more, and nothing else is gone."""
+    golden = Golden(name)
+    golden.start()
+    known = [row for row in golden.facts["runs"] if row["role"] != "person"]
+    assert [row["run"] for row in golden.ran()][: len(known)] == [row["run"] for row in known]
+    for row in known:
+        paths = golden.layout.run(row["run"])
+        if row["prompt"]:
+            parts = json.loads(Path(paths.manifest).read_text())
+            data = b"".join(part["text"].encode() if "text" in part else kept(golden, part["object"]) for part in parts)
+            assert files.digest(data) == row["prompt"], row["run"]
+    answers = [row["reason"] for row in golden.facts["runs"] if row["role"] == "person"]
+    assert [one.text for one in runs.answers(golden.layout)] == answers
+    assert runs.broken_seals(golden.layout, 10**6) == []
+
+
+def kept(golden: Golden, name: str) -> bytes:
+    """The bytes of an object."""
+    return (golden.state / "objects" / name[:2] / name[2:]).read_bytes()
+
+
+def test_notes_keep_what_they_said_and_name_it_by_their_kind() -> None:
+    """Every kind of note is in this mission."""
+    golden = Golden("middle")
+    golden.start()
+    found = {one.id: one.notes for one in features.load(golden.layout)}
+    old = {name: one["notes"] for name, one in golden.facts["features"].items()}
+    assert {note["kind"] for notes in found.values() for note in notes} == set(features.NOTES)
+    for name, notes in found.items():
+        for note, (kind, by, ids, text) in zip(notes, old[name], strict=True):
+            assert (note["kind"], note["by"], note.get("text", "")) == (kind, by, text)
+            if kind in SHAPES:
+                assert note[SHAPES[kind]] == (ids[0] if kind == "cut" else ids)
+
+
+def test_the_counters_go_on_behind_an_answer_of_format_1() -> None:
+    """The newest line was a person's: nothing is stalled after the migration either."""
+    golden = Golden("middle")
+    books = golden.state / "runs.jsonl"
+    lines = books.read_text().split("\n")
+    last = max(number for number, line in enumerate(lines) if '"role":"person"' in line)
+    books.write_text("\n".join(lines[: last + 1]) + "\n")
+    journal.adopt(golden.layout)
+    files.remove(golden.layout.mission_lock)  # it names the newest run
+    for row in lines[last + 1 : -1]:
+        shutil.rmtree(golden.state / "runs" / json.loads(row)["run"])
+    assert golden.start().code == 0
+    totals = json.loads(golden.program("status", "--json").out)["totals"]
+    assert (totals["since_green"], totals["rejected"]) == (0, 0)
+    assert totals["runs"] == json.loads(lines[last])["totals"]["runs"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["next"], ["status"], ["usage"], ["why", "F-001"], ["runs", "list"], ["feature", "show", "F-001"], ["doctor"]],
+)
+def test_what_only_reads_says_what_to_do_and_changes_nothing(words: list[str]) -> None:
+    """A mission that nobody has started yet with this harness is not guessed at, and never a crash."""
+    golden = Golden("middle")
+    before = known(contents(str(golden.state)))
+    done = golden.program(*words)
+    assert (done.code, "Traceback" in done.err) == (10 if words == ["doctor"] else 65, False)
+    assert "format 1 is that of an older harness. The next start migrates it to format 2: start run.sh" in (
+        done.out + done.err
+    )
+    assert known(contents(str(golden.state))) == before
+
+
+def test_while_a_run_of_an_older_harness_lives_the_start_waits() -> None:
+    """75, and the mission is as it was."""
+    golden = Golden("middle")
+    with mission_lock.take(golden.layout) as lock:
+        lock.sign({"pid": 1, "role": "worker"})
+        done = golden.start()
+    assert (done.code, golden.read("format")) == (75, "1\n"), done
+    assert golden.start().out == MIGRATED
+
+
+def test_a_migrated_mission_goes_on() -> None:
+    """The order that waited is carried out, and the role that is due runs; a second start changes nothing."""
+    golden = Golden("middle")
+    golden.start()
+    before = contents(str(golden.state))
+    assert golden.start().out == ""
+    assert contents(str(golden.state)) == before
+    done = golden.run([str(CHECKOUT / "run.sh"), "--once"])
+    assert (done.code, golden.facts["next"]["out"] in done.out.replace("> ", "")) == (0, True), done
+    assert golden.ran()[-1]["version"].startswith("0.1.0")
+    assert golden.program("doctor").code == 0
+
+
+def test_a_migration_that_is_killed_at_any_call_leaves_format_1_or_2() -> None:
+    """Never a mixture; the next start goes on from there."""
+    golden = Golden("middle")
+    layout, state = golden.layout, str(golden.state)
+    before = contents(state)
+    migrations.migrate(layout)
+    after = known(contents(state))
+    lay_out(state, before)
+    words = []
+    for _ in stops(lambda: migrations.migrate(layout)):
+        with files.Lock(layout.state_lock):
+            journal.finish_journal(layout)
+        found = known(contents(state))
+        words.append("new" if found == after else "old" if found == known(before) else "half")
+        migrations.migrate(layout)
+        assert known(contents(state)) == after
+        lay_out(state, before)
+    assert [word for word, _ in itertools.groupby(words)] == ["old", "new"]
+    assert len(words) > 10
+
+
+def known(disk: dict[str, bytes]) -> dict[str, bytes]:
+    """What counts of a mission's files: not the journal's own, not the cache, and not what a crash left of a write."""
+    derived = ("/journal/", "/cache/", ".tmp")
+    return {path: data for path, data in disk.items() if not any(part in path for part in derived)}
+
+
+@pytest.mark.parametrize("moment", [1, 7, *range(11, 24, 2), 30, 40, 44, 56, 68, 72])  # the migration: 12 to 22
+def test_a_start_that_is_killed_while_it_settles_and_migrates_goes_on(moment: int) -> None:
+    """A run of format 1 had died: the next start settles it as if nothing had been in between, and blames nobody."""
+    golden = Golden("killed")
+    program = f"from tests.crash import stop_at\nimport os, sys\nsys.argv = ['harness', 'init', '--quietly']\nstop_at({moment})\n"
+    program += "from harness.__main__ import main\nraise SystemExit(main())\n"
+    code = golden.run([sys.executable, "-c", program], env={"PYTHONPATH": str(CHECKOUT)}).code
+    assert code in (0, 77)
+    assert golden.start().code == 0
+    last = golden.ran()[-1]
+    blamed = [name for name in last["refused"] if not name.endswith(".tmp")]  # those a crash leaves
+    assert (last["outcome"], blamed, golden.read("format")) == ("killed", [], "2\n"), last["reason"]
+    assert {one.id: [one.status, one.attempts] for one in features.load(golden.layout)} == golden.facts["settled"][
+        "features"
+    ]
+    assert golden.program("doctor").code == 0
+
+
+@pytest.mark.parametrize("torn", TORN, ids=[f"{one['file']} {one['how']}" for one in TORN])
+def test_a_torn_last_line_is_no_obstacle_to_the_migration(torn: dict[str, Any]) -> None:
+    """The start migrates; where a line of the run log is lost, `doctor --fix` says so first, as ever."""
+    golden = Golden("middle")
+    path = golden.state / torn["file"]
+    path.write_bytes(path.read_bytes()[: torn["keep"]] + torn["append"].encode())
+    done = golden.start()
+    if done.code == 65:
+        assert (torn["file"], torn["how"], "doctor --fix" in done.err) == ("runs.jsonl", "short", True)
+    else:
+        assert MIGRATED in done.out, done
+    assert golden.program("doctor", "--fix").code == 0
+    assert (golden.read("format"), golden.program("next").out) == ("2\n", torn["fixed"]["next"]["out"])
+    assert os.listdir(golden.layout.journal) == []

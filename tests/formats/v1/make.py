@@ -1,0 +1,820 @@
+"""Golden missions of on-disk format 1: makes the archives beside this file, or checks that they are what their facts say.
+
+    python tests/formats/v1/make.py            make every archive and its facts anew (other times, other random ids)
+    python tests/formats/v1/make.py --check    unpack every archive at its place and compare the facts, nothing is written
+
+Both run the harness of COMMIT, taken from this repository's history, with the interpreter that runs this file. Offline.
+Everything happens below /tmp/golden, since prompts and the shim hold absolute paths. README.md has the rest.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+COMMIT = "f029d860ef5491bf117375c89e8dc8e2a0024e04"
+VERSION, FORMAT = "0.1.0", "1"
+HERE = Path(__file__).resolve().parent
+GOLDEN = Path("/tmp/golden")
+CHECKOUT, PYTHON = GOLDEN / "harness", GOLDEN / "python"
+MTIME = 1795302501  # when COMMIT was made
+HOST = "golden"
+DAY = 24 * 3600
+PARTS = ("project", "identity", "scripts", "agent")
+DROPPED = ".harness/cache"
+TORN = "torn"
+GROWN = ("contract-log.jsonl", "issues.jsonl", "orders.jsonl", "memory/archive.jsonl", "runs.jsonl")
+LIVE = (
+    *("format", "mission.json", "config.toml", "spec.md", "features.json", "validation-contract.md"),
+    *("memory/raw.md", "memory/summary.md", "memory/MEMORY.md", "memory/curated.json", "escalation.md", "ledger.json"),
+)
+USED = {"model": "small", "input": 900, "cache_read": 4000, "output": 120, "turns": 3}
+TRICK = "cat >file reads standard input to its end, so a small file needs no editor"
+
+Json = dict[str, Any]
+
+
+# ---- a place where a mission is made
+
+
+class Place:
+    """/tmp/golden/<name>: a project, an identity folder, and scripts for the scripted agent; the harness of COMMIT runs in it."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.top = name, GOLDEN / name
+        self.project, self.state = self.top / "project", self.top / "project" / ".harness"
+        tools = f"{PYTHON}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        self.env = {"PATH": tools, "HOME": f"{self.top}/home", "TMPDIR": f"{self.top}/tmp", "TERM": "dumb", "TZ": "UTC"}
+        self.env |= {"HARNESS_IDENTITY": f"{self.top}/identity", "HARNESS_CALLED": "run.sh", "LC_ALL": "C.UTF-8"}
+        self.env |= {
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def clear(self) -> None:
+        """An empty place."""
+        shutil.rmtree(self.top, ignore_errors=True)
+        for name in ("home", "tmp", *PARTS[:2]):
+            (self.top / name).mkdir(parents=True)
+
+    def write(self, name: str, text: str) -> None:
+        """A file below the place."""
+        path = self.top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def repository(self) -> None:
+        """What lies in the project is its first commit."""
+        self.git("init", "-q", "-b", "main", "--template=")
+        self.git("add", "-A")
+        self.git("-c", "user.name=golden", "-c", "user.email=golden@localhost", "commit", "-q", "-m", "begin")
+
+    def git(self, *words: str) -> str:
+        """What git says."""
+        return self.call(["git", *words]).stdout.strip()
+
+    def call(self, words: list[str]) -> subprocess.CompletedProcess[str]:
+        """A program to its end; it must end well."""
+        return subprocess.run(words, cwd=self.project, env=self.env, capture_output=True, text=True, check=True)
+
+    def harness(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """run.sh with these words, however it ends."""
+        words = (str(CHECKOUT / "run.sh"), *words)
+        quiet = subprocess.DEVNULL
+        return subprocess.run(
+            words, cwd=self.project, env=self.env, stdin=quiet, capture_output=True, text=True, check=False
+        )
+
+    def run(self, line: str, code: int = 0, *more: str) -> None:
+        """run.sh with the words of a line, and more; it must end with this code."""
+        done = self.harness(*line.split(), *more)
+        said = f"{done.stdout}{done.stderr}".rstrip()
+        say(f"  [{done.returncode}] {line} {' '.join(more)}\n      " + said.replace("\n", "\n      "))
+        if done.returncode != code:
+            raise SystemExit(f"{self.name}: '{line}' ended with {done.returncode}, not {code}")
+
+    def begin(self, line: str) -> subprocess.Popen[bytes]:
+        """One run of a role that goes on meanwhile; on return it is open."""
+        before = self.runs()
+        quiet = subprocess.DEVNULL
+        words = [str(CHECKOUT / "run.sh"), *line.split()]
+        made = subprocess.Popen(words, cwd=self.project, env=self.env, stdin=quiet, stdout=quiet, stderr=quiet)
+        until(lambda: any((path / "open").exists() for path in self.runs() if path not in before))
+        return made
+
+    def runs(self) -> list[Path]:
+        """The runs' folders."""
+        return sorted((self.state / "runs").iterdir())
+
+    def script(self, name: str, *steps: Json) -> None:
+        """What the scripted agent does in the runs that `name` serves."""
+        self.write(f"scripts/{name}.jsonl", "".join(json.dumps(step) + "\n" for step in steps))
+
+    def dying(self, line: str, target: str, program: str = "") -> None:
+        """One run of a role that is killed at its call of a function; `program` is a condition on its arguments."""
+        role, feature = line.split()
+        module, name = target.rsplit(".", 1)
+        code = (
+            f"import os, signal, sys, runpy, importlib\nmodule = importlib.import_module('{module}')\n"
+            f"real = module.{name}\ndef dying(*args, **kwargs):\n    if {program or 'True'}:\n"
+            f"        os.kill(os.getpid(), signal.SIGKILL)\n    return real(*args, **kwargs)\nmodule.{name} = dying\n"
+            f"sys.argv = ['{role}', '{feature}']\nrunpy.run_path('{CHECKOUT}/roles/{role}.py', run_name='__main__')\n"
+        )
+        env = {**self.env, "HARNESS_HOME": str(CHECKOUT), "PYTHONPATH": str(CHECKOUT)}
+        words = [f"{CHECKOUT}/.venv/bin/python", "-P", "-c", code]
+        done = subprocess.run(words, cwd=self.project, env=env, capture_output=True, text=True, check=False)
+        say(f"  [{done.returncode}] {line}, killed at {target}")
+        if done.returncode != -signal.SIGKILL:
+            raise SystemExit(f"{self.name}: it was not killed: {done.stdout}{done.stderr}")
+
+
+def say(text: str) -> None:
+    """A line for who waits."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + 30
+    while not holds():
+        if time.monotonic() > end:
+            raise SystemExit("that never came to be")
+        time.sleep(0.02)
+
+
+def family(pid: int) -> list[int]:
+    """A process and its descendants, parents first."""
+    below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(one for child in below for one in family(int(child)))]
+
+
+def reply(**value: Any) -> Json:
+    """A scripted step that says a reply."""
+    return {"say": f"```json harness\n{json.dumps(value)}\n```"}
+
+
+def put(name: str, text: str) -> Json:
+    """A scripted step that writes a file."""
+    return {"run": f"cat >{name} <<'END'\n{text}\nEND"}
+
+
+def used(**values: Any) -> Json:
+    """A scripted step that tells what was used."""
+    return {"usage": {**USED, **values}}
+
+
+def config(*lines: str) -> str:
+    """config.toml with the scripted agent."""
+    return "\n".join([*lines, "[agents.scripted]", 'path = "../scripts"', ""])
+
+
+# ---- the missions
+
+
+def done(place: Place) -> None:
+    """The todo example to DONE by the loop."""
+    shutil.copytree(CHECKOUT / "examples" / "todo", place.project, dirs_exist_ok=True)
+    place.repository()
+    place.run("", 0)
+
+
+SPEC = """# Parts
+
+A folder with parts, one file each.
+
+## Part one
+one.txt, and build/one.out that is made from it.
+
+## Part two
+two.txt says two; it needs three.txt.
+
+## More parts
+three.txt, four.txt, five.txt and six.txt say their number in words.
+"""
+
+
+def started(name: str, place: Place, *lines: str) -> None:
+    """A project with the SPEC, and its mission with this configuration."""
+    place.write("project/SPEC.md", SPEC)
+    place.write("project/main.py", "print('parts')\n")
+    place.write("project/.gitignore", "build/\n")
+    place.repository()
+    place.run("init --quietly")
+    place.write("project/.harness/config.toml", config(*lines))
+
+
+def planned(*numbers: int, **more: Any) -> Json:
+    """A plan with a feature for each of these numbers: a claim each, with one check."""
+    words = ("", "one", "two", "three", "four", "five", "six", "seven", "eight")
+    features = [
+        {"id": f"F-00{n}", "title": f"Part {words[n]}", "claims": [f"VAL-{words[n].upper()}"], "priority": n}
+        for n in numbers
+    ]
+    contract = [
+        {
+            "id": f"VAL-{words[n].upper()}",
+            "claim": f"{words[n]}.txt says {words[n]}",
+            "checks": [f"grep -x {words[n]} {words[n]}.txt"],
+        }
+        for n in numbers
+    ]
+    return {"features": features, "contract": contract, **more}
+
+
+def middle(place: Place) -> None:
+    """Stopped in the middle, with every kind of line that this version writes."""
+    started(
+        "middle",
+        place,
+        'agent = "scripted"',
+        "[limits]",
+        "stall_after = 6",
+        "max_cost_usd = 50.0",
+        "[prices.small]",
+        "input = 1.0",
+        "output = 5.0",
+    )
+    place.write("project/.harness/STEER.md", "Keep every part in a file of its own.\n")
+    middle_plan(place)
+    middle_swept(place)
+    middle_aimed(place)
+    middle_disputed(place)
+    middle_cut(place)
+    middle_answered(place)
+    middle_last(place)
+
+
+def middle_plan(place: Place) -> None:
+    """Three planner runs without an acceptable plan, a person's answer, and one that lands."""
+    plan = planned(1, 2, 3, 4, 5, 6, 8, setup="test -f main.py")
+    plan["services"] = [{"name": "clock", "run": "exec sleep 600", "ready": "true", "seconds": 5}]
+    first, third, fourth = (plan["contract"][index] for index in (0, 2, 3))
+    first["checks"] = [{"run": "test -f main.py", "guard": True, "seconds": 30}, "test -f one.txt"]
+    third["checks"] = ["sleep 1.5; grep -x three three.txt"]
+    fourth["checks"] = ["grep -x 4 four.txt"]
+    plan["contract"] += [
+        {"id": "VAL-BUILT", "claim": "build/one.out is there", "checks": ["test -f build/one.out"]},
+        {"id": "VAL-LOOK", "claim": "The parts look like parts", "manual": True},
+        {"id": "VAL-SPEC", "claim": "The spec is there", "checks": ["test -f SPEC.md"]},
+    ]
+    plan["features"][0] |= {"claims": ["VAL-ONE", "VAL-BUILT"], "description": "one.txt and build/one.out."}
+    plan["features"][0] |= {"spec_refs": ["Part one"]}
+    plan["features"][3]["claims"].append("VAL-LOOK")
+    plan["features"][5]["depends_on"] = ["F-003"]
+    plan["features"].append({"id": "F-007", "title": "The spec stays", "claims": ["VAL-SPEC"], "priority": 7})
+    place.script("planner", used(), {"say": "I shall think about it."})
+    place.run("planner", 10)
+    place.script("planner", used(), reply(features=[{"id": "F-001", "title": "x", "claims": []}], contract=[]))
+    place.run("planner", 10)
+    place.script("planner", used(cost_usd=0.02), reply(**plan))
+    place.run("planner", 10)
+    place.run("next", 7)
+    place.run("escalation answer", 0, "Keep VAL-SPEC as it is:\nthe spec must stay where it is.")
+    place.run("planner")
+
+
+def middle_swept(place: Place) -> None:
+    """F-001 passes, a sweep by hand sends it back, and it passes again; F-002 needs F-003."""
+    noted = {"run": f"harness note --tag TRICK '{TRICK}'"}
+    built = {"run": "mkdir -p build; echo 1 >build/one.out"}
+    issue = {"title": "one.txt has no heading", "severity": "minor", "evidence": "head -1 one.txt"}
+    place.script(
+        "worker-F-001",
+        put("one.txt", "one"),
+        built,
+        noted,
+        used(),
+        reply(status="implemented", summary="One.", issues=[issue]),
+    )
+    place.run("worker F-001")
+    place.run("validator F-001")
+    place.run("validator", 10)
+    note = {"tag": "AVOID", "text": "a check that needs an ignored file is red in a fresh clone"}
+    place.script(
+        "worker-F-001", {"run": "echo '# nothing' >.gitignore"}, used(), reply(status="implemented", notes=[note])
+    )
+    place.run("worker F-001")
+    place.run("validator F-001")
+    place.script(
+        "worker-F-002", put("two.txt", "tw"), reply(status="blocked", reason="three.txt comes first", needs=["F-003"])
+    )
+    place.run("worker F-002")
+
+
+def middle_aimed(place: Place) -> None:
+    """F-003: red, then red by an aimed check, then green; an order that waits meanwhile is refused afterwards."""
+    place.script("worker-F-003.1", put("three.txt", "thre"), used(), reply(status="implemented"))
+    place.run("worker F-003")
+    place.run("validator F-003", 10)
+    noted = {"run": f"harness note --tag TRICK '{TRICK}'"}
+    place.script("worker-F-003.2", put("three.txt", "three\nthree"), noted, used(), reply(status="implemented"))
+    aim = {"claim": "VAL-THREE", "run": 'test "$(wc -l <three.txt)" -eq 1', "why": "one line is enough"}
+    place.script("validator-F-003.2", used(), reply(checks=[aim]))
+    place.run("worker F-003")
+    place.run("validator F-003", 10)
+    place.script("worker-F-003.3", put("three.txt", "three"), used(), reply(status="implemented"))
+    place.run("worker F-003")
+    going = place.begin("validator F-003")
+    place.run("feature set F-003", 0, "description=It says three.")
+    going.wait()
+    place.run("curator")
+
+
+def middle_disputed(place: Place) -> None:
+    """F-004: its worker disputes a claim, a planner changes it; issues open, planned and closed."""
+    place.script("worker-F-004", reply(status="blocked", reason="the spec wants words", disputes=["VAL-FOUR"]))
+    place.run("worker F-004")
+    place.run("issue", 0, "main.py says the wrong thing", "--severity", "major", "--repro", "python3 main.py")
+    place.run("issue", 0, "No licence", "--severity", "nit")
+    place.run("issue close I-003", 0, "--why", "there need not be one")
+    four = {"id": "VAL-FOUR", "claim": "four.txt says four", "checks": ["grep -x four four.txt"]}
+    four["reason"] = "the spec wants words, not digits"
+    drops = [{"id": name, "reason": "the spec has seven parts"} for name in ("F-008", "VAL-EIGHT")]
+    place.script("planner-F-004", used(cost_usd=0.03), reply(features=[], contract=[four], drop=drops))
+    place.run("planner F-004")
+    place.run("claim accept VAL-LOOK", 0, "--note", "looked at one.txt and three.txt")
+    place.run("note --tag DECISION", 0, "parts are plain text, without a byte order mark")
+
+
+def middle_cut(place: Place) -> None:
+    """F-005: every way in which a worker's run can end before its time."""
+    number = 0
+
+    def part(*steps: Json) -> None:
+        nonlocal number
+        number += 1
+        place.script("worker-F-005", put("five.txt", f"fiv{number}"), used(), *steps)
+
+    part({"fail": "limit", "reason": "five hour limit", "until": int(time.time()) + 2})
+    place.run("worker F-005", 75)
+    part({"fail": "idle", "reason": "fell silent"})
+    place.run("worker F-005", 10)
+    part({"sleep": 600})
+    going = place.begin("worker F-005")
+    stream = place.runs()[-1] / "stream.jsonl"
+    until(lambda: stream.exists() and '"usage"' in stream.read_text())
+    kill(going)
+    place.run("init --quietly")
+    part({"fail": "wall", "reason": "did not end in time"})
+    place.dying("worker F-005", "harness.git.set_ref")
+    place.run("init --quietly")
+    part({"fail": "auth", "reason": "its key is refused\nLog in again: scripted login"})
+    place.run("worker F-005", 69)
+    part({"fail": "agent_error", "reason": "it ended with exit 3"})
+    place.run("worker F-005", 10)
+    part({"run": "echo '- changed by hand' >>.harness/memory/summary.md"}, reply(status="implemented"))
+    place.run("worker F-005", 10)
+    place.run(f"accept {place.runs()[-1].name} memory/summary.md")
+    part({"fail": "agent_error", "reason": "it ended with signal 11"})
+    place.run("worker F-005", 10)
+
+
+def middle_answered(place: Place) -> None:
+    """Run after run proved nothing: a person answers, and blocks, sets and retries by hand."""
+    place.run("next", 3)
+    place.run("feature block F-006", 0, "--reason", "wait for the designer")
+    place.run("escalation answer", 0, "Write five.txt with cat, and nothing else.")
+    place.run("feature block F-006", 0, "--reason", "wait for the designer once more")
+    place.run("feature set F-006", 0, "priority=3")
+    place.run("feature retry F-006")
+    place.script("worker-F-005", put("five.txt", "fife"), used(), reply(status="implemented"))
+    place.run("worker F-005")
+    place.run("validator F-005", 10)
+
+
+def middle_last(place: Place) -> None:
+    """F-002 is done and its run dies before it closes; F-006 is blocked, and an order came meanwhile."""
+    place.script("worker-F-002", put("two.txt", "two"), used(), reply(status="implemented", summary="Two."))
+    place.dying("worker F-002", "harness.closing.close")
+    place.run("init --quietly")
+    place.script(
+        "worker-F-006", used(), {"sleep": 2}, reply(status="blocked", reason="five.txt comes first", needs=["F-005"])
+    )
+    going = place.begin("worker F-006")
+    place.run("feature set F-006", 0, "title=Part six, at last")
+    going.wait()
+
+
+def kill(going: subprocess.Popen[bytes]) -> None:
+    """A role, its guardian and everything below them, at once."""
+    found = family(going.pid)
+    for sent in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in found:
+            os.kill(pid, sent)
+    going.wait()
+    until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in found))
+
+
+def killed(place: Place) -> None:
+    """A worker's run that was killed with its guardian; its work is in the working folder."""
+    started("killed", place, 'agent = "scripted"')
+    place.script("planner", reply(**planned(1, 2)))
+    place.run("planner")
+    place.script("worker-F-001", put("one.txt", "one"), used(), reply(status="implemented"))
+    place.run("worker F-001")
+    place.run("validator F-001")
+    noted = {"run": f"harness note --tag TRICK '{TRICK}'"}
+    reported = {"run": "harness issue 'two.txt has no heading' --severity minor"}
+    steps = (put("two.txt", "tw"), {"run": "echo '# cut' >>main.py"}, noted, reported)
+    place.script("worker-F-002", *steps, used(cost_usd=0.5), {"say": "Half of it."}, {"sleep": 600})
+    going = place.begin("worker F-002")
+    stream = place.runs()[-1] / "stream.jsonl"
+    until(lambda: stream.exists() and "Half of it." in stream.read_text())
+    kill(going)
+
+
+def journal(place: Place) -> None:
+    """A worker's run that was killed while it closed: its journal is written, and not carried out."""
+    started("journal", place, 'agent = "scripted"')
+    place.script("planner", reply(**planned(1, 2)))
+    place.run("planner")
+    place.script("worker-F-001", put("one.txt", "one"), used(), reply(status="implemented"))
+    books = "any(step[1].endswith('/runs.jsonl') for step in args[1])"
+    place.dying("worker F-001", "harness.journal._carry_out", books)
+
+
+def waiting(place: Place) -> None:
+    """Two agents of a list met a limit of their vendor, one after the other."""
+    events = (
+        'agent = ["scripted", "mine"]',
+        "[agents.mine]",
+        'command = ["sh", "../agent/mine.sh"]',
+        'format = "claude"',
+    )
+    started("waiting", place, *events)
+    place.script("planner", used(), reply(**planned(1, 2)))
+    place.run("planner")
+    now = int(time.time())
+    for name in ("worker", "validator"):
+        place.script(name, {"fail": "agent_error", "reason": "nobody should have asked"})
+    place.script("worker-F-001", {"fail": "limit", "reason": "weekly limit", "until": now + 3 * DAY})
+    answers(place, "echo one >one.txt\n", reply(status="implemented")["say"])
+    place.run("worker F-001")
+    answers(place, "", reply(checks=[])["say"])
+    place.run("validator F-001")
+    place.write("agent/events.jsonl", json.dumps(rejected(now + 5 * DAY)) + "\n")
+    place.run("worker F-002", 75)
+
+
+def rejected(until_: int) -> Json:
+    """An event as the claude CLI tells a limit."""
+    info = {"status": "rejected", "resetsAt": until_, "rateLimitType": "five_hour"}
+    return {"type": "rate_limit_event", "rate_limit_info": info}
+
+
+def answers(place: Place, does: str, says: str) -> None:
+    """The second agent's program: what it does and says, in the claude CLI's events."""
+    usage = {
+        "input_tokens": 700,
+        "output_tokens": 90,
+        "cache_read_input_tokens": 3000,
+        "cache_creation_input_tokens": 10,
+    }
+    message = {"id": "m1", "content": [{"type": "text", "text": says}], "usage": usage}
+    events: list[Json] = [
+        {"type": "system", "subtype": "init", "model": "sonnet", "session_id": "s-1"},
+        {"type": "assistant", "message": message},
+        {"type": "result", "subtype": "success", "result": says, "usage": usage, "total_cost_usd": 0.04},
+    ]
+    place.write("agent/events.jsonl", "".join(json.dumps(event) + "\n" for event in events))
+    place.write("agent/mine.sh", f"{does}cat ../agent/events.jsonl\n")
+
+
+def escalated(place: Place) -> None:
+    """Two escalations: one is answered, one is open."""
+    started("escalated", place, 'agent = "scripted"')
+    place.script("planner", reply(**planned(1, setup="test ! -f broken")))
+    place.run("planner")
+    place.script("worker-F-001", reply(status="blocked", reason="nobody says in which language"))
+    place.run("worker F-001")
+    place.run("next", 3)
+    place.run("escalation answer", 0, "In English.")
+    place.script("worker-F-001", put("one.txt", "one"), {"run": "touch broken"}, reply(status="implemented"))
+    place.run("worker F-001")
+    place.run("validator F-001", 10)
+
+
+MISSIONS: dict[str, Callable[[Place], None]] = {
+    "done": done,
+    "middle": middle,
+    "escalated": escalated,
+    "killed": killed,
+    "journal": journal,
+    "waiting": waiting,
+}
+
+
+# ---- packing
+
+
+def pack(place: Place) -> None:
+    """One archive of the place: sorted, without times, owners and what may be deleted at any time."""
+    shutil.rmtree(place.project / DROPPED, ignore_errors=True)
+    place.git("repack", "-A", "-d", "-q")
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path in sorted(listed(place)):
+            info = tar.gettarinfo(path, str(path.relative_to(place.top)))
+            info.mtime, info.uid, info.gid, info.uname, info.gname = MTIME, 0, 0, "", ""
+            if path.is_file() and not path.is_symlink():
+                info.type, info.linkname = tarfile.REGTYPE, ""
+                with path.open("rb") as file:
+                    tar.addfile(info, file)
+            else:
+                tar.addfile(info)
+    (HERE / f"{place.name}.tar.gz").write_bytes(gzip.compress(held.getvalue(), 9, mtime=0))
+
+
+def listed(place: Place) -> Iterator[Path]:
+    """What belongs into the archive."""
+    for name in PARTS:
+        top = place.top / name
+        yield from [top, *top.rglob("*")] if top.exists() else []
+
+
+def unpack(place: Place) -> None:
+    """The archive at its place, and nothing else."""
+    place.clear()
+    with tarfile.open(HERE / f"{place.name}.tar.gz") as tar:
+        tar.extractall(place.top, filter="tar")
+
+
+# ---- facts
+
+
+def facts(place: Place) -> Json:
+    """What a later version is compared with; looking changes nothing that is in the archive."""
+    before = digests(place)
+    found: Json = {"name": place.name, "version": VERSION, "commit": COMMIT, "format": FORMAT}
+    found["next"] = told(place, "next")
+    found["status"] = json.loads(place.harness("status", "--json").stdout)
+    found["usage"] = json.loads(place.harness("usage", "--json").stdout)
+    found |= by_code(place)
+    found["runs"] = [ran(place, row) for row in rows(place, "runs.jsonl")]
+    booked = {row["run"] for row in found["runs"]}
+    found["open_runs"] = [opened(path) for path in place.runs() if path.name not in booked]
+    found["features"] = on_disk(place)
+    found |= lines(place)
+    found["git"] = {"branch": place.git("branch", "--show-current"), "head": place.git("rev-parse", "HEAD")}
+    found["git"]["refs"] = place.git("for-each-ref", "--format=%(objectname) %(refname)").split("\n")
+    found["git"]["dirty"] = place.git("status", "--porcelain").split("\n")
+    found["files"] = {name: digest(place.state / name) for name in (*LIVE, *GROWN) if (place.state / name).exists()}
+    identity = place.top / "identity"
+    found["identity"] = {path.name: digest(path) for path in sorted(identity.iterdir()) if path.name != ".lock"}
+    found["doctor"] = doctor(place)
+    after = digests(place)
+    if odd := [path for path in {*before, *after} if before.get(path) != after.get(path)]:
+        raise SystemExit(f"{place.name}: looking at it has changed {', '.join(odd)}")
+    found["settled"] = settled(place)
+    return found
+
+
+def settled(place: Place) -> Json:
+    """What the next start says and makes of what died; this changes the place, so it is looked at last."""
+    said = told(place, "init", "--quietly")
+    usage = json.loads(place.harness("usage", "--json").stdout)["total"]
+    status = {name: [one["status"], one["attempts"]] for name, one in on_disk(place).items()}
+    return {"said": said, "next": told(place, "next"), "features": status, "runs": usage["runs"], "told": usage["told"]}
+
+
+def doctor(place: Place, *more: str) -> Json:
+    """What doctor finds fault with, or has mended, and its exit code."""
+    ended = place.harness("doctor", *more)
+    faults = [line for line in ended.stdout.split("\n") if line.startswith(("bad", "fixed"))]
+    return {"code": ended.returncode, "faults": faults}
+
+
+def told(place: Place, *words: str) -> Json:
+    """What a command says, and its exit code."""
+    ended = place.harness(*words)
+    return {"code": ended.returncode, "out": ended.stdout, "err": ended.stderr}
+
+
+ASK = """import json, sys
+from harness import decide, views
+from harness.layout import Layout
+from harness import run, runs
+layout = Layout(sys.argv[1])
+view = views.gather(layout)
+later = decide.decide(view, 2**40).line
+codes = {one.run: run.exit_code(one) for one in runs.of_roles(runs.books(layout))}
+print(json.dumps({"next_later": later, "codes": codes}))
+"""
+
+
+def by_code(place: Place) -> Json:
+    """`next_later`: what is due when no vendor's limit holds any more; `codes`: exit codes of runs that a person starts."""
+    env = {**place.env, "PYTHONPATH": str(CHECKOUT)}
+    words = [f"{CHECKOUT}/.venv/bin/python", "-P", "-c", ASK, str(place.project)]
+    ended = subprocess.run(words, cwd=place.project, env=env, capture_output=True, text=True, check=True)
+    return dict(json.loads(ended.stdout))
+
+
+def rows(place: Place, name: str) -> list[Json]:
+    """The lines of a grown file."""
+    path = place.state / name
+    return [json.loads(line) for line in path.read_text().split("\n") if line] if path.exists() else []
+
+
+def ran(place: Place, row: Json) -> Json:
+    """A line of the books in short, with its prompt where it had one."""
+    kept = ("run", "role", "feature", "trigger", "outcome", "verdict", "accepted", "reason", "commit", "newly_green")
+    found = {key: row[key] for key in (*kept, "refused", "kept_out", "agent", "agents", "until", "waits")}
+    return {**found, **prompt(place.state / "runs" / row["run"])}
+
+
+def opened(path: Path) -> Json:
+    """A run without a line in the books."""
+    context = json.loads((path / "context.json").read_text())
+    names = sorted(str(one.relative_to(path)) for one in path.rglob("*") if one.is_file())
+    return {"run": path.name, "role": context["role"], "feature": context["feature"], "files": names, **prompt(path)}
+
+
+def prompt(path: Path) -> Json:
+    """The digest of a run's prompt, and whether its manifest's parts are that prompt byte for byte."""
+    if not (path / "manifest.json").exists():
+        return {"prompt": None, "rebuilt": None}
+    state, parts = path.parent.parent, json.loads((path / "manifest.json").read_text())
+    data = b"".join(part["text"].encode() if "text" in part else kept(state, part["object"]) for part in parts)
+    return {"prompt": digest(path / "prompt.md"), "rebuilt": data == (path / "prompt.md").read_bytes()}
+
+
+def kept(state: Path, name: str) -> bytes:
+    """The bytes of an object."""
+    return (state / "objects" / name[:2] / name[2:]).read_bytes()
+
+
+def on_disk(place: Place) -> Json:
+    """Features as features.json has them: status, attempts, and the kinds of their notes."""
+    path = place.state / "features.json"
+    known = json.loads(path.read_text())["features"] if path.exists() else []
+    return {
+        one["id"]: {
+            **{key: one[key] for key in ("status", "attempts", "replanned")},
+            "notes": [[note["kind"], note["by"], note["ids"], note["text"]] for note in one["notes"]],
+        }
+        for one in known
+    }
+
+
+def lines(place: Place) -> Json:
+    """What grown files and folders hold, in short."""
+    orders, states = rows(place, "orders.jsonl"), {}
+    for row in orders:
+        states[row["id"]] = row.get("state", "waiting")
+    issues: Json = {}
+    for row in rows(place, "issues.jsonl"):
+        issues[row["id"]] = "closed" if issues.get(row["id"]) == "closed" else row["state"]
+    folder, escalation = place.state / "escalations", place.state / "escalation.md"
+    return {
+        "orders": [[row["verb"], row["args"], states[row["id"]]] for row in orders if "verb" in row],
+        "issues": issues,
+        "contract_log": [[row["verb"], row["claim"]] for row in rows(place, "contract-log.jsonl")],
+        "archived": [row.get("disposition", "moved") for row in rows(place, "memory/archive.jsonl")],
+        "escalations": sorted(path.name for path in folder.iterdir()) if folder.exists() else [],
+        "escalation": escalation.read_text() if escalation.exists() else None,
+        "snapshots": len(list((place.state / "snapshots").iterdir())),
+        "journal": sorted(path.name for path in (place.state / "journal").iterdir())
+        if (place.state / "journal").exists()
+        else [],
+        "locks": sorted(path.name for path in (place.state / "locks").iterdir()),
+    }
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def digests(place: Place) -> dict[str, str]:
+    """The digest of every file of the archive but for the cache."""
+    found = (path for path in listed(place) if path.is_file())
+    return {str(path): digest(path) for path in found if DROPPED not in str(path)}
+
+
+# ---- torn last lines
+
+
+def torn() -> Json:
+    """What COMMIT says of `middle` where the power cut a grown file's last line short, or a line that was being added."""
+    place = Place("middle")
+    found: Json = {"mission": "middle", "commit": COMMIT, "variants": []}
+    for name in (*GROWN, "memory/raw.md"):
+        unpack(place)
+        path = place.state / name
+        data = path.read_bytes()
+        last = data[data.rstrip(b"\n").rfind(b"\n") + 1 :]
+        half = last[: len(last) // 2]
+        for how, keep, append in (("short", len(data) - len(last) + len(half), ""), ("long", len(data), half.decode())):
+            unpack(place)
+            path.write_bytes(data[:keep] + append.encode())
+            variant = {"file": name, "how": how, "keep": keep, "append": append}
+            variant |= {"next": told(place, "next"), "status": told(place, "status")["code"]}
+            variant["doctor"] = doctor(place)
+            once = place.harness("--once")
+            variant["once"] = {"code": once.returncode, "err": once.stderr}
+            unpack(place)
+            path.write_bytes(data[:keep] + append.encode())
+            variant["fixed"] = {"doctor": doctor(place, "--fix"), "next": told(place, "next")}
+            found["variants"].append(variant)
+    return found
+
+
+# ---- the front door
+
+
+def prepare() -> None:
+    """The checkout of COMMIT and the interpreter at places that are the same on every machine."""
+    shutil.rmtree(CHECKOUT, ignore_errors=True)
+    PYTHON.unlink(missing_ok=True)
+    CHECKOUT.mkdir(parents=True)
+    top = subprocess.run(
+        ["git", "-C", str(HERE), "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True
+    )
+    words = ["git", "-C", top.stdout.strip(), "archive", COMMIT]
+    data = subprocess.run(words, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        tar.extractall(CHECKOUT, filter="tar")
+    (CHECKOUT / ".venv").symlink_to(sys.prefix)
+    PYTHON.symlink_to(sys.base_prefix)
+
+
+def neutral_host() -> None:
+    """Go on in a UTS namespace with a host name of our own, where the system allows it."""
+    if socket.gethostname() == HOST or os.environ.get("GOLDEN_HOST"):
+        return
+    os.environ["GOLDEN_HOST"] = "asked"
+    rights = [] if os.geteuid() == 0 else ["--map-root-user"]
+    inner = "import socket, sys; socket.sethostname(sys.argv[1])"
+    if subprocess.run(["unshare", "--uts", *rights, "true"], check=False).returncode == 0:
+        command = f'"$0" -c "{inner}" {HOST} && exec "$0" "$@"'
+        words = ["unshare", "--uts", *rights, "sh", "-c", command, sys.executable, __file__, *sys.argv[1:]]
+        os.execvp(words[0], words)
+
+
+def dump(name: str, value: Json) -> None:
+    """Facts, as they are kept."""
+    (HERE / f"{name}.json").write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+
+def make(names: list[str]) -> None:
+    """The archives and their facts."""
+    for name in (one for one in names if one in MISSIONS):
+        say(name)
+        place = Place(name)
+        place.clear()
+        MISSIONS[name](place)
+        pack(place)
+        unpack(place)
+        dump(name, facts(place))
+    if {"middle", TORN} & set(names):
+        dump(TORN, torn())
+
+
+def check() -> int:
+    """Whether every archive still has its facts, in the hands of COMMIT; 1 where one has not."""
+    wrong = 0
+    for name in MISSIONS:
+        place = Place(name)
+        unpack(place)
+        known, found = json.loads((HERE / f"{name}.json").read_text()), facts(place)
+        over = name == "waiting" and found["next"]["out"].strip() == known["next_later"]  # its day has come
+        odd = [key for key in known if known[key] != found[key] and not (over and key in ("next", "status", "settled"))]
+        say(f"{name}: {'as it was' if not odd else 'differs in ' + ', '.join(odd)}")
+        wrong += bool(odd)
+    same = json.loads((HERE / f"{TORN}.json").read_text()) == torn()
+    say(f"torn: {'as it was' if same else 'differs'}")
+    return 1 if wrong or not same else 0
+
+
+def main() -> int:
+    """make.py [--check | NAME…]"""
+    words = sys.argv[1:]
+    if unknown := [word for word in words if word not in ("--check", TORN, *MISSIONS)]:
+        raise SystemExit(f"{', '.join(unknown)}: say --check, or some of {', '.join(MISSIONS)}")
+    neutral_host()
+    prepare()
+    if words == ["--check"]:
+        return check()
+    make(words or list(MISSIONS))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,93 @@
+"""What recovery will do is decided by a pure function of what is left; who looks meanwhile sees its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.decision import views
+from harness.integrity import recovery_plan
+from harness.integrity.recovery_plan import COMPLETE, FORGET, KILL, PUT_AWAY, RELEASE, TIDY, Died, Step
+from harness.model import runs
+from harness.model.runs import Context
+from harness.store import files, journal
+from tests.missions import House, differences, listing
+from tests.planned import feature
+from tests.run.test_recover import killed, recovered
+
+AT_WORK = feature("F-001", status="in_progress")
+
+
+def context(house: House, before: str = "todo") -> Context:
+    """How a worker's run on F-001 opened."""
+    return runs.context(house.layout, house.work({"say": "nothing"})["run"]).replace(before=before)
+
+
+def test_a_run_that_closed_or_never_began_moves_no_feature() -> None:
+    """Its lock goes, with an empty folder; a feature that is in progress all the same is nobody's."""
+    died = [Died(run="1", closed=True), Died(run="2", began=False)]
+    assert recovery_plan.plan(died, []) == [Step(do=TIDY, run="1"), Step(do=FORGET, run="2")]
+    assert recovery_plan.plan(died, [AT_WORK])[2] == Step(do=RELEASE, feature="F-001", move="back to todo")
+
+
+@pytest.mark.parametrize(
+    ("left", "do", "move", "takes_tree"),
+    [
+        ({}, KILL, "back to failing", True),
+        ({"moved": True}, KILL, "back to failing", False),
+        ({"commit": "a"}, COMPLETE, "implemented", False),
+        ({"commit": "a", "cut": True, "moved": True}, PUT_AWAY, "back to failing", False),
+    ],
+)
+def test_what_a_worker_left_decides_where_its_feature_goes(
+    house: House, left: dict[str, object], do: str, move: str, takes_tree: bool
+) -> None:
+    """Its commit counts; what is not committed is taken where nobody has gone on."""
+    one = Died(run="1", context=context(house, "failing"), **left)  # type: ignore[arg-type]  # of a table
+    step = recovery_plan.plan([one], [AT_WORK])[0]
+    assert (step.do, step.feature, step.move, step.takes_tree) == (do, "F-001", move, takes_tree)
+
+
+def test_one_working_folder_is_taken_once(house: House) -> None:
+    """Of two runs that died the second finds that HEAD has moved, and a feature goes back once."""
+    died = [Died(run=name, context=context(house)) for name in ("1", "2")]
+    first, second = recovery_plan.plan(died, [AT_WORK])
+    assert (first.takes_tree, first.move) == (True, "back to todo")
+    assert (second.takes_tree, second.moved, second.move) == (False, True, "")
+
+
+def test_a_run_of_which_nothing_tells_is_settled_without_a_feature() -> None:
+    """It had begun; what it worked on is released by itself."""
+    first, second = recovery_plan.plan([Died(run="1")], [AT_WORK.replace(attempts=2)])
+    assert (first.do, first.feature) == (KILL, "")
+    assert second == Step(do=RELEASE, feature="F-001", move="back to failing")
+
+
+def test_a_feature_on_which_a_run_lives_is_not_released() -> None:
+    """Whoever looks while a worker works sees it in progress."""
+    assert recovery_plan.plan([], [AT_WORK], ["F-001"]) == []
+
+
+def test_what_was_forged_by_a_run_that_died_is_not_shown(house: House) -> None:
+    """The view shows features as recovery puts them back, and changes nothing for it."""
+    run_id = killed(house)
+    path = Path(house.layout.features)
+    path.write_text(path.read_text().replace("in_progress", "passed"))
+    before = listing(house.project, ".harness/cache")
+    assert [one.status for one in views.queue(house.layout)] == ["todo", "todo"]
+    assert differences(before, listing(house.project, ".harness/cache")) == []
+    assert recovered(house) == [f"{run_id} was killed"]
+    assert [one.status for one in views.queue(house.layout)] == ["todo", "todo"]
+
+
+def test_a_journal_that_waits_to_be_finished_is_seen_as_finished(house: House) -> None:
+    """The power went between its commit and its end: what `next` says is what the next start finds."""
+    killed(house)
+    changes = journal.Journal(house.layout)
+    steps: list[list[object]] = []
+    done = files.read(house.layout.features) or b""
+    files.make_folder(house.layout.journal)
+    changes._stage(steps, house.layout.features, "replace", done.replace(b"in_progress", b"validating"))
+    files.replace(house.layout.journal + "/record", files.dump_json(steps))
+    assert [one.status for one in views.queue(house.layout)] == ["validating", "todo"]

@@ -1,0 +1,247 @@
+"""A role of the user's own in .harness/roles may be any of ours: what its front matter says it may do, it does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.model import mission, runs
+from harness.model.features import Feature
+from tests.missions import CHECKOUT, House, tagged, until
+
+SCRIPT = """import sys
+
+sys.path.append({checkout!r})
+
+from harness.run import main
+from harness.settle import curator, planner, validator, worker
+
+
+def nothing(run):
+    pass
+
+
+raise SystemExit(main("{name}", {functions}))
+"""
+PLAN = {
+    "features": [{"id": "F-003", "title": "Three", "claims": ["VAL-3"]}],
+    "contract": [{"id": "VAL-3", "claim": "There is a 3", "checks": ["test -f 3.txt"]}],
+}
+DONE = {"run": "touch 1.txt"}
+
+
+def own(house: House, name: str, *keys: str, functions: str = "nothing") -> None:
+    """Lay down a role that may do this, with these functions as its script's."""
+    folder = Path(house.layout.roles)
+    folder.mkdir(exist_ok=True)
+    head = "\n".join(
+        ["---", f"name: {name}", "summary: helps", "reads: [spec, feature, claims, findings]", *keys, "---"]
+    )
+    (folder / f"{name}.md").write_text(f"{head}\nHelp.\n")
+    (folder / f"{name}.py").write_text(SCRIPT.format(checkout=str(CHECKOUT), name=name, functions=functions))
+
+
+def block(value: object) -> dict[str, str]:
+    """What an agent says that replies this."""
+    return {"say": f"```json harness\n{json.dumps(value)}\n```"}
+
+
+def due(house: House) -> str:
+    """What `harness next` prints."""
+    return house.harness("next").out.strip()
+
+
+# one that commits
+
+
+@pytest.fixture
+def builder(house: House) -> House:
+    """A mission with a role that commits and whose settle does nothing by itself."""
+    own(house, "builder", "commits: true")
+    return house
+
+
+@pytest.mark.parametrize("functions", ["nothing", "worker.settle"])
+def test_what_a_role_that_commits_changed_is_one_commit(builder: House, functions: str) -> None:
+    """Its feature goes on to validation, also where its own settle leaves that to us."""
+    own(builder, "builder", "commits: true", functions=functions)
+    builder.script("builder", DONE)
+    before = builder.head()
+    assert builder.role("builder", "F-001").code == 0
+    assert builder.git("log", "--format=%s", f"{before}..") == "F-001: Part one"
+    assert builder.git("status", "--porcelain") == ""
+    assert (builder.feature().status, builder.result()["commit"]) == ("validating", builder.head())
+
+
+def test_a_role_without_a_key_changes_nothing(house: House) -> None:
+    """What it writes into a tracked file is put back, and its feature stays as it is."""
+    own(house, "helper")
+    house.script("helper", {"run": "echo spoiled > main.py"})
+    before = house.head()
+    house.role("helper", "F-001")
+    assert (house.head(), house.feature().status) == (before, "todo")
+    assert (house.project / "main.py").read_text() == "print('hello')\n"
+
+
+def test_without_a_feature_a_role_that_commits_takes_the_next(builder: House) -> None:
+    """And is refused where none is ready, or the one that is asked for is not to be worked on."""
+    builder.script("builder", DONE)
+    builder.role("builder")
+    assert builder.result()["feature"] == "F-001"
+    refused = builder.role("builder", "F-001")
+    assert (refused.code, "F-001 is 'validating': a builder takes what is todo or failing" in refused.err) == (64, True)
+    builder.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="passed"))
+    refused = builder.role("builder")
+    assert (refused.code, "No feature is ready for a builder" in refused.err) == (64, True)
+
+
+def test_it_starts_on_a_clean_tree_alone(builder: House) -> None:
+    """What a person changed is theirs: exit 11."""
+    builder.write("main.py", "mine\n")
+    assert builder.role("builder", "F-001").code == 11
+
+
+def test_its_reply_is_that_of_a_worker(builder: House) -> None:
+    """Blocked with its reason; what does not fit is its agent's fault, and its tree is kept."""
+    builder.script("builder", block({"status": "blocked", "reason": "no key", "needs": ["F-002"]}))
+    builder.role("builder", "F-001")
+    assert (builder.feature().status, builder.result()["reason"]) == ("blocked", "blocked, needs F-002: no key")
+    builder.script("builder", {"run": "touch 2.txt"}, block({"status": "splendid"}))
+    builder.role("builder", "F-002")
+    assert builder.result()["outcome"] == "agent_error"
+    assert builder.git("log", "-1", "--format=%s") == "wip(F-002): agent_error"
+
+
+def test_its_cut_work_is_shown_to_the_next(builder: House) -> None:
+    """By whatever role that was done."""
+    builder.script("builder", DONE, {"fail": "wall"})
+    builder.role("builder", "F-001")
+    assert "wip(F-001): wall" in builder.git("log", "-1", "--format=%s")
+    builder.script("worker", {"say": "nothing to add"})
+    builder.role("worker", "F-001")
+    assert "Cut work" in builder.prompt()
+
+
+def test_what_it_changed_is_shown_to_the_one_that_judges(builder: House) -> None:
+    """The diff of its commit, in its name."""
+    builder.script("builder", DONE)
+    builder.role("builder", "F-001")
+    builder.role("validator", "F-001")
+    assert "What its last builder changed" in builder.prompt()
+    assert builder.feature().status == "passed"
+
+
+def test_killed_at_work_its_tree_is_kept(builder: House) -> None:
+    """The next start settles it, though its files are gone meanwhile."""
+    builder.script("builder", {"run": "touch 1.txt; sleep 60"})
+    role = builder.begin_role("builder", "F-001", session=True)
+    until(lambda: (builder.project / "1.txt").exists())
+    (run_id,) = runs.open_runs(builder.layout)
+    role.kill()
+    role.wait()
+    until(lambda: not tagged(mission.load(builder.layout).id) and runs.is_dead(builder.layout, run_id))
+    assert builder.program("init", "--quietly").code == 0
+    assert builder.git("log", "-1", "--format=%s") == "wip(F-001): killed"
+    assert (builder.feature().status, builder.result()["role"]) == ("todo", "builder")
+
+
+# one that judges
+
+
+def test_the_verdict_of_a_role_that_judges_decides(house: House) -> None:
+    """Green passes, and counts as proof; red fails; an agent's word does neither."""
+    own(house, "auditor", "judges: true", "agent_optional: true", functions="validator.settle, validator.prepare")
+    house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
+    assert house.role("auditor", "F-001").code == 10
+    assert house.feature().status == "failing"
+    house.work(DONE)
+    assert house.role("auditor", "F-001").code == 0
+    assert (house.feature().status, house.result()["newly_green"]) == ("passed", 1)
+    claims = {row["claim"]: row["word"] for row in json.loads(house.harness("status", "--json").out)["claims"]}
+    assert claims["VAL-1"] == "proven"
+
+
+def test_what_it_aims_joins_the_contract(house: House) -> None:
+    """Its reply has the schema of a validator's."""
+    own(house, "auditor", "judges: true", "agent_optional: true", functions="validator.settle, validator.prepare")
+    house.work(DONE)
+    house.script("auditor", block({"checks": [{"claim": "VAL-1", "run": "test -s 1.txt", "why": "empty"}]}))
+    house.role("auditor", "F-001")
+    assert "test -s 1.txt" in house.read("validation-contract.md")
+    house.work(DONE)
+    house.script("auditor", block({"checks": "all"}))
+    (house.project / "1.txt").write_text("1\n")
+    house.git("commit", "-qam", "by hand")
+    house.role("auditor", "F-001")
+    assert (house.result()["outcome"], "'checks'" in house.result()["reason"]) == ("agent_error", True)
+
+
+# one that plans
+
+
+def test_the_plan_of_a_role_that_plans_lands(house: House) -> None:
+    """While its agent lives a bad one is refused with its reasons; a run that brings none is counted."""
+    own(house, "architect", "plans: true", functions="planner.settle")
+    house.write("bad.json", json.dumps({**PLAN, "contract": []}))
+    house.script("architect", {"run": "harness reply bad.json"})
+    house.role("architect")
+    assert "claim" in (Path(house.layout.run(house.result()["run"]).stderr)).read_text()
+    assert house.result()["totals"]["rejected"] == 1
+    house.script("architect", {"run": "rm bad.json"}, block(PLAN))
+    assert house.role("architect").code == 0
+    assert house.feature("F-003").status == "todo"
+    assert (house.result()["accepted"], house.result()["totals"]["rejected"]) == (True, 0)
+
+
+# one that curates
+
+
+def test_a_role_that_curates_folds_whatever_its_agent_did(house: House) -> None:
+    """By code; and a run of it is no sign that the mission stands still."""
+    own(house, "librarian", "curates: true", functions="curator.settle")
+    house.harness("note", "--tag", "TRICK", "wc -l < file prints no name")
+    house.script("librarian", {"fail": "wall"})
+    house.role("librarian")
+    assert "wc -l < file prints no name" in house.read("memory/MEMORY.md")
+    assert (house.result()["outcome"], house.result()["totals"]["since_green"]) == ("wall", 0)
+
+
+# which one is due
+
+
+def test_next_names_ours_before_the_users_own(house: House) -> None:
+    """A role beside ours is there to be run by hand."""
+    own(house, "builder", "commits: true")
+    own(house, "auditor", "judges: true")
+    assert due(house) == "NEXT worker F-001"
+    house.work(DONE)
+    assert due(house) == "NEXT validator F-001"
+
+
+def test_a_file_in_the_place_of_ours_may_do_what_ours_does(house: House) -> None:
+    """One that was written before there were such keys goes on as it was."""
+    own(house, "worker", functions="worker.settle")
+    assert due(house) == "NEXT worker F-001"
+    house.work(DONE)
+    assert house.git("log", "-1", "--format=%s") == "F-001: Part one"
+    assert "Help." in house.prompt()
+
+
+def test_where_none_of_ours_can_do_it_the_users_own_is_due(house: House) -> None:
+    """And where nobody can, that is said with what to write."""
+    own(house, "worker", "commits: false")
+    done = house.harness("next")
+    assert (done.code, "No role here commits. Say 'commits: true'" in done.err) == (64, True)
+    own(house, "builder", "commits: true")
+    assert due(house) == "NEXT builder F-001"
+
+
+def test_a_role_that_stopped_parsing_is_named_where_it_is_due(house: House) -> None:
+    """One in the place of ours ends with its file and line; one beside ours is in nobody's way."""
+    own(house, "builder", "commits: perhaps")
+    assert due(house) == "NEXT worker F-001"
+    own(house, "worker", "commits: perhaps")
+    done = house.harness("next")
+    assert (done.code, "roles/worker.md, line 5" in done.err) == (65, True)
