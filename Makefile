@@ -6,7 +6,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 
-.PHONY: help setup demo test test-agents check fix bench torture clean
+.PHONY: help setup demo test test-versions test-agents check fix bench torture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,8 +24,11 @@ $(READY): pyproject.toml Makefile
 demo: setup ## run the example mission to DONE, offline
 	@bash examples/demo.sh
 
-test: setup ## run the tests
-	@$(PY) -m pytest -n 2 --dist loadfile
+test: setup ## run the tests, on all cores
+	@$(PY) tests/cores.py
+
+test-versions: setup ## run the tests on each Python >= 3.11 found here (VERSIONS=newest: only on the newest, if .venv is older)
+	@$(PY) tests/versions.py $(VERSIONS)
 
 check: setup ## lint, format, types, shell scripts, house rules
 	$(PY) -m ruff check .
@@ -49,5 +52,5 @@ torture: setup ## the slow crash tests
 	@HARNESS_TORTURE=1 $(PY) -m pytest tests -k "torture or crash or kill or signals or misbehaves"
 
 clean: ## remove what setup and tests made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-3.* .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,9 +2,9 @@
 
     python bench/launch.py [--rounds 15] [--features 10,200,1000,10000]
 
-Shown are medians as ratios to the baseline's median of the same round. Git, fsync and the guardian, which a run needs and
-a bare interpreter does not, are measured apart: git as the calls of a no-op run, fsync as their number (by strace, where
-it is there) times what one costs on this disk, the guardian as a supervised `true` over a plain one.
+It prints medians as ratios to the baseline's median of the same round. Git, fsync and the guardian, which only a run needs,
+are measured separately: git as the calls of a no-op run, fsync as their number (by strace, if
+available) times the cost of one on this disk, the guardian as a supervised `true` minus a plain one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RAW_ENTRIES = 100_000
 
 
 def mission(folder: Path, number: int) -> Layout:
-    """A mission with `number` features, two claims each, in a real repository, worked on by an agent that does nothing."""
+    """A mission with `number` features, two claims each, in a real repository, with an agent that does nothing."""
     project = folder / f"mission-{number}"
     project.mkdir()
     (project / "SPEC.md").write_text("# A program\n\n## Part\n\nIt works.\n")
@@ -76,13 +76,13 @@ def reset(layout: Layout, number: int) -> None:
 
 
 def fill_raw(layout: Layout) -> None:
-    """A raw.md with very many entries, all folded but the last: the shape of an old mission nobody curated lately."""
+    """A raw.md with very many entries, all compacted but the last: an old mission without a recent curator."""
     line = "[2026-04-24T10:05:12Z] worker F-023 TRICK: psql -f drizzle/*.sql applies migrations in filename order {}\n"
     Path(layout.raw).write_text("".join(line.format(n) for n in range(RAW_ENTRIES)))
 
 
 def wall(words: list[str], cwd: str) -> float:
-    """Seconds that the command takes as a whole process."""
+    """The wall time of the command as a whole process, in seconds."""
     started = time.perf_counter()
     subprocess.run(words, cwd=cwd, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, check=False)
     return time.perf_counter() - started
@@ -99,7 +99,7 @@ def table(layout: Layout, number: int, rounds: int) -> dict[str, float]:
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(rounds + 1):
         reset(layout, number)
-        commands["run"][-1] = f"F-{turn % 10 + 1:03d}"  # the same feature three times over would look like a stall
+        commands["run"][-1] = f"F-{turn % 10 + 1:03d}"  # three runs on one feature would look like a stall
         for name, words in commands.items():
             seconds[name].append(wall(words, layout.project))
     return {name: statistics.median(values[1:]) for name, values in seconds.items()}
@@ -116,21 +116,21 @@ def median_of(rounds: int, body: Callable[[], object]) -> float:
 
 
 def git_seconds(layout: Layout, rounds: int) -> float:
-    """What the git calls of a no-op run cost."""
+    """The cost of a no-op run's git calls."""
     index = layout.locks + "/bench-index"
-    head = repository.standing(layout.project).head
+    head = repository.position(layout.project).head
 
     def calls() -> None:
         repository.state(layout.project)
         dotgit.copy_index(layout.project, index)
-        repository.work(layout.project, index=index, parent=head, leave=[])
-        repository.standing(layout.project)
+        repository.working_tree(layout.project, index=index, parent=head, leave=[])
+        repository.position(layout.project)
 
     return median_of(rounds, calls)
 
 
 def fsync_seconds(layout: Layout, number: int, rounds: int) -> tuple[int, float]:
-    """How many fsyncs a no-op run makes, and what they cost: their number times one small durable write here."""
+    """The number of fsyncs in a no-op run, and their cost: the number times one small durable write here."""
     count = 0
     if shutil.which("strace"):
         reset(layout, number)
@@ -174,7 +174,7 @@ print(took(run) - plain)
 
 
 def guardian_seconds(layout: Layout, rounds: int) -> float:
-    """What its first guardian adds to a launch: that of a child that does nothing, in a fresh interpreter."""
+    """The cost that the first guardian adds to a launch: one whose child does nothing, in a fresh interpreter."""
     words = [sys.executable, "-I", "-c", ONE_GUARDIAN, str(HOME)]
     found = [
         subprocess.run(words, cwd=layout.project, capture_output=True, text=True, check=True) for _ in range(rounds)
@@ -183,7 +183,7 @@ def guardian_seconds(layout: Layout, rounds: int) -> float:
 
 
 def report(folder: Path, sizes: list[int], rounds: int) -> None:
-    """Print the table, one line a size."""
+    """Print the table, one line per size."""
     print(
         f"{'features':>9} {'bare ms':>8} {'next':>6} {'note':>6} {'run':>6} {'run without':>12}"
         "   of which ms: git, fsync, guardian"

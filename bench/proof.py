@@ -2,10 +2,10 @@
 
     python bench/proof.py [--rounds 5] [--claims 100] [--seconds 0.05]
 
-Shown are medians over turns of ten checks. *bare* is `bash -c COMMAND`, one by one, by subprocess with its output read;
-*harness* is what a validator's run does (`prove.fire_all`): a guardian, an environment, a TMPDIR and a free PORT a check,
-and its receipt on disk before the next check. The aim is a ratio of at most 1.3. Below it stands where the time goes, in ms
-a check.
+It prints medians over turns of ten checks. *bare* is `bash -c COMMAND`, one by one, by subprocess with its output read;
+*harness* is a validator's run (`prove.fire_all`): a guardian, an environment, a TMPDIR and a free PORT per check,
+and its receipt on disk before the next check. The goal is a ratio of at most 1.3. The lines below it show the time of each
+part, in ms per check.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ sys.path.insert(0, str(HOME))
 
 from harness.integrity import environment
 from harness.model import receipts
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim
 from harness.process import supervise, temporary
 from harness.proof import fire
@@ -37,27 +37,27 @@ TURN = 10
 
 
 def claims(number: int, seconds: float) -> list[Claim]:
-    """Claims with one check each that only takes its time."""
+    """Claims with one check each that only takes time."""
     check = Check(run=f"sleep {seconds}")
     return [Claim(id=f"VAL-{n:03d}", text="It takes its time", checks=[check]) for n in range(number)]
 
 
 def bare(found: list[Claim], folder: str) -> None:
-    """The commands as a shell script would run them."""
+    """Run the commands as a shell script would."""
     for claim in found:
         subprocess.run(["bash", "-c", claim.checks[0].run], cwd=folder, capture_output=True, check=True)
 
 
 def fired(found: list[Claim], folder: str) -> None:
-    """The same through the harness, each receipt durable."""
+    """Run them through the harness, each receipt durable."""
     path = os.path.join(folder, "receipts.jsonl")
-    given = list(fire.fire_all(found, "after", Place(directory=folder), path))
+    given = list(fire.fire_all(found, "after", CheckEnvironment(directory=folder), path))
     assert all(receipt.green for receipt in given)
     os.unlink(path)
 
 
 def wall(body: Callable[[], object]) -> float:
-    """Seconds that a call takes."""
+    """The duration of a call in seconds."""
     started = time.perf_counter()
     body()
     return time.perf_counter() - started
@@ -69,10 +69,10 @@ def each(body: Callable[[], object]) -> float:
 
 
 def parts(folder: str, seconds: float) -> dict[str, float]:
-    """Milliseconds a check that each part of firing costs, measured alone; a machine at rest wakes up more slowly, so the
-    guardian watches what takes its time too."""
+    """Milliseconds per check of each part of firing, measured alone; an idle machine wakes up more slowly, so the
+    guardian's child also takes time."""
     env, words = environment.plain(os.environ, "bench"), ["bash", "-c", f"sleep {seconds}"]
-    receipt = fire.fire(Check(run=":"), claims(1, 0)[0], "after", Place(directory=folder))
+    receipt = fire.fire(Check(run=":"), claims(1, 0)[0], "after", CheckEnvironment(directory=folder))
     record = files.Transcript(os.path.join(folder, "parts.jsonl"))
 
     def write() -> None:
@@ -88,7 +88,7 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
     found = {
         "guardian": 1e3 * statistics.median(wall(guarded) - wall(plain) for _ in range(40)),
         "receipt written and fsynced": each(write),
-        "TMPDIR made and removed": each(lambda: temporary.clear(temporary.new("bench"))),
+        "TMPDIR made and removed": each(lambda: temporary.remove(temporary.create("bench"))),
         "free PORT": each(fire.free_port),
         "environment": each(lambda: environment.plain(os.environ, "bench")),
     }
@@ -97,7 +97,7 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
 
 
 def report(folder: str, number: int, seconds: float, rounds: int) -> None:
-    """Print the ratio, then where the time goes."""
+    """Print the ratio, then the time of each part."""
     found = claims(number, seconds)
     took: dict[str, list[float]] = {"bare": [], "harness": []}
     bare(found[:3], folder)

@@ -1,9 +1,9 @@
 """A child program that tries to outlive its run, and a supervisor for tests that kill the supervisor.
 
-    adversary.py spawn FOLDER exit|stay     leave four processes behind, each with a file FOLDER/<name> that holds its pid
+    adversary.py spawn FOLDER exit|stay     leave four processes behind, each with its pid in a file FOLDER/<name>
     adversary.py supervise FOLDER LOCK GRACE_SECONDS    run the above under harness.process, holding the lock file LOCK
 
-Whatever happens, every process ends after a minute.
+In every case, every process ends after a minute.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAMES = ("plain", "session", "daemon", "ignorer")
 
 
 def stay(folder: str, name: str) -> None:
-    """Say the pid, and stay."""
+    """Write the pid, and stay."""
     with open(f"{folder}/{name}.new", "w", encoding="ascii") as file:
         file.write(str(os.getpid()))
     os.rename(f"{folder}/{name}.new", f"{folder}/{name}")
@@ -39,7 +39,7 @@ def lurk(folder: str, name: str) -> None:
 
 
 def spawn(folder: str, then: str) -> None:
-    """Leave the four behind, say so, and exit or stay."""
+    """Start the four, report it, and exit or stay."""
     for name in NAMES:
         if os.fork() == 0:
             lurk(folder, name)
@@ -51,7 +51,7 @@ def spawn(folder: str, then: str) -> None:
 
 
 def supervise(folder: str, lock: str, grace_seconds: float) -> int:
-    """A program of ours with a run in progress; SIGTERM raises, as our commands do. Returns the exit code."""
+    """A harness program with a run in progress; SIGTERM raises, as in our commands. Returns the exit code."""
     import fcntl
 
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

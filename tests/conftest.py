@@ -1,4 +1,4 @@
-"""What many tests stand on: a mission in a repository of its own, with nobody's settings around it."""
+"""Fixtures of many tests: a mission in a separate repository, independent of the user's settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.missions import SURROUNDINGS, House, copied, surroundings
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
-    """A folder for a project that is not there yet; this process has its surroundings too."""
+    """A folder for a project that does not exist yet; this process gets its environment too."""
     env = surroundings(tmp_path)
     for name in list(os.environ):
         if name.startswith(SURROUNDINGS):
@@ -32,7 +32,7 @@ def unbegun(bare: House) -> House:
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A begun mission, made once: tests work on copies."""
+    """A started mission, made once: tests work on copies."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("template")
         env = surroundings(folder)
@@ -46,7 +46,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def house(bare: House, template: Path) -> Iterator[House]:
-    """A mission with two features to do, on its branch, whose agents are scripted."""
+    """A mission with two features to do, on its branch, with scripted agents."""
     made = copied(template, bare.folder, bare.env)
     yield made
     made.end()

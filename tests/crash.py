@@ -28,12 +28,12 @@ def dying(*args, **kwargs):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*args, **kwargs)
 {name} = dying
-"""  # the beginning of a program that is killed before its `step`th call of the function `name`
+"""  # source of a program that is killed before its `step`th call of the function `name`
 RECORDED_CALLS = ("open", "write", "pwrite", "ftruncate", "fsync", "replace", "rename", "unlink", "mkdir")
 
 
 def start(action: Callable[[], object]) -> int:
-    """Carry out `action` in a forked child that ends with 0, or RAISED after an OSError; gives its pid."""
+    """Run `action` in a forked child that exits with 0, or with RAISED after an OSError; returns its pid."""
     pid = os.fork()
     if not pid:
         code = RAISED + 1
@@ -48,17 +48,17 @@ def start(action: Callable[[], object]) -> int:
 
 
 def end(pid: int) -> int:
-    """Wait for a child; its exit status, or the signal that ended it, negative."""
+    """Wait for a child; returns its exit status, or the signal that ended it as a negative number."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def in_child(action: Callable[[], object]) -> int:
-    """Carry out `action` in a forked child to its end; its exit status as `end` gives it."""
+    """Run `action` in a forked child to its end; returns its exit status as `end` does."""
     return end(start(action))
 
 
 def stop_at(number: int, stop: Callable[[], object] = lambda: os._exit(STOPPED)) -> None:
-    """From now on this process stops just before its n-th call of STOPPING_CALLS. Only ever in a forked child."""
+    """From now on this process stops just before its n-th call of STOPPING_CALLS. Only for use in a forked child."""
     left = [number]
 
     def wrapped(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,7 +75,7 @@ def stop_at(number: int, stop: Callable[[], object] = lambda: os._exit(STOPPED))
 
 
 def stops(action: Callable[[], object]) -> Iterator[int]:
-    """Carry out `action` in a child stopped at its first call, in one stopped at its second, … until one completes."""
+    """Run `action` in a child stopped at its first call, in one stopped at its second, … until one completes."""
     number = 0
     code = STOPPED
     while code == STOPPED:
@@ -91,7 +91,7 @@ def stops(action: Callable[[], object]) -> Iterator[int]:
 
 
 class Recorder:
-    """Writes down what this process does to files below `root`. Only ever in a forked child."""
+    """Records what this process does to files below `root`. Only for use in a forked child."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -103,7 +103,7 @@ class Recorder:
             setattr(os, name, getattr(self, name))
 
     def open(self, path: str, flags: int, mode: int = 0o777) -> int:
-        """A file may be made or emptied by it."""
+        """The call may create or empty a file."""
         is_new = not os.path.exists(path)
         descriptor: int = self.real["open"](path, flags, mode)
         self.open_files.pop(descriptor, None)
@@ -119,7 +119,7 @@ class Recorder:
         return descriptor
 
     def write(self, descriptor: int, data: bytes) -> int:
-        """At the end where the file appends, else where the descriptor stands."""
+        """At the end if the file is in append mode, else at the descriptor's position."""
         done: int = self.real["write"](descriptor, data)
         if descriptor in self.open_files:
             at = os.lseek(descriptor, 0, os.SEEK_CUR) - done
@@ -127,20 +127,20 @@ class Recorder:
         return done
 
     def pwrite(self, descriptor: int, data: bytes, at: int) -> int:
-        """At a place."""
+        """At an offset."""
         done: int = self.real["pwrite"](descriptor, data, at)
         if descriptor in self.open_files:
             self.log.append(("write", self.open_files[descriptor], at, bytes(data)[:done]))
         return done
 
     def ftruncate(self, descriptor: int, size: int) -> None:
-        """Cut or grown."""
+        """The file is cut or extended."""
         self.real["ftruncate"](descriptor, size)
         if descriptor in self.open_files:
             self.log.append(("truncate", self.open_files[descriptor], size))
 
     def fsync(self, descriptor: int) -> None:
-        """Bytes of a file, or names of a folder."""
+        """The bytes of a file, or the names of a folder."""
         self.real["fsync"](descriptor)
         if descriptor in self.open_files:
             self.log.append(("fsync", self.open_files[descriptor]))
@@ -149,7 +149,7 @@ class Recorder:
             self.log += [("fsync names", folders[-1])] if folders else []
 
     def replace(self, source: str, target: str) -> None:
-        """A name takes another's place."""
+        """One name replaces another."""
         self.real["replace"](source, target)
         self.inodes[target] = self.inodes.pop(source)
         self.log.append(("rename", source, target, self.inodes[target]))
@@ -157,24 +157,24 @@ class Recorder:
     rename = replace
 
     def unlink(self, path: str) -> None:
-        """A name goes."""
+        """A name is removed."""
         self.real["unlink"](path)
         self.log.append(("unlink", path, self.inodes.pop(path)))
 
     def mkdir(self, path: str, mode: int = 0o777) -> None:
-        """A folder comes."""
+        """A folder is created."""
         self.real["mkdir"](path, mode)
         self.log.append(("mkdir", path, -1))
 
 
 def contents(root: str) -> dict[str, bytes]:
-    """{path: bytes} of all files below a folder but locks."""
+    """{path: bytes} of all files below a folder, except locks."""
     found = (path for path in Path(root).rglob("*") if path.is_file() and path.parent.name != "locks")
     return {str(path): path.read_bytes() for path in found}
 
 
 def recorded(root: str, action: Callable[[], object]) -> list[tuple[Any, ...]]:
-    """What `action`, carried out in a child, does to the files below `root`; a marker tells that it has returned."""
+    """What `action` does to the files below `root` when a child runs it; a marker shows that it returned."""
     path = root + ".log"
 
     def attempt() -> None:
@@ -191,7 +191,7 @@ def recorded(root: str, action: Callable[[], object]) -> list[tuple[Any, ...]]:
 
 
 def power_cuts(before: dict[str, bytes], log: list[tuple[Any, ...]]) -> Iterator[tuple[bool, dict[str, bytes]]]:
-    """Every disk {path: bytes} that a cut during the log may leave, each once, and whether the action had returned."""
+    """Every disk {path: bytes} that a power cut during the log may leave, each once, and whether the action had returned."""
     seen: set[tuple[Any, ...]] = set()
     for cut in range(len(log) + 1):
         done = log[:cut]
@@ -210,7 +210,7 @@ def _folders(row: tuple[Any, ...]) -> set[str]:
 
 
 def _namespaces(before: dict[str, bytes], done: list[tuple[Any, ...]]) -> Iterator[dict[str, int]]:
-    """Names that may stand: none of the uncertain operations, all, those up to each one, all but those from each one."""
+    """Names that may exist: none of the uncertain operations, all, those up to each one, all but those from each one."""
     pending: list[int] = []
     for number, row in enumerate(done):
         if row[0] in ("create", "rename", "unlink", "mkdir"):
@@ -250,7 +250,7 @@ def _names(before: dict[str, bytes], rows: list[tuple[Any, ...]]) -> dict[str, i
 
 
 def _bytes(before: dict[str, bytes], done: list[tuple[Any, ...]]) -> Iterator[dict[int, bytes]]:
-    """Bytes that may stand: all uncertain writes or none, and each one alone missing, halved, or NUL."""
+    """Bytes that may be there: all uncertain writes or none, and each one alone missing, halved, or NUL."""
     pending: list[int] = []
     for number, row in enumerate(done):
         if row[0] in ("write", "truncate"):
@@ -278,7 +278,7 @@ def _written(before: dict[str, bytes], done: list[tuple[Any, ...]], fates: dict[
 
 
 def lay_out(root: str, disk: dict[str, bytes]) -> None:
-    """Make the folder hold these files and nothing else."""
+    """Make the folder contain these files and nothing else."""
     shutil.rmtree(root, ignore_errors=True)
     for path, data in disk.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)

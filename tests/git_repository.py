@@ -1,4 +1,4 @@
-"""A real repository in a throw-away folder, for tests: worked on as a person or an agent would."""
+"""A real repository in a throw-away folder, for tests that act as a person or an agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.git import dotgit, repository
 
 
 class Repository:
-    """A repository; `index` is where a run keeps its copy of the index."""
+    """A repository; `index` is the path of a run's copy of the index."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -20,13 +20,13 @@ class Repository:
         self.index = str(folder.parent / "copies" / "index")
 
     def run(self, *args: str) -> str:
-        """What git says, as somebody with a name."""
+        """The output of git, with a configured name."""
         words = ["git", "-c", "user.name=p", "-c", "user.email=p@localhost", "-c", "protocol.file.allow=always", *args]
         done = subprocess.run(words, cwd=self.folder, check=True, capture_output=True)
         return os.fsdecode(done.stdout).rstrip("\n")
 
     def write(self, name: str, text: str = "text\n") -> None:
-        """A file with its folders."""
+        """Write a file and its folders."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -44,14 +44,14 @@ class Repository:
         return self.run("rev-parse", "HEAD")
 
     def open(self) -> repository.State:
-        """What a run notes at open."""
+        """The position that a run notes when it opens."""
         dotgit.copy_index(self.project, self.index)
         return repository.state(self.project)
 
-    def work(self, opened: repository.State) -> repository.Work:
+    def work(self, opened: repository.State) -> repository.WorkingTree:
         """The folder as a tree at the end of the run."""
         parent = opened.standing.head
-        return repository.work(self.project, index=self.index, parent=parent, leave=opened.untracked)
+        return repository.working_tree(self.project, index=self.index, parent=parent, leave=opened.untracked)
 
     def settle(self, opened: repository.State, message: str = "done") -> str:
         """Commit the work of a run; returns the commit id."""
@@ -65,7 +65,7 @@ class Repository:
 
 
 def new(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository on `main` without a commit, in a folder with a space; nobody has configured a name."""
+    """A new repository on `main` without a commit, in a folder with a space; no name is configured."""
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")

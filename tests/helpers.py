@@ -1,4 +1,4 @@
-"""Small things that several test files share: a mission's folder, text that is hard to handle, and a full disk."""
+"""Helpers that several test files share: a mission's folder, text that is hard to handle, and a full disk."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ NASTY = (
 
 
 def mission(tmp_path: Path) -> Layout:
-    """The layout of a mission whose folder is there and empty."""
+    """The layout of a mission whose folder exists and is empty."""
     layout = Layout(str(tmp_path / "project"))
     os.makedirs(layout.state + "/memory")
     os.makedirs(layout.locks)
@@ -71,13 +71,13 @@ def mission(tmp_path: Path) -> Layout:
 
 
 def put(path: str, data: str | bytes) -> None:
-    """A file as somebody else would write it, folders and all."""
+    """Write a file and its folders as another program would."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
 
 
 def nasty(dice: random.Random, most: int = 8) -> str:
-    """A text put together from what breaks formats."""
+    """A text made of sequences that break formats."""
     return "".join(dice.choice(NASTY) for _ in range(dice.randrange(most + 1)))
 
 
@@ -90,7 +90,7 @@ def passable(path: Path) -> None:
 
 
 def noted(feature: Feature, kind: str, *names: str, text: str = "text", at: str = "2026-04-24T10:05:12Z") -> Feature:
-    """The feature with a note of a kind: `names` are the features, claims or run that a note of this kind carries."""
+    """The feature with a note of a kind: `names` are the features, claims or run that such a note carries."""
     values = {"text": text, "features": list(names), "claims": list(names), "run": names[0] if names else "r"}
     feature.note(at, "r", kind, **{name: values[name] for name in NOTES[kind].fields if name in values})
     return feature

@@ -1,4 +1,4 @@
-"""A mission's state before and after one journal over many files, for the tests that break it off."""
+"""A mission's state before and after one journal over many files, for the tests that interrupt it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.helpers import put
 
 
 def old_state(layout: Layout) -> None:
-    """Something in every kind of file that the journal below changes."""
+    """Content for every kind of file that the journal below changes."""
     put(layout.features, "old\n")
     put(layout.escalation, "answered\n")
     put(layout.issues, "one\n")
@@ -18,25 +18,25 @@ def old_state(layout: Layout) -> None:
 
 
 def change(layout: Layout, kind: type[Journal] = Journal) -> None:
-    """Two files replaced or made, one removed, lines added to one that is there and to one that is not."""
+    """Replaces or creates two files, removes one, and adds lines to an existing file and to a missing one."""
     changes = kind(layout)
     changes.replace(layout.features, b"new\n")
     changes.replace(layout.curated, b"{}\n")
     changes.remove(layout.escalation)
     changes.append(layout.issues, b"two\nthree\n")
-    changes.append(layout.books, b"run\n")
+    changes.append(layout.run_log, b"run\n")
     changes.commit()
 
 
 def ledger_is_wrong(layout: Layout) -> bool:
-    """Whether the ledger says anything but what is on disk."""
+    """Whether the ledger differs from the disk."""
     ledger = journal.read_ledger(layout)
     return ledger != journal.adopt(layout)
 
 
 def state(layout: Layout) -> str:
-    """`old`, `new`, or what is half."""
-    paths = (layout.features, layout.curated, layout.escalation, layout.issues, layout.books, layout.raw)
+    """`old`, `new`, or a description of what is half done."""
+    paths = (layout.features, layout.curated, layout.escalation, layout.issues, layout.run_log, layout.raw)
     found = [files.read(path) for path in paths]
     word = {
         (b"old\n", None, b"answered\n", b"one\n", None, b"kept\n"): "old",
@@ -46,6 +46,6 @@ def state(layout: Layout) -> str:
 
 
 def finish(layout: Layout) -> bool:
-    """What recovery does first."""
+    """The first step of recovery."""
     with files.Lock(layout.state_lock):
         return journal.finish_journal(layout)

@@ -1,4 +1,4 @@
-"""Real missions in throw-away folders, for tests: real repositories, real roles in processes of their own, no mocks."""
+"""Real missions in throw-away folders, for tests: real repositories, real roles in separate processes, no mocks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SURROUNDINGS = ("HARNESS_", "GIT_", "PROCESS_TAG", "FEATURE_ID", "TRIGGER", "REA
 
 
 class Done:
-    """How a command ended: exit code, standard output, standard error."""
+    """The end of a command: exit code, standard output, standard error."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code, self.out, self.err = code, out, err
@@ -57,7 +57,7 @@ class Done:
 
 
 def surroundings(folder: Path) -> dict[str, str]:
-    """The environment of everything in a test: nobody's settings, home, identity and temporary folder below `folder`."""
+    """The environment of every test process: settings, home, identity and temporary folder are all below `folder`."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(SURROUNDINGS)}
     for name in ("home", "temporary"):
         (folder / name).mkdir(exist_ok=True)
@@ -76,7 +76,7 @@ def surroundings(folder: Path) -> dict[str, str]:
 
 
 class House:
-    """A repository with a mission in it, or where one can be started; `scripts` is where the scripted agent looks."""
+    """A repository with a mission, or ready for one; the scripted agent reads from `scripts`."""
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
         self.folder, self.env = folder, env
@@ -90,7 +90,7 @@ class House:
     # the repository
 
     def git(self, *words: str, check: bool = True) -> str:
-        """What git says, as somebody with a name."""
+        """The output of git, with a configured name."""
         named = ["git", "-c", "user.name=p", "-c", "user.email=p@localhost", *words]
         done = subprocess.run(named, cwd=self.project, env=self.env, check=check, capture_output=True, text=True)
         return done.stdout.rstrip("\n")
@@ -119,7 +119,7 @@ class House:
     # the mission
 
     def begin(self) -> None:
-        """Start the mission and lay down a plan of two features as if it had been accepted."""
+        """Start the mission and create a plan of two features as if it had been accepted."""
         starting.start(self.layout)
         Path(self.layout.spec).write_text(SPEC)
         claims = [Claim(id=f"VAL-{n}", text=f"Part {n} works", checks=[Check(run=f"test -f {n}.txt")]) for n in (1, 2)]
@@ -132,21 +132,21 @@ class House:
         self.config('agent = "scripted"')
 
     def lay(self, *found: Feature) -> None:
-        """These features, as a person might write them between runs."""
+        """Write these features, as a person might between runs."""
         Path(self.layout.features).write_bytes(features.render(list(found)))
 
     def config(self, *lines: str) -> None:
-        """config.toml, with the scripted agent's folder."""
+        """Write config.toml, with the scripted agent's folder."""
         table = ["[agents.scripted]", f'path = "{self.scripts}"']
         Path(self.layout.config).write_text("\n".join([*lines, *table]) + "\n")
 
     def script(self, name: str, *steps: dict[str, Any]) -> None:
-        """What the scripted agent does in the runs that `name` serves."""
+        """Write the steps of the scripted agent for the runs that `name` serves."""
         self.scripts.mkdir(exist_ok=True)
         (self.scripts / f"{name}.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
 
     def role_files(self, name: str) -> None:
-        """A role of the user's own, whose settle does nothing."""
+        """Write a role of the user's own, whose settle does nothing."""
         folder = Path(self.layout.roles)
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.md").write_text(ROLE_MD.format(name=name))
@@ -160,7 +160,7 @@ class House:
         return [sys.executable, "-P", str(own if own.exists() else CHECKOUT / "roles" / f"{role}.py"), *args]
 
     def run(self, words: list[str], where: Path | None = None, env: Mapping[str, str] = MappingProxyType({})) -> Done:
-        """A program to its end, with the house's surroundings."""
+        """Run a program to its end, with the house's environment."""
         done = subprocess.run(
             words,
             cwd=where or self.project,
@@ -178,11 +178,11 @@ class House:
         return self.run(self.words(role, *args), env=env)
 
     def program(self, *words: str, **env: str) -> Done:
-        """One `harness` command in a process of its own."""
+        """One `harness` command in a separate process."""
         return self.run([sys.executable, "-P", str(PROGRAM), *words], env=env)
 
     def harness(self, *words: str, **env: str) -> Done:
-        """One `harness` command in this process, as `program` without the start of an interpreter: 0.1 s, many times."""
+        """One `harness` command in this process, as `program` without the interpreter's start, which takes 0.1 s."""
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         out, err = io.StringIO(), io.StringIO()
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
@@ -190,7 +190,7 @@ class House:
             patch.setattr(sys, "argv", ["harness", *words])
             for name, value in env.items():
                 patch.setenv(name, value)
-            patch.setenv("HARNESS_INSIDE", os.environ.get("HARNESS_INSIDE", ""))  # `--run` sets it; so it is undone
+            patch.setenv("HARNESS_INSIDE", os.environ.get("HARNESS_INSIDE", ""))  # `--run` sets it, so it is reset
             try:
                 code = main()
             finally:
@@ -200,14 +200,14 @@ class House:
         return Done(code, out.getvalue(), err.getvalue())
 
     def work(self, *steps: dict[str, Any], feature: str = "F-001", **env: str) -> dict[str, Any]:
-        """One worker's run whose agent takes these steps; gives its result."""
+        """One worker's run whose agent takes these steps; returns its result."""
         self.script("worker", *steps)
         done = self.role("worker", feature, **env)
         assert "Traceback" not in done.err, done
         return self.result()
 
     def begin_role(self, role: str, *args: str, session: bool = False, **env: str) -> subprocess.Popen[bytes]:
-        """A role that goes on while the test does something else; what is left of it ends with the test."""
+        """Start a role that runs in the background; its remains end with the test."""
         quiet = subprocess.DEVNULL
         words = self.words(role, *args)
         made = subprocess.Popen(
@@ -223,7 +223,7 @@ class House:
         return made
 
     def end(self) -> None:
-        """End what `begin_role` started, and what that left."""
+        """End what `begin_role` started, and its descendants."""
         for role in self.begun:
             role.terminate()
             role.wait()
@@ -231,20 +231,20 @@ class House:
             with suppress(ProcessLookupError):  # it may have ended by itself
                 os.kill(pid, signal.SIGKILL)
 
-    # looking
+    # reading state
 
     def result(self, run_id: str = "") -> dict[str, Any]:
         """result.json of a run, by default of the newest finished one."""
-        run_id = run_id or next(runs.books(self.layout)).run
+        run_id = run_id or next(runs.finished(self.layout)).run
         return dict(json.loads(Path(self.layout.run(run_id).result).read_text()))
 
     def ran(self) -> list[dict[str, Any]]:
         """The lines of runs.jsonl, oldest first."""
-        path = Path(self.layout.books)
+        path = Path(self.layout.run_log)
         return [json.loads(line) for line in path.read_text().split("\n") if line] if path.exists() else []
 
     def feature(self, feature_id: str = "F-001") -> Feature:
-        """The feature as it is on disk."""
+        """The feature as on disk."""
         return features.find(features.load(self.layout), feature_id)
 
     def read(self, name: str) -> str:
@@ -252,7 +252,7 @@ class House:
         return (self.state / name).read_text()
 
     def refused(self, run_id: str = "") -> dict[str, bytes]:
-        """What a run kept of what was refused, by path."""
+        """The refused files that a run kept, by path."""
         top = Path(self.layout.run(run_id or self.result()["run"]).refused)
         return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
 
@@ -262,13 +262,13 @@ class House:
 
 
 def heard() -> None:
-    """For `preexec_fn`: a child that hears signals, also where the tests were started with nohup or in the background."""
+    """For `preexec_fn`: the child receives signals, also if the tests run under nohup or in the background."""
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
 
 
 def listing(top: Path, *passed_over: str) -> dict[str, bytes]:
-    """Everything below a folder with its content (folders empty, links their target), but what `passed_over` begins."""
+    """Everything below a folder with its content (folders empty, links their target), except paths that `passed_over` begins."""
     found: dict[str, bytes] = {}
     for folder, folders, names in os.walk(top):
         for name in [*folders, *names]:
@@ -284,12 +284,12 @@ DISPOSABLE = (".harness/cache", ".harness/locks/mission", ".harness/locks/state"
 
 
 def differences(before: dict[str, bytes], after: dict[str, bytes]) -> list[str]:
-    """Paths that came, went, or changed."""
+    """Paths that were added, removed or changed."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
 def until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "that never came to be"
@@ -297,7 +297,7 @@ def until(holds: Callable[[], bool], seconds: float = 20) -> None:
 
 
 def tagged(mission_id: str) -> list[int]:
-    """Processes, also those that somebody orphaned, that runs of a mission have started and that live."""
+    """Live processes that runs of a mission started, including orphans."""
     mark = f"PROCESS_TAG={mission_id}/".encode()
     found = []
     for name in os.listdir("/proc"):
@@ -306,14 +306,14 @@ def tagged(mission_id: str) -> list[int]:
                 if mark in Path("/proc", name, "environ").read_bytes():
                     found.append(int(name))
             except OSError:
-                continue  # gone meanwhile
+                continue  # it ended meanwhile
     return found
 
 
 def copied(template: Path, folder: Path, env: dict[str, str]) -> House:
-    """A house that begins as a copy of the one in `template`."""
+    """A house that is a copy of the one in `template`."""
     shutil.copytree(template / "my project", folder / "my project", symlinks=True)
     house = House(folder, env)
     house.config('agent = "scripted"')
-    starting.shim(house.layout)
+    starting.write_generated(house.layout)
     return house

@@ -1,4 +1,4 @@
-"""Plans, claims and replies in few words, and a mission's state as tests look at it."""
+"""Plans, claims and replies in short form, and a mission's state in the form that tests compare."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def feature(name: str = "F-001", *claims: str, **fields: Any) -> Feature:
 
 
 def reply(**value: Any) -> dict[str, str]:
-    """A scripted step that says a reply."""
+    """A scripted step that prints a reply."""
     return {"say": f"```json harness\n{json.dumps(value)}\n```"}
 
 
 def lay(house: House, found: list[Feature], known: Contract | None = None) -> None:
-    """The state as an accepted plan leaves it; by default one check a claim."""
+    """Write the state that an accepted plan leaves; by default one check per claim."""
     known = known or Contract(claims=[claim(name) for one in found for name in one.claims])
     changes = journal.Journal(house.layout)
     changes.replace(house.layout.features, render(found))
@@ -51,7 +51,7 @@ def lay(house: House, found: list[Feature], known: Contract | None = None) -> No
 
 
 def contract_of(house: House) -> Contract:
-    """The contract as it is on disk."""
+    """The contract as on disk."""
     return contract.parse(Path(house.layout.contract).read_text(), house.layout.contract)
 
 
@@ -73,7 +73,7 @@ ROLES: dict[str, tuple[Callable[[Run], None], Callable[[Run], bool] | None]] = {
 
 
 def role(house: House, name: str, *args: str, **env: str) -> int:
-    """One run of a role as its script does it, in this process, which is three times as fast; gives the exit code."""
+    """One scripted run of a role in this process, which is three times as fast; returns the exit code."""
     with pytest.MonkeyPatch.context() as patch:
         for key, value in {"HARNESS_PROJECT": str(house.project), **env}.items():
             patch.setenv(key, value)
@@ -82,19 +82,19 @@ def role(house: House, name: str, *args: str, **env: str) -> int:
 
 
 def worked(house: House, *steps: dict[str, Any], name: str = "F-001") -> dict[str, Any]:
-    """One worker's run whose agent takes these steps; gives its result."""
+    """One worker's run whose agent takes these steps; returns its result."""
     house.script("worker", *steps)
     role(house, "worker", name)
     return house.result()
 
 
 def due(house: House) -> str:
-    """What `harness next` would print."""
+    """The output of `harness next`."""
     return rules.decide(views.gather(house.layout), 0).line
 
 
 def prompt_of(house: House, role: str, name: str = "", **asked: str) -> str:
-    """The prompt that a run would get now; its run is taken away again. Not for workers: they change their feature."""
+    """The prompt that a run would get now; its run is then removed. Not for workers: they change their feature."""
     made = open_run(Asked(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
     try:
         return compose(made.run.opened, made.run.outcome)[0]

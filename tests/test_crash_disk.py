@@ -1,4 +1,4 @@
-"""Disks that are full or fail: every fault is raised, nothing is half, and the next to come goes on."""
+"""Disks that are full or fail: every fault is raised, nothing is half written, and the next process continues."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_disk_that_fills_up_leaves_all_or_nothing_and_goes_on_with_room(small:
 
 
 def fill_but(layout: Layout, pages: int) -> None:
-    """Fill the disk, leaving so many pages of 4 KiB."""
+    """Fill the disk except for this many pages of 4 KiB."""
     held = os.statvfs(layout.project)
     Path(layout.project, "filler").write_bytes(b"x" * (held.f_bavail - pages) * held.f_bsize)
 
@@ -81,7 +81,7 @@ changes.replace(layout.features, b"new\\n")
 changes.replace(layout.curated, b"{{}}\\n")
 changes.remove(layout.escalation)
 changes.append(layout.issues, b"two\\nthree\\n")
-changes.append(layout.books, b"run\\n")
+changes.append(layout.run_log, b"run\\n")
 try:
     changes.commit()
 except OSError:
@@ -90,7 +90,7 @@ except OSError:
 
 
 def under_strace(script: str, failing: int) -> int:
-    """Run Python under strace with the n-th fsync failing; its exit status. Skips where strace cannot."""
+    """Run Python under strace with the n-th fsync failing; returns its exit status. Skips if strace cannot run."""
     words = ["strace", "-f", "-qq", "-o", os.devnull, "-e", "trace=fsync"]
     words += ["-e", f"inject=fsync:error=EIO:when={failing}"]
     if not shutil.which("strace") or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
@@ -99,7 +99,7 @@ def under_strace(script: str, failing: int) -> int:
 
 
 def test_a_failing_fsync_is_raised_and_leaves_nothing_half(layout: Layout) -> None:
-    """Whichever one fails; never tried again, and the next to come finishes what was committed."""
+    """Whichever fsync fails: it is not retried, and the next process finishes what was committed."""
     old_state(layout)
     before = contents(layout.state)
     lay_out(layout.state, before)

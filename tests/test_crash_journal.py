@@ -1,6 +1,6 @@
 """A journal or an append stopped at any call, and every disk that a power cut may leave of it.
 
-The same enumeration is turned on variants with a planted bug, which it must find. HARNESS_TORTURE=1 makes it long.
+The same enumeration runs on variants with a planted bug, and must find it. HARNESS_TORTURE=1 makes it long.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ Append = Callable[[Layout, str, bytes], object]
 
 @pytest.fixture
 def layout() -> Iterator[Layout]:
-    """A mission whose folder is empty; in memory where that can be, for no disk takes part in what is modelled here."""
+    """A mission whose folder is empty; in memory if possible, because this model involves no disk."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         yield mission(Path(folder))
 
 
 def rewrite_in_place(layout: Layout, path: str, data: bytes) -> None:
-    """Planted: the whole file is written anew, under the lock."""
+    """Planted: it rewrites the whole file in place, under the lock."""
     with files.Lock(layout.state_lock):
         files.stage(path, (files.read(path) or b"") + data)
         files.sync_folder(os.path.dirname(path))
 
 
 def plain_append(_: Layout, path: str, data: bytes) -> None:
-    """Planted: no torn line is ever closed."""
+    """Planted: it never closes a torn line."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.write(descriptor, data)
     os.fsync(descriptor)
@@ -51,7 +51,7 @@ def plain_append(_: Layout, path: str, data: bytes) -> None:
 
 
 def without_fsync(layout: Layout, path: str, data: bytes) -> None:
-    """Planted: acknowledged before it is durable."""
+    """Planted: it acknowledges before the data is durable."""
     with files.Lock(layout.state_lock):
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         files.add_lines(descriptor, data)
@@ -65,7 +65,7 @@ def without_folder_fsync(_: Layout, path: str, data: bytes) -> None:
 
 
 class WithoutRecord(Journal):
-    """Planted: each file is replaced atomically, one after the other."""
+    """Planted: it replaces each file atomically, one after the other."""
 
     def _commit(self) -> None:
         ledger = journal.read_ledger(self.layout)
@@ -78,7 +78,7 @@ class WithoutRecord(Journal):
 
 
 class WithoutSync(Journal):
-    """Planted: the record is renamed into place before what it names is durable."""
+    """Planted: it renames the record into place before the files it names are durable."""
 
     def _stage(self, steps: list[list[Any]], path: str, verb: str, data: bytes | None, offset: int = 0) -> None:
         real = os.fsync
@@ -88,7 +88,7 @@ class WithoutSync(Journal):
 
 
 def stopped_everywhere(layout: Layout, kind: type[Journal]) -> Iterator[str]:
-    """The journal stopped at each call in turn; the state after recovery."""
+    """The journal stopped at each call in turn; returns the state after recovery."""
     old_state(layout)
     before = contents(layout.state)
     for _ in stops(lambda: change(layout, kind)):
@@ -98,7 +98,7 @@ def stopped_everywhere(layout: Layout, kind: type[Journal]) -> Iterator[str]:
 
 
 def test_a_journal_killed_at_any_call_leaves_all_or_nothing(layout: Layout) -> None:
-    """First nothing, from the commit on everything; the ledger fits both."""
+    """Before the commit nothing, after it everything; the ledger matches in both cases."""
     states = list(stopped_everywhere(layout, Journal))
     assert len(states) > 15
     assert [word for word, _ in itertools.groupby(states)] == ["old", "new"]
@@ -116,7 +116,7 @@ def stopped_change(layout: Layout, number: int) -> None:
 
 
 def test_recovery_killed_at_any_call_can_be_repeated(layout: Layout) -> None:
-    """Killed at its n-th call and finished by the next, and once more: always the same."""
+    """Killed at its n-th call and finished by the next recovery, and once more: always the same result."""
     old_state(layout)
     before = contents(layout.state)
     for first in range(1, 40, 1 if TORTURE else 4):
@@ -134,7 +134,7 @@ def test_recovery_killed_at_any_call_can_be_repeated(layout: Layout) -> None:
 
 
 def test_what_others_append_between_a_crash_and_the_recovery_is_kept(layout: Layout) -> None:
-    """Whoever appends finishes the journal first, also in the files that the journal is about."""
+    """Every append finishes the journal first, also in the files that the journal changes."""
     old_state(layout)
     before = contents(layout.state)
     for _ in stops(lambda: change(layout)):
@@ -150,7 +150,7 @@ def test_what_others_append_between_a_crash_and_the_recovery_is_kept(layout: Lay
 
 
 def cut_journals(layout: Layout, kind: type[Journal]) -> Iterator[tuple[bool, str]]:
-    """Whether the commit had returned, and the state after recovery, for every disk."""
+    """For every disk: whether the commit had returned, and the state after recovery."""
     old_state(layout)
     before = contents(layout.state)
     log = recorded(layout.state, lambda: change(layout, kind))
@@ -164,19 +164,19 @@ def cut_journals(layout: Layout, kind: type[Journal]) -> Iterator[tuple[bool, st
 
 
 def test_a_power_cut_leaves_all_or_nothing_of_a_journal_and_all_once_it_returned(layout: Layout) -> None:
-    """As `crash.py` models what a disk may have kept."""
+    """`crash.py` models what a disk may have kept."""
     found = set(cut_journals(layout, Journal))
     assert found == {(False, "old"), (False, "new"), (True, "new")}
 
 
 @pytest.mark.parametrize("kind", [WithoutRecord, WithoutSync])
 def test_power_cuts_find_planted_bugs_in_a_journal(layout: Layout, kind: type[Journal]) -> None:
-    """Half a change, or a file of nothing."""
+    """Half a change, or an empty file."""
     assert any(found not in {(False, "old"), (False, "new"), (True, "new")} for found in cut_journals(layout, kind))
 
 
 def cut_appends(layout: Layout, append: Append, before: bytes | None) -> set[str]:
-    """What goes wrong when an append is cut off anywhere and another one follows."""
+    """What goes wrong when an append is interrupted anywhere and another one follows."""
     if before is not None:
         put(layout.raw, before)
     disks = contents(layout.state)
@@ -196,7 +196,7 @@ def cut_appends(layout: Layout, append: Append, before: bytes | None) -> set[str
 
 @pytest.mark.parametrize("before", [None, b"first\n"])
 def test_a_power_cut_loses_no_acknowledged_entry(layout: Layout, before: bytes | None) -> None:
-    """In a new file and in one that is there; what was torn stands as a line of its own."""
+    """In a new file and in an existing one; a torn line stays as a line of its own."""
     assert cut_appends(layout, journal.append, before) == set()
 
 
@@ -212,21 +212,21 @@ def test_a_power_cut_loses_no_acknowledged_entry(layout: Layout, before: bytes |
 def test_power_cuts_find_planted_bugs_in_an_append(
     layout: Layout, append: Append, before: bytes | None, fault: str
 ) -> None:
-    """Each shows as what a person would see."""
+    """Each shows up as a user would see it."""
     assert fault in cut_appends(layout, append, before)
 
 
 class Stop(BaseException):
-    """Stands for a writer that died."""
+    """Represents a writer that died."""
 
 
 def die() -> None:
-    """Stop this append, not the process: the next one follows in it."""
+    """End this append, not the process: the next one follows in it."""
     raise Stop
 
 
 def test_a_writer_that_dies_in_its_first_append_takes_nobodys_entry_along(layout: Layout) -> None:
-    """The next one's acknowledged entry survives a power cut, though it did not make the file itself."""
+    """The next writer's acknowledged entry survives a power cut, although that writer did not create the file."""
     for number in range(1, 4):
         lay_out(layout.state, {})
         os.makedirs(layout.state + "/memory")

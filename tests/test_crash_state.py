@@ -1,4 +1,4 @@
-"""A run dies, and what its agent left in the state is junk, a lie, or nothing: the next start puts it back, by run.sh."""
+"""A run dies, and its agent left junk, a lie, or nothing in the state: the next start restores it, through run.sh."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JUNK = b'\xff\x00{{{\n{"run":"x"}\n'
 
 
 def start(house: House) -> Done:
-    """run.sh while a person says pause: it settles what died, and starts nothing."""
+    """run.sh during a pause: it settles what died, and starts nothing."""
     (house.state / "PAUSE").touch()
     done = house.run([RUN_SH])
     (house.state / "PAUSE").unlink()
@@ -33,24 +33,24 @@ def start(house: House) -> Done:
 
 
 def went_on(house: House) -> None:
-    """Nothing is left to mend, and the next worker works."""
+    """Nothing is left to repair, and the next worker works."""
     assert house.harness("doctor").code == 0, house.harness("doctor")
     house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
     assert house.work({"run": "echo on > went-on.txt"})["outcome"] == "ok"
 
 
 def forge_end(house: House, run_id: str = "1-validator") -> None:
-    """Every feature passed, and a green final sweep, as the agent would like it."""
+    """Every feature passed, and a green final sweep: an end that the agent forged."""
     path = Path(house.layout.features)
     path.write_text(path.read_text().replace('"in_progress"', '"passed"').replace('"todo"', '"passed"'))
     state = views.proof_state(house.layout, house.git("rev-parse", "HEAD^{tree}"))
     row = {**house.ran()[-1], "run": run_id, "role": "validator", "feature": "", "verdict": "green", "sweep": state}
-    with open(house.layout.books, "ab") as books:
+    with open(house.layout.run_log, "ab") as books:
         books.write(files.dump_json(row))
 
 
 def forge_ledger(house: House) -> None:
-    """The ledger knows the lie."""
+    """The ledger contains the lie."""
     ledger = json.loads(house.read("ledger.json"))
     for name in ("features.json", "runs.jsonl"):
         data = (house.state / name).read_bytes()
@@ -59,18 +59,18 @@ def forge_ledger(house: House) -> None:
 
 
 def one_more(house: House) -> str:
-    """A run that ended well, then one that is killed; gives the dead one."""
+    """One run ends well, the next is killed; returns the dead one."""
     house.work({"usage": {"input": 5, "cost_usd": 0.5}}, feature="F-002")
     return killed(house)
 
 
-# nothing is believed
+# nothing that the agent left is trusted
 
 
 @pytest.mark.parametrize("gone", [[], ["lock"], ["folder"], ["lock", "folder"]])
 def test_a_forged_end_of_the_mission_is_not_believed(house: House, gone: list[str]) -> None:
-    """The agent passes everything, writes itself a sweep, takes its traces away and pulls the plug: that is not DONE, and
-    the next start puts it back although it opens no run."""
+    """The agent passes every feature, forges a sweep, removes its traces and kills the run: that is not DONE, and the
+    next start restores the state although it opens no run."""
     run = house.layout.run(one_more(house))
     forge_end(house)
     if "lock" in gone:
@@ -100,7 +100,7 @@ def test_a_run_is_not_closed_by_a_line_that_its_agent_wrote(house: House) -> Non
 
 
 def test_a_ledger_that_was_mended_to_the_lie_does_not_help_it(house: House) -> None:
-    """What nobody writes while a run is open stands in the lock of the run too."""
+    """The run's lock also records every file that nothing may change during a run."""
     one_more(house)
     forge_end(house)
     forge_ledger(house)
@@ -111,7 +111,7 @@ def test_a_ledger_that_was_mended_to_the_lie_does_not_help_it(house: House) -> N
 
 
 def test_an_order_is_not_carried_out_on_what_a_dead_run_left(house: House) -> None:
-    """Else a person's word on one feature would make the agent's word on all others ours."""
+    """Otherwise an order on one feature would accept the agent's changes to all others."""
     one_more(house)
     forge_end(house)
     assert house.program("feature", "set", "F-001", "priority=3").code == 0
@@ -119,17 +119,17 @@ def test_an_order_is_not_carried_out_on_what_a_dead_run_left(house: House) -> No
 
 
 def test_what_a_dead_run_added_to_the_books_is_not_counted(house: House) -> None:
-    """`harness next` changes nothing, and passes over it."""
+    """`harness next` changes nothing and ignores such lines."""
     one_more(house)
     row = house.ran()[-1]
     lie = {**row, "run": "2-worker", "totals": {**row["totals"], "runs": 10**6}}
-    with open(house.layout.books, "ab") as books:
+    with open(house.layout.run_log, "ab") as books:
         books.write(files.dump_json(lie))
     assert house.program("next").out == "NEXT validator F-002\n"
 
 
 def test_the_next_start_ends_what_lives_also_where_it_opens_no_run(house: House) -> None:
-    """kill -9 of role and guardian, then PAUSE: run.sh ends with 9, and the agent with its daemons is gone."""
+    """kill -9 of role and guardian, then PAUSE: run.sh ends with 9, and the agent and its daemons are gone."""
     role = open_run(house)
     run_id = runs.open_runs(house.layout)[0]
     strike("guardian too", role)
@@ -152,22 +152,22 @@ STATE = [
 
 @pytest.mark.parametrize("name", STATE)
 def test_junk_in_a_state_file_is_put_back_before_anything_is_read(house: House, name: str) -> None:
-    """By the copies and the ledger, and named in the result."""
+    """From the copies and the ledger; the result names each file."""
     spoilt(house, [name], JUNK)
 
 
 def test_junk_behind_all_state_files_at_once_is_cut_off(house: House) -> None:
-    """Those that grow keep what they had."""
+    """Append-only files keep their earlier content."""
     spoilt(house, [name for name in STATE if name not in ("journal/record", "ledger.json")], b"\xff{\n", behind=True)
 
 
 def test_all_state_files_that_were_removed_at_once_are_back(house: House) -> None:
-    """The ledger is among them, so by what the run's lock knows."""
+    """The ledger is among them, so recovery uses the run's lock."""
     spoilt(house, STATE, None)
 
 
 def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool = False) -> None:
-    """A run dies whose agent wrote junk over these files (or behind what they had), or removed them; run.sh mends it."""
+    """A run dies after its agent overwrote, extended with junk, or removed these files; run.sh restores them."""
     house.harness("issue", "a first one")
     run_id = one_more(house)
     before = {name: files.read(str(house.state / name)) for name in names}
@@ -180,7 +180,7 @@ def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool =
     assert done.code == 9, done
     there = [name for name in names if junk is not None or before[name] is not None]
     assert sorted(house.result(run_id)["refused"]) == sorted(there)
-    for name in {*names} - {"features.json", "runs.jsonl", "ledger.json"}:  # those are written when the run is settled
+    for name in {*names} - {"features.json", "runs.jsonl", "ledger.json"}:  # settling the run writes those
         assert (files.read(str(house.state / name)) or b"") == (before[name] or b"")
     assert [line["outcome"] for line in house.ran()] == ["no_op", "killed"]
     went_on(house)
@@ -188,7 +188,7 @@ def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool =
 
 @pytest.mark.parametrize("how", ["junk", "gone"])
 def test_a_context_that_was_spoilt_is_found_again_in_the_runs_lock(house: House, how: str) -> None:
-    """The feature goes back to where it was, the work is kept, and the run is named with its role."""
+    """The feature returns to its earlier status, the work is kept, and the run is named with its role."""
     house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))
     run_id = killed(house)
     run = house.layout.run(run_id)
@@ -207,10 +207,10 @@ def test_a_context_that_was_spoilt_is_found_again_in_the_runs_lock(house: House,
 
 
 def test_a_configuration_that_a_person_broke_after_the_crash_is_kept_beside(house: House) -> None:
-    """It does not parse, so the one from before stands; theirs is named and can be read."""
+    """It does not parse, so the earlier one is restored; the person's version is named and readable."""
     before = house.read("config.toml")
     run_id = killed(house)
-    time.sleep(0.02)  # the clock of files goes in steps of some milliseconds
+    time.sleep(0.02)  # file timestamps advance in steps of some milliseconds
     (house.state / "config.toml").write_text("agent = \n")
     done = start(house)
     assert f"config.toml does not parse and was put back, yours is in .harness/runs/{run_id}/refused" in done.out
@@ -219,7 +219,7 @@ def test_a_configuration_that_a_person_broke_after_the_crash_is_kept_beside(hous
 
 
 def test_a_foreign_record_in_the_journal_is_named_with_a_remedy_that_works(house: House) -> None:
-    """Where no run died it is a person's to move away."""
+    """If no run died, a person must move it away."""
     record = Path(house.layout.journal) / "record"
     record.parent.mkdir(exist_ok=True)
     record.write_bytes(b"[[1, 2]]\n")
@@ -232,7 +232,7 @@ def test_a_foreign_record_in_the_journal_is_named_with_a_remedy_that_works(house
 
 @pytest.mark.parametrize("path", ["{state}/../outside", "{state}-outside", "{state}/runs/../../outside"])
 def test_a_record_writes_nothing_outside_of_the_mission(house: House, path: str) -> None:
-    """Whoever wrote it."""
+    """Regardless of its writer."""
     folder = Path(house.layout.journal)
     folder.mkdir(exist_ok=True)
     (folder / "0").write_text("x")
@@ -242,7 +242,7 @@ def test_a_record_writes_nothing_outside_of_the_mission(house: House, path: str)
     assert [path.name for path in house.project.iterdir() if "outside" in path.name] == []
 
 
-# what was spent
+# spending
 
 
 def spend(house: House, number: int = 2) -> None:
@@ -253,7 +253,7 @@ def spend(house: House, number: int = 2) -> None:
 
 
 def costly(house: House) -> str:
-    """A run that is killed while somebody thinks who is not free."""
+    """A run with a paid agent that is killed while the agent works."""
     command = 'command = ["sh", "-c", "cat > /dev/null; touch begun; sleep 60"]'
     house.config('agent = "mine"', "[limits]", "max_cost_usd = 1.0", "[agents.mine]", command)
     house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
@@ -279,8 +279,8 @@ GONE: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("what", GONE)
 def test_no_agent_gives_spending_back(house: House, what: str) -> None:
-    """Whatever it removes before it pulls the plug: what was spent stands in the books, what it spent itself is counted as
-    not counted, and the cap holds."""
+    """Whatever the agent removes before it kills the run: the run log keeps earlier spending, the agent's own spending is
+    noted as not counted, and the cap holds."""
     spend(house)
     run_id = costly(house)
     for name in GONE[what]:
@@ -295,7 +295,7 @@ def test_no_agent_gives_spending_back(house: House, what: str) -> None:
 
 
 def test_books_of_which_nothing_is_left_stop_everybody(house: House) -> None:
-    """Exit 65 and what to do; a person who goes on all the same is told what was taken as it stands."""
+    """Exit 65 with the remedy; a person who continues anyway sees what was accepted as is."""
     spend(house)
     run_id = costly(house)
     for name in ("runs", "objects"):
@@ -312,7 +312,7 @@ def test_books_of_which_nothing_is_left_stop_everybody(house: House) -> None:
 
 
 def test_books_that_were_lost_between_runs_are_made_again(house: House) -> None:
-    """From the results of the finished runs, where that gives what the ledger knows; `next` alone says 65."""
+    """From the results of the finished runs, if that gives the ledger's digest; `next` alone ends with 65."""
     spend(house)
     before = house.read("runs.jsonl")
     (house.state / "runs.jsonl").unlink()
@@ -324,7 +324,7 @@ def test_books_that_were_lost_between_runs_are_made_again(house: House) -> None:
 
 
 def test_an_answer_of_a_person_survives_the_loss_of_the_run_log(house: House) -> None:
-    """The run log is made again from results alone, byte for byte; what was answered, and all that was spent, stands."""
+    """Results alone rebuild the run log byte for byte; the answer and all spending are kept."""
     spend(house, 1)
     (house.state / "escalation.md").write_text("---\nkind: stuck\n---\n")
     assert house.program("escalation", "answer", "go on").code == 0
@@ -338,7 +338,7 @@ def test_an_answer_of_a_person_survives_the_loss_of_the_run_log(house: House) ->
 
 
 def test_a_line_of_the_books_may_be_mended_by_hand(house: House) -> None:
-    """Also where that makes them shorter: no finished run lacks its line."""
+    """Also when that makes the run log shorter: no finished run lacks its line."""
     spend(house)
     path = house.state / "runs.jsonl"
     path.write_text(path.read_text().replace('"trigger":""', '"trigger": ""'))
@@ -349,7 +349,7 @@ def test_a_line_of_the_books_may_be_mended_by_hand(house: House) -> None:
 
 
 def test_a_lost_copy_of_the_live_set_is_named_and_a_person_decides(house: House) -> None:
-    """The contract was changed and its copy removed: nobody can put it back, and nobody takes it for good unasked."""
+    """The contract changed and its copy is gone: the harness cannot restore it, and does not accept it unasked."""
     killed(house)
     shutil.rmtree(house.state / "objects")
     path = Path(house.layout.contract)
@@ -361,11 +361,11 @@ def test_a_lost_copy_of_the_live_set_is_named_and_a_person_decides(house: House)
     assert start(house).code == 9
 
 
-# runs of which little is left
+# runs with few remains
 
 
 def result_of_nobody(house: House, run_id: str) -> dict[str, Any]:
-    """What became of a run whose context nobody has any more."""
+    """The result of a run whose context is lost."""
     assert start(house).code == 9
     result = house.result(run_id)
     assert (result["role"], result["outcome"]) == ("unknown", "killed")
@@ -374,7 +374,7 @@ def result_of_nobody(house: House, run_id: str) -> dict[str, Any]:
 
 
 def test_a_run_whose_lock_is_all_that_is_left_is_killed_and_not_free(house: House) -> None:
-    """Its lock says nothing, as one of an older version: the folder was made before it, so somebody took that away."""
+    """Its lock is empty, as an older version leaves it: the folder existed before the lock, so something removed the folder."""
     run_id = costly(house)
     shutil.rmtree(house.layout.run(run_id).folder)
     Path(house.layout.run(run_id).lock).write_bytes(b"")
@@ -384,7 +384,7 @@ def test_a_run_whose_lock_is_all_that_is_left_is_killed_and_not_free(house: Hous
 
 
 def test_a_run_without_context_that_has_left_something_had_begun(house: House) -> None:
-    """Its transcript tells what it used."""
+    """Its transcript shows what it used."""
     run_id = killed(house)
     run = house.layout.run(run_id)
     os.unlink(run.context)
@@ -403,7 +403,7 @@ def test_a_person_finds_the_folder_as_it_was_where_nothing_tells_what_is_theirs(
     assert (house.head(), (house.project / "1.txt").exists()) == (head, True)
 
 
-# recovery that is cut short
+# recovery that is interrupted
 
 
 MEND_AND_DIE = (
@@ -416,7 +416,7 @@ MEND_AND_DIE = (
 
 
 def mend_and_die(house: House, name: str, step: int) -> bool:
-    """Recovery that is killed before its `step`th call of a function; whether it came to its end, with fewer calls."""
+    """Recovery that is killed before its `step`th call of a function; returns whether it ended before that call."""
     words = {"checkout": str(CHECKOUT), "project": str(house.project), "name": name, "step": step}
     done = house.run([sys.executable, "-P", "-c", MEND_AND_DIE.format(**words)])
     assert done.code in (0, -signal.SIGKILL), done
@@ -425,7 +425,7 @@ def mend_and_die(house: House, name: str, step: int) -> bool:
 
 @pytest.mark.parametrize("name", ["os.replace", "os.unlink", "os.posix_spawn"])
 def test_recovery_that_is_killed_itself_is_gone_on_with(house: House, name: str) -> None:
-    """Before every rename, removal and git call: the run counts once, and its lies do not."""
+    """Killed before every rename, removal and git call: the run counts once, and its lies do not."""
     run_id, number, over = one_more(house), 0, False
     forge_end(house)
     shutil.rmtree(house.layout.run(run_id).folder)

@@ -1,6 +1,6 @@
-"""Sixteen writers and kill -9: every acknowledged entry stands, whole and once.
+"""Sixteen writers and kill -9: every acknowledged entry is on disk, whole and once.
 
-The same torture is turned on appends with a planted bug, which it must find. HARNESS_TORTURE=1 makes it long.
+The same test runs on appends with a planted bug, and must find it. HARNESS_TORTURE=1 makes it long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def without_lock(_: Layout, path: str, data: bytes) -> None:
-    """Planted: read, change, replace, and nobody is kept out meanwhile."""
+    """Planted: it reads, changes and replaces the file without a lock."""
     old = files.read(path) or b""
     os.sched_yield()
     files.replace(path, old + data)
@@ -50,12 +50,12 @@ def in_two_writes(_: Layout, path: str, data: bytes) -> None:
 
 
 def entry(writer: int, number: int) -> str:
-    """A line whose length tells whether it is whole."""
+    """A line whose length shows whether it is whole."""
     return f"{writer}.{number} " + "x" * (writer * 131 + number * 37 % 900)
 
 
 def write_entries(layout: Layout, append: Append, acks: Path, writer: int, count: int) -> None:
-    """Append entries; each one is acknowledged, in a file of the writer's own, once its append has returned."""
+    """Append entries; each one is acknowledged in the writer's own file once its append returns."""
     for number in range(count):
         line = entry(writer, number).encode() + b"\n"
         append(layout, layout.raw, line)
@@ -64,7 +64,7 @@ def write_entries(layout: Layout, append: Append, acks: Path, writer: int, count
 
 
 def faults(layout: Layout, acks: Path) -> set[str]:
-    """What went wrong with the entries: lost, doubled, torn, or cut (only begun, as a kill may leave one)."""
+    """Faults of the entries: lost, doubled, torn, or cut (a partial entry, as a kill may leave it)."""
     lines = (files.read_text(layout.raw) or "").split("\n")
     kinds = [kind(line) for line in lines[:-1]]
     found = set(kinds) - {"whole"} | ({"cut"} if lines[-1] else set())
@@ -75,7 +75,7 @@ def faults(layout: Layout, acks: Path) -> set[str]:
 
 
 def kind(line: str) -> str:
-    """`whole`, `cut` where it is the beginning of an entry, or `torn`."""
+    """`whole`, `cut` for the beginning of an entry, or `torn`."""
     writer, _, number = line.split(" ")[0].partition(".")
     if not (writer + number).isdigit():
         return "torn"
@@ -84,12 +84,12 @@ def kind(line: str) -> str:
 
 
 def sixteen(layout: Layout, append: Append, acks: Path, count: int) -> set[str]:
-    """Sixteen processes append at once, all let go at the same time; what went wrong."""
+    """Sixteen processes append at once, released at the same time; returns the faults."""
     gate = files.Lock(layout.locks + "/gate")
     gate.take()
 
     def write(writer: int) -> None:
-        gate.release()  # the descriptor that the fork gave us would keep the gate shut
+        gate.release()  # the descriptor inherited through fork would keep the gate shut
         with files.Lock(gate.path):
             pass
         write_entries(layout, append, acks, writer, count)
@@ -102,14 +102,14 @@ def sixteen(layout: Layout, append: Append, acks: Path, count: int) -> set[str]:
 
 @pytest.fixture
 def acks(tmp_path: Path) -> Path:
-    """Where writers say what was acknowledged."""
+    """Where writers note what was acknowledged."""
     folder = tmp_path / "acks"
     folder.mkdir()
     return folder
 
 
 def test_torture_sixteen_writers_lose_tear_and_double_nothing(layout: Layout, acks: Path) -> None:
-    """Every entry stands once, whole."""
+    """Every entry is there once, whole."""
     assert sixteen(layout, journal.append, acks, ENTRIES) == set()
     assert len((files.read(layout.raw) or b"").split(b"\n")) == 16 * ENTRIES + 1
 
@@ -125,7 +125,7 @@ def test_torture_finds_lines_in_two_writes(layout: Layout, acks: Path) -> None:
 
 
 def test_torture_journals_and_appends_get_along(layout: Layout, acks: Path) -> None:
-    """Eight write journals over several files, eight append; nothing is lost and the ledger fits."""
+    """Eight processes write journals over several files, eight append; nothing is lost and the ledger matches."""
 
     def write(writer: int) -> None:
         if writer % 2:
@@ -146,9 +146,9 @@ def test_torture_journals_and_appends_get_along(layout: Layout, acks: Path) -> N
 
 
 def test_torture_kill_loses_no_acknowledged_entry(layout: Layout, acks: Path) -> None:
-    """Four writers; again and again one is killed at a random moment and another takes its place.
+    """Four writers; again and again one is killed at a random moment and another replaces it.
 
-    A kill can tear the line that is just written (16 of 400, where it crosses a page); it is closed and kept.
+    A kill can tear the line being written (16 of 400, where it crosses a page); that line is closed and kept.
     """
     dice = random.Random(3)
     fresh = itertools.count()

@@ -60,7 +60,7 @@ def dotted(path: Path) -> str:
 
 
 def package(name: str) -> str:
-    """The package of a module: `harness.base.errors` is in `base`, `harness.__main__` in none."""
+    """The package of a module: `base` for `harness.base.errors`, none for `harness.__main__`."""
     parts = name.split(".")
     return parts[1] if parts[0] == "harness" and len(parts) > 1 and parts[1] in PACKAGES else parts[0]
 
@@ -82,7 +82,7 @@ def functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
 
 
 def modules_of(tree: ast.AST, names: dict[str, Path]) -> Iterator[str]:
-    """Modules of ours that a module imports anywhere, but for what only type checkers see."""
+    """Modules of ours that a module imports anywhere, except imports for type checkers only."""
     hidden = {id(inner) for node in ast.walk(tree) if is_checking(node) for inner in ast.walk(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and id(node) not in hidden and node.module:
@@ -104,7 +104,7 @@ def test_no_function_is_longer_than_fifty_lines_and_half_are_at_most_ten() -> No
 
 
 def test_no_file_is_longer_than_four_hundred_lines() -> None:
-    """One noun or verb a file."""
+    """One noun or verb per file."""
     long = {path.name: count for path in MODULES if (count := len(path.read_text().split("\n")) - 1) > LONGEST_FILE}
     assert long == {}
 
@@ -119,7 +119,7 @@ def arrows() -> set[tuple[str, str]]:
 
 
 def test_every_module_stands_in_a_package_of_the_list() -> None:
-    """A new module is given a place before anything else, and a package does not grow without end."""
+    """A new module first gets a package, and a package has a maximum size."""
     assert {path.name for path in (HOME / "harness").iterdir() if path.is_dir() and path.name != "__pycache__"} == set(
         PACKAGES
     )
@@ -129,7 +129,7 @@ def test_every_module_stands_in_a_package_of_the_list() -> None:
 
 
 def test_imports_go_down_the_list_of_packages_only() -> None:
-    """Also those inside functions; a role's script stands above everything but the command line."""
+    """Also those inside functions; only the command line is above a role's script."""
     order = [*PACKAGES, "roles", "harness"]
     assert {(source, target) for source, target in arrows() if order.index(target) > order.index(source)} == set()
     assert not {target for source, target in arrows() if source == "roles"} & {"cli", "commands"}
@@ -137,7 +137,7 @@ def test_imports_go_down_the_list_of_packages_only() -> None:
 
 
 def test_a_package_says_in_one_sentence_what_it_promises() -> None:
-    """And does nothing else: its `__init__` imports nothing, so that a module costs only itself."""
+    """And nothing else: its `__init__` imports nothing, so that an import loads only the module itself."""
     for name in PACKAGES:
         tree = TREES[HOME / "harness" / name / "__init__.py"]
         words = ast.get_docstring(tree) or ""
@@ -146,7 +146,7 @@ def test_a_package_says_in_one_sentence_what_it_promises() -> None:
 
 
 def test_no_import_goes_round_in_a_circle() -> None:
-    """Taking away modules that import nothing left, again and again, leaves none."""
+    """Repeatedly removing the modules whose imports are all removed leaves none."""
     needs = {name: set(modules_of(TREES[path], NAMES)) - {name} for name, path in NAMES.items()}
     while free := [name for name, others in needs.items() if not others & needs.keys()]:
         for name in free:
@@ -155,7 +155,7 @@ def test_no_import_goes_round_in_a_circle() -> None:
 
 
 def public(body: list[ast.stmt], name: str) -> Iterator[tuple[str, ast.FunctionDef | ast.ClassDef]]:
-    """Functions and classes that others may use, with the methods of the classes; what is nested in a function is not."""
+    """Functions and classes for use by other modules, with the methods of the classes; functions nested in a function are not."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             yield f"{name}:{node.name}", node
@@ -205,7 +205,7 @@ WRITING = re.compile(
 
 
 def test_state_has_one_writer() -> None:
-    """Only files.py and journal.py write; what has files of its own (pipes, temporary folders, .git) is named above."""
+    """Only files.py and journal.py write; modules with files of their own (pipes, temporary folders, .git) are listed above."""
     found = [
         f"{path.name}:{number}"
         for path in MODULES
@@ -217,7 +217,7 @@ def test_state_has_one_writer() -> None:
 
 
 def test_one_module_prints() -> None:
-    """console.py; the doors echo through click and rich."""
+    """console.py; the commands echo through click and rich."""
     found = [
         path.name
         for path in MODULES
@@ -242,7 +242,7 @@ def test_no_module_but_agents_knows_an_agent_by_name() -> None:
 
 
 def texts(tree: ast.AST) -> Iterator[str]:
-    """Every text in a module, but for docstrings."""
+    """Every string in a module, except docstrings."""
     docstrings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
@@ -250,7 +250,7 @@ def texts(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_module_but_settle_knows_a_role_by_name() -> None:
-    """What a role may do stands in its front matter, so that a role of the user's own can do it too; raw.md has one name."""
+    """A role's front matter defines its rights, so a user's own role can have them too; raw.md has one name."""
     named = "|".join(path.stem for path in (HOME / "roles").glob("*.md") if path.stem != "common")
     found = [
         f"{short(path)}: {text}"
@@ -270,13 +270,13 @@ def test_no_module_but_settle_knows_a_role_by_name() -> None:
 
 
 def test_each_thing_a_role_may_do_is_done_by_one_of_ours() -> None:
-    """So `harness next` names it; and each has a schema for its reply."""
+    """So `harness next` can name it; and each has a schema for its reply."""
     found = [roles.load(layout.Layout("/nowhere"), path.stem).capability for path in (HOME / "roles").glob("*.py")]
     assert sorted(found) == sorted(roles.CAPABILITIES) == sorted(replies.SCHEMAS)
 
 
 def test_an_agent_is_described_in_one_place_and_so_is_a_row_of_a_transcript() -> None:
-    """registry.settings_of and transcript.Row; nobody else makes one."""
+    """registry.settings_of and transcript.Row; no other module creates one."""
     makers = [
         short(path)
         for path, tree in TREES.items()
@@ -288,7 +288,7 @@ def test_an_agent_is_described_in_one_place_and_so_is_a_row_of_a_transcript() ->
 
 
 def test_importing_has_no_effect() -> None:
-    """No output, no folder, no file, no process: everything is imported in an interpreter that refuses them."""
+    """No output, no folder, no file, no process: an interpreter that refuses them imports every module."""
     names = [
         ".".join(path.relative_to(HOME).with_suffix("").parts) for path in MODULES if package(dotted(path)) != "roles"
     ]
@@ -350,7 +350,7 @@ def test_every_exception_from_a_rule_carries_its_reason() -> None:
 
 
 def test_one_broad_handler_stands_at_the_very_top() -> None:
-    """A fallback that hides a fault is a fault; a bug of ours still has to end with its exit code."""
+    """A fallback that hides a fault is a fault; a bug of ours must still end with its exit code."""
     found = [
         path.name
         for path in MODULES
@@ -370,9 +370,8 @@ def test_the_page_of_paths_is_what_the_code_uses() -> None:
     """docs/layout.md names every path of layout.py, and no other."""
     text = (HOME / "docs/layout.md").read_text()
     whole, run = layout.Layout("/m"), layout.RunLayout("/r", "/l")
-    mission = {
-        path.removeprefix("/m/.harness/") for name, path in vars(whole).items() if name not in ("project", "state")
-    }
+    paths = {name: path for name, path in vars(whole).items() if name not in ("project", "state", "asked_spec")}
+    mission = {path.removeprefix("/m/.harness/") for name, path in paths.items() if not name.endswith("_lock")}
     assert first_column(text, "The mission") == mission
     files = {path.removeprefix("/r/") for name, path in vars(run).items() if name not in ("folder", "lock")}
     assert first_column(text, "A run") == files
@@ -397,7 +396,7 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
 
 
 def drawn() -> dict[str, set[str]]:
-    """{package: packages that it imports} as docs/architecture.md draws them, highest first."""
+    """{package: packages that it imports} from the diagram in docs/architecture.md, highest first."""
     picture = ARCHITECTURE.read_text().split("## The packages\n", 1)[1].split("```")[1]
     rows = re.findall(r"^(\w+) {2,}\S.*? {2,}(\S.*)$", picture.rsplit("─\n", 1)[1], re.M)
     order = [name for name, _ in reversed(rows)]
@@ -410,14 +409,14 @@ def drawn() -> dict[str, set[str]]:
 
 
 def test_the_picture_of_the_packages_is_what_the_code_imports() -> None:
-    """docs/architecture.md draws every package in its place, and every import between two of them."""
+    """docs/architecture.md shows every package in its place, and every import between two of them."""
     shown, found = drawn(), arrows()
     assert list(shown) == [*reversed(PACKAGES)]
     assert shown == {name: {target for source, target in found if source == name} for name in shown}
 
 
 def test_every_path_and_name_on_the_page_of_architecture_exists() -> None:
-    """A newcomer who follows the page lands in the right file; the names behind a path in the tables stand in it."""
+    """A newcomer who follows the page finds the right file; the names after a path in the tables exist in it."""
     text = ARCHITECTURE.read_text()
     ours = re.compile(r"(harness|roles|tests|docs|bench|examples)/.*|.*\.(py|sh)")
     named = {path for path in re.findall(r"`([^`\s]+)`", text) if ours.fullmatch(path)}
@@ -432,7 +431,7 @@ def test_every_path_and_name_on_the_page_of_architecture_exists() -> None:
 
 
 def test_every_variable_of_ours_stands_in_the_contract() -> None:
-    """Whatever the program, run.sh or the guardian reads from its environment by a name of ours."""
+    """Every such variable that the program, run.sh or the guardian reads from its environment."""
     texts = [path.read_text() for path in (*MODULES, HOME / "run.sh")]
     names = {name for text in texts for name in re.findall(r"\bHARNESS_[A-Z]+(?:_[A-Z]+)*\b", text)}
     known = (HOME / "docs/contract.md").read_text()
@@ -440,7 +439,7 @@ def test_every_variable_of_ours_stands_in_the_contract() -> None:
 
 
 def test_nothing_speaks_of_this_machine() -> None:
-    """No absolute path of a developer's machine stands in a tracked file."""
+    """No tracked file contains an absolute path of a developer's machine."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=HOME, capture_output=True, text=True, check=True).stdout
     names = [name for name in listed.split("\0") if name and (HOME / name).is_file()]
     ours = (str(HOME), str(Path.home()) + "/.") if len(HOME.parts) > 2 else ()

@@ -1,4 +1,4 @@
-"""The `harness` program: which words are commands, which are run.sh's, and what is none of them."""
+"""The `harness` program: which words are commands, which belong to run.sh, and which are neither."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_role_is_handed_to_run_sh(house: House) -> None:
 
 
 def test_without_a_word_the_loop_begins(house: House) -> None:
-    """And with --once it makes one decision."""
+    """With --once it makes one decision."""
     house.script("worker", {"run": "echo 1 > 1.txt"})
     done = house.program("--once")
     assert (done.code, done.out.split("\n")[0]) == (0, "> NEXT worker F-001")
@@ -44,7 +44,7 @@ def test_a_commands_name_wins_over_a_roles(house: House) -> None:
 
 
 def test_the_run_option_says_in_which_run_we_are(house: House) -> None:
-    """It stands first, as the prompt shows it; a run that does not exist is a usage fault."""
+    """It comes first, as in the prompt; a run that does not exist is a usage error."""
     note = 'run=$(ls .harness/runs); env -u HARNESS_INSIDE harness --run "$run" note hello'
     retry = 'code=0; harness --run "$run" feature retry F-002 2> /dev/null || code=$?; test $code = 64'
     house.work({"run": f"{note}; {retry}"})

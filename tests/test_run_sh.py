@@ -1,4 +1,4 @@
-"""run.sh, as a person or cron starts it: whole missions, one decision, roles by hand, signals, and who holds the clock."""
+"""run.sh, as a person or cron starts it: whole missions, one decision, roles by hand, signals, and the loop's lock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXT = RUN_SH.read_text()
 
 
 def begin(house: House, *words: str) -> subprocess.Popen[str]:
-    """run.sh, going on while the test does something else."""
+    """Start run.sh in the background."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [str(RUN_SH), *words],
@@ -49,7 +49,7 @@ def sleeper(house: House) -> None:
 
 
 def test_its_header_is_its_help(house: House) -> None:
-    """`run.sh help` prints what stands on top of it."""
+    """`run.sh help` prints the comment at its top."""
     done = house.run([str(RUN_SH), "help"])
     assert done.code == 0
     assert done.out.startswith("run.sh - the clock of a mission")
@@ -57,7 +57,7 @@ def test_its_header_is_its_help(house: House) -> None:
 
 
 def test_it_is_short_and_knows_no_role_by_name() -> None:
-    """At most 120 lines; what is due and who does it are told to it."""
+    """At most 120 lines; `harness next` names the role that is due."""
     body = "\n".join(line for line in TEXT.split("\n") if not line.startswith("#"))
     assert TEXT.count("\n") <= 120
     assert re.findall(r"\b(planner|worker|validator|curator)\b", body) == []
@@ -74,14 +74,14 @@ def test_it_keeps_to_what_bash_3_2_and_any_unix_have() -> None:
 
 
 def test_it_has_every_command_of_the_door() -> None:
-    """A command's name wins over a role's, so run.sh must know them all."""
+    """A command's name takes precedence over a role's, so run.sh must know all commands."""
     listed = re.search(r"^commands=' (.*) '$", TEXT, re.M)
     assert listed is not None
     assert tuple(listed[1].split()) == main.COMMANDS
 
 
 def test_without_a_setup_it_says_how(house: House) -> None:
-    """Exit 69 and the one command."""
+    """Exit 69 with the one command to run."""
     done = house.run([str(RUN_SH), "status"], env={"HARNESS_PYTHON": "/nowhere/python"})
     assert done.code == 69
     assert "make -C" in done.err
@@ -89,7 +89,7 @@ def test_without_a_setup_it_says_how(house: House) -> None:
 
 @pytest.mark.parametrize("kind", ["leads nowhere", "may not be run"])
 def test_an_interpreter_that_this_user_cannot_run_is_told_apart(house: House, kind: str) -> None:
-    """The set-up was done, by somebody else or for a Python that is gone: exit 69, and another sentence."""
+    """Another user ran the set-up, or its Python is gone: exit 69 with a different message."""
     python = house.folder / "python"
     if kind == "leads nowhere":
         python.symlink_to("/nowhere/bin/python3")
@@ -111,7 +111,7 @@ def test_once_carries_out_one_decision(house: House) -> None:
 
 
 def test_a_role_by_hand_ends_with_its_verdict(house: House) -> None:
-    """10 where the receipts are red, 0 where they are green."""
+    """10 if the receipts are red, 0 if they are green."""
     house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
     assert house.run([str(RUN_SH), "validator", "F-001"]).code == 10
     (house.project / "1.txt").touch()
@@ -144,7 +144,7 @@ def test_an_unknown_word_names_roles_and_commands(house: House) -> None:
 
 
 def test_it_works_through_a_link_and_in_the_environment_of_cron(house: House) -> None:
-    """PATH=/usr/bin:/bin, no locale, a name that leads elsewhere."""
+    """PATH=/usr/bin:/bin, no locale, a link with another name."""
     link = house.folder / "clock"
     link.symlink_to(RUN_SH)
     poor = {"PATH": "/usr/bin:/bin", "HOME": str(house.folder), "HARNESS_PYTHON": sys.executable}
@@ -166,7 +166,7 @@ def test_the_second_clock_says_who_holds_the_first_and_ends(house: House) -> Non
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 def test_a_signal_ends_the_run_under_way_with_everything_it_started(house: House, signum: int, code: int) -> None:
-    """The run is settled as killed, its work is kept, nothing of it lives; the next start goes on."""
+    """The run is settled as killed, its work is kept, none of its processes survives; the next start continues."""
     house.script("worker", {"run": "echo half > half.txt; touch begun; sleep 60 & sleep 60"})
     clock = begin(house)
     until(lambda: working(house))
@@ -181,12 +181,12 @@ def test_a_signal_ends_the_run_under_way_with_everything_it_started(house: House
     assert house.feature().status == "validating"
 
 
-KILL_ROLE = "kill -9 $(ps -o ppid= -p $PPID)"  # between them is the guardian
+KILL_ROLE = "kill -9 $(ps -o ppid= -p $PPID)"  # the guardian is between them
 
 
 @pytest.mark.parametrize("words", [[], ["--once"]])
 def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words: list[str]) -> None:
-    """As the kernel does where memory runs out. It is settled, nothing of it lives, and the next start goes on."""
+    """As the kernel does when memory runs out. The run is settled, none of its processes survives, the next start continues."""
     house.script("worker", {"run": f"echo half > half.txt; (setsid sleep 60 &); {KILL_ROLE}; sleep 60"})
     done = house.run([str(RUN_SH), *words])
     assert done.code == 75, done
@@ -194,7 +194,7 @@ def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words
     (house.state / "PAUSE").touch()
     until(
         lambda: house.run([str(RUN_SH)]).code == 9 and bool(house.ran())
-    )  # its guardian may hold the mission a moment
+    )  # its guardian may hold the mission for a moment
     assert [line["outcome"] for line in house.ran()] == ["killed"]
     assert tagged(json.loads(house.read("mission.json"))["id"]) == []
     (house.state / "PAUSE").unlink()
@@ -203,7 +203,7 @@ def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words
 
 
 def test_a_run_by_hand_in_between_does_not_stop_the_clock(house: House) -> None:
-    """The clock comes again when the mission is free."""
+    """The loop continues when the mission is free."""
     house.script("planner", {"run": "touch begun; until test -e enough; do sleep 0.05; done"}, {"say": "nothing"})
     hand = house.begin_role("planner")
     until(lambda: working(house))
@@ -226,7 +226,7 @@ def test_a_dirty_tree_stops_it_and_does_not_spin(house: House) -> None:
 
 
 def test_stop_and_pause_end_it_with_nine(house: House) -> None:
-    """And say how to go on."""
+    """And print how to continue."""
     for name, word in (("STOP", "STOPPED"), ("PAUSE", "PAUSED")):
         (house.state / name).touch()
         done = house.run([str(RUN_SH)])
@@ -245,7 +245,7 @@ def test_stop_and_pause_end_it_with_nine(house: House) -> None:
     ],
 )
 def test_a_cap_ends_it_after_the_curator(house: House, cap: str, word: str, code: int) -> None:
-    """What was noted is folded by code alone although the cap is reached; a new start spends nothing more."""
+    """Code alone compacts the notes although the cap is reached; a new start spends nothing more."""
     house.config('agent = "scripted"', "[limits]", cap)
     house.script("worker", {"run": "harness note hello"}, {"usage": {"cost_usd": 2.0, "input": 500}})
     done = house.run([str(RUN_SH)])
@@ -265,7 +265,7 @@ WAITS = r"> WAIT until \d{4}-\d\d-\d\d \d\d:\d\d \(in [78] d \d+ h\) "
 
 
 def test_after_a_limit_it_waits_and_goes_on_by_itself(house: House) -> None:
-    """One line says until when and why; another agent in config.toml ends the wait."""
+    """One line states the end and the reason of the wait; another agent in config.toml ends it."""
     house.script("worker", {"fail": "limit", "until": 5_000_000_000, "reason": "full until 14:05"})
     clock = begin(house)
     assert clock.stdout is not None
@@ -285,7 +285,7 @@ def test_after_a_limit_it_waits_and_goes_on_by_itself(house: House) -> None:
 
 
 def test_one_decision_after_a_limit_is_to_come_again(house: House) -> None:
-    """Exit 75, with the line, in local time and words; nothing is started."""
+    """Exit 75, with the line, in local time and words; no role starts."""
     house.work({"fail": "limit", "until": 5_000_000_000})
     done = house.run([str(RUN_SH), "--once"])
     assert done.code == 75
@@ -295,7 +295,7 @@ def test_one_decision_after_a_limit_is_to_come_again(house: House) -> None:
 
 @pytest.mark.parametrize("outcome", ["auth", "config"])
 def test_an_agent_that_a_person_must_mend_ends_it_at_once(house: House, outcome: str) -> None:
-    """Exit 69 after one run, with every word of what to do, and no try used."""
+    """Exit 69 after one run, with the full remedy, and no attempt used."""
     why = f"The login has run out. {'It says so at length. ' * 9}Run: agent login"
     house.script("worker", {"fail": outcome, "reason": why})
     done = house.run([str(RUN_SH)])
@@ -305,7 +305,7 @@ def test_an_agent_that_a_person_must_mend_ends_it_at_once(house: House, outcome:
 
 
 def test_money_is_spoken_of_before_it_is_spent(house: House) -> None:
-    """A real agent without a cap, or without a cost that can be counted, is announced at every start."""
+    """Every start reports a real agent without a cap, or without a cost that can be counted."""
     house.config('agent = "mine"', "[agents.mine]", 'command = ["true"]')
     (house.state / "STOP").touch()
     lines = house.run([str(RUN_SH)]).out.split("\n")
@@ -352,7 +352,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 
 def test_the_example_mission_gets_to_done(demo: House) -> None:
-    """Every feature passes, in a fresh worktree too; run.sh says what is proven and how to merge."""
+    """Every feature passes, in a fresh worktree too; run.sh reports what is proven and how to merge."""
     said = (demo.folder / "said").read_text()
     assert {feature.status for feature in features.load(demo.layout)} == {"passed"}
     assert re.search(r"^DONE  my-project-[0-9a-f]{6}: 7 of 7 features passed$", said, re.M)
@@ -361,13 +361,13 @@ def test_the_example_mission_gets_to_done(demo: House) -> None:
 
 
 def test_one_feature_fails_its_first_validation_and_passes_the_second(demo: House) -> None:
-    """The receipts of both are there."""
+    """Both have receipts."""
     judged = [line["verdict"] for line in demo.ran() if line["role"] == "validator" and line["feature"] == "F-003"]
     assert judged == ["red", "green"]
 
 
 def test_one_feature_is_blocked_on_another_and_comes_back(demo: House) -> None:
-    """It needs what it had not declared, and is worked on once that has passed."""
+    """It needs an undeclared feature, and continues once that has passed."""
     order = [
         (line["role"], line["feature"]) for line in demo.ran() if line["verdict"] == "green" or line["role"] == "worker"
     ]
@@ -378,7 +378,7 @@ def test_one_feature_is_blocked_on_another_and_comes_back(demo: House) -> None:
 
 
 def test_one_red_check_is_found_by_the_validators_aim(demo: House) -> None:
-    """It joins the contract, and the feature has to hold it from then on."""
+    """It joins the contract as an adversarial check, and the feature must satisfy it from then on."""
     rows = [json.loads(line) for line in demo.read("contract-log.jsonl").split("\n") if line]
     aimed = [row for row in rows if row["verb"] == "aim"]
     assert [row["claim"] for row in aimed] == ["VAL-FIND-001"]
@@ -386,14 +386,14 @@ def test_one_red_check_is_found_by_the_validators_aim(demo: House) -> None:
 
 
 def test_what_two_workers_found_out_graduates_into_the_identity(demo: House) -> None:
-    """Said in other words on two features, it is one lesson that every later mission's workers know."""
+    """The same lesson in other words on two features becomes one item that every later mission's workers get."""
     text = (demo.identity / "worker.md").read_text()
     assert text.count("mktemp -d") == 1
     assert "2x" in text
 
 
 def test_every_entry_is_accounted_for(demo: House) -> None:
-    """The archive has each once, raw.md the last ten, memory is within its bounds."""
+    """The archive has each once, raw.md the last ten, and memory is within its bounds."""
     folded = json.loads(demo.read("memory/curated.json"))["folded"]
     rows = [json.loads(line) for line in demo.read("memory/archive.jsonl").split("\n") if line]
     assert [row["seq"] for row in rows if "seq" in row] == list(range(folded))
@@ -403,7 +403,7 @@ def test_every_entry_is_accounted_for(demo: House) -> None:
 
 
 def test_every_prompt_that_fired_can_be_rebuilt_byte_for_byte(demo: House) -> None:
-    """The manifest is the prompt: its concatenation."""
+    """The parts in the manifest, joined, are the prompt."""
     from harness.store import objects
 
     for run_id in os.listdir(demo.layout.runs):
@@ -421,7 +421,7 @@ def test_one_commit_a_worker_names_its_run(demo: House) -> None:
 
 
 def test_nothing_was_tampered_with_and_nothing_is_left_over(demo: House) -> None:
-    """doctor finds nothing bad, no lock of a run is left, no process lives."""
+    """doctor finds nothing bad, no lock of a run is left, no process survives."""
     done = demo.run([str(RUN_SH), "doctor"])
     assert done.code == 0, done
     assert runs.open_runs(Layout(str(demo.project))) == []
@@ -429,7 +429,7 @@ def test_nothing_was_tampered_with_and_nothing_is_left_over(demo: House) -> None
 
 
 def test_a_changed_spec_makes_the_planner_due_again(demo: House) -> None:
-    """Also after DONE: that is how a mission gets its next request."""
+    """Also after DONE: a mission gets its next request this way."""
     path = demo.project / "SPEC.md"
     text = path.read_text()
     path.write_text(text + "\n## More\n\nOne thing more.\n")
@@ -440,7 +440,7 @@ def test_a_changed_spec_makes_the_planner_due_again(demo: House) -> None:
 
 
 def test_a_role_written_from_the_contract_page_alone_runs(house: House) -> None:
-    """The example in docs/contract.md, as it stands there."""
+    """The example in docs/contract.md, unchanged."""
     text = (CHECKOUT / "docs/contract.md").read_text()
     block = text.split("    # .harness/roles/documenter.md", 1)[1].split("\n\nTracked files", 1)[0]
     rows = [line[4:] for line in ("    # .harness/roles/documenter.md" + block).split("\n")]

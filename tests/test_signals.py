@@ -1,4 +1,4 @@
-"""run.sh is signalled, or killed, at any moment: nothing that it started lives on, and the next start goes on."""
+"""run.sh is signalled or killed at any moment: no process that it started survives, and the next start continues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GONE_SECONDS = 10.0
 
 
 def begin(house: House) -> subprocess.Popen[bytes]:
-    """The loop."""
+    """Start the loop."""
     quiet = subprocess.DEVNULL
     return subprocess.Popen(
         [RUN_SH], cwd=house.project, env=house.env, stdin=quiet, stdout=quiet, stderr=quiet, preexec_fn=heard
@@ -32,14 +32,14 @@ def begin(house: House) -> subprocess.Popen[bytes]:
 
 
 def endless(house: House) -> None:
-    """A mission that would go on for long: workers that leave stubborn processes and prove nothing."""
+    """A long mission: workers that leave stubborn processes and prove nothing."""
     house.script("worker", {"run": STUBBORN}, {"say": '```json harness\n{"status": "implemented"}\n```'})
     for role in ("planner", "validator", "curator"):
         house.script(role, {"sleep": 0.05})
 
 
 def alive(house: House) -> list[int]:
-    """What the mission's runs have started and lives, and the runs themselves."""
+    """Live processes that the mission's runs started, and the runs themselves."""
     path = house.state / "mission.json"
     found = tagged(json.loads(path.read_text())["id"]) if path.exists() else []
     mark = f"HARNESS_PROJECT={house.project}".encode()
@@ -56,7 +56,7 @@ def alive(house: House) -> list[int]:
 def test_whatever_ends_the_loop_nothing_lives_on_and_the_next_start_goes_on(
     house: House, signum: int, moment: int
 ) -> None:
-    """Ten seconds later no descendant lives, even where run.sh was killed: its run goes no further without it."""
+    """Ten seconds later no descendant lives, even after a kill of run.sh: its run does not continue without it."""
     endless(house)
     loop = begin(house)
     time.sleep(random.Random(f"{signum} {moment}").uniform(0.1, 2.0))
@@ -71,7 +71,7 @@ def test_whatever_ends_the_loop_nothing_lives_on_and_the_next_start_goes_on(
 
 
 def test_a_killed_loop_takes_its_run_with_it(house: House) -> None:
-    """Its work is kept, nobody holds the mission, and the next start needs no mending."""
+    """Its work is kept, the mission is unlocked, and the next start needs no repair."""
     house.script("worker", {"run": "echo half > half.txt; touch begun; sleep 60 & sleep 60"})
     loop = begin(house)
     until(lambda: (house.project / "begun").exists())

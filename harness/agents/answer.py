@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import time
 
-from harness.agents.base import WAITS, Event, Failed, Finished
+from harness.agents.base import Event, Failed, Finished
 from harness.base import redaction
 from harness.model.usage import MOST, Usage, plus
 from harness.store import files
@@ -89,7 +89,7 @@ class Answer:
         """Record a retry: the vendor is unreachable. No end and no sign of life; only a new reason yields an event."""
         before, self.error, self.waiting = self.error, clean(why[:REASON_CHARS]), True
         if self.error != before:
-            yield Event(kind="output", text=f"{WAITS}{self.error}\n")
+            yield Event(kind="waits", text=f"waits: {self.error}\n")
 
     def set_retry_after(self, value: object) -> None:
         """Record the seconds until a retry, as the vendor states them."""

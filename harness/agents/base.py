@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.base.record import Record
-from harness.process.timeouts import Patience
+from harness.process.timeouts import Timeouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     Thinking = Generator["Event | Finished | Failed", None, None]
 else:
     Protocol = object
-
-
-WAITS = "waits: "  # prefix of output that reports an unreachable vendor
 
 
 def installed(program: str) -> bool:
@@ -44,7 +41,7 @@ class Settings(Record):
     mcp: bool = False
 
 
-class Desk(Record):
+class ExecutionContext(Record):
     """The execution context of an agent: working folder, the prompt as a file, time left in seconds, environment, and lock
     descriptors for its guardian. `idle_seconds`: without a sign of life; `startup_seconds`: without a first event; 0 is no
     limit. `after_result_seconds`: from its result to its exit. `stable_bytes`: length of the prompt's prefix that is the same
@@ -61,9 +58,9 @@ class Desk(Record):
     stable_bytes: int = 0
     cost_left_usd: float | None = None
 
-    def patience(self) -> Patience:
+    def timeouts(self) -> Timeouts:
         """The timeouts of a process in this context."""
-        return Patience(
+        return Timeouts(
             idle_seconds=self.idle_seconds,
             startup_seconds=self.startup_seconds,
             after_result_seconds=self.after_result_seconds,
@@ -73,8 +70,8 @@ class Desk(Record):
 
 class Event(Record):
     """An event: `said` (a message of the agent), `did` (an action, in a few words), `output` (of a program that it ran,
-    or its stderr), `usage` (the vendor's counts so far, a Usage as JSON), `raw` (a vendor's event, unchanged), or `tick`
-    (nothing new; a chance to redraw)."""
+    or its stderr), `waits` (the same, where its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as
+    JSON), `raw` (a vendor's event, unchanged), or `tick` (nothing new; a chance to redraw)."""
 
     kind: str
     text: str = ""
@@ -103,5 +100,5 @@ class Failed(Record):
 class Agent(Protocol):
     """An agent that answers prompts."""
 
-    def think(self, prompt: str, desk: Desk) -> Thinking:
+    def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Work on the prompt in this context; the last item is Finished or Failed. Closing the generator ends everything."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.agents.answer import Answer, mapping, mappings, outcome_of, plain, sums, when
-from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.driven import STABLE, Cli
 
 TYPE_CHECKING = False
@@ -22,12 +22,12 @@ OF_MODEL = {"input": "inputTokens", "output": "outputTokens"}
 OF_MODEL |= {"cache_read": "cacheReadInputTokens", "cache_write": "cacheCreationInputTokens"}
 
 
-def argv(settings: Settings, desk: Desk) -> list[str]:
+def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     """No questions to a person; the stable part of the prompt goes in a block of its own, which its cache keeps."""
     words = ["-p", "--output-format", "stream-json", "--verbose", *([] if settings.mcp else ["--strict-mcp-config"])]
     words += ["--dangerously-skip-permissions"] if settings.trust == "full" else WORKSPACE
-    words += [] if desk.cost_left_usd is None else ["--max-budget-usd", f"{desk.cost_left_usd:.4f}"]
-    return [*words, *(["--append-system-prompt-file", desk.prompt_path + STABLE] if desk.stable_bytes else [])]
+    words += [] if context.cost_left_usd is None else ["--max-budget-usd", f"{context.cost_left_usd:.4f}"]
+    return [*words, *(["--append-system-prompt-file", context.prompt_path + STABLE] if context.stable_bytes else [])]
 
 
 def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:

@@ -7,7 +7,7 @@ import json
 import re
 
 from harness.agents.answer import Answer, count, local_time, mapping, outcome_of
-from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.configs import config_names, parsed
 from harness.agents.driven import Cli
 
@@ -28,7 +28,7 @@ AGAIN = re.compile(r"try again at (?:(\w{3}) (\d+)\w\w, (\d{4}) )?(\d+:\d\d [AP]
 CONFIGS = ["$CODEX_HOME/config.toml", "$HOME/.codex/config.toml", ".codex/config.toml"]
 
 
-def argv(settings: Settings, desk: Desk) -> list[str]:
+def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     """A new session, no questions to a person, the prompt on standard input."""
     words = ["exec", "--json", "--skip-git-repo-check"]
     if settings.trust == "full":
@@ -36,7 +36,7 @@ def argv(settings: Settings, desk: Desk) -> list[str]:
     else:
         words += ["-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true"]
     if not settings.mcp:
-        names = config_names(settings, desk, CONFIGS, "mcp_servers")  # they can only be disabled by name
+        names = config_names(settings, context, CONFIGS, "mcp_servers")  # they can only be disabled by name
         off = ",".join(f"{json.dumps(name)}={{enabled=false}}" for name in names)
         words += ["-c", f"mcp_servers={{{off}}}"] if off else []
     return words

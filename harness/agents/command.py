@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.agents.answer import Answer
-from harness.agents.base import Desk, Event, Failed, Finished, Settings
-from harness.agents.driven import Cli, Driven
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
+from harness.agents.driven import Cli, ProgramAgent
 from harness.agents.playbook import how
 from harness.base.errors import BrokenFile
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.process.supervise import Ended
 
 
-def _no_words(settings: Settings, desk: Desk) -> list[str]:
+def _no_words(settings: Settings, context: ExecutionContext) -> list[str]:
     return []
 
 
@@ -47,7 +47,7 @@ def _format(name: str, path: str) -> Cli:
     return CLIS[name]
 
 
-class Command(Driven):
+class Command(ProgramAgent):
     """`[agents.NAME] command = ["program", "argument"]`: the user gives the whole command line."""
 
     def __init__(self, name: str, settings: Settings) -> None:
@@ -56,8 +56,8 @@ class Command(Driven):
             raise BrokenFile(settings.config_path, "'command' is empty", remedy="Name a program and its arguments.")
         super().__init__(name, shape, settings, argv=list(settings.table["command"]))
 
-    def think(self, prompt: str, desk: Desk) -> Thinking:
+    def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Run the program once; a program without events has no startup timeout."""
         if self.cli.text:
-            desk = desk.replace(startup_seconds=0.0)
-        return super().think(prompt, desk)
+            context = context.replace(startup_seconds=0.0)
+        return super().think(prompt, context)

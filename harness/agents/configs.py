@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from harness.agents.base import Desk, Settings
+from harness.agents.base import ExecutionContext, Settings
 from harness.store import files
 
 TYPE_CHECKING = False
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def known(settings: Settings, desk: Desk) -> dict[str, str]:
+def known(settings: Settings, context: ExecutionContext) -> dict[str, str]:
     """The environment of the agent."""
-    return {**desk.environment, **settings.table.get("env", {})}
+    return {**context.environment, **settings.table.get("env", {})}
 
 
-def config_names(settings: Settings, desk: Desk, paths: Sequence[str], table: str) -> list[str]:
+def config_names(settings: Settings, context: ExecutionContext, paths: Sequence[str], table: str) -> list[str]:
     """The keys of a table in a CLI's own configuration files: TOML, or JSON with comments; a file that does not parse has none.
 
     `$NAME` in a path is a variable of the agent's environment; other paths are relative to the working folder.
     """
-    env, found = known(settings, desk), list[str]()
+    env, found = known(settings, context), list[str]()
     for path in paths:
         name = re.match(r"\$(\w+)", path)
         if name and not env.get(name[1]):
             continue
-        place = os.path.join(desk.directory, env[name[1]] + path[name.end() :] if name else path)
+        place = os.path.join(context.directory, env[name[1]] + path[name.end() :] if name else path)
         named = parsed(files.read_text(place) or "", place).get(table) if os.path.isfile(place) else None
         found += [key for key in named if key not in found] if isinstance(named, dict) else []
     return found

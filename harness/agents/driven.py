@@ -11,7 +11,7 @@ import os
 import time
 
 from harness.agents.answer import LONGEST_REPLY, Answer
-from harness.agents.base import Desk, Event, Failed, Finished, Settings, installed
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, installed
 from harness.base.errors import Unavailable
 from harness.process.supervise import Child, Ended
 from harness.process.timeouts import IDLE, STARTUP, WALL
@@ -33,7 +33,7 @@ MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError
 STABLE, REST = ".stable", ".rest"
 
 
-def _nothing(settings: Settings, desk: Desk) -> dict[str, str]:
+def _nothing(settings: Settings, context: ExecutionContext) -> dict[str, str]:
     return {}
 
 
@@ -46,11 +46,11 @@ class Cli:
     def __init__(
         self,
         program: str,
-        argv: Callable[[Settings, Desk], list[str]],
+        argv: Callable[[Settings, ExecutionContext], list[str]],
         read: Callable[[dict[str, Any], Answer], Iterator[Event | Finished | Failed]],
         *,
         at_exit: Callable[[Answer, Ended], Finished | Failed] = Answer.without_result,
-        environment: Callable[[Settings, Desk], dict[str, str]] = _nothing,
+        environment: Callable[[Settings, ExecutionContext], dict[str, str]] = _nothing,
         model_flag: str = "-m",
         cannot: Mapping[str, str] = {},
         sandbox_needs: Sequence[str] = (),
@@ -79,7 +79,7 @@ class Cli:
         return found
 
 
-class Driven:
+class ProgramAgent:
     """An agent that is a program; `path`, `args` and `env` of `table` override its adapter."""
 
     def __init__(self, name: str, cli: Cli, settings: Settings, argv: list[str] | None = None, login: str = "") -> None:
@@ -97,42 +97,42 @@ class Driven:
                 f"install it, or give its whole path as `path` or `command` of [agents.{name}] in {settings.config_path}."
             )
 
-    def words(self, desk: Desk) -> list[str]:
+    def words(self, context: ExecutionContext) -> list[str]:
         """The whole command line, without the prompt."""
-        given = [] if self.own else self.cli.argv(self.settings, desk)
+        given = [] if self.own else self.cli.argv(self.settings, context)
         given += [self.cli.model_flag, self.settings.model] if self.settings.model and not self.own else []
         return [*self.argv, *given, *self.settings.table.get("args", [])]
 
-    def surroundings(self, desk: Desk) -> dict[str, str]:
+    def surroundings(self, context: ExecutionContext) -> dict[str, str]:
         """Its environment: the context's, with the folder as $PWD (some programs trust it more than the folder), its
         table's, and its adapter's."""
-        own = {} if self.own else self.cli.environment(self.settings, desk)
-        return {**desk.environment, "PWD": desk.directory, **self.environment, **own}
+        own = {} if self.own else self.cli.environment(self.settings, context)
+        return {**context.environment, "PWD": context.directory, **self.environment, **own}
 
-    def think(self, prompt: str, desk: Desk) -> Thinking:
+    def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Run the program once."""
-        answer, source = Answer(self.name, self.settings.model), desk.prompt_path
-        split = self.cli.splits and not self.own and desk.stable_bytes
+        answer, source = Answer(self.name, self.settings.model), context.prompt_path
+        split = self.cli.splits and not self.own and context.stable_bytes
         if split:
-            source = split_prompt(prompt, desk)
+            source = split_prompt(prompt, context)
         try:
-            yield from self._answered(answer, desk, source)
+            yield from self._answered(answer, context, source)
         except Unavailable as fault:  # it exists but does not start: a broken interpreter, a bad variable
             yield answer.failed("config", str(fault))
         finally:
             if split:
-                files.remove(desk.prompt_path + STABLE)
-                files.remove(desk.prompt_path + REST)
+                files.remove(context.prompt_path + STABLE)
+                files.remove(context.prompt_path + REST)
 
-    def _answered(self, answer: Answer, desk: Desk, source: str) -> Iterator[Event | Finished | Failed]:
+    def _answered(self, answer: Answer, context: ExecutionContext, source: str) -> Iterator[Event | Finished | Failed]:
         with Child(
-            self.words(desk),
-            cwd=desk.directory,
-            env=self.surroundings(desk),
+            self.words(context),
+            cwd=context.directory,
+            env=self.surroundings(context),
             stdin=source,
-            wall_seconds=desk.seconds,
-            keep=desk.keep,
-            patience=desk.patience(),
+            wall_seconds=context.seconds,
+            keep=context.keep,
+            timeouts=context.timeouts(),
         ) as child:
             end = yield from _listen(child, self.cli, answer)
         assert child.ended is not None, "leaving the child waits for its end"
@@ -149,12 +149,12 @@ class Driven:
         return end.replace(reason=f"{end.reason}\n{remedy}; then: {command('doctor agents --try')}")
 
 
-def split_prompt(prompt: str, desk: Desk) -> str:
+def split_prompt(prompt: str, context: ExecutionContext) -> str:
     """Write the stable part and the rest next to the prompt, for a CLI that caches the first; returns the rest's path."""
     data = prompt.encode()
-    files.replace_quickly(desk.prompt_path + STABLE, data[: desk.stable_bytes])
-    files.replace_quickly(desk.prompt_path + REST, data[desk.stable_bytes :])
-    return desk.prompt_path + REST
+    files.replace_quickly(context.prompt_path + STABLE, data[: context.stable_bytes])
+    files.replace_quickly(context.prompt_path + REST, data[context.stable_bytes :])
+    return context.prompt_path + REST
 
 
 def _listen(child: Child, cli: Cli, answer: Answer) -> Generator[Event, None, Finished | Failed | None]:

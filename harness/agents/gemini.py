@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from harness.agents.answer import Answer, count, mapping, outcome_of
-from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.driven import Cli
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ UNREACHED = "exception TypeError: fetch failed"  # its message for an unreachabl
 CODE = re.compile(r'"code":\s*(\d{3})')  # the status is in JSON inside the error message
 
 
-def argv(settings: Settings, desk: Desk) -> list[str]:
+def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     """No questions to a person; the prompt on standard input. Unattended, only `yolo` lets it run commands."""
     words = ["-o", "stream-json", "--approval-mode", "yolo", "--skip-trust"]
     return [*words, *([] if settings.mcp else ["--allowed-mcp-server-names", NOBODY])]

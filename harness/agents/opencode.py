@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from harness.agents.answer import Answer, count, mapping, outcome_of
-from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.configs import config_names, known, parsed, switched_off
 from harness.agents.driven import Cli
 from harness.model.usage import plus
@@ -24,18 +24,18 @@ CONFIGS = [
 CANNOT = {"workspace": "no sandbox: it only refuses some outside paths that it sees in a command"}
 
 
-def argv(settings: Settings, desk: Desk) -> list[str]:
+def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     """No questions to a person."""
     return ["run", "--format", "json", *(["--auto"] if settings.trust == "full" else [])]
 
 
-def environment(settings: Settings, desk: Desk) -> dict[str, str]:
+def environment(settings: Settings, context: ExecutionContext) -> dict[str, str]:
     """Its permissions, and the MCP servers of its configurations disabled, which works by name only."""
-    env = known(settings, desk)
+    env = known(settings, context)
     own = {} if settings.trust == "full" else {"OPENCODE_PERMISSION": env.get("OPENCODE_PERMISSION", RULES)}
     content = parsed(env.get("OPENCODE_CONFIG_CONTENT", ""))
     if not settings.mcp:
-        content = switched_off(content, "mcp", config_names(settings, desk, CONFIGS, "mcp"))
+        content = switched_off(content, "mcp", config_names(settings, context, CONFIGS, "mcp"))
     return own | {"OPENCODE_CONFIG_CONTENT": json.dumps({**content, "autoupdate": False})}
 
 

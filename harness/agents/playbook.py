@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.base.errors import Unavailable
 from harness.process import supervise
 from harness.store import documents, files
@@ -60,14 +60,14 @@ class Playbook:
         self.path = find(os.path.join(settings.project, "playbooks"), settings, ".md")
         self.project = settings.project
 
-    def think(self, prompt: str, desk: Desk) -> Thinking:
+    def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Run the playbook; it does not read the prompt."""
         blocks, reply = split(files.read_text(self.path) or "")
         name = os.path.relpath(self.path, self.project)
-        left = desk.seconds
+        left = context.seconds
         for line, command in blocks:
             yield Event(kind="did", text=f"{name}:{line} {command.strip().split(chr(10))[0][:60]}")
-            ended = yield from shell(command, desk, left)
+            ended = yield from shell(command, context, left)
             left -= ended.seconds
             if ended.exit != 0:
                 yield Failed(outcome=cut_by(ended), reason=f"{name}:{line} {how(ended)}")
@@ -91,17 +91,17 @@ def cut_by(ended: supervise.Ended) -> str:
     return ended.cause if ended.cause in LIMITS else "agent_error"
 
 
-def shell(command: str, desk: Desk, seconds: float) -> Generator[Event, None, supervise.Ended]:
+def shell(command: str, context: ExecutionContext, seconds: float) -> Generator[Event, None, supervise.Ended]:
     """Run one block with bash in the working folder; yields its output, returns how it ended."""
     argv = ["bash", "-euo", "pipefail", "-c", command]
     with supervise.Child(
         argv,
-        cwd=desk.directory,
-        env=desk.environment,
+        cwd=context.directory,
+        env=context.environment,
         wall_seconds=max(seconds, 0.1),
-        keep=desk.keep,
+        keep=context.keep,
         merge=True,
-        patience=desk.replace(startup_seconds=0.0).patience(),
+        timeouts=context.replace(startup_seconds=0.0).timeouts(),
     ) as child:
         for stream, chunk in child.output():
             yield Event(kind="output", text=chunk.decode("utf-8", "replace")) if stream else Event(kind="tick")

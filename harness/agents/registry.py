@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.agents.base import Agent, Desk, Settings, installed
+from harness.agents.base import Agent, ExecutionContext, Settings, installed
 from harness.agents.playbook import Playbook
 from harness.agents.scripted import Scripted
 from harness.base.errors import BrokenFile, Unavailable
@@ -22,7 +22,7 @@ __all__ = [
     "EMBEDDED",
     "KNOWN_CLIS",
     "Agent",
-    "Desk",
+    "ExecutionContext",
     "Settings",
     "available",
     "choose",
@@ -37,7 +37,7 @@ EMBEDDED: dict[str, Callable[[Settings], Agent]] = {"playbook": Playbook, "scrip
 KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py describes them; imported when one runs
 
 
-class NoTrust(Unavailable):
+class TrustMissing(Unavailable):
     """No trust is configured for an agent CLI, so none is started."""
 
 
@@ -60,7 +60,7 @@ def settings_of(
 
 
 def make(name: str, settings: Settings) -> Agent:
-    """The agent, ready to think. Raises Unavailable without its program or playbook, NoTrust, or BrokenFile."""
+    """The agent, ready to think. Raises Unavailable without its program or playbook, TrustMissing, or BrokenFile."""
     if "command" in settings.table:
         from harness.agents.command import Command
 
@@ -74,27 +74,27 @@ def make(name: str, settings: Settings) -> Agent:
         )
         raise BrokenFile(settings.config_path, f"there is no agent '{name}'", remedy=remedy)
     if not settings.trust:
-        raise NoTrust(
+        raise TrustMissing(
             f"{name} needs a trust level before it may start. Write into {settings.config_path}: "
             'trust = "workspace" (write in this folder, run commands, use the network) or trust = "full" '
             f"(anything this user may do). Or let it ask you: {layout.command('init')}"
         )
     from harness.agents.clis import ABOUT, CLIS
-    from harness.agents.driven import Driven
+    from harness.agents.driven import ProgramAgent
 
-    return Driven(name, CLIS[name], settings, login=ABOUT[name].login)
+    return ProgramAgent(name, CLIS[name], settings, login=ABOUT[name].login)
 
 
 def available(
     names: list[str], settings: Callable[[str], Settings]
 ) -> tuple[list[tuple[str, Agent]], dict[str, Unavailable]]:
-    """The available agents of `names`, ready and in order, and the fault of each missing one. Raises NoTrust."""
+    """The available agents of `names`, ready and in order, and the fault of each missing one. Raises TrustMissing."""
     found: list[tuple[str, Agent]] = []
     missing: dict[str, Unavailable] = {}
     for name in dict.fromkeys(names):
         try:
             found.append((name, make(name, settings(name))))
-        except NoTrust:
+        except TrustMissing:
             raise
         except Unavailable as fault:
             missing[name] = fault

@@ -11,9 +11,9 @@ import json
 import os
 import time
 
-from harness.agents.base import Desk, Event, Failed, Finished, Settings
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.playbook import cut_by, find, how, shell
-from harness.model.usage import Usage, told
+from harness.model.usage import Usage, reported
 from harness.store import files
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ class Scripted:
         folder = os.path.join(settings.project, str(settings.table.get("path", "scripts")))
         self.path = find(folder, settings, ".jsonl")
 
-    def think(self, prompt: str, desk: Desk) -> Thinking:
+    def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Yield what the script says; the last text is the reply."""
         said = ""
         usage: Usage | None = None
@@ -42,13 +42,13 @@ class Scripted:
                 return
             if "run" in step:
                 yield Event(kind="did", text=step["run"].strip().split("\n")[0][:60])
-                ended = yield from shell(step["run"], desk, desk.seconds)
+                ended = yield from shell(step["run"], context, context.seconds)
                 if ended.exit != 0:
                     yield Failed(outcome=cut_by(ended), reason=f"the scripted command {how(ended)}", usage=usage)
                     return
             said = step.get("say", said)
             if "usage" in step:
-                usage = told(**{"agent": "scripted", **step["usage"]})
+                usage = reported(**{"agent": "scripted", **step["usage"]})
                 yield Event(kind="usage", text=files.dump_json(usage.asdict()).decode().rstrip("\n"))
             time.sleep(step.get("sleep", 0))
             if "say" in step:

@@ -21,7 +21,7 @@ def local(seconds: float, now: float) -> str:
     return time.strftime("%H:%M" if here[:3] == today[:3] else "%Y-%m-%d %H:%M", here)
 
 
-def span(seconds: int) -> str:
+def duration(seconds: int) -> str:
     """A duration in words, rounded up so that nobody returns too early: `40 s`, `35 min`, `3 h 20 min`, `7 d 23 h`."""
     minutes = -(-seconds // 60)
     if seconds < 60:

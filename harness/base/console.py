@@ -10,19 +10,19 @@ FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 
 
-def plain(text: str) -> str:
+def sanitise(text: str) -> str:
     """Sanitise text from an agent for a terminal: control characters (ESC, C0, C1, except tab and newline) become `\\x1b`,
     and lone surrogates `\\ud800`."""
     return text.translate(CONTROLS).encode("utf-8", "backslashreplace").decode()
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print a line on standard output."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Print a paragraph on standard error."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

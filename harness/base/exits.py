@@ -19,7 +19,7 @@ def guarded(body: Callable[[], int]) -> int:
     try:
         return body()
     except HarnessError as fault:
-        console.complain(f"harness: {fault}")
+        console.print_error(f"harness: {fault}")
         return fault.code
     except Interrupted as signalled:
         return signalled.code
@@ -28,10 +28,10 @@ def guarded(body: Callable[[], int]) -> int:
     except BrokenPipeError:
         return errors.DONE
     except OSError as fault:
-        console.complain(f"harness: {os_words(fault)}")
+        console.print_error(f"harness: {os_words(fault)}")
         return errors.NEEDS_PERSON
     except Exception as fault:  # noqa: BLE001 - the one broad handler: a bug has an exit code too
-        console.complain(f"harness: {bug_words(fault)}")
+        console.print_error(f"harness: {bug_words(fault)}")
         return errors.INTERNAL
 
 
@@ -53,7 +53,7 @@ def os_words(fault: OSError) -> str:
     return f"{fault.strerror or fault}{where}. Nothing is lost: fix that (permissions, space) and start again."
 
 
-def listen() -> None:
+def handle_signals() -> None:
     """From now on SIGINT, SIGTERM and SIGHUP raise Interrupted, once, so that every `finally` still runs."""
     import signal  # costs 2 ms for its enums; `harness next` is too short to need it
 

@@ -1,7 +1,7 @@
-"""Shapes of plain data: a Record's annotations are what its file may hold; faults are derived from them, in words.
+"""Schemas of plain data: the annotations of a Record define what its file may hold, and every message about a wrong value.
 
-Beside the built-in kinds an annotation may name a `Kind`, of this module or of the Record's own, and another Record: an object
-of that shape. A field that has a default may be absent; no other may, and an unknown one never.
+An annotation names a built-in type, a `Kind` (of this module or the Record's module) or another Record, which is an object of
+that shape. A field with a default may be absent. Every other field is required. An unknown field is an error.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     Count = float
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-MOST = 1.7976931348623157e308  # the largest float; a whole number above it cannot be shown or divided
+MOST = 1.7976931348623157e308  # the largest float; a larger int cannot be formatted or divided
 
 
 class Kind:
-    """What a value must be, and the words for it. `base`: the kind of which this is a part, by the test `closer`; where this
-    is a `bound`, what is not even of the base is said in its words. `types` make a value fit without a look at it. `item` is
-    the kind of each element, `shape` that of an object; `made`: a Record is made of it; `told`: a fault names the value."""
+    """What a value must be, and the words for it. `base`: the kind that the test `closer` narrows; a `bound` describes a value
+    that is not of the base in the base's words. A value of one of `types` always fits. `item` is the kind of each element,
+    `shape` the fields of an object; `made`: the object becomes a Record; `told`: the message names the value."""
 
     base: Kind | None = None
     closer: Callable[[Any], object] = bool
@@ -50,27 +50,26 @@ class Kind:
         return self.base.must_be(value) if self.base and self.bound and not self.base.fits(value) else self.words
 
     def part(self, words: str, closer: Callable[[Any], object], **more: Any) -> Kind:
-        """What is of this kind and holds to a closer rule."""
+        """This kind, narrowed by a further test."""
         fits = self.fits
         return Kind(words, lambda value: fits(value) and bool(closer(value)), base=self, closer=closer, **more)
 
 
 class Fault(str):
-    """One fault in words; `where` it is, and the `key` of the field that is wrong, "" where one lacks, or all is wrong."""
+    """One message; `where` the fault is, and the `key` of the invalid field ("": a field is missing, or all is wrong)."""
 
-    where: str
-    key: str
+    where = key = ""
 
     @classmethod
     def of(cls, text: str, where: str, key: str = "") -> Fault:
-        """A fault of this place."""
-        made = cls(text)
-        made.where, made.key = where, key
-        return made
+        """A fault at this place."""
+        fault = cls(text)
+        fault.where, fault.key = where, key
+        return fault
 
 
-class Odd(ValueError):
-    """A value of a wrong kind in an object that has the right fields; or another fault of a line, in words."""
+class InvalidField(ValueError):
+    """A value of the wrong kind in an object with the right fields, or another fault of a line, in words."""
 
 
 def _exactly(words: str, *types: type) -> Kind:
@@ -78,24 +77,24 @@ def _exactly(words: str, *types: type) -> Kind:
 
 
 def one_of(values: Iterable[str], told: bool = False) -> Kind:
-    """One of these texts; `told`: the fault tells which other one is there."""
+    """One of these texts; `told`: the message names the wrong value."""
     return TEXT.part(f"one of {', '.join(values)}", frozenset(values).__contains__, told=told, bound=True)
 
 
 def row_of(shape: type[Record], made: bool = False) -> Kind:
-    """An object with the fields of a Record; where that is not `made` of it, it stays an object."""
-    fits = OBJECT.part("an object", lambda value: not odd(shape, value)).fits
+    """An object with the fields of a Record; it becomes that Record only if `made`."""
+    fits = OBJECT.part("an object", lambda value: not invalid_field(shape, value)).fits
     return Kind("an object", fits, base=OBJECT, shape=shape, made=made)
 
 
 def listed(item: Kind, words: str = "a list") -> Kind:
-    """A list of these."""
+    """A list of items of this kind."""
     fits = LIST.part(words, lambda value: all(map(item.fits, value))).fits
     return Kind(words, fits, base=LIST, item=item, made=item.made)
 
 
 def table(item: Kind, words: str = "an object") -> Kind:
-    """An object whose keys are texts, and whose values are these."""
+    """An object with text keys and values of this kind."""
     return OBJECT.part(words, lambda value: all(map(TEXT.fits, value)) and all(map(item.fits, value.values())))
 
 
@@ -147,7 +146,7 @@ def kinds(shape: type[Record]) -> dict[str, Kind]:
 
 
 def _kind(text: str, names: dict[str, Any]) -> Kind:
-    """The kind that an annotation names, by its text."""
+    """The kind that the text of an annotation names."""
     if text in WORDS:
         return WORDS[text]
     if text.endswith(" | None"):
@@ -161,28 +160,26 @@ def _kind(text: str, names: dict[str, Any]) -> Kind:
         return found
     if isinstance(found, type) and issubclass(found, Record):
         return row_of(found, made=True)
-    raise TypeError(f"'{text}' is no kind of a field")
+    raise TypeError(f"'{text}' is not a field kind")
 
 
-def odd(shape: type[Record], row: dict[str, Any]) -> str:
-    """The first field of a wrong kind, with the way to it (`totals: runs`), "" where there is none; FIELDS where one lacks or
-    is unknown."""
+def invalid_field(shape: type[Record], row: dict[str, Any]) -> str:
+    """The path of the first invalid field (`totals: runs`), "" if all are valid; FIELDS if one is missing or unknown."""
     if shape not in _FITS:
         kinds(shape)
     fits = _FITS[shape]
-    try:
-        for name, value in row.items():
-            if not fits[name](value):
-                inner = _KINDS[shape][name].shape
-                below = odd(inner, value) if inner and type(value) is dict else FIELDS
-                return name if below == FIELDS else f"{name}: {below}"
-    except KeyError:
+    if row.keys() != fits.keys() and not shape.takes(row):
         return FIELDS
-    return "" if len(row) == len(fits) or shape.takes(row) else FIELDS
+    for name, value in row.items():
+        if not fits[name](value):
+            inner = _KINDS[shape][name].shape
+            below = invalid_field(inner, value) if inner and type(value) is dict else FIELDS
+            return name if below == FIELDS else f"{name}: {below}"
+    return ""
 
 
 def all_fit(shape: type[Record], rows: list[Any]) -> bool:
-    """Whether each is an object with all the fields of a Record, looked at field by field: for thousands."""
+    """Whether each row is an object with all fields of a Record; checks column by column, which is fast for thousands."""
     if not all(type(row) is dict and len(row) == len(shape.fields) for row in rows):
         return False
     try:
@@ -203,18 +200,18 @@ def _column_fits(kind: Kind, values: list[Any]) -> bool:
 
 
 def record(shape: type[R], row: Any, wrote: str) -> R:
-    """The Record that an object holds, and the Records in it. Raises TypeError where it has not the fields, Odd where a value
-    is not what `wrote` (`a run writes`) leaves there."""
-    wrong = odd(shape, row) if type(row) is dict else FIELDS
+    """The Record that an object holds, with the Records in it. Raises TypeError where the fields differ, and InvalidField where
+    a value does; `wrote` is the writer in the message (`a run writes`)."""
+    wrong = invalid_field(shape, row) if type(row) is dict else FIELDS
     if wrong == FIELDS:
         raise TypeError(f"not the fields of {shape.__name__}")
     if wrong:
-        raise Odd(f"'{wrong}' is not what {wrote} there")
+        raise InvalidField(f"'{wrong}' is not what {wrote} there")
     return trusted(shape, row)
 
 
 def trusted(shape: type[R], row: dict[str, Any]) -> R:
-    """The Record of an object that is known to fit."""
+    """The Record of an object that was validated before."""
     known = kinds(shape)
     inner = {name: _inner(known[name], row[name]) for name in _MADE[shape] if row.get(name)}
     return shape(**{**row, **inner}) if inner else shape(**row)
@@ -227,14 +224,14 @@ def _inner(kind: Kind, value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A Record, and the Records in it, as JSON knows them; `trusted` gives it back."""
+    """A Record as JSON values, with the Records in it; `trusted` is the inverse."""
     if isinstance(value, Record):
         return {name: plain(inner) for name, inner in value.asdict().items()}
     return [plain(inner) for inner in value] if isinstance(value, list) else value
 
 
 def faults(value: object, where: str, shape: type[Record], inside: str = "") -> list[Fault]:
-    """What is wrong with an object that must have the fields of a Record, all of it. `inside`: the way to its own fields."""
+    """Every fault of an object that must have the fields of a Record. `inside` is the path to its fields."""
     if not isinstance(value, dict):
         return [Fault.of(f"{where} must be an object", where)]
     known = kinds(shape)
@@ -262,16 +259,15 @@ def _field_faults(kind: Kind, value: Any, where: str, key: str, inside: str) -> 
 
 
 def name_faults(names: Iterable[Any], what: str) -> list[str]:
-    """What is wrong with names that must be unique without case and match NAME."""
+    """Every fault of names that must match NAME and differ even without case."""
     found: list[str] = []
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not NAME.match(name):
-            found.append(
-                f"{what} '{name}' is no name: letters, digits, '.', '_', '-', at most 64, starting with one of the first two"
-            )
+            rule = "letters, digits, '.', '_', '-', at most 64, starting with one of the first two"
+            found.append(f"{what} '{name}' is no name: {rule}")
         elif name.lower() in seen:
-            found.append(f"{what} '{name}' stands twice")
+            found.append(f"{what} '{name}' appears twice")
         else:
             seen.add(name.lower())
     return found

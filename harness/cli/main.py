@@ -1,4 +1,4 @@
-"""The command line: parse, call one function below, echo. Commands are loaded when they are called."""
+"""The command line by click. Commands are loaded when they are called."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ COMMANDS = (
 
 
 def application(words: Sequence[str]) -> int:
-    """Carry out one command by click; returns the exit code."""
+    """Run one command by click; returns the exit code."""
     import click  # 40 ms: only for commands that people call
 
     from harness.base.errors import USAGE
-    from harness.base.exits import listen
+    from harness.base.exits import handle_signals
     from harness.cli.commands import cli
 
-    listen()
+    handle_signals()
 
     try:
         code = cli.main(args=list(words), prog_name="harness", standalone_mode=False)

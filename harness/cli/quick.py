@@ -1,4 +1,4 @@
-"""Doors that run.sh and agents pass through all the time: no click, no parser but a few lines."""
+"""The commands that run.sh and agents call all the time: no click, and a parser of a few lines."""
 
 from __future__ import annotations
 
@@ -21,31 +21,29 @@ def here() -> Layout:
 
 
 def next_(words: list[str]) -> int:
-    """`next [--leaving WORD]`: what is due, in one line; the exit code is the one run.sh would end with.
-
-    `next --told LINE`: that line as a person reads it.
-    """
-    from harness.decision import rules, views  # each quick door loads only what it needs
+    """`next [--leaving WORD]`: what is due, in one line, and the exit code that run.sh ends with. `next --told LINE`: that
+    line as a person reads it."""
+    from harness.decision import rules, views  # each quick command loads only what it needs
 
     if words[:1] == ["--told"] and len(words) == 2:
         from harness.commands import status
 
-        console.say("> " + "\n  ".join(status.readable(here(), words[1], sys.stdout.isatty())))
+        console.print_line("> " + "\n  ".join(status.readable(here(), words[1], sys.stdout.isatty())))
         return errors.DONE
     view = views.gather(here())
     if words[:1] == ["--leaving"] and len(words) == 2:
         last = rules.leaving(view, words[1])
-        console.say(last.line if last else words[1])
+        console.print_line(last.line if last else words[1])
         return errors.DONE
     if words:
         raise UsageFault("Usage: harness next [--leaving WORD | --told LINE]")
     decision = rules.decide(view, int(time.time()))
-    console.say(decision.line)
+    console.print_line(decision.line)
     return decision.code
 
 
 def note(words: list[str]) -> int:
-    """`note [--tag TAG] [--] TEXT…`: one line for whoever comes next."""
+    """`note [--tag TAG] [--] TEXT…`: one line for later runs."""
     from harness.integrity import inside
     from harness.memory import raw
     from harness.model import mission
@@ -64,19 +62,16 @@ def note(words: list[str]) -> int:
 
 
 def _note_words(words: list[str]) -> tuple[str, str]:
-    options = {"--tag": "-"}
-    rest = list(words)
-    while rest and rest[0].startswith("--") and " " not in rest[0]:  # a text may begin with somebody's option
+    tag, rest = "-", list(words)
+    while rest and rest[0].startswith("--") and " " not in rest[0]:  # a text may begin with the option of a program
         name, equals, value = rest.pop(0).partition("=")
         if name == "--":
             break
-        if name not in options or (not equals and not rest):
-            tags = "with TAG one of TRICK, DECISION, AVOID, CONTEXT, FAIL, -"
-            raise UsageFault(
-                f"Usage: harness note [--tag TAG] [--] TEXT, {tags}; '{name}' is not known, or lacks a value"
-            )
-        options[name] = value if equals else rest.pop(0)
-    return options["--tag"], " ".join(rest)
+        if name != "--tag" or (not equals and not rest):
+            usage = "harness note [--tag TAG] [--] TEXT, with TAG one of TRICK, DECISION, AVOID, CONTEXT, FAIL, -"
+            raise UsageFault(f"Usage: {usage}; '{name}' is not known, or lacks a value")
+        tag = value if equals else rest.pop(0)
+    return tag, " ".join(rest)
 
 
 def hold(words: list[str]) -> int:

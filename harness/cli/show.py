@@ -35,22 +35,22 @@ STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 
 
 def _console() -> Console:
-    """As wide as the terminal; where there is none nothing is ever broken, so that it can be grepped and pasted."""
+    """As wide as the terminal; without one no line is ever broken, so that it can be grepped and pasted."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else ENDLESS)
 
 
 def _table(table: Table) -> None:
-    """A table, without the blanks behind its last column where no terminal shows it."""
+    """A table; without a terminal no line has trailing blanks."""
     out = _console()
-    with out.capture() as held:
+    with out.capture() as captured:
         out.print(table)
-    text = held.get()
+    text = captured.get()
     click.echo(text if sys.stdout.isatty() else re.sub(r" +$", "", text, flags=re.M), nl=False)
 
 
 def _line(head: str, text: str, style: str = "") -> None:
-    """Words behind their head: on a terminal, what does not fit goes on below where the words began."""
-    row = (Text(head, style=style), Text(console.plain(text)))
+    """A head and its text; on a terminal, further lines of the text are indented below its start."""
+    row = (Text(head, style=style), Text(console.sanitise(text)))
     if not sys.stdout.isatty():
         _console().print(Text.assemble(*row))
         return
@@ -62,8 +62,8 @@ def _line(head: str, text: str, style: str = "") -> None:
 
 
 def _echo(text: str) -> None:
-    """Text that may hold an agent's words; they cannot steer the terminal."""
-    click.echo(console.plain(text))
+    """Print text that an agent may have written; it cannot steer the terminal."""
+    click.echo(console.sanitise(text))
 
 
 def status(value: dict[str, Any]) -> None:
@@ -76,7 +76,7 @@ def status(value: dict[str, Any]) -> None:
         colour = COLOURS.get(row["status"], "")
         tries, proven = f"{row['attempts']}/{row['tries']}", f"{row['proven']}/{row['claims']}"
         table.add_row(
-            row["id"], Text(row["status"], style=colour), tries, proven, row["last"], Text(console.plain(what))
+            row["id"], Text(row["status"], style=colour), tries, proven, row["last"], Text(console.sanitise(what))
         )
     _console().print(Text(f"{value['mission']} on {value['branch']}", style="bold"))
     if value["features"]:
@@ -101,8 +101,8 @@ def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
     return [row for row in rows if row[1]]
 
 
-def receipt(one: receipts.Receipt) -> None:
-    """A receipt: a line, and for a red one what it said."""
+def receipt(one: receipts.Receipt) -> receipts.Receipt:
+    """Show a receipt, with its output if it is red, and return it."""
     first, newline, _ = one.command.strip().partition("\n")
     what = f"{one.claim}  {one.seconds:.2f} s  {first}{' …' if newline else ''}"
     _line(f"{one.verdict:<16} ", what, "green" if one.green else "red")
@@ -110,11 +110,6 @@ def receipt(one: receipts.Receipt) -> None:
         _echo(f"    note: {note}")
     if not one.green and one.output.strip():
         _echo("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
-
-
-def shown(one: receipts.Receipt) -> receipts.Receipt:
-    """The receipt, after showing it."""
-    receipt(one)
     return one
 
 
@@ -157,14 +152,14 @@ def memory(where: Layout, layer: str) -> None:
 def run_list(where: Layout, most: int) -> None:
     """Finished runs, the newest last, and what a person answered in between."""
     mission.check_format(where)
-    found = list(islice(runs.books(where), most))
-    every = sum(1 for _ in json_lines.backwards(where.books)) if len(found) == most else most
+    found = list(islice(runs.finished(where), most))
+    every = sum(1 for _ in json_lines.backwards(where.run_log)) if len(found) == most else most
     if every > most:
         click.echo(f"… and {every - most} older: {command('runs list')} -n {every}")
-    said = runs.answers(where)
+    answers = runs.answers(where)
     for one in reversed(found):
         _echo(f"{one.at}  {one.run:<34} {one.said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
-        for answer in said:
+        for answer in answers:
             if answer.after == one.run:
                 _echo(f"{answer.at}  a person answered: {' '.join(answer.text.split())}")
 
@@ -178,17 +173,15 @@ def run(where: Layout, run_id: str) -> None:
     if result is None:
         _echo("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
     else:
-        shown = {
-            key: value for key, value in _readable(result).items() if value not in ("", None, []) and key not in HIDDEN
-        }
-        _echo("\n".join(f"{key:<12} {value}" for key, value in shown.items()))
+        rows = [(key, value) for key, value in _readable(result).items() if value not in ("", None, [])]
+        _echo("\n".join(f"{key:<12} {value}" for key, value in rows if key not in HIDDEN))
     for one in receipts.load(where.run(run_id).receipts):
         receipt(one)
     _echo(f"files        {where.relative(where.run(run_id).folder)}")
 
 
 def _readable(result: runs.Result) -> dict[str, Any]:
-    """The result as people read it: of what was used, what somebody told; a wait where there is one."""
+    """The result as people read it: the usage that is known, and a wait if there is one."""
     used = {key: value for key, value in (result.usage or {}).items() if value not in ("", None) and key != "raw"}
     waits = clock.stamp(result.until) if result.until else ""
     return {**result.asdict(), "usage": used or None, "until": waits}
@@ -198,7 +191,7 @@ HIDDEN = ("totals", "mark", "seal", "run", "role", "feature")
 
 
 def usage(value: dict[str, Any]) -> None:
-    """What was spent, a table a kind; `?` is what nobody told, `-` where there was nothing to tell."""
+    """What was spent, one table per kind; `?` was not reported, `-` is nothing."""
     if not value["total"]["runs"]:
         click.echo("Nothing has run yet.")
         return
@@ -220,12 +213,12 @@ def usage(value: dict[str, Any]) -> None:
 
 
 def _legend(shown: set[str], uncounted: int) -> list[str]:
-    """What the signs mean that stand in the tables, and no others."""
-    why = f"{rules.counted(uncounted)}, for nobody told what they cost, or not all of it"
+    """The meaning of the signs that are in the tables."""
+    why = f"{rules.counted(uncounted)}, as their cost was not reported, or not all of it"
     meant = {
         ">=": f"is at least: {why}.",
-        "?": f"is not known: {why}." if uncounted and ">=" not in shown else "is not known: nobody told.",
-        "-": "is nothing: no feature, nobody who was asked, or an agent that is free.",
+        "?": f"is not known: {why}." if uncounted and ">=" not in shown else "is not known: it was not reported.",
+        "-": "is nothing: no feature, no agent, or an agent that is free.",
     }
     lines = [f"{sign:<2} {words}" for sign, words in meant.items() if sign in shown]
     return ["", *lines] if lines else []
@@ -248,7 +241,7 @@ def _short(count: int) -> str:
 
 
 def log(where: Layout, run_id: str, follow: bool) -> None:
-    """What an agent said and did; with `follow` until its run is over."""
+    """What an agent wrote and did; with `follow` until its run is over."""
     run_id = run_id or newest(where)
     runs.context(where, run_id)
     path, offset, rest = where.run(run_id).stream, 0, b""
@@ -266,10 +259,10 @@ def log(where: Layout, run_id: str, follow: bool) -> None:
 
 def _event(line: bytes) -> None:
     row = transcript.parse(line)
-    if row is None:  # torn by a crash, or written by somebody else
+    if row is None:  # torn by a crash, or not written by the harness
         _echo(f"      ? not ours: {line.decode('utf-8', 'replace')}")
         return
-    if row.kind in ("agent", "raw", "usage", "time"):  # for machines; what they mean stands beside them
+    if row.kind in ("agent", "raw", "usage", "time"):  # for machines; other rows show their meaning
         return
     mark = {"said": "says", "did": "does", "output": "   |"}.get(row.kind, row.kind)
     for text in row.text.rstrip("\n").split("\n"):
@@ -279,16 +272,16 @@ def _event(line: bytes) -> None:
 def newest(where: Layout) -> str:
     """The run under way, else the newest finished one; UsageFault where nothing ran yet."""
     alive = [name for name in runs.open_runs(where) if not runs.is_dead(where, name)]
-    last = next((one.run for one in runs.books(where)), "")
+    last = next((one.run for one in runs.finished(where)), "")
     if not alive and not last:
         raise errors.UsageFault("Nothing has run yet.")
     return alive[-1] if alive else last
 
 
 def findings(found: Iterable[Finding]) -> int:
-    """What doctor saw, a line each as it comes; exit code 10 where something is bad."""
-    bad = False
+    """Show doctor's findings as they come, a line each; exit code 10 if one is bad."""
+    seen = set()
     for one in found:
         _line(f"{one.state:<6}", one.what, STATES[one.state])
-        bad = bad or one.state == "bad"
-    return errors.NEGATIVE if bad else errors.DONE
+        seen.add(one.state)
+    return errors.NEGATIVE if "bad" in seen else errors.DONE

@@ -1,4 +1,4 @@
-"""Who thinks in this mission, and what it may do: asked once, written into config.toml, and announced when a loop starts."""
+"""The agent of this mission and its trust: asked once, written into config.toml, and announced when a loop starts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,9 @@ STEPS = (
 )
 
 
-def hire(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str, str]], str] | None) -> list[str]:
-    """Write `agent` (one, or several with commas) and `trust` into config.toml where they are given or, with `ask(question,
-    {answer: what it means})`, are missing.
-
-    Gives lines on what was written and what to do next. Raises UsageFault for an unknown agent or trust.
+def choose(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str, str]], str] | None) -> list[str]:
+    """Write `agent` (one, or several with commas) and `trust` into config.toml; `ask(question, {answer: meaning})` gives
+    the missing ones. Returns lines on what was written and what to do next. Raises UsageFault for an unknown agent or trust.
     """
     settings = config.load(layout)
     if trust and trust not in TRUSTS:
@@ -41,33 +39,30 @@ def hire(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str, s
     wanted = [name.strip() for name in agent.split(",") if name.strip()]
     for name in wanted:
         if name not in known:
-            raise UsageFault(
-                f"There is no agent '{name}'. Known here: {', '.join(known)}; any program by [agents.{name}]."
-            )
+            here = f"Known here: {', '.join(known)}; any program by [agents.{name}]."
+            raise UsageFault(f"There is no agent '{name}'. {here}")
     found = [name for name in registry.KNOWN_CLIS if registry.installed(name)]
     playbooks = os.path.isdir(os.path.join(layout.project, "playbooks"))
     if ask and not wanted and not settings.agent and not playbooks and found:
-        wanted = [ask("Which agent thinks here?", dict.fromkeys(found, ""))]
+        wanted = [ask("Which agent works here?", dict.fromkeys(found, ""))]
     named = wanted or settings.agent
     costly = [name for name in named if name in registry.KNOWN_CLIS]
     if ask and costly and not trust and not settings.trust:
         trust = ask("How far may it go?", {word: _meant(word, costly) for word in TRUSTS})
     lines = _write(layout, {"agent": wanted[0] if len(wanted) == 1 else wanted, "trust": trust})
     if costly and not trust and not settings.trust:
-        return [
-            *lines,
-            f"It is not started before you say how far it may go: {command('init')} --trust workspace (or full)",
-        ]
+        how = f"{command('init')} --trust workspace (or full)"
+        return [*lines, f"It is not started before you say how far it may go: {how}"]
     return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
 
 
 def _meant(trust: str, names: list[str]) -> str:
-    """What a trust means, and what these agents cannot do under it."""
+    """The meaning of a trust, and what these agents cannot do under it."""
     return "; ".join([TRUSTS[trust], *(f"{name}: {text}" for name in names for text in registry.caveats(name, trust))])
 
 
 def _write(layout: Layout, values: dict[str, str | list[str]]) -> list[str]:
-    """Put these keys at the head of config.toml, over what it said; the rest of it stays as a person wrote it."""
+    """Put these keys at the top of config.toml, in place of the old ones; the rest stays as a person wrote it."""
     given = {key: value for key, value in values.items() if value}
     if not given:
         return []
@@ -81,7 +76,7 @@ def _write(layout: Layout, values: dict[str, str | list[str]]) -> list[str]:
 
 
 def _without(text: str, keys: Iterable[str]) -> list[str]:
-    """The lines of a TOML text without these keys of its top, each with all the lines that its value takes."""
+    """The lines of a TOML text without these top-level keys and their values."""
     lines, kept = text.split("\n"), []
     while lines and not lines[0].lstrip().startswith("["):  # the first table ends the top
         size, names = _first_value(lines)
@@ -91,22 +86,20 @@ def _without(text: str, keys: Iterable[str]) -> list[str]:
 
 
 def _first_value(lines: list[str]) -> tuple[int, set[str]]:
-    """How many lines the first value takes, comments and empty lines being one each, and the key that it has."""
-    import tomllib  # 10 ms: only when a person says who thinks
+    """The number of lines of the first value (a comment or an empty line is one), and its key."""
+    import tomllib  # 10 ms: only when a person chooses an agent
 
     for size in range(1, len(lines) + 1):
         with suppress(tomllib.TOMLDecodeError):
             return size, set(tomllib.loads("\n".join(lines[:size])))
-    return 1, set()  # not TOML: whoever parses the whole says where
+    return 1, set()  # not TOML: parsing the whole file shows where
 
 
 def _next(layout: Layout, named: list[str], found: list[str]) -> list[str]:
-    """The path from here to DONE, or how to name an agent first."""
+    """The steps from here to DONE, or how to name an agent first."""
     if not named:
-        here = (
-            f"found here: {', '.join(found)}" if found else "none of those we know is on the PATH; any program will do"
-        )
-        return [f"Who thinks? {command('init')} --agent NAME --trust workspace ({here}; docs/agents.md)"]
+        here = f"found here: {', '.join(found)}" if found else "no known agent is on the PATH; any program will do"
+        return [f"Choose an agent: {command('init')} --agent NAME --trust workspace ({here}; docs/agents.md)"]
     steps = [(words.format(**roles.due(layout)), what) for words, what in STEPS[registry.embedded(named) :]]
     width = max(len(command(words)) for words, _ in steps)
     return ["Next:", *(f"  {command(words):<{width}}  {what}" for words, what in steps)]

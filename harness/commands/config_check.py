@@ -1,4 +1,4 @@
-"""Names that a person typed and that are nobody: found when a loop starts, before anything costs, and by doctor."""
+"""Unknown names of agents and roles in the configuration: found when a loop starts, before it costs, and by doctor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Mention(Record):
-    """A list of agents: where it stands (file, its text's line, in words), and the names in it."""
+    """A list of agents: its file, line and table, and the names in it."""
 
     path: str
     line: int | None
@@ -25,15 +25,14 @@ class Mention(Record):
 
 
 def require(layout: Layout) -> list[str]:
-    """Warnings, a line each, of tables that nobody uses; raises the first of `strangers`."""
-    for fault in strangers(layout):
+    """Warnings, a line each, of unused tables; raises the first fault of `unknown`."""
+    for fault in unknown(layout):
         raise fault
     return unused(layout)
 
 
-def strangers(layout: Layout) -> list[BrokenFile]:
-    """What cannot have been meant, with file, line and the names that there are: a table of a role that is none here, and
-    a list with an agent that does not exist."""
+def unknown(layout: Layout) -> list[BrokenFile]:
+    """Tables of unknown roles and lists with unknown agents, each with file, line and the known names."""
     settings, there = config.load(layout), roles.known(layout)
     found = []
     for name in settings.roles:
@@ -52,13 +51,13 @@ def strangers(layout: Layout) -> list[BrokenFile]:
 
 
 def agents_here(settings: Config) -> list[str]:
-    """The agents that a list may name: ours, the programs that we know, and those with a command of their own."""
+    """The agents that a list may name: embedded ones, known programs, and those with a command of their own."""
     own = [name for name, table in settings.agents.items() if "command" in table]
     return list(dict.fromkeys([*registry.EMBEDDED, *registry.KNOWN_CLIS, *own]))
 
 
 def unused(layout: Layout) -> list[str]:
-    """A line for each table of an agent that no list names, kept for later or a slip; those that we know may stand by."""
+    """A line for each agent table that no list names; a known program may have one in reserve."""
     settings = config.load(layout)
     named = {name for mention in _mentions(layout, settings) for name in mention.names}
     idle = [name for name in settings.agents if name not in {*named, *registry.EMBEDDED, *registry.KNOWN_CLIS}]
@@ -70,7 +69,7 @@ def unused(layout: Layout) -> list[str]:
 
 
 def _mentions(layout: Layout, settings: Config) -> Iterator[Mention]:
-    """Every list of agents: the mission's, those of the tables of roles, and the front matter's where no table is over it."""
+    """Every list of agents: the mission's, those of role tables, and the front matter's if no table overrides it."""
     yield Mention(path=layout.config, line=_line(layout, "", "agent"), where="", names=settings.agent)
     for name in roles.known(layout):
         if own := config.names(settings.roles.get(name, {}).get("agent")):
@@ -83,5 +82,5 @@ def _mentions(layout: Layout, settings: Config) -> Iterator[Mention]:
 
 
 def _line(layout: Layout, table: str, key: str = "") -> int | None:
-    """The line of config.toml that a table or a key of it stands on."""
+    """The line of a table, or of a key in it, in config.toml."""
     return config.line_of(files.read_text(layout.config) or "", table, key)

@@ -1,12 +1,13 @@
-"""What an agent may ask for from the inside of its run: reply, report an issue, try a check; a person closes issues."""
+"""In-run commands of an agent: reply, report an issue, try a check. A person closes issues."""
 
 from __future__ import annotations
 
+from harness.base import schema
 from harness.base.errors import Refused, UsageFault
 from harness.git import repository
 from harness.integrity import inside
 from harness.model import contract, features, issues, mission, open_run, replies, roles
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.config import load as load_config
 from harness.model.receipts import Receipt
 from harness.process import supervise
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def text_of(path: str) -> str:
-    """The text of a file that was named on the command line; UsageFault where it is absent."""
+    """The text of a file named on the command line; UsageFault if it is absent."""
     text = files.read_text(path)
     if text is None:
         raise UsageFault(f"There is no file {path}.")
@@ -29,7 +30,7 @@ def text_of(path: str) -> str:
 
 
 def reply(layout: Layout, text: str) -> str:
-    """Check a reply while its agent still lives, and keep it; raises Refused with every fault."""
+    """Check a reply while its agent still runs, and keep it; raises Refused with every fault."""
     run_id = inside.run_id(layout)
     if not run_id:
         raise UsageFault("'reply' is for the inside of a run.")
@@ -47,9 +48,9 @@ def reply(layout: Layout, text: str) -> str:
 
 
 def issue(layout: Layout, value: dict[str, str]) -> str:
-    """Append an issue; raises Refused where it is not well-formed."""
+    """Append an issue; raises Refused if it is invalid."""
     mission.check_format(layout)
-    faults = issues.faults(value, "the issue")
+    faults = schema.faults(value, "the issue", issues.Given)
     if faults:
         raise Refused("The issue is not accepted: " + "; ".join(faults))
     with files.Lock(layout.state_lock):  # from counting to writing, so that no two get one number
@@ -62,7 +63,7 @@ def issue(layout: Layout, value: dict[str, str]) -> str:
 
 
 def close_issue(layout: Layout, issue_id: str, why: str) -> str:
-    """Close an issue, which only a person may; raises UsageFault inside a run, and where there is no such issue."""
+    """Close an issue; only a person may. Raises UsageFault inside a run, and for an unknown issue."""
     inside.refuse(layout, "issue close")
     mission.check_format(layout)
     with files.Lock(layout.state_lock):  # from looking to writing, as where one is added
@@ -80,17 +81,11 @@ def close_issue(layout: Layout, issue_id: str, why: str) -> str:
 
 
 def check(layout: Layout, name: str) -> Iterator[Receipt]:
-    """Run the checks of a feature, of a claim, or all of them, as the validator will, with setup and services; nothing counts."""
-    made = mission.load(layout)
-    known = contract.load(layout)
-    standing = repository.standing(layout.project)
-    place = Place(
-        directory=layout.project,
-        head=standing.head,
-        tree=standing.tree,
-        tag=supervise.tagged_ancestor() or f"{made.id}/check",
-        seconds=load_config(layout).check_seconds,
-    )
+    """Run the checks of a feature, a claim, or all, as the validator will, with setup and services; nothing counts."""
+    tag = supervise.tagged_ancestor() or f"{mission.load(layout).id}/check"
+    known, seconds = contract.load(layout), load_config(layout).check_seconds
+    at = repository.position(layout.project)
+    place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=tag, seconds=seconds)
     claims = _asked(layout, known, name)
     fault = fire.setup_fault(known, place)
     if fault:
@@ -100,7 +95,7 @@ def check(layout: Layout, name: str) -> Iterator[Receipt]:
 
 
 def unchecked(layout: Layout, name: str) -> str:
-    """Why `check` fired nothing, in a sentence: no plan yet, or a person decides."""
+    """Why `check` fired nothing: no plan yet, or a person decides."""
     claims = [claim.id for claim in _asked(layout, contract.load(layout), name)]
     if not claims:
         return f"There is nothing to check yet: no plan has landed. See: {command('status')}"

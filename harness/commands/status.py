@@ -1,4 +1,4 @@
-"""What doors show: the status, and the ten lines with which run.sh ends. Plain values and text, no colour."""
+"""The status, and the ten lines with which run.sh ends, as plain values and text without colour."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
 from harness.proof import index
-from harness.proof.index import Standing
+from harness.proof.index import ClaimStatus
 from harness.store import files
 from harness.store.layout import Layout, command
 
@@ -29,8 +29,8 @@ def status(layout: Layout) -> dict[str, Any]:
     made = mission.load(layout)
     decision = rules.decide(view, int(time.time()))
     known = contract.load(layout)
-    found = {one.claim: one for one in standings(layout, known)}
-    folds = pages.parse_curated(files.read(layout.curated), layout.curated)
+    found = {one.claim: one for one in _statuses(layout, known)}
+    curated = pages.parse_curated(files.read(layout.curated), layout.curated)
     last = _last_outcomes(layout, {feature.id for feature in view.features})
     return {
         "mission": made.id,
@@ -42,7 +42,7 @@ def status(layout: Layout) -> dict[str, Any]:
         "claims": [one.asdict() for one in found.values()],
         "proof": dict(proof_lines(layout, known)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
-        "uncurated": raw.uncurated(layout, folds.first_seq, folds.folded, MANY),
+        "uncurated": raw.uncurated(layout, curated.first_seq, curated.folded, MANY),
         "warnings": [*(cap.words for cap in rules.near(view.limits, view.totals)), *_trouble(view.newest)],
         "totals": view.totals.asdict(),
         "limits": view.limits.asdict(),
@@ -50,14 +50,14 @@ def status(layout: Layout) -> dict[str, Any]:
 
 
 def _trouble(newest: list[runs.Result]) -> list[str]:
-    """What stopped the last run and waits for a person."""
+    """The fault that stopped the last run and needs a person."""
     last = next(iter(newest), None)
     if last is None or last.outcome not in ("auth", "config"):
         return []
     return [f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
 
 
-def _row(feature: Feature, found: dict[str, Standing], last: str) -> dict[str, Any]:
+def _row(feature: Feature, found: dict[str, ClaimStatus], last: str) -> dict[str, Any]:
     tries = TRIES_REPLANNED if feature.replanned else TRIES
     return {
         "id": feature.id,
@@ -74,9 +74,9 @@ def _row(feature: Feature, found: dict[str, Standing], last: str) -> dict[str, A
 
 
 def _last_outcomes(layout: Layout, wanted: set[str]) -> dict[str, str]:
-    """{feature: role and outcome of its newest run}, reading the books only as far back as they have something to tell."""
+    """{feature: role and outcome of its newest run}; reads the run log backwards, only as far as needed."""
     found: dict[str, str] = {}
-    for result in runs.books(layout):
+    for result in runs.finished(layout):
         if result.feature in wanted:
             found.setdefault(result.feature, f"{result.role} {result.verdict or result.outcome}")
         if len(found) == len(wanted):
@@ -93,8 +93,8 @@ def _waits(feature: Feature) -> str:
 
 
 REASONS = {
-    "STOPPED": "somebody said stop; remove .harness/STOP to go on",
-    "PAUSED": "somebody said pause; remove .harness/PAUSE to go on",
+    "STOPPED": "a person asked to stop; remove .harness/STOP to go on",
+    "PAUSED": "a person asked to pause; remove .harness/PAUSE to go on",
     "CHECKPOINT": "a person must look at the checkpoint",
     "BUDGET": "the cap in config.toml [limits] is reached",
     "DONE": "every feature has passed, and so has a fresh worktree",
@@ -102,7 +102,7 @@ REASONS = {
 
 
 def why(view: rules.View, decision: rules.Decision) -> str:
-    """Why that is due, in a sentence."""
+    """Why the decision is due, in a sentence."""
     if decision.word == "WAIT":
         return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
     if decision.word != "NEXT":
@@ -117,15 +117,13 @@ def why(view: rules.View, decision: rules.Decision) -> str:
 
 
 def readable(layout: Layout, line: str, watched: bool) -> list[str]:
-    """A decision's line as a person reads it: of a WAIT the local time, how long, and the whole reason; then what ends it.
-
-    `watched`: somebody sits at a terminal, and may stop it.
-    """
-    last = next(runs.books(layout), None)
+    """A decision's line as a person reads it: for a WAIT the local time, the duration, the whole reason, and what ends it.
+    `watched`: a person sits at a terminal, and may stop it."""
+    last = next(runs.finished(layout), None)
     if last is None or line.split(" ")[:2] != ["WAIT", str(last.until)]:
         return [line]
     now = clock.now()
-    when = f"until {clock.local(last.until, now)} (in {clock.span(last.until - now)})"
+    when = f"until {clock.local(last.until, now)} (in {clock.duration(last.until - now)})"
     stop = " Ctrl-C is safe: the next start goes on from here." if watched else ""
     return [
         f"WAIT {when} {views.first_line(last.reason)}".rstrip(),
@@ -133,22 +131,21 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
     ]
 
 
-def standings(layout: Layout, known: contract.Contract) -> list[Standing]:
-    """Where every claim stands."""
-    trails, log = index.load(layout), contract_log.load(layout)
+def _statuses(layout: Layout, known: contract.Contract) -> list[ClaimStatus]:
+    histories, log = index.load(layout), contract_log.load(layout)
     weak, signed = contract_log.weakened(log), contract_log.accepted(log)
-    return [index.standing(claim, trails, weak, signed) for claim in known.claims]
+    return [index.claim_status(claim, histories, weak, signed) for claim in known.claims]
 
 
 def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str]]:
-    """(word, claims): proven, unproven, flaky, weakened, signs of gaming, manual, each with the command that shows more, and
-    what a person accepted."""
-    found = standings(layout, known)
+    """(word, claims): proven, unproven, flaky, weakened, signs of reward hacking, manual, each with the command that shows
+    more, and those that a person accepted."""
+    found = _statuses(layout, known)
     dropped = sorted(contract_log.weakened(contract_log.load(layout)) - {claim.id for claim in known.claims})
     flaky, weakened = _marked(found, "flaky"), _marked(found, "weakened") + [f"{name} (dropped)" for name in dropped]
     checks = sum(len(claim.checks) for claim, one in zip(known.claims, found, strict=True) if one.word == "proven")
     proven, manual = ([one.claim for one in found if one.word == word] for word in ("proven", "manual"))
-    accepted = [name for name in _marked(found, "accepted") if name in manual]  # by checks, it is they that decide
+    accepted = [name for name in _marked(found, "accepted") if name in manual]  # for the others checks decide
     rows = [
         ("proven", f"{len(proven)} of {len(found)} claims, by {checks} checks"),
         ("unproven", _named([one.claim for one in found if one.word == "unproven"], "why")),
@@ -161,7 +158,7 @@ def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str
     return [row for row in rows if row[1]]
 
 
-def _marked(found: list[Standing], mark: str) -> list[str]:
+def _marked(found: list[ClaimStatus], mark: str) -> list[str]:
     return [one.claim for one in found if mark in one.marks]
 
 
@@ -177,21 +174,20 @@ def ending(layout: Layout, word: str) -> list[str]:
     """At most ten lines: what is proven, what is not, commits, cost, the branch to merge, the next command."""
     made, known = mission.load(layout), contract.load(layout)
     found = views.queue(layout)
-    passed = [feature for feature in found if feature.status == "passed"]
-    totals = runs.totals(layout)
-    standing = repository.standing(layout.project)
-    commits = len(repository.log_lines(layout.project, made.base_commit, standing.head)) if standing.head else 0
+    passed, totals = features.passed(found), runs.totals(layout)
+    head = repository.position(layout.project).head
+    commits = len(repository.log_lines(layout.project, made.base_commit, head)) if head else 0
     proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
     near = rules.near(views.limits_of(config.load(layout)), totals)
-    books = [
+    counts = [
         *(f"warning   {cap.words}" for cap in near),
         f"issues    {_open_issues(layout)}",
         f"runs      {totals.runs} in {totals.seconds:.0f} s, cost {cost(totals.cost_usd, totals.uncounted)}",
-        f"commits   {commits} on {made.branch}, now at {standing.head[:10]}",
+        f"commits   {commits} on {made.branch}, now at {head[:10]}",
     ]
     last = _merge(layout, made.branch) if word == "DONE" else _remedy(layout, word)
-    room = ENDING_LINES - 1 - len(proof) - len(last)  # what is not proven goes before the books
-    kept = books[len(books) - min(max(room, 0), len(books)) :]
+    room = ENDING_LINES - 1 - len(proof) - len(last)  # the proof is more important than the counts
+    kept = counts[max(len(counts) - max(room, 0), 0) :]
     return [f"{word}  {made.id}: {len(passed)} of {len(found)} features passed", *proof, *kept, *last]
 
 
@@ -201,7 +197,7 @@ def _open_issues(layout: Layout) -> str:
 
 
 def cost(known: float | None, uncounted: int) -> str:
-    """What was spent, in words: what is known, and of how many runs it is not."""
+    """The cost in words: the known sum, and the number of runs without a known cost."""
     if not uncounted:
         return "none" if known is None else f"{known:.2f} USD"
     return f"{'unknown' if known is None else f'at least {known:.2f} USD'}, {rules.counted(uncounted)}"

@@ -1,4 +1,4 @@
-"""The agents of this machine: found or not, which version, logged in or not; and one small real call of one, which tells
+"""The agents of this machine: found or not, version, logged in or not; and one small real call of an agent, which shows
 whether it can do a worker's work before money is spent."""
 
 from __future__ import annotations
@@ -41,20 +41,18 @@ TASK = """Do exactly this, and nothing else:
 
 
 class Finding(Record):
-    """One thing looked at: `state` is ok, note (for information), warn (it may be wrong, which cannot be seen) or bad."""
+    """One result of an examination: `state` is ok, note (for information), warn (perhaps wrong) or bad."""
 
     state: str
     what: str
 
 
 def known(where: Layout) -> list[Finding]:
-    """A line for every program we know and every agent that is configured; nothing is spent."""
+    """A line for every known program and every configured agent; nothing is spent."""
     settings = config.load(where)
     named = [name for table in (vars(settings), *settings.roles.values()) for name in config.names(table.get("agent"))]
-    others = [name for name in dict.fromkeys(named) if name not in CLIS]
-    return [_program(name, settings, name in named) for name in CLIS] + [
-        _other(name, where, settings) for name in others
-    ]
+    others = [_other(name, where, settings) for name in dict.fromkeys(named) if name not in CLIS]
+    return [_program(name, settings, name in named) for name in CLIS] + others
 
 
 def _program(name: str, settings: Config, wanted: bool) -> Finding:
@@ -72,34 +70,32 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
     cost = [] if CLIS[name].costs else ["tells no cost"]
     login = _login(name, env)
     state = "warn" if wanted and not login else "note" if wanted and not trust else "ok"
-    told = [_compared(version, ABOUT[name].tried), login or "no login seen (it may still have one)", *cost, *caveats]
-    return Finding(state=state, what=f"{name}: {'; '.join(told)}")
+    parts = [_compared(version, ABOUT[name].tried), login or "no login seen (it may still have one)", *cost, *caveats]
+    return Finding(state=state, what=f"{name}: {'; '.join(parts)}")
 
 
 def _version(program: str, env: dict[str, str]) -> str:
-    """What the program says of its version, in its first words; "" where it says none."""
-    said = bytearray()
+    """The version in the first output of the program; "" without one."""
+    output = bytearray()
 
-    def hear(_: str, chunk: bytes) -> None:
-        said.extend(chunk[: VERSION_BYTES - len(said)])
+    def keep(_: str, chunk: bytes) -> None:
+        output.extend(chunk[: VERSION_BYTES - len(output)])
 
-    supervise.run([program, "--version"], cwd="/", env=env, wall_seconds=VERSION_SECONDS, sink=hear)
-    found = re.search(rb"(?<!\d)\d{1,9}\.\d{1,9}(\.\d{1,9})?", bytes(said))
+    supervise.run([program, "--version"], cwd="/", env=env, wall_seconds=VERSION_SECONDS, sink=keep)
+    found = re.search(rb"(?<!\d)\d{1,9}\.\d{1,9}(\.\d{1,9})?", output)
     return found[0].decode() if found else ""
 
 
 def _compared(version: str, tried: str) -> str:
     if not version:
-        return "it tells no version"
+        return "it reports no version"
     here, there = ([int(part) for part in text.split(".")] for text in (version, tried))
-    word = (
-        "the one we tried" if here == there else f"{'newer' if here > there else 'older'} than {tried}, which we tried"
-    )
-    return f"{version}, {word}"
+    order = "newer" if here > there else "older"
+    return f"{version}, the one we tried" if here == there else f"{version}, {order} than {tried}, which we tried"
 
 
 def _login(name: str, env: dict[str, str]) -> str:
-    """What is there that logs it in, "" for nothing; a key chain or a provider of its own cannot be seen."""
+    """The key or file that logs it in, "" without one; a key chain or a provider of its own cannot be seen."""
     key = next((key for key in ABOUT[name].keys if env.get(key)), "")
     home = env.get("HOME", "")
     for path in ABOUT[name].logins:
@@ -111,7 +107,7 @@ def _login(name: str, env: dict[str, str]) -> str:
 
 
 def _other(name: str, where: Layout, settings: Config) -> Finding:
-    """An agent that is embedded, or a program of the user's own."""
+    """An embedded agent, or a program of the user."""
     try:
         registry.make(name, registry.settings_of(where, settings, name, roles.due(where)["commits"]))
     except HarnessError as fault:
@@ -123,30 +119,30 @@ def _other(name: str, where: Layout, settings: Config) -> Finding:
 
 
 def attempt(where: Layout, name: str) -> Iterator[Finding]:
-    """One worker's run by this agent in a throw-away mission, with this mission's settings; a line for each thing it did."""
+    """One worker's run by this agent in a temporary mission with this mission's settings; a line for each thing it did."""
     settings = config.load(where)
     if registry.embedded([name]):
         yield Finding(state="note", what=f"{name}: embedded, so there is nothing to try")
         return
     try:
         registry.make(name, registry.settings_of(where, settings, name, roles.due(where)["commits"]))
-    except registry.NoTrust:
+    except registry.TrustMissing:
         raise
-    except Unavailable as fault:  # the next one of a list may be there
+    except Unavailable as fault:  # the next one of a list may be installed
         yield Finding(state="bad", what=f"{name}: {fault}")
         return
     tag = f"try-{os.getpid()}"
-    folder = temporary.new("try", tag)
+    folder = temporary.create("try", tag)
     try:
         there = _mission(os.path.join(folder, "try"), name, where, settings)
         yield from _judged(there, name, _carried_out(there, tag))
     finally:
         tree.sweep(tag)
-        temporary.clear(folder)
+        temporary.remove(folder)
 
 
 def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:
-    """A mission with one feature, to be worked on by this agent as it is configured here."""
+    """A mission with one feature for this agent, as it is configured here."""
     files.make_folder(project)
     repository.init(project)
     there = Layout(project)
@@ -166,7 +162,7 @@ def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout
 
 
 def _config(name: str, where: Layout, settings: Config) -> str:
-    """config.toml for the trial: this agent alone, with its table; paths below the mission's folder stay good."""
+    """config.toml for the trial: this agent alone, with its table; paths in the mission's folder become absolute."""
     table = dict(settings.agents.get(name, {}))
     if "command" in table:
         table["command"] = [_absolute(word, where) for word in table["command"]]
@@ -186,7 +182,7 @@ def _absolute(word: str, where: Layout) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML on one line: what JSON writes, but for objects."""
+    """A value as TOML on one line: like JSON, except objects."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
@@ -195,50 +191,45 @@ def _toml(value: Any) -> str:
 
 
 def _carried_out(there: Layout, tag: str) -> str:
-    """The run, by the role's own script as run.sh would start it; what it said."""
+    """The output of the run, by the role's script as run.sh starts it."""
     ours = ("FEATURE_ID", "TRIGGER", "REASON")
     env = {key: value for key, value in os.environ.items() if not key.startswith("HARNESS_") and key not in ours}
-    env |= {
-        "HARNESS_HOME": layout.home(),
-        "HARNESS_PROJECT": there.project,
-        "HARNESS_IDENTITY": there.state + "/identity",
-    }
-    said: list[bytes] = []
+    env |= {"HARNESS_HOME": layout.home(), "HARNESS_PROJECT": there.project}
+    env |= {"HARNESS_IDENTITY": there.state + "/identity", supervise.TAG: tag}
+    output: list[bytes] = []
     supervise.run(
         [sys.executable, "-P", roles.load(there, roles.due(there)["commits"]).script, "F-001"],
         cwd=there.project,
-        env={**env, supervise.TAG: tag},
+        env=env,
         wall_seconds=TRY_SECONDS,
-        sink=lambda _, chunk: said.append(chunk),
+        sink=lambda _, chunk: output.append(chunk),
     )
-    return b"".join(said).decode("utf-8", "replace")
+    return b"".join(output).decode("utf-8", "replace")
 
 
-def _judged(there: Layout, name: str, said: str) -> Iterator[Finding]:
-    """What the run brought, a line each; what it used last."""
-    newest = next(runs.books(there), None)
+def _judged(there: Layout, name: str, output: str) -> Iterator[Finding]:
+    """The results of the run, a line each, and its usage."""
+    newest = next(runs.finished(there), None)
     if newest is None:
-        yield Finding(state="bad", what=f"{name}: {said.strip()}")
+        yield Finding(state="bad", what=f"{name}: {output.strip()}")
         return
     good = newest.outcome in runs.GOOD
     yield _line(good, name, "answers", (newest.reason or newest.outcome).replace("\n", "\n      "))
-    if newest.outcome in NO_ANSWER:  # what it could do nobody knows
+    if newest.outcome in NO_ANSWER:  # its abilities stay unknown
         return
     tree = newest.commit or newest.head
     written, ran = ((repository.show(there.project, tree, path) or b"").strip() for path in ("try.txt", "uname.txt"))
     yield _line(written == b"written", name, "writes a file", "try.txt is not as it was asked for")
-    yield _line(
-        ran == os.uname().sysname.encode(), name, "runs a command", "it may not, or did not: see trust in config.toml"
-    )
-    raw = files.read_text(there.raw) or ""
-    yield _line(NOTED in raw, name, "calls harness note", "nothing was noted")
-    said = (files.read(there.run(newest.run).stderr) or b"").decode("utf-8", "replace").strip()
-    if said and not (good and written == b"written" and ran):
-        yield Finding(state="note", what=f"{name} said last: {' / '.join(said.split(chr(10))[-LAST_LINES:])}")
+    allowed = ran == os.uname().sysname.encode()
+    yield _line(allowed, name, "runs a command", "it may not, or did not: see trust in config.toml")
+    yield _line(NOTED in (files.read_text(there.raw) or ""), name, "calls harness note", "nothing was noted")
+    errors = (files.read(there.run(newest.run).stderr) or b"").decode("utf-8", "replace").strip()
+    if errors and not (good and written == b"written" and ran):
+        yield Finding(state="note", what=f"{name} wrote last: {' / '.join(errors.split(chr(10))[-LAST_LINES:])}")
     usage = newest.usage or {}
     cost = usage.get("cost_usd")
     counted = [f"{count:,} {key}" for key in ("input", "cache_read", "output") if (count := usage.get(key)) is not None]
-    spent = f"{', '.join(counted) or 'no tokens told'}; {'cost unknown' if cost is None else f'{cost:.4f} USD'}"
+    spent = f"{', '.join(counted) or 'no tokens reported'}; {'cost unknown' if cost is None else f'{cost:.4f} USD'}"
     yield Finding(state="note", what=f"{name}: {newest.seconds:.0f} s, {spent}")
 
 

@@ -1,4 +1,4 @@
-"""Why a feature or a claim is believed, or is not: its receipts with commits, its history, the runs that worked on it."""
+"""The evidence for a feature or a claim: receipts with commits, history, and the runs that worked on it."""
 
 from __future__ import annotations
 
@@ -9,50 +9,43 @@ from harness.decision import views
 from harness.model import contract, contract_log, receipts, runs
 from harness.model.contract import Claim
 from harness.model.contract_log import Entry
-from harness.model.runs import Result
 from harness.proof import index
-from harness.proof.index import Standing, Trail
+from harness.proof.index import CheckHistory
 from harness.store.layout import Layout, command
 
 RUNS_SHOWN = 8
 
 
 def explain(layout: Layout, name: str) -> list[str]:
-    """One screen about a feature or a claim; UsageFault where there is neither."""
+    """One screen about a feature or a claim; UsageFault if there is neither."""
     known = contract.load(layout)
     features = views.queue(layout)
     feature = next((one for one in features if one.id == name), None)
     owners = [one for one in features if name in one.claims]
     if feature is None and not any(claim.id == name for claim in known.claims):
-        raise UsageFault(
-            f"There is no feature and no claim '{name}'. See: {command('status')}, {command('feature show')} FEATURE"
-        )
+        see = f"{command('status')}, {command('feature show')} FEATURE"
+        raise UsageFault(f"There is no feature and no claim '{name}'. See: {see}")
     lines = [f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} tries"] if feature else []
     claims = known.of(feature.claims) if feature else [known.claim(name)]
-    trails, log = index.load(layout), contract_log.load(layout)
+    histories, log = index.load(layout), contract_log.load(layout)
     for claim in claims:
-        lines += _claim(claim, trails, log)
+        lines += _claim(claim, histories, log)
     ids = [feature.id] if feature else [one.id for one in owners]
     return lines + _worked(layout, ids)
 
 
-def _claim(claim: Claim, trails: dict[str, Trail], log: list[Entry]) -> list[str]:
-    standing = index.standing(claim, trails, contract_log.weakened(log), contract_log.accepted(log))
-    lines = ["", f"{claim.id}: {claim.text}", f"  {words(standing)}"]
+def _claim(claim: Claim, histories: dict[str, CheckHistory], log: list[Entry]) -> list[str]:
+    status = index.claim_status(claim, histories, contract_log.weakened(log), contract_log.accepted(log))
+    lines = ["", f"{claim.id}: {claim.text}", f"  {', '.join([status.word, *status.marks])}"]
     for check in claim.checks:
-        trail = trails.get(index.key(claim.id, check.run), Trail())
+        history = histories.get(index.key(claim.id, check.run), CheckHistory())
         first = check.run.strip().split("\n")[0]
         lines.append(f"  {'guard' if check.guard else 'check'}  {first[:90]}")
-        lines += [f"    red    {_place(trail.red)}", f"    green  {_place(trail.green)}"]
+        lines += [f"    red    {_place(history.red)}", f"    green  {_place(history.green)}"]
     for entry in log:
         if entry.claim == claim.id:
             lines.append(f"  {entry.at} {entry.verb} by {entry.by}{': ' + entry.why if entry.why else ''}")
     return lines
-
-
-def words(standing: Standing) -> str:
-    """`proven`, `unproven`, `manual`, with its marks behind."""
-    return ", ".join([standing.word, *standing.marks])
 
 
 def _place(place: list[str]) -> str:
@@ -60,16 +53,11 @@ def _place(place: list[str]) -> str:
 
 
 def _worked(layout: Layout, ids: list[str]) -> list[str]:
-    mine = (result for result in runs.books(layout) if result.feature in ids)
+    mine = (result for result in runs.finished(layout) if result.feature in ids)
     newest = list(islice(mine, RUNS_SHOWN))[::-1]
     lines = ["", "runs"] if newest else []
     for result in newest:
-        said = result.verdict or result.outcome
-        lines.append(f"  {result.at} {result.run} {said} {result.commit[:10]}".rstrip())
-        lines += [f"    look twice: {sign}" for sign in _notes(layout, result)]
+        lines.append(f"  {result.at} {result.run} {result.verdict or result.outcome} {result.commit[:10]}".rstrip())
+        notes = [note for receipt in receipts.load(layout.run(result.run).receipts) for note in receipt.notes]
+        lines += [f"    look twice: {note}" for note in dict.fromkeys(notes)]
     return lines
-
-
-def _notes(layout: Layout, result: Result) -> list[str]:
-    notes = [note for receipt in receipts.load(layout.run(result.run).receipts) for note in receipt.notes]
-    return list(dict.fromkeys(notes))

@@ -1,7 +1,6 @@
-"""A view of the mission and the time give one decision: pure, writes nothing, takes no lock, starts nothing.
+"""The rules: a view of the mission and the time give one decision. Pure: writes nothing, takes no lock, starts nothing.
 
-The order of the rules is that of the table in docs/contract.md: the first that matches wins. `views.gather` makes the view;
-`harness next` prints the decision.
+The first rule that matches wins, in the order of the table in docs/contract.md. `views.gather` makes the view.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Limits(Record):
 
 
 class Cap(Record):
-    """How much of a cap is spent. `uncounted`: runs whose cost is not in it."""
+    """The spent part of a cap. `uncounted`: runs whose cost is not in it."""
 
     name: str
     spent: float
@@ -53,7 +52,7 @@ class Cap(Record):
 
     @property
     def percent(self) -> int:
-        """The whole percents of it that are spent."""
+        """The spent part, in whole percent."""
         return int(round(100 * self.spent / self.most, 6))
 
     @property
@@ -66,15 +65,15 @@ class Cap(Record):
 
 
 def counted(uncounted: int) -> str:
-    """How many runs' cost is not known, in words."""
+    """The number of runs whose cost is not known, in words."""
     return f"{uncounted} run{'' if uncounted == 1 else 's'} not counted"
 
 
 class View(Record):
     """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
-    to `curate_after` only. `roles`: {capability: the role that is started for it}. `serious`: open critical and major issues.
-    `swept`: a final sweep passed at this tree, contract and spec. `newest`: the last finished runs, newest first.
-    `answered`: the newest run when a person last answered. `mark`: what the newest run's mark would be now."""
+    to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
+    passed at this tree, contract and spec. `newest`: the last finished runs, newest first. `answered`: the newest run when
+    a person last answered. `mark`: the present fingerprint."""
 
     stop: bool = False
     pause: bool = False
@@ -97,7 +96,7 @@ class View(Record):
 
 
 class Decision(Record):
-    """One word and what it is about: NEXT has a role and perhaps a feature, WAIT a time and a reason, others a name or none."""
+    """One word and its object: NEXT has a role and perhaps a feature, WAIT a time and a reason, others a name or none."""
 
     word: str
     what: str = ""
@@ -129,7 +128,7 @@ def decide(view: View, now: int) -> Decision:
 
 
 def halted(view: View, now: int) -> Decision | None:
-    """The rules that keep everything from starting."""
+    """The rules that prevent every start."""
     if view.stop:
         return Decision(word="STOPPED")
     if view.pause:
@@ -160,7 +159,7 @@ def spent(limits: Limits, totals: Totals) -> list[Cap]:
 
 
 def caps(limits: Limits, totals: Totals) -> list[Cap]:
-    """Where each cap stands, in the order in which they stop a mission; not those without a number on either side."""
+    """The state of each cap, in the order in which they stop a mission; without caps that lack either number."""
     known = (
         ("runs", totals.runs, limits.max_runs),
         ("hours", totals.seconds / 3600, limits.max_hours),
@@ -197,7 +196,7 @@ def _due(view: View) -> Iterator[Decision]:
     if view.serious:
         yield Decision(word="NEXT", what=plans)
     for feature in view.features:
-        if feature.status == "in_progress":  # its run lives: nothing is stuck, and whoever starts one is told "busy"
+        if feature.status == "in_progress":  # its run is alive: nothing is stuck, and a second start is refused as busy
             yield Decision(word="NEXT", what=commits, feature=feature.id)
     done = all(feature.status == "passed" for feature in view.features)
     if done and not view.swept:
@@ -208,42 +207,33 @@ def _due(view: View) -> Iterator[Decision]:
 
 
 def needs_plan(feature: Feature) -> bool:
-    """Whether a feature used up its tries without being replanned, or its worker disputes a claim."""
+    """Whether a feature has no tries left and was not replanned, or its worker disputes a claim."""
     spent = feature.status in ("todo", "failing") and feature.tries_left <= 0 and not feature.replanned
     return spent or bool(features.disputed(feature))
 
 
 def ready(found: list[Feature]) -> list[Feature]:
-    """Features that a worker may take, in the order in which they should be: failing first, fewest attempts first."""
+    """Features that a worker may take, in order: failing ones by fewest attempts, then the others by priority."""
     done = features.passed(found)
-    able = [
-        feature
-        for feature in found
-        if feature.status in ("todo", "failing") and feature.tries_left > 0 and done.issuperset(feature.depends_on)
-    ]
-    return sorted(able, key=_turn)
-
-
-def _turn(feature: Feature) -> tuple[int, int]:
-    if feature.status == "failing":
-        return (0, feature.attempts)
-    return (1, feature.priority)
+    waiting = [one for one in found if one.status in ("todo", "failing") and one.tries_left > 0]
+    able = [one for one in waiting if done.issuperset(one.depends_on)]
+    return sorted(able, key=lambda one: (0, one.attempts) if one.status == "failing" else (1, one.priority))
 
 
 def _spins(view: View, due: Decision) -> bool:
-    """Whether the same decision was carried out three times in a row, since a person last answered, and changed nothing."""
+    """Whether the same decision ran three times in a row since a person last answered, and changed nothing."""
     newest = list(takewhile(lambda run: run.run != view.answered, view.newest[:EQUAL_DECISIONS]))
     if due.word != "NEXT" or len(newest) < EQUAL_DECISIONS:
         return False
     return all(
         (run.role, run.feature, run.mark) == (due.what, due.feature, view.mark)
-        and run.outcome not in runs.FREE_OF_BLAME  # who is interrupted three times has not been tried three times
+        and run.outcome not in runs.FREE_OF_BLAME  # an interrupted run was no try
         for run in newest
     )
 
 
 def leaving(view: View, word: str) -> Decision | None:
-    """One last curator run (code only) before run.sh ends with `word`, where there is something to curate."""
+    """One last curator run (code only) before run.sh ends with `word`, if notes wait."""
     if view.uncurated and word.split(" ")[0] not in ("STOPPED", "PAUSED", "WAIT"):
         return Decision(word="NEXT", what=view.roles["curates"])
     return None

@@ -1,4 +1,4 @@
-"""Read-only snapshots of a mission for decisions and doors: no lock is taken, nothing is mended."""
+"""Read-only snapshots of a mission for decisions and commands: no lock is taken, nothing is repaired."""
 
 from __future__ import annotations
 
@@ -28,17 +28,15 @@ WHY_CHARS = 80
 
 
 def gather(layout: Layout, known: list[Feature] | None = None) -> View:
-    """The view that `decide` needs; raises BrokenFile where the disk says something we do not understand.
-
-    `known`: the features, where the caller has just written them.
-    """
+    """The view that `decide` needs; raises BrokenFile for a file that does not parse. `known`: the features, if the caller
+    has just written them."""
     unsettled.require_books(layout)
     settings = config.load(layout)
     found = queue(layout) if known is None else known
     newest = list(islice(unsettled.believed(layout), rules.EQUAL_DECISIONS))
     wait_until, wait_why = _wait(layout, settings, newest)
     answered = runs.answered(layout)
-    folds = pages.parse_curated(files.read(layout.curated), layout.curated)
+    curated = pages.parse_curated(files.read(layout.curated), layout.curated)
     return View(
         stop=os.path.exists(layout.stop),
         pause=os.path.exists(layout.pause),
@@ -51,7 +49,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         roles=roles.due(layout),
         features=found,
         spec_changed=spec_changed(layout),
-        uncurated=raw.uncurated(layout, folds.first_seq, folds.folded, settings.curate_after),
+        uncurated=raw.uncurated(layout, curated.first_seq, curated.folded, settings.curate_after),
         curate_after=settings.curate_after,
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
         swept=bool(found) and all(feature.status == "passed" for feature in found) and swept(layout),
@@ -62,24 +60,22 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
 
 
 def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, str]:
-    """(until when, why) nobody needs to ask the vendors again: the newest run ended at a limit; (0, "") where none is known,
-    or where a person has since given its role an agent that this run did not have."""
+    """(until when, why) to wait: the newest run ended at a limit. (0, "") without one, or if a person has since given its
+    role an agent that this run did not have."""
     last = next(iter(newest), None)
-    if last is None or last.outcome != "limit" or not last.until:
-        return 0, ""
-    if _other_agents(layout, settings, last):
+    if last is None or last.outcome != "limit" or not last.until or _other_agents(layout, settings, last):
         return 0, ""
     why = first_line(last.reason)
     return last.until, why if len(why) <= WHY_CHARS else why[: WHY_CHARS - 1] + "…"
 
 
 def first_line(reason: str) -> str:
-    """The first line of a run's reason, without what would steer a terminal."""
+    """The first line of a run's reason, without control characters."""
     return "".join(char if char.isprintable() else " " for char in reason.split("\n")[0]).strip()
 
 
 def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:
-    """Whether the run's role has an agent now that it did not have then; its files may be gone."""
+    """Whether the run's role has an agent now that it did not have then; the run's files may be absent."""
     try:
         known = runs.context(layout, last.run).agent
         return not set(roles.agents_of(settings, roles.load(layout, last.role))).issubset(known)
@@ -93,12 +89,12 @@ def limits_of(settings: Config) -> rules.Limits:
 
 
 def _alike(newest: list[Result]) -> bool:
-    """Whether the last runs look the same, so that the costly mark is worth computing."""
+    """Whether the last runs look the same, so that the costly fingerprint is needed."""
     return len(newest) == rules.EQUAL_DECISIONS and len({(run.role, run.feature, run.mark) for run in newest}) == 1
 
 
 def queue(layout: Layout) -> list[Feature]:
-    """The features, as recovery will leave them where a run died."""
+    """The features; if a run died, as recovery will leave them."""
     mission.check_format(layout)
     found = features.load(layout)
     if runs.open_runs(layout) or any(feature.status == "in_progress" for feature in found):
@@ -112,7 +108,7 @@ def queue(layout: Layout) -> list[Feature]:
 
 
 def _as_recovered(layout: Layout) -> list[Feature]:
-    from harness.integrity import recovery_plan  # only where somebody works, or has died
+    from harness.integrity import recovery_plan  # only if a run is open or died
 
     found, steps = recovery_plan.foreseen(layout)
     for step in steps:
@@ -127,7 +123,7 @@ def _checkpoint(layout: Layout) -> str:
 
 
 def escalation_kind(layout: Layout) -> str:
-    """The kind of an unanswered escalation.md; "" where there is none."""
+    """The kind of an unanswered escalation.md; "" if there is none."""
     text = files.read_text(layout.escalation)
     if text is None:
         return ""
@@ -139,43 +135,42 @@ def escalation_kind(layout: Layout) -> str:
 
 
 def kind_of(text: str) -> str:
-    """The kind that the text of an escalation says; "" where it says none."""
-    kinds = (line[6:].strip() for line in text.split("\n") if line.startswith("kind: "))
-    return next(kinds, "")
+    """The kind in the text of an escalation; "" without one."""
+    return next((line[6:].strip() for line in text.split("\n") if line.startswith("kind: ")), "")
 
 
 def spec_changed(layout: Layout) -> bool:
-    """Whether people's SPEC.md differs from the accepted copy; an absent or empty SPEC.md asks for nothing."""
+    """Whether the SPEC.md of people differs from the accepted copy; an absent or empty one asks for nothing."""
     asked = files.read(layout.asked_spec)
     return bool(asked and asked.strip()) and asked != files.read(layout.spec)
 
 
 def proof_state(layout: Layout, tree: str) -> dict[str, str]:
-    """What a final sweep is valid for: the tree, the contract and the spec."""
+    """The state that a final sweep is valid for: tree, contract and spec."""
     contract, spec = files.read(layout.contract) or b"", files.read(layout.spec) or b""
     return {"tree": tree, "contract": files.digest(contract), "spec": files.digest(spec)}
 
 
-def _standing(layout: Layout) -> repository.Standing:
+def _position(layout: Layout) -> repository.Position:
     from harness.git import repository  # 5 ms of imports, and most decisions need no git
 
-    return repository.standing(layout.project)
+    return repository.position(layout.project)
 
 
 def swept(layout: Layout) -> bool:
-    """Whether the newest final sweep was green at exactly this tree, contract and spec. It counts for nothing while a run
-    that died is not settled: who wrote that line?"""
+    """Whether the newest final sweep was green at exactly this tree, contract and spec. It does not count while a dead run
+    is unsettled, which may have written that line."""
     if unsettled.unsettled(layout):
         return False
-    for found in islice(runs.books(layout), SWEEPS_BACK):
+    for found in islice(runs.finished(layout), SWEEPS_BACK):
         if found.sweep is not None:
-            green = found.verdict == "green" and found.sweep == proof_state(layout, _standing(layout).tree)
+            green = found.verdict == "green" and found.sweep == proof_state(layout, _position(layout).tree)
             return green and _has_receipts(layout, found)
     return False
 
 
 def _has_receipts(layout: Layout, found: Result) -> bool:
-    """Whether the files of a final sweep are as they were sealed, with a green receipt there for every check."""
+    """Whether the files of a final sweep match its run digest, with a green receipt for every check."""
     from harness.model import contract, receipts  # only before DONE
 
     run, tree = layout.run(found.run), (found.sweep or {}).get("tree")
@@ -187,12 +182,12 @@ def _has_receipts(layout: Layout, found: Result) -> bool:
 
 
 def mark(layout: Layout) -> str:
-    """A digest of what decisions depend on: features, contract, spec, memory's generation and HEAD."""
-    return mark_of(layout, {}, _standing(layout).head)
+    """The fingerprint of all that decisions depend on: features, contract, spec, memory's generation and HEAD."""
+    return mark_of(layout, {}, _position(layout).head)
 
 
 def mark_of(layout: Layout, pending: Mapping[str, bytes | None], head: str) -> str:
-    """The mark as it will be once the `pending` contents are written and HEAD is `head`."""
+    """The fingerprint as it will be once the `pending` contents are written and HEAD is `head`."""
     paths = (layout.features, layout.contract, layout.spec, layout.curated)
     parts = [(pending[path] if path in pending else files.read(path)) or b"-" for path in paths]
     return files.digest(b"\0".join([*parts, head.encode()]))

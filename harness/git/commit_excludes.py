@@ -21,7 +21,7 @@ EXCLUDED_ENDS = (".pem", ".key", ".p12", ".pfx")
 TEMPLATES = (".example", ".sample", ".template", ".dist")  # .env.example holds no secret, and a fresh clone needs it
 
 
-def sift(project: str, names: list[str], leave: Collection[str]) -> tuple[list[str], list[str]]:
+def split_new_files(project: str, names: list[str], leave: Collection[str]) -> tuple[list[str], list[str]]:
     """Split sorted new names into (names to take, excluded names with the reason); an excluded folder appears once."""
     left = {STATE, *leave}
     folders = (STATE + "/", *(name for name in left if name.endswith("/")))

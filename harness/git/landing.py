@@ -194,7 +194,7 @@ def _journal(project: str) -> str:
 def _stage(project: str, commit: str, paths: list[str]) -> dict[str, Fingerprint | None]:
     """The new files as git would check them out, durable, in a folder of ours; their fingerprints."""
     folder, extra = _folder(project), {"GIT_INDEX_FILE": os.path.join(settings.private(project), "landing-index")}
-    temporary.clear(folder)
+    temporary.remove(folder)
     for name in ("new", "old", "undone"):
         files.make_folder(os.path.join(folder, name))
     files.remove(extra["GIT_INDEX_FILE"] + ".lock")
@@ -298,7 +298,7 @@ def _forget(project: str, landing: Landing) -> str:
             files.move(aside, target)
             kept.append(f"{path} as {target}")
     files.remove(_journal(project))
-    temporary.clear(_folder(project))
+    temporary.remove(_folder(project))
     return f"Saved while it was replaced, and kept: {', '.join(kept)}" if kept else ""
 
 
@@ -312,7 +312,7 @@ def finish(project: str) -> str:
         return ""
     with IndexLock(project) as lock:  # taking it clears the one that we left
         if found is None:
-            temporary.clear(_folder(project))
+            temporary.remove(_folder(project))
             return ""
         landing = Landing(**found)
         if not lock.taken:

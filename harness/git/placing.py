@@ -101,7 +101,7 @@ def copy(source: str, target: str, name: str) -> str:
     try:
         folder = reach(source, above)
         try:
-            descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | files.UNHELD, dir_fd=folder)
+            descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | files.NO_WAIT, dir_fd=folder)
         finally:
             os.close(folder)
     except OSError as fault:

@@ -32,7 +32,7 @@ class GitFailed(NeedsPerson):
     """Git refused; the message holds its last lines."""
 
 
-class Standing(Record):
+class Position(Record):
     """The position of the repository: HEAD's commit and tree ids ("" before the first commit), branch ("" = detached)."""
 
     head: str
@@ -43,12 +43,12 @@ class Standing(Record):
 class State(Record):
     """The position of the repository, tracked files that differ from HEAD, and untracked files that are not ignored."""
 
-    standing: Standing
+    standing: Position
     dirty: list[str]
     untracked: list[str]
 
 
-class Work(Record):
+class WorkingTree(Record):
     """The working folder as a tree id, and the files left out of it, each as `path (reason)`."""
 
     tree: str
@@ -148,19 +148,19 @@ def _header(project: str, found: _Status, line: str) -> None:
             raise GitFailed(f"HEAD in {project} names a branch that cannot be read. See `git fsck` and `git reflog`.")
 
 
-def standing(project: str) -> Standing:
+def position(project: str) -> Position:
     """HEAD's commit, branch and tree. 1 call, 2 before the first commit."""
     code, out, _ = _call(project, "rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD")
     if code:  # a damaged branch file fails here too, and again in the next call
-        return Standing(head="", branch=_line(project, "symbolic-ref", "--short", "HEAD"), tree="")
+        return Position(head="", branch=_line(project, "symbolic-ref", "--short", "HEAD"), tree="")
     head, tree, name = os.fsdecode(out).split("\n")[:3]
-    return Standing(head=head, branch="" if name == "HEAD" else name.removeprefix(BRANCHES), tree=tree)
+    return Position(head=head, branch="" if name == "HEAD" else name.removeprefix(BRANCHES), tree=tree)
 
 
 def state(project: str) -> State:
     """The whole state of the repository at open. 2 calls."""
     now = _status(project)
-    where = Standing(head=now.head, branch=now.branch, tree=tree_of(project, now.head))
+    where = Position(head=now.head, branch=now.branch, tree=tree_of(project, now.head))
     return State(standing=where, dirty=[path for _, path in now.tracked], untracked=now.untracked)
 
 
@@ -196,7 +196,7 @@ def switch_new(project: str, branch: str) -> None:
     dotgit.sync(project, BRANCHES + branch)
 
 
-def work(project: str, *, index: str, parent: str, leave: Collection[str]) -> Work:
+def working_tree(project: str, *, index: str, parent: str, leave: Collection[str]) -> WorkingTree:
     """The working folder as a tree: all tracked files, and new files except `leave` and the commit excludes.
 
     `index` is the copy from open, so the agent's staging does not count; a lost copy is rebuilt from `parent`. The same rules
@@ -209,8 +209,8 @@ def work(project: str, *, index: str, parent: str, leave: Collection[str]) -> Wo
         run(project, "read-tree", parent, extra=own)
     now = _status(project, extra=own)
     committed = [path for xy, path in now.tracked if xy == "D." and commit_excludes.is_file(project, path)]
-    new, kept_out = commit_excludes.sift(project, sorted({*now.untracked, *committed}), leave)
-    return Work(tree=_stage(project, now, new, own), kept_out=kept_out)
+    new, kept_out = commit_excludes.split_new_files(project, sorted({*now.untracked, *committed}), leave)
+    return WorkingTree(tree=_stage(project, now, new, own), kept_out=kept_out)
 
 
 def stage_tracked(project: str, extra: Mapping[str, str]) -> str:
@@ -276,7 +276,7 @@ def delete_ref(project: str, ref: str) -> None:
     run(project, "update-ref", "-d", ref)
 
 
-def restore_head(project: str, standing: Standing) -> None:
+def restore_head(project: str, standing: Position) -> None:
     """Restore HEAD, its branch and the index to `standing`; no file changes. 1-2 calls (3 before a first commit)."""
     if standing.branch:
         _check_out(project, standing.branch)
@@ -290,7 +290,7 @@ def restore_head(project: str, standing: Standing) -> None:
     dotgit.sync(project, BRANCHES + standing.branch)
 
 
-def put_back(project: str, commit: str, paths: Collection[str]) -> None:
+def restore_files(project: str, commit: str, paths: Collection[str]) -> None:
     """Restore these tracked files from `commit` in folder and index; a path absent there is unstaged and stays. 3 calls.
 
     A folder in the place of a file of `commit` is deleted with its content.
@@ -369,7 +369,7 @@ def show(project: str, commit: str, path: str) -> bytes | None:
     return None if code else out
 
 
-def others(project: str) -> list[str]:
+def not_in_index(project: str) -> list[str]:
     """Files in the working folder and not in the index, ignored or not, whole folders as "dir/". 1 call."""
     return [name for name in _listed(run(project, "ls-files", "-z", "--others", "--directory")) if name != ".harness/"]
 

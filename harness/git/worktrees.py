@@ -87,7 +87,7 @@ def _write(path: str, data: bytes) -> None:
 
 def _remove(path: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
-        temporary.clear(path)
+        temporary.remove(path)
     else:
         files.remove(path)
 

@@ -1,1 +1,1 @@
-"""What an agent may not change: one run holds the mission, and what differs from its state is put back and named."""
+"""Protects the mission's state: one run holds the mission lock, and what an agent changes without permission is restored."""

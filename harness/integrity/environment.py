@@ -1,4 +1,4 @@
-"""The environment of everything that a run starts: the user's own, without our virtual environment and our variables."""
+"""The environment variables of the processes of a run: the user's own, without our virtual environment and our variables."""
 
 from __future__ import annotations
 
@@ -23,21 +23,26 @@ UNATTENDED = {
     "DEBIAN_FRONTEND": "noninteractive",
 }
 OURS = ("FEATURE_ID", "TRIGGER", "REASON", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
-NESTED_MARKERS = (  # what an agent sets for its children; logins and settings of the same family stay the user's
+NESTED_MARKERS = (  # agents and git set these for their children; logins and settings of the user stay
     *("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION"),
-    "CLAUDE_CODE_EXECPATH",
-    *("CLAUDE_CODE_SSE_PORT", "CLAUDE_EFFORT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED"),
+    *(
+        "CLAUDE_CODE_EXECPATH",
+        "CLAUDE_CODE_SSE_PORT",
+        "CLAUDE_EFFORT",
+        "CODEX_SANDBOX",
+        "CODEX_SANDBOX_NETWORK_DISABLED",
+    ),
     *("GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE", "OPENCODE", "OPENCODE_PID"),
+    *("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"),
 )
-GIT_MARKERS = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
 
 
 def plain(base: Mapping[str, str], tag: str) -> dict[str, str]:
-    """The environment of a check: nothing of ours but the tag by which left-over processes are found."""
+    """The environment of a check. Of our variables it has only the tag, which identifies left-over processes."""
     kept = {
         key: value
         for key, value in base.items()
-        if not key.startswith("HARNESS_") and key not in (*OURS, *GIT_MARKERS, *NESTED_MARKERS)
+        if not key.startswith("HARNESS_") and key not in (*OURS, *NESTED_MARKERS)
     }
     own = os.path.join(sys.prefix, "bin") if sys.prefix != sys.base_prefix else ""
     path = [folder for folder in kept.get("PATH", os.defpath).split(os.pathsep) if folder != own]
@@ -45,7 +50,7 @@ def plain(base: Mapping[str, str], tag: str) -> dict[str, str]:
 
 
 def of_agent(base: Mapping[str, str], tag: str, layout: Layout, run_id: str) -> dict[str, str]:
-    """The environment of an agent: that of a check, with the harness command on its PATH and its run's id."""
+    """The environment of an agent: that of a check, plus the harness command on PATH and the id of its run."""
     env = plain(base, tag)
     env["PATH"] = os.path.dirname(layout.shim) + os.pathsep + env["PATH"]
     return {**env, INSIDE: run_id}

@@ -1,4 +1,4 @@
-"""Whether we are inside a run of this mission, where only note, issue, reply, check and reading are allowed."""
+"""Detects whether this process is inside a run of the mission. There only note, issue, reply, check and reading are allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INSIDE = "HARNESS_INSIDE"
 
 
 def run_id(layout: Layout) -> str:
-    """The id of the run of this mission in which we are, by the variable or by any ancestor's tag; "" outside."""
+    """The id of the run that contains this process, by the variable or by the tag of an ancestor; "" outside a run."""
     named = os.environ.get(INSIDE, "")
     tag = tree.tagged_ancestor() or ""
     owner, _, name = tag.partition("/")
@@ -23,7 +23,7 @@ def run_id(layout: Layout) -> str:
 
 
 def refuse(layout: Layout, what: str) -> None:
-    """Raises UsageFault inside a run: there only note, issue, reply, check and reading are allowed."""
+    """Raises UsageFault inside a run: `what` is not allowed there."""
     found = run_id(layout)
     if found:
         raise UsageFault(

@@ -1,57 +1,64 @@
-"""What stands in the place of a state file and is none: a folder, a pipe, a socket, a link that an agent left there.
+"""Misplaced objects: a folder, pipe, socket or link at the path of a state file.
 
-It is moved whole into the run's refused/, so that nobody waits for it, follows it, or stumbles over it; what belongs there
-is then absent, and reconcile puts it back. Links that people may have made (their files and folders) stay where they
-lead to what belongs there.
+Each is moved whole into the run's refused/, before anything opens or follows it. The state file is then absent, and
+reconcile restores it. Links that people may make (to their own files and folders) stay where their target is of the right kind.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from itertools import count
 
 from harness.store import files
 from harness.store.layout import Layout, RunLayout, identity_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
 MERE = ("stream.jsonl", "stderr.log", "notes.jsonl", "index", "index.lock")
 
 
 def found(layout: Layout, run: RunLayout) -> list[str]:
-    """What would be moved away for this run, without moving it: paths, folders before what may be in them."""
+    """Paths of misplaced objects, each folder before its content; nothing is moved."""
     own = [path for path in _folders(layout) if not _is(path, stat.S_ISDIR, follow=True)]
     own += [path for path in _run_folders(run) if not _is(path, stat.S_ISDIR)]
-    own += [path for path in (*_written(layout, run), *_inside(layout, run)) if not _is(path, stat.S_ISREG)]
+    of_files = (layout.locks, layout.journal, layout.cache, os.path.join(run.folder, "open"))
+    plain = (*_written(layout, run), *_paths(*of_files))
+    own += [path for path in plain if not _is(path, stat.S_ISREG)]
     own += [path for path in _peoples(layout) if not _is(path, stat.S_ISREG, follow=True)]
-    own += [path for path in _code(layout) if not _is(path, _file_or_folder, follow=True)]
+    code = _paths(layout.roles, layout.hooks)
+    own += [path for path in code if not _is(path, stat.S_ISREG, stat.S_ISDIR, follow=True)]
     return list(dict.fromkeys(own))
 
 
 def clear_way(layout: Layout, run: RunLayout) -> list[str]:
-    """Move all that into refused/ of the run; gives names below .harness."""
+    """Move misplaced objects into refused/ of the run; returns their names below .harness."""
     aside: dict[str, str] = {}
     for path in found(layout, run):
-        if os.path.lexists(path):  # what held it may have gone before it
+        if os.path.lexists(path):  # it may have moved with its folder
             aside[name_of(layout, path)] = _free(path + ".aside")
             files.move(path, aside[name_of(layout, path)])
     folders = {name_of(layout, path) for path in (*_folders(layout), *_run_folders(run))}
-    for name, path in aside.items():  # what was refused of a folder is kept below its name, so that must lead nowhere
+    for name, path in aside.items():  # refused/NAME of a folder later receives its refused files: keep that path free
         move(run, name + ".moved" if name in folders else name, path)
     return list(aside)
 
 
 def is_mere(name: str) -> bool:
-    """Whether nothing is decided by the file of this name below .harness: a transcript, a cache."""
+    """Whether no decision depends on this file below .harness: a transcript or a cache."""
     return name.startswith("cache/") or (name.startswith("runs/") and os.path.basename(name) in MERE)
 
 
 def move(run: RunLayout, name: str, path: str) -> None:
-    """Move `path` itself, whatever it is, to refused/`name` of the run, or beside what stands there already."""
+    """Move the object at `path` (a link itself) to refused/`name` of the run; a taken name gets a number."""
     files.move(path, _free(os.path.join(run.refused, name)))
 
 
 def name_of(layout: Layout, path: str) -> str:
-    """How a path is named in `refused`."""
+    """The name of a path in `refused`."""
     folder = identity_folder()
     if path.startswith(folder + "/"):
         return "identity/" + path[len(folder) + 1 :]
@@ -59,28 +66,19 @@ def name_of(layout: Layout, path: str) -> str:
 
 
 def _free(path: str) -> str:
-    number, name = 1, path
-    while os.path.lexists(name):
-        number += 1
-        name = f"{path}-{number}"
-    return name
+    names = (f"{path}-{number}" if number > 1 else path for number in count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
-def _is(path: str, kind: object, *, follow: bool = False) -> bool:
-    """Whether what stands there is of the kind; nothing at all is no fault."""
+def _is(path: str, *kinds: Callable[[int], bool], follow: bool = False) -> bool:
+    """Whether the object at `path` is of one of the kinds, or absent."""
     try:
-        mode = os.lstat(path).st_mode
-        if follow and stat.S_ISLNK(mode):
-            mode = os.stat(path).st_mode
+        mode = os.stat(path, follow_symlinks=follow).st_mode
     except NotADirectoryError:
-        return True  # what holds it is told by itself
+        return True  # its folder is reported by itself
     except OSError:
         return not os.path.lexists(path)
-    return bool(kind(mode)) if callable(kind) else False
-
-
-def _file_or_folder(mode: int) -> bool:
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    return any(kind(mode) for kind in kinds)
 
 
 def _folders(layout: Layout) -> list[str]:
@@ -93,42 +91,20 @@ def _run_folders(run: RunLayout) -> list[str]:
 
 
 def _written(layout: Layout, run: RunLayout) -> list[str]:
-    """Files that the harness alone writes, and never through a link."""
-    own = [
-        run.context,
-        run.manifest,
-        run.prompt,
-        run.stream,
-        run.stderr,
-        run.reply,
-        run.notes,
-        run.receipts,
-        run.result,
-    ]
+    """Files that only the harness writes, never through a link."""
+    own = [path for name, path in vars(run).items() if name not in ("folder", "lock", "refused")]
     besides = (layout.raw, layout.ledger, layout.ignore, layout.shim)
     snapshot = os.path.join(layout.snapshots, os.path.basename(run.folder) + ".json")
     work = [os.path.join(run.folder, name) for name in ("index", "index.lock")]
-    return [*own, *besides, *layout.grown(), snapshot, *work]
-
-
-def _inside(layout: Layout, run: RunLayout) -> list[str]:
-    """What lies in the folders that hold plain files only."""
-    folders = (layout.locks, layout.journal, layout.cache, os.path.join(run.folder, "open"))
-    return [path for folder in folders for path in _paths(folder)]
+    return [*own, *besides, *layout.append_only(), snapshot, *work]
 
 
 def _peoples(layout: Layout) -> list[str]:
-    """Files that people may keep elsewhere."""
+    """Files that may be links to files of people."""
     texts = [path for path in _paths(identity_folder()) if path.endswith((".md", ".jsonl", ".json"))]
-    return [layout.asked_spec, *layout.live(), *(os.path.join(layout.state, name) for name in PEOPLES), *texts]
+    return [layout.asked_spec, *layout.managed(), *(os.path.join(layout.state, name) for name in PEOPLES), *texts]
 
 
-def _code(layout: Layout) -> list[str]:
-    return [*_paths(layout.roles), *_paths(layout.hooks)]
-
-
-def _paths(folder: str) -> list[str]:
-    try:
-        return [os.path.join(folder, name) for name in files.names(folder)]
-    except OSError:  # no folder, and told by itself
-        return []
+def _paths(*folders: str) -> list[str]:
+    there = [folder for folder in folders if os.path.isdir(folder)]
+    return [os.path.join(folder, name) for folder in there for name in files.names(folder)]

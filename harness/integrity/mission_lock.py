@@ -1,6 +1,6 @@
-"""Who may change a mission: one at a time, also where an agent has removed the file of a lock that it took for a stale one.
+"""The mission lock: one process at a time may change a mission, even after an agent removes the lock file as stale.
 
-The mission lock is held twice: on its file, and on the folder .harness, which nobody removes in good faith.
+The lock is taken twice: on its file, and on the folder .harness, which no honest agent removes.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# a folder, on some network file systems
+# some network file systems cannot lock a folder
 UNLOCKABLE = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class MissionLock(files.Lock):
-    """The lock of the one who may change the mission. Whoever holds its file alone, as an older harness does, has it too."""
+    """The lock for changes to the mission. An older harness locks only the file; that counts as holding it too."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(layout.mission_lock)
         self.layout, self.folder, self.beside = layout, layout.state, -1
 
     def take(self, *, wait: bool = False) -> bool:
-        """Take both; False where somebody else has either."""
+        """Take both; False where another process holds either."""
         if not super().take(wait=wait):
             return False
         self.beside = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -45,12 +45,12 @@ class MissionLock(files.Lock):
         return True
 
     def holder(self) -> dict[str, Any]:
-        """What the holder wrote; the run that lives where that is gone."""
+        """What the holder wrote; where that is gone, the run that is alive."""
         alive = [name for name in runs.open_runs(self.layout) if not runs.is_dead(self.layout, name)]
         return super().holder() or ({"run": alive[-1]} if alive else {})
 
     def release(self) -> None:
-        """Give both descriptors back."""
+        """Close both descriptors."""
         super().release()
         if self.beside >= 0:
             os.close(self.beside)
@@ -58,27 +58,25 @@ class MissionLock(files.Lock):
 
 
 def take(layout: Layout) -> MissionLock:
-    """The mission lock, taken at once; raises Busy with who holds it and since when."""
+    """The mission lock, taken without waiting; raises Busy with its holder and the time."""
     lock = MissionLock(layout)
     files.take_or_busy(lock, "The mission")
     return lock
 
 
 def descriptors(locks: list[files.Lock]) -> list[int]:
-    """What keeps these locked for as long as it is open."""
+    """The descriptors that keep these locks while any copy of them is open."""
     return [descriptor for lock in locks for descriptor, _ in _places(lock)]
 
 
 def _places(lock: files.Lock) -> list[tuple[int, str]]:
-    """(descriptor, path) of all that a lock stands on."""
-    places = [(lock.descriptor, lock.path)]
-    if isinstance(lock, MissionLock):
-        places.append((lock.beside, lock.folder))
-    return [place for place in places if place[0] >= 0]
+    """(descriptor, path) of everything that a lock has open."""
+    folder = [(lock.beside, lock.folder)] if isinstance(lock, MissionLock) else []
+    return [place for place in ((lock.descriptor, lock.path), *folder) if place[0] >= 0]
 
 
 def put_back(locks: list[files.Lock]) -> list[str]:
-    """Lock again at its path what was removed or exchanged while these were held, in the same descriptor; gives the paths."""
+    """Lock removed or replaced lock files again, in the same descriptors; returns their paths."""
     found = []
     for lock in locks:
         for descriptor, path in _places(lock):
@@ -98,7 +96,7 @@ def _leads_to(path: str, descriptor: int) -> bool:
 def _lock_again(lock: files.Lock, descriptor: int, path: str) -> None:
     is_file = descriptor == lock.descriptor
     new = files.open_regular(path, os.O_RDWR | os.O_CREAT) if is_file else os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    if files.take_descriptor(new):  # an older harness, which knows the file alone, may have been faster
+    if files.take_descriptor(new):  # an older harness, which locks only the file, may hold it by now
         os.dup2(new, descriptor, inheritable=False)
         if is_file:
             lock.sign(lock.signed)

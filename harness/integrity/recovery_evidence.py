@@ -1,7 +1,7 @@
-"""Recovery evidence: what still says, once a run has died, how the state was when it opened.
+"""Recovery evidence: records of the state at open, for a run that died.
 
-The ledger, the run's context (in its folder, and again in its lock) and the copies beside them all lie where an agent can
-write, so each is held against the others, on bytes: nothing is parsed that has not been put back.
+An agent can write the ledger, the run's context (in its folder, and again in its lock) and the copies. So each is compared
+with the others, as bytes: nothing is parsed before it is restored.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     Ledger = dict[str, list[object]]
 
 COPIES = "open"
-STEADY = (  # what nobody writes while a run is open: it lands when the run closes, or came before
+STEADY = (  # written before a run opens or when it closes, never in between
     *("format", "mission.json", "spec.md", "features.json", "validation-contract.md"),
     *("contract-log.jsonl", "answers.jsonl", "runs.jsonl"),
 )
 
 
 def copy_of(run: RunLayout, path: str) -> str:
-    """Where the copy of a growing file lies beside a run that is open."""
+    """The path of an open run's copy of an append-only file."""
     return os.path.join(run.folder, COPIES, os.path.basename(path))
 
 
 def context(layout: Layout, run_id: str) -> Context | None:
-    """How the run was opened, from its folder, else from its lock; None where neither tells."""
+    """The run's context, from its folder, else from its lock; None where neither has it."""
     try:
         found: Context | None = runs.context(layout, run_id)
     except (BrokenFile, UsageFault):
@@ -48,17 +48,16 @@ def context(layout: Layout, run_id: str) -> Context | None:
 
 
 def began(layout: Layout, run_id: str) -> bool:
-    """Whether a run without a context had begun: its folder was taken away, or has more than what a crash leaves there."""
+    """Whether a run without a context had begun: its folder is gone, or contains more than a crash leaves there."""
     paths = layout.run(run_id)
     left = [name for name in files.names(paths.folder) if not name.endswith(".tmp")]
     return bool(left or files.length(paths.lock)) or not os.path.isdir(paths.folder)
 
 
 def closed(layout: Layout, run_id: str) -> bool:
-    """Whether a run that nobody settled had closed: its line is the last that the ledger knows, and its files are as they
-    were sealed with it."""
-    row = _ledger(layout).get(os.path.basename(layout.books))
-    known = _head(files.read(layout.books) or b"", row) if row else None
+    """Whether an unsettled run had closed: its line is the last that the ledger covers, and its files match its run digest."""
+    row = _ledger(layout).get(os.path.basename(layout.run_log))
+    known = _head(files.read(layout.run_log) or b"", row) if row else None
     line = (known or b"").rstrip(b"\n").rpartition(b"\n")[2] + b"\n"
     found, _ = runs.parse(line)
     if found is None or found.run != run_id or files.read(layout.run(run_id).result) != line:
@@ -67,15 +66,14 @@ def closed(layout: Layout, run_id: str) -> bool:
 
 
 def ledger(layout: Layout, run_id: str) -> Ledger:
-    """The ledger as it was while this run was open. Where it does not parse, or is gone, as the run found it; what is
-    STEADY as the run's lock has it. Empty where nothing tells."""
-    held, found = runs.held_context(layout, run_id), _ledger(layout)
+    """The ledger while this run was open, with STEADY rows from its lock; else as the run found it; {} without evidence."""
+    locked, found = runs.held_context(layout, run_id), _ledger(layout)
     if not found:
-        opened = held or context(layout, run_id)
+        opened = locked or context(layout, run_id)
         return dict(opened.live) if opened else {}
-    if held is None:
+    if locked is None:
         return found
-    steady = {name: held.live[name] for name in STEADY if name in held.live}
+    steady = {name: locked.live[name] for name in STEADY if name in locked.live}
     return {name: row for name, row in found.items() if name not in STEADY} | steady
 
 
@@ -87,14 +85,13 @@ def _ledger(layout: Layout) -> Ledger:
 
 
 class Evidence(Record):
-    """The state before a run that died. What cannot be put back raises BrokenFile; where a person lets it be as it is,
-    `yielded` collects its names."""
+    """The state before a run that died. A file that cannot be restored raises BrokenFile, or is added to `yielded` and kept."""
 
     run: Begun
     yielded: list[str] | None = None
 
     def live(self, path: str, data: bytes | None, row: list[object] | None) -> bytes | None:
-        """What a managed file held, by its row in the ledger; None where there was none."""
+        """The content of a managed file, by its row in the ledger; None where there was no file."""
         if row is None:
             return None
         if data is not None and files.digest(data) == row[0]:
@@ -106,17 +103,17 @@ class Evidence(Record):
             return data
 
     def grown(self, path: str, data: bytes, row: list[object] | None) -> bytes:
-        """What an append-only file held: its own head, or a copy, as the ledger knows it, else as the run found it."""
+        """The content of an append-only file: its own head or a copy that matches the ledger, else the run's context."""
         run = self.run
         opened = run.context.live.get(os.path.relpath(path, run.layout.state))
-        found = _told(run.layout, path, data, [row, opened], [run.paths])
+        found = _matching(run.layout, path, data, [row, opened], [run.paths])
         if found is not None:
             return found
         _lost(path, self.yielded)
-        return salvaged(run.layout, data) if path == run.layout.books else data
+        return salvaged(run.layout, data) if path == run.layout.run_log else data
 
     def raw(self, data: bytes) -> bytes:
-        """What raw.md held: its own head as the run found it, else the copy."""
+        """The content of raw.md: its own head where the run's context matches it, else the copy."""
         size, digest = self.run.context.raw
         if files.digest(data[:size]) == digest:
             return data[:size]
@@ -124,49 +121,45 @@ class Evidence(Record):
 
 
 def books(layout: Layout, dead: list[str], yielded: list[str] | None) -> bytes:
-    """The books as they were before the runs that died, or as the ledger knows them. Raises BrokenFile where nothing is
-    left of them, unless `yielded` may name them: then what can still be told."""
-    data, name = files.read(layout.books) or b"", os.path.basename(layout.books)
-    held = [run_id for run_id in dead if runs.held_context(layout, run_id)]
-    known = ledger(layout, held[0]) if held else _ledger(layout)
-    if not known:
-        return salvaged(layout, data)
-    found = _told(layout, layout.books, data, [known.get(name)], [layout.run(run_id) for run_id in dead])
-    if found is not None:
-        return found
-    _lost(layout.books, yielded)
+    """The run log before the runs that died, or as the ledger records it. Where neither is left, raises BrokenFile, or adds
+    its name to `yielded` and returns what can be salvaged."""
+    data, name = files.read(layout.run_log) or b"", os.path.basename(layout.run_log)
+    locked = [run_id for run_id in dead if runs.held_context(layout, run_id)]
+    known = ledger(layout, locked[0]) if locked else _ledger(layout)
+    if known:
+        found = _matching(layout, layout.run_log, data, [known.get(name)], [layout.run(run_id) for run_id in dead])
+        if found is not None:
+            return found
+        _lost(layout.run_log, yielded)
     return salvaged(layout, data)
 
 
-def _told(
+def _matching(
     layout: Layout, path: str, data: bytes, rows: Iterable[list[object] | None], folders: list[RunLayout]
 ) -> bytes | None:
-    """The first head among what is left of the file that a row knows, newest row first; b"" where it was not there."""
+    """The first head among `_candidates` that matches a row, newest row first; b"" without any row."""
     known = [row for row in rows if row]
-    for row in known:
-        for candidate in _left(layout, path, data, folders):
-            head = _head(candidate, row)
-            if head is not None:
-                return head
-    return None if known else b""
+    heads = (_head(candidate, row) for row in known for candidate in _candidates(layout, path, data, folders))
+    return next((head for head in heads if head is not None), None if known else b"")
 
 
-def _left(layout: Layout, path: str, data: bytes, folders: list[RunLayout]) -> Iterator[bytes]:
+def _candidates(layout: Layout, path: str, data: bytes, folders: list[RunLayout]) -> Iterator[bytes]:
+    """The file itself, its copies and, for the run log, its reconstruction."""
     yield data
     for folder in folders:
         yield files.read(copy_of(folder, path)) or b""
-    if path == layout.books:
+    if path == layout.run_log:
         yield _rebuilt(layout)
 
 
 def _head(data: bytes, row: list[object]) -> bytes | None:
-    """The beginning of `data` that a row of the ledger knows; None where it does not."""
+    """The beginning of `data` that matches a row of the ledger; None where it does not."""
     head = data[: int(str(row[1]))]
     return head if files.digest(head) == row[0] else None
 
 
 def _lost(path: str, yielded: list[str] | None) -> None:
-    """What cannot be put back stops everybody, until a person says that it stands as it is."""
+    """A file that cannot be restored stops the mission until a person accepts it as it is."""
     if yielded is None:
         fault = "it is not as the harness left it, and no copy of that is left"
         remedy = f"Put it back from a copy of the mission, or go on with what is there: {command('doctor --fix')}"
@@ -175,17 +168,17 @@ def _lost(path: str, yielded: list[str] | None) -> None:
 
 
 def _rebuilt(layout: Layout) -> bytes:
-    """The books as the results of finished runs make them."""
+    """The run log, made from the results of finished runs."""
     return _in_order(layout, [files.read(layout.run(name).result) or b"" for name in files.names(layout.runs)])
 
 
 def salvaged(layout: Layout, data: bytes) -> bytes:
-    """What can still be told of the books: the whole lines among `data`, and the finished runs that these lack."""
+    """What is left of the run log: the valid lines in `data`, and the finished runs that these lack."""
     return _in_order(layout, [*data.splitlines(keepends=True), *_rebuilt(layout).splitlines(keepends=True)])
 
 
 def _in_order(layout: Layout, lines: list[bytes]) -> bytes:
-    """Those lines that are finished runs, each once, by their running totals."""
+    """The lines that are finished runs, each once, ordered by their running totals."""
     places: dict[bytes, tuple[int, int]] = {}
     for line in lines:
         found, _ = runs.parse(line)

@@ -1,4 +1,4 @@
-"""What recovery will do about runs that died: `plan` is pure. Recovery carries it out, and the views show its end."""
+"""The recovery plan for runs that died. `plan` is pure: recovery carries it out, and the views show its result."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ RELEASE = "was left in progress by nobody"
 
 
 class Died(Record):
-    """What is left of a run that died. `commit`: the one that carries its trailer, `cut` where that is of cut work;
-    `moved`: HEAD or the branch is not where the run found it."""
+    """What is left of a run that died. `commit` carries its trailer, `cut` where its work is unfinished; `moved`: HEAD or the
+    branch has changed since the run opened."""
 
     run: str
     closed: bool = False
@@ -36,12 +36,12 @@ class Died(Record):
 
     @property
     def open(self) -> bool:
-        """Whether it began, and did not close."""
+        """Whether it began and did not close."""
         return not self.closed and (self.began or self.context is not None)
 
 
 class Step(Record):
-    """One thing to do with a run, or without one with a feature; it is named after why. `move`: the feature's transition;
+    """One step for a run, or for a feature without a run; `do` names the reason. `move`: the feature's transition;
     `takes_tree`: the working folder is committed."""
 
     do: str
@@ -54,8 +54,7 @@ class Step(Record):
 
 
 def plan(died: list[Died], queue: list[Feature], busy: Sequence[str] = ()) -> list[Step]:
-    """The steps that settle these runs; `busy`: ids of features on which a run that lives works. Any other that is in
-    progress is released, whatever became of its run."""
+    """The steps that settle these runs. `busy`: ids of features in the work of live runs; all others in progress are released."""
     waiting = {one.id: one for one in queue if one.status == "in_progress" and one.id not in busy}
     steps: list[Step] = []
     for one in died:
@@ -68,7 +67,7 @@ def plan(died: list[Died], queue: list[Feature], busy: Sequence[str] = ()) -> li
 
 
 def _settle(one: Died, feature: Feature | None, moved: bool) -> Step:
-    """Complete what was committed as done; else the run was killed, and its tree is kept where it may be."""
+    """Complete finished work that was committed; otherwise record the run as killed, and keep its tree where possible."""
     do = KILL if not one.commit else PUT_AWAY if one.cut and feature else COMPLETE
     step = Step(do=do, run=one.run, commit=one.commit, moved=moved)
     if feature is None:
@@ -78,18 +77,18 @@ def _settle(one: Died, feature: Feature | None, moved: bool) -> Step:
 
 
 def back(failing: bool) -> str:
-    """The transition of a feature that a run leaves as it found it."""
+    """The transition that returns a feature to its status before the run."""
     return "back to failing" if failing else "back to todo"
 
 
 def look(layout: Layout, run_id: str) -> Died:
-    """What is left of a run that died, read only."""
+    """What is left of a run that died; writes nothing."""
     if recovery_evidence.closed(layout, run_id):
         return Died(run=run_id, closed=True)
     context = recovery_evidence.context(layout, run_id)
     if context is None:
         return Died(run=run_id, began=recovery_evidence.began(layout, run_id))
-    now, project = repository.standing(layout.project), layout.project
+    now, project = repository.position(layout.project), layout.project
     made = repository.find_trailer(project, now.head, run_id) if now.head != context.head else None
     moved = (now.head, now.branch) != (context.head, context.branch)
     commit, work = made or ("", "")
@@ -97,12 +96,12 @@ def look(layout: Layout, run_id: str) -> Died:
 
 
 def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:
-    """The features as they are before recovery's steps, once a journal is finished and the state put back; the steps."""
+    """The features before recovery's steps (journal finished, state restored), and the steps."""
     died = [look(layout, name) for name in unsettled.unsettled(layout)]
-    data, put_back = journal.pending(layout, layout.features), [one.context for one in died if one.context]
+    data = journal.pending(layout, layout.features)
     if data is None:
         data = files.read(layout.features)
-        for context in put_back:
+        for context in (one.context for one in died if one.context):
             row = recovery_evidence.ledger(layout, context.run).get("features.json")
             data = Evidence(run=Begun(layout=layout, context=context)).live(layout.features, data, row)
     queue = features.parse(data, layout.features)

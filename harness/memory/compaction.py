@@ -19,25 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": "decision", "CONTEXT": "context", "FAIL": "fail"}
-TITLES = {
-    "lesson": pages.LESSONS,
-    "avoid": pages.LESSONS,
-    "decision": pages.DECISIONS,
-    "context": pages.CONTEXT,
-    "fail": pages.HISTORY,
-    "other": pages.HISTORY,
-}
+TITLES = {"lesson": pages.LESSONS, "avoid": pages.LESSONS, "decision": pages.DECISIONS, "context": pages.CONTEXT}
+TITLES |= {"fail": pages.HISTORY, "other": pages.HISTORY}
 MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}
 PAGE = "MEMORY.md"
-ARCHIVE = "archive.jsonl"
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-class Before(Record):
+class Inputs(Record):
     """All inputs of a plan. `identities`: text by role. `project_names`: paths and ids of this project. `lines`: the
-    waiting lines word for word, [] if they are as entries are written. `places`: the paths of MEMORY.md and summary.md as
-    people read them."""
+    waiting lines word for word, [] if entries render to them. `places`: the shown paths of MEMORY.md and summary.md."""
 
     mission: str
     run: str
@@ -54,7 +46,7 @@ class Before(Record):
     places: tuple[str, str] = ("memory/MEMORY.md", "memory/summary.md")
 
 
-class Voice(Record):
+class Occurrence(Record):
     """One occurrence of a note; compacted by `run`, `is_new` in this compaction."""
 
     entry: Entry
@@ -68,7 +60,7 @@ class Group(Record):
 
     kind: str
     text: str
-    voices: list[Voice] = []
+    occurrences: list[Occurrence] = []
     item: Item | None = None
     was_known: bool = False
 
@@ -94,10 +86,10 @@ class Groups:
         return [group for kind in kinds for group in self.by_kind[kind][1]]
 
 
-class Fold:
+class Compaction:
     """A compaction in progress: the new page, the groups, and the disposition of every waiting entry."""
 
-    def __init__(self, before: Before) -> None:
+    def __init__(self, before: Inputs) -> None:
         self.before = before
         self.page = pages.parse_page(before.memory, pages.MEMORY_TITLES)
         self.groups = Groups()
@@ -117,17 +109,17 @@ class Fold:
 
     def _add_to_group(self, entry: Entry, run: str, *, is_new: bool) -> Group | None:
         """Add an entry with a note to its group; None for other entries."""
-        text, kind = said(entry), kind_said(entry)
+        text, kind = note_of(entry), _kind_of_entry(entry)
         self.ours.add(text)
         if not kind or not text or entry.role == raw.CURATOR:
             return None
         group = self.groups.place(kind, text)
-        group.voices.append(Voice(entry=entry, text=text, run=run, is_new=is_new))
+        group.occurrences.append(Occurrence(entry=entry, text=text, run=run, is_new=is_new))
         return group
 
     def _add_known(self, title: str, item: Item) -> None:
         """Add an item that is already in MEMORY.md."""
-        kind = kind_of(title, item.text)
+        kind = _kind_of_item(title, item.text)
         self.titles[id(item)] = title
         self.ours.add(item.text.removeprefix(MARKS.get(kind, "")))
         if kind == "other":
@@ -140,51 +132,51 @@ class Fold:
         """Compact one entry."""
         group = self._add_to_group(entry, self.before.run, is_new=True)
         if group:
-            self._add_occurrence(group, entry)
-            if group.kind == "fail" and len(group.voices) > 1:
+            self._count(group, entry)
+            if group.kind == "fail" and len(group.occurrences) > 1:
                 self._recur(group, entry)
         elif entry.role == raw.CURATOR:
             self.dispositions[entry.seq] = (raw.CURATOR, None)
-        elif not entry.tag or not said(entry):
+        elif not entry.tag or not note_of(entry):
             self.dispositions[entry.seq] = ("malformed", None)
         else:
             self._take_untagged(entry)
 
-    def _add_occurrence(self, group: Group, entry: Entry) -> None:
+    def _count(self, group: Group, entry: Entry) -> None:
         """Count an occurrence: a new item, or one more for the present item; a decision takes its newest words."""
         item = group.item
         if item is None:
-            group.item = self._new_item(group.kind, entry, group.voices)
+            group.item = self._new_item(group.kind, entry, group.occurrences)
             return
-        add_voice(item, entry, self.before.today)
-        if group.kind == "decision" and item.text != group.voices[-1].text:
-            self._reword(item, entry, group.voices[-1].text, "superseded", f"superseded by entry {entry.seq}")
+        _add_occurrence(item, entry, self.before.today)
+        if group.kind == "decision" and item.text != group.occurrences[-1].text:
+            self._reword(item, entry, group.occurrences[-1].text, "superseded", f"superseded by entry {entry.seq}")
         else:
             self.dispositions[entry.seq] = ("merged", item)
 
     def _recur(self, group: Group, entry: Entry) -> None:
-        """Turn a repeated failure into something to avoid."""
+        """Turn a repeated failure into an item to avoid."""
         avoid = self.groups.place("avoid", group.text)
         if avoid.item is None:
-            avoid.item = self._add("avoid", group.text, group.voices + avoid.voices)
-            self.recurred.update({voice.entry.seq: avoid.item for voice in group.voices})
+            avoid.item = self._add("avoid", group.text, group.occurrences + avoid.occurrences)
+            self.recurred.update({one.entry.seq: avoid.item for one in group.occurrences})
         else:
-            add_voice(avoid.item, entry, self.before.today)
+            _add_occurrence(avoid.item, entry, self.before.today)
         self.recurred[entry.seq] = avoid.item
 
     def _take_untagged(self, entry: Entry) -> None:
         """Compact an untagged entry: one line per feature, in its newest words."""
-        key = next(iter(features_of([entry])), "") or said(entry)
+        key = next(iter(features_of([entry])), "") or note_of(entry)
         item = self.untagged.get(key)
         if item is None:
-            voice = Voice(entry=entry, text=said(entry), run=self.before.run, is_new=True)
-            self.untagged[key] = self._new_item("other", entry, [voice])
+            first = Occurrence(entry=entry, text=note_of(entry), run=self.before.run, is_new=True)
+            self.untagged[key] = self._new_item("other", entry, [first])
             return
-        add_voice(item, entry, self.before.today)
-        if item.text == said(entry):
+        _add_occurrence(item, entry, self.before.today)
+        if item.text == note_of(entry):
             self.dispositions[entry.seq] = ("merged", item)
         else:
-            self._reword(item, entry, said(entry), "merged", f"entry {entry.seq} is newer")
+            self._reword(item, entry, note_of(entry), "merged", f"entry {entry.seq} is newer")
 
     def _reword(self, item: Item, entry: Entry, text: str, old_disposition: str, why: str) -> None:
         """Give the item new words; the archive records the old ones."""
@@ -192,27 +184,28 @@ class Fold:
         if author is not None:
             self.dispositions[author] = (old_disposition, item)
         else:
-            self.moves.append(self._move(item, ARCHIVE, why))
+            self.moves.append(self._move(item, why))
         item.text = text
         self.authors[id(item)] = entry.seq
         self.dispositions[entry.seq] = ("item", item)
 
-    def _new_item(self, kind: str, entry: Entry, occurrences: list[Voice]) -> Item:
+    def _new_item(self, kind: str, entry: Entry, occurrences: list[Occurrence]) -> Item:
         item = self._add(kind, occurrences[-1].text, occurrences)
         self.authors[id(item)] = entry.seq
         self.dispositions[entry.seq] = ("item", item)
         return item
 
-    def _add(self, kind: str, text: str, occurrences: list[Voice]) -> Item:
+    def _add(self, kind: str, text: str, occurrences: list[Occurrence]) -> Item:
         where = features_of(one.entry for one in occurrences)[-pages.MOST_NAMED :]
-        date = max(day_of(one.entry, self.before.today) for one in occurrences)
+        date = max(_day_of(one.entry, self.before.today) for one in occurrences)
         item = Item(date=date, text=MARKS.get(kind, "") + text, where=where, count=len(occurrences))
         self.new[TITLES[kind]].append(item)
         self.titles[id(item)] = TITLES[kind]
         return item
 
-    def _move(self, item: Item, to: str, why: str) -> Move:
-        return Move(moved=item.text, origin=f"{PAGE}#{self.titles[id(item)]}", to=to, run=self.before.run, why=why)
+    def _move(self, item: Item, why: str) -> Move:
+        origin = f"{PAGE}#{self.titles[id(item)]}"
+        return Move(moved=item.text, origin=origin, to="archive.jsonl", run=self.before.run, why=why)
 
     def lay_out(self) -> list[Archived]:
         """Put the new items on the page, cut it to its bound, and give every entry its disposition."""
@@ -221,7 +214,7 @@ class Fold:
             pages.add_items(self.page.section(title), self.new[title])
         gone = pages.fit(self.page, pages.MEMORY_LINES, pages.memory_first_to_go, self.before.places[0])
         why = f"no room in {pages.MEMORY_LINES} lines"
-        self.moves += [self._move(item, ARCHIVE, why) for item in gone if id(item) not in new]
+        self.moves += [self._move(item, why) for item in gone if id(item) not in new]
         lost = {id(item) for item in gone}
         lines = self.before.lines or [entry.line() for entry in self.before.waiting]
         return [self._archived(entry, line, lost) for entry, line in zip(self.before.waiting, lines, strict=True)]
@@ -237,20 +230,20 @@ class Fold:
         return Archived(seq=entry.seq, entry=line, disposition=disposition, target=target, run=self.before.run)
 
 
-def kind_said(entry: Entry) -> str:
+def _kind_of_entry(entry: Entry) -> str:
     """The kind of an entry's note, "" if untagged; a trick that states something to avoid is an avoid."""
     if entry.tag == "TRICK" and raw.one_line(entry.text).startswith(pages.AVOID_MARK):
         return "avoid"
     return KINDS.get(entry.tag, "")
 
 
-def said(entry: Entry) -> str:
+def note_of(entry: Entry) -> str:
     """The note of an entry, on one line and without the mark of its kind."""
-    return raw.one_line(entry.text).removeprefix(MARKS.get(kind_said(entry), "")).strip()
+    return raw.one_line(entry.text).removeprefix(MARKS.get(_kind_of_entry(entry), "")).strip()
 
 
-def kind_of(title: str, text: str) -> str:
-    """The kind of an item on MEMORY.md."""
+def _kind_of_item(title: str, text: str) -> str:
+    """The kind of an item on MEMORY.md, by its heading and mark."""
     if title == pages.LESSONS:
         return "avoid" if text.startswith(pages.AVOID_MARK) else "lesson"
     if title == pages.HISTORY:
@@ -263,14 +256,14 @@ def features_of(entries: Iterable[Entry]) -> list[str]:
     return list(dict.fromkeys(entry.feature for entry in entries if FEATURE.fullmatch(entry.feature)))
 
 
-def day_of(entry: Entry, today: str) -> str:
+def _day_of(entry: Entry, today: str) -> str:
     """The day of an entry; today if its time is invalid."""
     return entry.at[:10] if DAY.match(entry.at) else today
 
 
-def add_voice(item: Item, entry: Entry, today: str) -> None:
+def _add_occurrence(item: Item, entry: Entry, today: str) -> None:
     """Add one more occurrence to an item."""
     item.count += 1
-    item.date = max(item.date, day_of(entry, today))
+    item.date = max(item.date, _day_of(entry, today))
     if entry.feature not in item.where:
         item.where = [*item.where, *features_of([entry])][-pages.MOST_NAMED :]

@@ -7,6 +7,7 @@ item of the harness; a person wrote every other line, and it is kept word for wo
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 
@@ -29,6 +30,7 @@ MISSIONS = "missions: "
 LOCK_SECONDS = 10.0
 FAILURES = ("FAIL", "AVOID")
 README = "README.md"
+LEDGER, PENDING = "ledger.json", "ledger.next.json"  # PENDING: the digests of a write in progress
 
 # Names that every project has: they reveal nothing about this project.
 COMMON_FILES = re.compile(
@@ -54,10 +56,7 @@ _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Evidence(Record):
-    """One occurrence of a note: sequence number `seq` of `mission`, by `role` on `feature`, compacted by `run`.
-
-    `key` is free for grouping; "" without a group.
-    """
+    """One occurrence of a note: entry `seq` of `mission`, by `role` on `feature`, compacted by `run`; `key` may group."""
 
     mission: str
     feature: str
@@ -89,13 +88,9 @@ def is_role(name: str) -> bool:
 
 
 def may_travel(text: str, project_names: Iterable[str]) -> bool:
-    """Whether a note may leave its mission: no path or id of this project, no instruction to its reader, no secret.
-
-    `project_names` are paths of the project's files relative to its folder, and other names of its own.
-    """
-    return not (
-        _IDS.search(text) or _HOME.search(text) or _INSTRUCTION.search(text) or _SECRET.search(text)
-    ) and not names_project(text, project_names)
+    """Whether a note may leave its mission: no path or id of this project (`project_names`), no instruction, no secret."""
+    refused = any(pattern.search(text) for pattern in (_IDS, _HOME, _INSTRUCTION, _SECRET))
+    return not refused and not names_project(text, project_names)
 
 
 def own_names(project_names: Iterable[str]) -> frozenset[str]:
@@ -103,9 +98,7 @@ def own_names(project_names: Iterable[str]) -> frozenset[str]:
     found: set[str] = set()
     for name in project_names:
         path = name.lower().strip("/")
-        found.add(path)
-        found.add(path.rpartition("/")[2])
-        found.add(path.rpartition(".")[0].replace("/", "."))
+        found |= {path, path.rpartition("/")[2], path.rpartition(".")[0].replace("/", ".")}
         while "/" in path:
             path = path.rpartition("/")[0]
             found.add(path + "/")
@@ -140,15 +133,12 @@ def texts(folder: str) -> dict[str, str]:
 
 
 def evidence(folder: str) -> list[Evidence]:
-    """All evidence in file order; one (mission, seq) counts once, a torn last line not at all.
-
-    Raises BrokenFile with the line that is not valid evidence.
-    """
+    """All evidence in file order; a (mission, seq) counts once, a torn last line not at all. Raises BrokenFile."""
     return parse_evidence(files.read(evidence_file(folder)) or b"", evidence_file(folder))
 
 
 def parse_evidence(data: bytes, path: str) -> list[Evidence]:
-    """The evidence in the complete lines of `data`; see `evidence`."""
+    """The evidence in the complete lines of `data`. Raises BrokenFile with the line that is not valid evidence."""
     import jsonlines  # costs 20 ms, and most runs need no evidence
 
     found: dict[tuple[str, int], Evidence] = {}
@@ -163,11 +153,6 @@ def parse_evidence(data: bytes, path: str) -> list[Evidence]:
 
     json_lines.parse(data, path, take, "no evidence", remedy, read)
     return list(found.values())
-
-
-def render_evidence(occurrences: Iterable[Evidence]) -> bytes:
-    """The lines of evidence.jsonl."""
-    return b"".join(files.dump_json(one.asdict()) for one in occurrences)
 
 
 def parse(content: str) -> Page:
@@ -196,7 +181,7 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
         fresh = [one for one in occurrences if (one.mission, one.seq) not in seen]
         contents: dict[str, bytes] = {}
         if fresh:
-            contents[evidence_file(folder)] = render_evidence(known + fresh)
+            contents[evidence_file(folder)] = b"".join(files.dump_json(one.asdict()) for one in known + fresh)
         for role in dict.fromkeys(one.role for one in graduations):
             mine = [one for one in graduations if one.role == role]
             before = text(folder, role)
@@ -223,7 +208,7 @@ def graduate(
             new.append(item)
             index.add(item)
         touched.append(item)
-    occurrences = count_voices(index, known)
+    occurrences = _occurrences(index, known)
     for item in touched:
         _count(item, occurrences.get(id(item), []), today)
     if new:
@@ -238,41 +223,37 @@ def shown_text(tag: str, note: str) -> str:
 
 
 class ItemIndex:
-    """Items of an identity, found by meaning."""
+    """Items of an identity, found by meaning; failures and other items apart."""
 
     def __init__(self, items: list[Item]) -> None:
-        self.items: list[Item] = []
-        self.avoid, self.other = similarity.Index(), similarity.Index()
-        self.numbers: dict[tuple[bool, int], Item] = {}
+        self.parts: dict[bool, tuple[similarity.Index, list[Item]]] = {
+            is_avoid: (similarity.Index(), []) for is_avoid in (True, False)
+        }
         for item in items:
             self.add(item)
 
     def add(self, item: Item) -> None:
         """Add an item."""
-        self.items.append(item)
-        is_avoid = item.text.startswith(pages.AVOID_MARK)
-        index = self.avoid if is_avoid else self.other
-        self.numbers[(is_avoid, index.add(item.text.removeprefix(pages.AVOID_MARK)))] = item
+        index, items = self.parts[item.text.startswith(pages.AVOID_MARK)]
+        index.add(item.text.removeprefix(pages.AVOID_MARK))
+        items.append(item)
 
     def find(self, shown: str) -> Item | None:
         """The item with the same meaning as `shown`."""
-        is_avoid = shown.startswith(pages.AVOID_MARK)
-        found = (self.avoid if is_avoid else self.other).find(shown.removeprefix(pages.AVOID_MARK))
-        return None if found is None else self.numbers[(is_avoid, found)]
+        index, items = self.parts[shown.startswith(pages.AVOID_MARK)]
+        found = index.find(shown.removeprefix(pages.AVOID_MARK))
+        return None if found is None else items[found]
 
 
-def count_voices(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[Evidence]]:
+def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[Evidence]]:
     """The evidence for each item, by `id(item)`."""
-    cache: dict[str, Item | None] = {}
-    occurrences: dict[int, list[Evidence]] = {}
+    find = functools.cache(index.find)
+    found: dict[int, list[Evidence]] = {}
     for one in known:
-        shown = shown_text(one.tag, one.text)
-        if shown not in cache:
-            cache[shown] = index.find(shown)
-        item = cache[shown]
+        item = find(shown_text(one.tag, one.text))
         if item is not None:
-            occurrences.setdefault(id(item), []).append(one)
-    return occurrences
+            found.setdefault(id(item), []).append(one)
+    return found
 
 
 def _count(item: Item, occurrences: list[Evidence], today: str) -> None:
@@ -286,9 +267,9 @@ def _count(item: Item, occurrences: list[Evidence], today: str) -> None:
 
 
 def tampered(folder: str) -> list[str]:
-    """Names in the ledger whose bytes differ from what the harness wrote, or that are gone; [] without a ledger.
+    """Names in the ledger whose files differ from what the harness wrote, or are absent; [] without a ledger.
 
-    A write of another mission that is in progress, or that a crash cut short, counts as the harness's. Raises Busy.
+    An unfinished write of another mission counts as the harness's. Raises Busy.
     """
     if not _differing(folder):
         return []
@@ -297,7 +278,7 @@ def tampered(folder: str) -> list[str]:
 
 
 def _differing(folder: str) -> list[str]:
-    pending, ledger = _pending(folder), _ledger(folder)
+    pending, ledger = _digests(folder, PENDING), _digests(folder, LEDGER)
     found = {name: _digest(os.path.join(folder, name)) for name in sorted(ledger)}
     return [name for name, digest in found.items() if digest not in (ledger[name], pending.get(name))]
 
@@ -308,7 +289,7 @@ def strays(folder: str) -> list[str]:
     `adopt` at the start of a run accepts files that people made before, so a stray appeared during the run.
     """
     names = _kept_names(folder)
-    pending, ledger = _pending(folder), _ledger(folder)  # in this order: a pending name is in one of them
+    pending, ledger = _digests(folder, PENDING), _digests(folder, LEDGER)  # in this order: a pending name is in one
     return [name for name in names if name not in ledger and name not in pending] if ledger else []
 
 
@@ -318,9 +299,9 @@ def adopt(folder: str) -> dict[str, str]:
         return {}
     with _locked(folder):
         ledger = {name: _digest(os.path.join(folder, name)) for name in _kept_names(folder)}
-        if ledger != _ledger(folder):
-            files.replace(_ledger_file(folder), files.dump_json(ledger))
-        files.remove(_pending_file(folder))
+        if ledger != _digests(folder, LEDGER):
+            files.replace(os.path.join(folder, LEDGER), files.dump_json(ledger))
+        files.remove(os.path.join(folder, PENDING))
     return ledger
 
 
@@ -330,19 +311,19 @@ def _write(folder: str, contents: dict[str, bytes]) -> None:
         return
     _finish_write(folder)
     pending = {os.path.basename(path): files.digest(data) for path, data in contents.items()}
-    files.replace(_pending_file(folder), files.dump_json(pending))
+    files.replace(os.path.join(folder, PENDING), files.dump_json(pending))
     for path, data in contents.items():
         files.replace(path, data)
-    files.replace(_ledger_file(folder), files.dump_json({**_ledger(folder), **pending}))
-    files.remove(_pending_file(folder))
+    _finish_write(folder)
 
 
 def _finish_write(folder: str) -> None:
-    """Recover from a crash during a write: files that were written by then are the harness's."""
-    done = {name: digest for name, digest in _pending(folder).items() if _digest(os.path.join(folder, name)) == digest}
+    """Take the pending files that are written into the ledger: after a write, or after a crash during one."""
+    pending = _digests(folder, PENDING)
+    done = {name: digest for name, digest in pending.items() if _digest(os.path.join(folder, name)) == digest}
     if done:
-        files.replace(_ledger_file(folder), files.dump_json({**_ledger(folder), **done}))
-    files.remove(_pending_file(folder))
+        files.replace(os.path.join(folder, LEDGER), files.dump_json({**_digests(folder, LEDGER), **done}))
+    files.remove(os.path.join(folder, PENDING))
 
 
 def _kept_names(folder: str) -> list[str]:
@@ -356,20 +337,8 @@ def _digest(path: str) -> str:
     return "" if data is None else files.digest(data)
 
 
-def _ledger_file(folder: str) -> str:
-    return os.path.join(folder, "ledger.json")
-
-
-def _pending_file(folder: str) -> str:
-    return os.path.join(folder, "ledger.next.json")
-
-
-def _ledger(folder: str) -> dict[str, str]:
-    return dict(files.read_json(_ledger_file(folder)) or {})
-
-
-def _pending(folder: str) -> dict[str, str]:
-    return dict(files.read_json(_pending_file(folder)) or {})
+def _digests(folder: str, name: str) -> dict[str, str]:
+    return dict(files.read_json(os.path.join(folder, name)) or {})
 
 
 def _locked(folder: str) -> AbstractContextManager[object]:

@@ -1,9 +1,8 @@
 """The formats of a mission's memory: curated.json, archive.jsonl, and the pages summary.md (L2) and MEMORY.md (L3).
 
-A page is headings and lines. A line `- [2026-04-24] text (F-023, F-031 · 2x)` under a heading of ours is an item, ours to
-count, move and drop; every other line was written by a person and is kept word for word. Pages are split at "\\n" and at
-`## ` only, because what agents write must not move a boundary. Rendering what was parsed gives the same
-lines, each ending in LF.
+A page is headings and lines. A line `- [2026-04-24] text (F-023, F-031 · 2x)` under one of our headings is an item: the
+harness counts, moves and drops it. A person wrote every other line; it is kept word for word. Pages are split only at "\\n"
+and `## `, so that an agent's text cannot move a boundary. Rendering a parsed page gives the same lines, each ending in LF.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ AVOID_MARK = "Avoid: "
 FAIL_MARK = "Failed: "
 MOST_NAMED = 8
 
-# What became of an entry: an item of its own, one more voice for an item, replaced by a newer wording in the same fold,
-# no room in the bound (the archive alone has it), the curator's own, a line that is no entry.
+# The disposition of an entry: a new item, one more occurrence of an item, replaced by newer words in the same compaction,
+# no room on the page (only the archive has it), the curator's own entry, a line that is no entry.
 DISPOSITIONS = ("item", "merged", "superseded", "no_room", CURATOR, "malformed")
 
-LEAVES = "a fold leaves"
+LEAVES = "a compaction writes"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
@@ -49,7 +48,7 @@ else:
 
 
 class Curated(Record):
-    """How far the curator came: entries 0..folded-1 are archived, `first_seq` is the number of raw.md's first line."""
+    """The curator's progress: entries 0..folded-1 are archived, `first_seq` is the number of raw.md's first line."""
 
     generation: Whole = 0
     first_seq: Whole = 0
@@ -57,7 +56,7 @@ class Curated(Record):
 
 
 class Archived(Record):
-    """One raw entry in the archive: its line, what became of it (one of DISPOSITIONS), where to, by which run."""
+    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS), the target, and the run."""
 
     seq: int
     entry: str
@@ -77,7 +76,7 @@ class Move(Record):
 
 
 class Item(Record):
-    """A dated line of ours: `where` names features (missions in an identity), `count` how often it was said."""
+    """A dated line of the harness: `where` names features (missions in an identity), `count` is its occurrences."""
 
     date: str
     text: str
@@ -86,7 +85,7 @@ class Item(Record):
 
 
 class Section(Record):
-    """A heading as it stands ("" before the first) and its lines: items of ours, and what people wrote."""
+    """A heading as written ("" before the first) and its lines: our items, and lines that people wrote."""
 
     heading: str
     lines: list[Item | str] = []
@@ -97,12 +96,12 @@ class Section(Record):
         return self.heading[3:].strip()
 
     def items(self) -> list[Item]:
-        """The items of ours, in order."""
+        """Our items, in order."""
         return [line for line in self.lines if isinstance(line, Item)]
 
 
 class Page(Record):
-    """A page of memory; the first section is what stands before the first heading."""
+    """A page of memory; the first section is the text before the first heading."""
 
     sections: list[Section]
 
@@ -142,7 +141,7 @@ def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:
     remedy = f'It holds {{"generation":N,"first_seq":N,"folded":N}}. {RESTORE}'
     if not isinstance(value, dict) or sorted(value) != sorted(Curated.fields):
         raise BrokenFile(path, "not exactly generation, first_seq and folded", remedy=remedy)
-    if schema.odd(Curated, value):
+    if schema.invalid_field(Curated, value):
         raise BrokenFile(path, "a value is not a whole number from 0 up", remedy=remedy)
     curated = Curated(**value)
     if curated.first_seq != first_seq(curated.folded):
@@ -166,12 +165,7 @@ def render_archived(entry: Archived) -> bytes:
 
 def render_move(move: Move) -> bytes:
     """One line of the archive for an item that left its place."""
-    values = move.asdict()
-    return files.dump_json({"moved": values["moved"], "from": values["origin"], **_without(values, "moved", "origin")})
-
-
-def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in names}
+    return files.dump_json({("from" if key == "origin" else key): value for key, value in move.asdict().items()})
 
 
 def parse_archive(data: bytes | None, path: str = "archive.jsonl") -> tuple[list[Archived], list[Move]]:
@@ -185,41 +179,33 @@ def parse_archive(data: bytes | None, path: str = "archive.jsonl") -> tuple[list
         else:
             entries.append(schema.record(Archived, row, LEAVES))
 
-    remedy = (
-        "The archive only grows, and no other copy is kept here: mend that line, or take it from a backup of yours."
-    )
+    remedy = "This file is append-only, and there is no other copy of it here: repair that line, or restore it from a backup."
     json_lines.parse(data, path, take, "neither an entry nor a move", remedy)
     return entries, moves
 
 
 def check_accounts(curated: Curated, archive: Iterable[Archived], path: str = "archive.jsonl") -> None:
-    """The archive holds 0..folded-1, each once and in order; raises BrokenFile with the first number that is off."""
-    expected = 0
-    for entry in archive:
-        if entry.seq != expected:
-            raise BrokenFile(path, f"entry {entry.seq} stands where entry {expected} belongs", remedy=_REMEDY)
-        expected += 1
-    if expected != curated.folded:
-        raise BrokenFile(path, f"has {expected} entries; curated.json says {curated.folded}", remedy=_REMEDY)
-
-
-_REMEDY = "raw.md, archive.jsonl and curated.json belong together: put memory/ back from a backup of yours."
+    """The archive has entries 0..folded-1, each once and in order; raises BrokenFile with the first wrong number."""
+    found = [entry.seq for entry in archive]
+    wrong = next((f"entry {seq} is where entry {place} belongs" for place, seq in enumerate(found) if seq != place), "")
+    fault = wrong or f"has {len(found)} entries; curated.json says {curated.folded}"
+    if wrong or len(found) != curated.folded:
+        remedy = "raw.md, archive.jsonl and curated.json belong together: restore memory/ from a backup."
+        raise BrokenFile(path, fault, remedy=remedy)
 
 
 # ---- pages
 
 
 def item_pattern(label: str) -> str:
-    """The regular expression of an item's line; `label` stands before the names, as in `missions: `."""
+    """The regular expression of an item's line; `label` comes before the names, such as `missions: `."""
     names = f"{label}({_NAME}(?:, {_NAME})*) · "
     return rf"- \[([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})\] (\S|\S.*\S) \((?:{names})?([1-9][0-9]{{0,8}})x\)"
 
 
 def parse_item(line: str, label: str = "") -> Item | None:
     """The item in a line, or None where a person wrote the line."""
-    if not line.startswith("- [") or not line.endswith("x)"):
-        return None
-    found = re.fullmatch(item_pattern(label), line)
+    found = re.fullmatch(item_pattern(label), line) if line.startswith("- [") and line.endswith("x)") else None
     if not found:
         return None
     date, text, names, count = found.groups()
@@ -233,7 +219,7 @@ def render_item(item: Item, label: str = "") -> str:
 
 
 def parse_page(text: str | None, ours: tuple[str, ...], label: str = "") -> Page:
-    """The page; items are found under the headings `ours` ("" is what stands before the first). None is an empty page."""
+    """The page; items are found under the headings `ours` ("" for the text before the first). None is an empty page."""
     page = Page(sections=[Section(heading="")])
     lines = (text or "").replace("\r\n", "\n").split("\n")
     if lines[-1] == "":
@@ -259,37 +245,28 @@ def render_page(page: Page, label: str = "") -> str:
 
 
 def add_items(section: Section, items: list[Item]) -> None:
-    """Put items behind the last item of the section, else behind the last line that is not blank."""
+    """Put items after the last item of the section, else after the last line that is not blank."""
     place = len(section.lines)
     while place and section.lines[place - 1] == "":
         place -= 1
-    own = [index for index, line in enumerate(section.lines) if isinstance(line, Item)]
-    if own:
-        place = own[-1] + 1
+    own = [index for index, line in enumerate(section.lines, 1) if isinstance(line, Item)]
+    place = own[-1] if own else place
     section.lines[place:place] = items
 
 
-def drop_items(page: Page, gone: list[Item]) -> None:
-    """Take these very items off the page."""
-    marks = {id(item) for item in gone}
-    for section in page.sections:
-        section.lines = [line for line in section.lines if id(line) not in marks]
-
-
 def fit(page: Page, most: int, first_to_go: Callable[[str, Item], Any], path: str) -> list[Item]:
-    """Bring the page to `most` lines: items go first, the smallest `first_to_go(title, item)` before others, then blank lines.
+    """Cut the page to `most` lines: drop items, the smallest `first_to_go(title, item)` first, then blank lines.
 
-    Returns the items that went. Raises BrokenFile where what people wrote alone exceeds the bound.
+    Returns the dropped items. Raises BrokenFile where the lines of people alone exceed the bound.
     """
     over = page.size() - most
     if over <= 0:
         return []
-    ranked = sorted(
-        ((first_to_go(section.title, item), item) for section in page.sections for item in section.items()),
-        key=lambda pair: pair[0],
-    )
-    gone = [item for _, item in ranked[:over]]
-    drop_items(page, gone)
+    every = [(section.title, item) for section in page.sections for item in section.items()]
+    gone = [item for _, item in sorted(every, key=lambda pair: first_to_go(*pair))[:over]]
+    dropped = {id(item) for item in gone}
+    for section in page.sections:
+        section.lines = [line for line in section.lines if id(line) not in dropped]
     if page.size() > most:
         for section in page.sections:
             section.lines = [line for line in section.lines if line != ""]
@@ -304,7 +281,7 @@ def too_much_by_hand(path: str, fault: str) -> BrokenFile:
 
 
 def memory_first_to_go(title: str, item: Item) -> tuple[bool, int, str]:
-    """The order in which MEMORY.md gives way: History by age, then what was said least, the oldest first."""
+    """The order in which items leave MEMORY.md: History by age, then the fewest occurrences, the oldest first."""
     return (title != HISTORY, 0 if title == HISTORY else item.count, item.date)
 
 
@@ -321,7 +298,7 @@ def estimated_tokens(characters: int) -> int:
 
 
 def worth(item: Item) -> tuple[int, int, str]:
-    """Sort key of what would have saved a run: most features, then most often said, then newest. Larger is better."""
+    """Sort key for the summary: most features, then most occurrences, then newest. Larger is better."""
     return (len(item.where), item.count, item.date)
 
 
@@ -351,15 +328,11 @@ def summarise(page: Page, summary: str | None, written_by_us: Callable[[str], bo
     return render_page(short)
 
 
-def summary_candidates(page: Page) -> dict[str, list[Item]]:
-    """What MEMORY.md offers to each heading of the summary, best first."""
+def _candidates(page: Page) -> dict[str, list[Item]]:
+    """The items of MEMORY.md for each heading of the summary, best first."""
     lessons = page.items(LESSONS)
     offers = {
-        AVOID: [
-            item.replace(text=item.text.removeprefix(AVOID_MARK))
-            for item in lessons
-            if item.text.startswith(AVOID_MARK)
-        ],
+        AVOID: [one.replace(text=one.text[len(AVOID_MARK) :]) for one in lessons if one.text.startswith(AVOID_MARK)],
         LESSONS: [item for item in lessons if not item.text.startswith(AVOID_MARK)],
         CURRENT: page.items(DECISIONS),
     }
@@ -367,8 +340,8 @@ def summary_candidates(page: Page) -> dict[str, list[Item]]:
 
 
 def _chosen(page: Page, lines: int, characters: int, pinned: set[str]) -> dict[str, list[Item]]:
-    """Items for each heading, taken in turn while both bounds hold; one that is too long is passed over."""
-    offers = {title: iter(items) for title, items in summary_candidates(page).items()}
+    """Items for each heading, taken in turn within both bounds; one that is too long is skipped."""
+    offers = {title: iter(items) for title, items in _candidates(page).items()}
     chosen: dict[str, list[Item]] = {title: [] for title in offers}
     while offers and lines < SUMMARY_LINES:
         for title in list(offers):

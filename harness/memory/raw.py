@@ -1,13 +1,14 @@
-"""raw.md, L1: what every role learned, append only, one line an entry.
+"""raw.md, L1: the notes of all roles, append-only, one line per entry.
 
 `[2026-04-24T10:05:12Z] worker F-023 TRICK: psql -f drizzle/*.sql applies migrations in filename order`
-An entry's identity is its sequence number, 0-based over all ever appended; `curated.json` says which number the first
-line of the file has. A line that is no entry (torn by a power cut, garbage) counts as one too and is kept as it is.
+An entry is identified by its sequence number, from 0 over all entries ever appended; `curated.json` has the number of the
+file's first line. A line that is not a valid entry (torn by a power cut, garbage) also counts as one and is kept as it is.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from harness.base import clock, redaction
 from harness.base.errors import UsageFault
@@ -23,7 +24,7 @@ TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
 MARKS = {tag if tag == "-" else f"{tag}:": tag for tag in TAGS}
 LONGEST = 300
 WINDOW = 10
-CURATOR = "curator"  # on disk: the voice of its own entries, and what the archive says became of them
+CURATOR = "curator"  # the role in the curator's own entries, and their disposition in the archive
 
 
 class Entry(Record):
@@ -37,7 +38,7 @@ class Entry(Record):
     text: str
 
     def line(self) -> str:
-        """The line as it stands in raw.md, without its newline."""
+        """The line as written in raw.md, without its newline."""
         return _line(self.at, self.role, self.feature, self.tag, self.text) if self.tag else self.text
 
 
@@ -56,7 +57,7 @@ def one_line(text: str) -> str:
 
 
 def parse_line(line: str, seq: int) -> Entry:
-    """The entry in one line; what is none keeps its text, with an empty tag."""
+    """The entry in one line; an invalid line keeps its text, with an empty tag."""
     stamp, _, rest = line.partition("] ")
     parts = rest.split(" ", 3)
     if len(parts) == 4 and stamp[:1] == "[" and stamp.endswith("Z") and parts[2] in MARKS:
@@ -72,7 +73,7 @@ def parse(data: bytes, first_seq: int) -> list[Entry]:
 
 
 def checked(tag: str, text: str, *, in_run: bool) -> str:
-    """`text` as it may be appended; raises UsageFault for an unknown tag, nothing said, or too long a line in a run."""
+    """`text` as it may be appended; raises UsageFault for an unknown tag, an empty text, or too long a line in a run."""
     if tag not in TAGS:
         raise UsageFault(f"'{tag}' is no tag of a note. Use one of {', '.join(TAGS)}.")
     text = one_line(text)
@@ -84,7 +85,7 @@ def checked(tag: str, text: str, *, in_run: bool) -> str:
 
 
 def append(layout: Layout, role: str, feature: str, notes: list[tuple[str, str]]) -> None:
-    """Append (tag, text) notes durably, in one write; secrets in them are masked (masking.py)."""
+    """Append (tag, text) notes durably, in one write; secrets in them are masked."""
     if not notes:
         return
     at = clock.stamp(clock.now())
@@ -93,17 +94,12 @@ def append(layout: Layout, role: str, feature: str, notes: list[tuple[str, str]]
 
 
 def uncurated(layout: Layout, first_seq: int, folded: int, most: int) -> int:
-    """How many entries wait for the curator, counted up to `most`; what the curator wrote never counts."""
-    found = 0
-    for entry in waiting(layout, first_seq, folded):
-        found += entry.role != CURATOR
-        if found >= most:
-            break
-    return found
+    """The number of entries that wait for the curator, counted up to `most`; the curator's own do not count."""
+    return sum(1 for _ in islice((one for one in waiting(layout, first_seq, folded) if one.role != CURATOR), most))
 
 
 def waiting(layout: Layout, first_seq: int, folded: int) -> Iterator[Entry]:
-    """The entries that no fold has archived yet, in order, read block by block."""
+    """The entries that no compaction has archived yet, in order, read block by block."""
     seq, offset, rest = first_seq, 0, b""
     while block := files.read_from(layout.raw, offset, 65536):
         offset += len(block)

@@ -48,10 +48,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in text.split())
-
-
 def _rows(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(row.split()) for row in text.split(","))
 
@@ -66,22 +62,14 @@ STOP_WORDS = _words(
     " always get gets got per here one"
 )
 NEGATIONS = _words("not never no none cannot nor neither avoid nothing")
-CONDITIONS = _stems("without unless")
-ORDERS = _stems("before instead rather over than call need require depend import override")
+CONDITIONS = frozenset(map(stem, _words("without unless")))
+ORDERS = frozenset(map(stem, _words("before instead rather over than call need require depend import override")))
 REVERSED_ORDERS = frozenset(("after",))
 PROGRAMS = _words(
     "npm npx pnpm yarn bun pip uv poetry cargo go make git docker kubectl helm terraform apt brew alembic compose"
 )
 NUMBER_WORDS = {
-    "two": "2",
-    "three": "3",
-    "four": "4",
-    "five": "5",
-    "six": "6",
-    "seven": "7",
-    "eight": "8",
-    "nine": "9",
-    "ten": "10",
+    row[0]: str(number) for number, row in enumerate(_rows("two, three, four, five, six, seven, eight, nine, ten"), 2)
 }
 COMPOUNDS = _rows(
     "filename file name, filesystem file system, lockfile lock file, subfolder sub folder, subdirectory sub folder,"
@@ -102,16 +90,9 @@ OPPOSITES = _rows(
 
 _PARTS = {stem(row[0]): tuple(stem(word) for word in row[1:]) for row in COMPOUNDS}
 _ROOTS = {stem(word): stem(row[0]) for row in SYNONYMS for word in row}
-
-
-def _opposites_by_word() -> dict[str, tuple[str, ...]]:
-    """Each word that has opposites, with its opposites."""
-    pairs = [tuple(_ROOTS.get(stem(word), stem(word)) for word in row) for row in OPPOSITES]
-    pairs += [pair[::-1] for pair in pairs]
-    return {one: tuple(other for first, other in pairs if first == one) for one, _ in pairs}
-
-
-_OPPOSITES = _opposites_by_word()
+_PAIRS = [tuple(_ROOTS.get(stem(word), stem(word)) for word in row) for row in OPPOSITES]
+_PAIRS += [pair[::-1] for pair in _PAIRS]
+_OPPOSITES = {one: tuple(other for first, other in _PAIRS if first == one) for one, _ in _PAIRS}
 
 
 class Meaning(Record):
@@ -166,7 +147,11 @@ class _Parser:
             self.commands.add((self.program, bare))
         self.program = token if token in PROGRAMS else ""
         if FLAG.match(bare):
-            self._flag(bare)
+            flag, _, value = bare.partition("=")
+            self.flags.add(flag)
+            self.words.append(flag)
+            if value:
+                self.take(value, True)
         elif number:
             self._number(number.group(1))
         elif bare and (code or NAMED.search(bare)):
@@ -177,13 +162,6 @@ class _Parser:
         elif bare:
             for part in bare.lower().replace("\u2019", "'").split("-"):
                 self._word(part)
-
-    def _flag(self, bare: str) -> None:
-        flag, _, value = bare.partition("=")
-        self.flags.add(flag)
-        self.words.append(flag)
-        if value:
-            self.take(value, True)
 
     def _number(self, number: str) -> None:
         self.numbers.add(number)
@@ -196,8 +174,7 @@ class _Parser:
         if word in NUMBER_WORDS:
             self._number(NUMBER_WORDS[word])
             return
-        if "'" in word:
-            word = word.partition("'")[0]
+        word = word.partition("'")[0]
         stemmed = stem(word)
         if stemmed in _PARTS:
             self.words.extend(_PARTS[stemmed])
@@ -227,7 +204,7 @@ def meaning(text: str) -> Meaning:
         earlier, later = [], []
     turn = (earlier[-1], later[0]) if earlier else None
     if parser.reversed and turn:
-        earlier, later, turn = later, earlier, (turn[1], turn[0])
+        earlier, later, turn = later, earlier, turn[::-1]
     return Meaning(
         text=text.strip().rstrip("."),
         words=frozenset(parser.words),
@@ -247,13 +224,12 @@ def meaning(text: str) -> Meaning:
 
 def contradict(a: Meaning, b: Meaning) -> bool:
     """Whether flags, numbers, names, a negation, an opposite or the order of things differ between the two."""
-    if a.negated != b.negated:
-        return True
-    if a.numbers and b.numbers and a.numbers != b.numbers:
+    if a.negated != b.negated or (a.numbers and b.numbers and a.numbers != b.numbers):
         return True
     if (a.flags - b.flags and b.flags - a.flags) or (a.names - b.words and b.names - a.words):
         return True
-    if _opposite(a, b) or _other_subcommand(a, b) or _reversed_order(a, b):
+    mine, yours = ({program for program, _ in one} for one in (a.commands - b.commands, b.commands - a.commands))
+    if mine & yours or _opposite(a, b) or _reversed_order(a, b):  # of one program: `npm ci`, `npm install`
         return True
     return bool(a.denied & b.words - b.denied and b.denied & a.words - a.denied)
 
@@ -271,12 +247,6 @@ def _opposite(a: Meaning, b: Meaning) -> bool:
     return False
 
 
-def _other_subcommand(a: Meaning, b: Meaning) -> bool:
-    """Whether each runs a command of the same program that the other does not run: `npm ci`, `npm install`."""
-    mine, yours = a.commands - b.commands, b.commands - a.commands
-    return bool({program for program, _ in mine} & {program for program, _ in yours})
-
-
 def _reversed_order(a: Meaning, b: Meaning) -> bool:
     """Whether the first thing in one (before, after, instead of, calls …) is the last in the other."""
     if not a.turn or not b.turn:
@@ -291,13 +261,10 @@ def _reversed_order(a: Meaning, b: Meaning) -> bool:
 def swapped(a: Meaning, b: Meaning) -> bool:
     """Whether the two are one sentence with a few words replaced: a contrast, not a paraphrase."""
     mine, yours = a.words - b.words, b.words - a.words
-    if (mine | yours) & CONDITIONS and len(mine | yours) <= 3:
+    moved = _moved(a, b)
+    if moved == 2 or ((mine | yours) & CONDITIONS and len(mine | yours) <= 3):
         return True
-    if _moved(a, b) == 2:
-        return True
-    if not (1 <= len(mine) <= MOST_SWAPPED and 1 <= len(yours) <= MOST_SWAPPED):
-        return False
-    return _moved(a, b) == 0
+    return moved == 0 and 1 <= len(mine) <= MOST_SWAPPED and 1 <= len(yours) <= MOST_SWAPPED
 
 
 def _moved(a: Meaning, b: Meaning) -> int:

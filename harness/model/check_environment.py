@@ -1,16 +1,14 @@
-"""Where checks are fired, for which run, and how they are bounded."""
+"""The environment in which checks run."""
 
 from __future__ import annotations
 
 from harness.base.record import Record
 
 
-class Place(Record):
-    """Where checks are fired: the folder, what is checked out in it, for which run, and how they are bounded.
-
-    `keep`: lock descriptors that the guardians hold. `ports`: the port of each service that is up. `fault`: why nothing
-    can be fired here (a service is not ready), so that every receipt is red and says it. `notes` go into every receipt.
-    """
+class CheckEnvironment(Record):
+    """Where checks run: the folder, the commit and tree in it, the run they belong to, and their timeout. `keep`: lock
+    descriptors that guardians inherit. `ports`: the port of each service that is up. `fault`: why no check can run here (a
+    service is not ready); every receipt is then red with this reason. `notes` go into every receipt."""
 
     directory: str
     head: str = ""

@@ -1,4 +1,4 @@
-"""config.toml: optional, a closed set of keys. Every key stands in docs/contract.md; a test holds the two together."""
+"""config.toml: optional, a closed set of keys. docs/contract.md documents every key; a test compares the two."""
 
 from __future__ import annotations
 
@@ -11,35 +11,28 @@ from harness.base.schema import Fault
 from harness.store import documents, files
 from harness.store.layout import Layout
 
+MOST = 1e15
+TRUSTS = ("workspace", "full")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ENDLESS = float("inf")
-MOST = 1e15
-TRUSTS = ("workspace", "full")
-
-if TYPE_CHECKING:
     Agents = Any
     Trust = str
     Most = int
     MostNumber = float
     Price = float
 else:
-
-    def _is_limit(value: float) -> bool:
-        return 0 < value < MOST
-
-    LIMITED = "above 0, and a number with an end"
-    Most = schema.WHOLE.part(LIMITED, _is_limit, bound=True)
-    MostNumber = schema.NUMBER.part(LIMITED, _is_limit, bound=True)
-    Price = schema.NUMBER.part("a price, 0 or above", lambda value: 0 <= value < ENDLESS, bound=True)
+    LIMIT = ("above 0, and a number with an end", lambda value: 0 < value < MOST)
+    Most, MostNumber = schema.WHOLE.part(*LIMIT, bound=True), schema.NUMBER.part(*LIMIT, bound=True)
+    Price = schema.NUMBER.part("a price, 0 or above", lambda value: 0 <= value < float("inf"), bound=True)
     Trust = schema.one_of(TRUSTS)
     Agents = schema.Kind("a name or a list of names", lambda value: bool(names(value)) or value in ("", []))
 
 
 class Top(Record):
-    """The keys before the first table. Times in seconds where the name says so."""
+    """The keys before the first table. Names give the unit of times."""
 
     agent: Agents = ""
     trust: Trust = ""
@@ -61,7 +54,7 @@ class Limits(Record):
 
 
 class Tables(Record):
-    """The tables, each by its name. `prices`: USD per million tokens, by model."""
+    """Tables with a table for each name. `prices`: USD per million tokens, by model."""
 
     roles: dict[str, dict[str, Any]] = {}
     agents: dict[str, dict[str, Any]] = {}
@@ -104,7 +97,7 @@ class File(Tables, Top):
 
 
 class Config(Tables, Limits, Top):
-    """What config.toml says, with its defaults."""
+    """The values of config.toml, with defaults."""
 
     agent: list[str] = []
 
@@ -113,15 +106,12 @@ TABLES = {"limits": Limits, "roles": RoleTable, "agents": AgentTable, "prices": 
 
 
 def load(layout: Layout) -> Config:
-    """The mission's configuration; the defaults where there is no file; BrokenFile names file, line and remedy."""
-    text = files.read_text(layout.config)
+    """The configuration of the mission; defaults if there is no file. BrokenFile names file, line and remedy."""
+    path, text = layout.config, files.read_text(layout.config)
     if text is None:
         return Config()
-
-    def parsed(text: str) -> dict[str, Any]:
-        return parse(text, layout.config).asdict()
-
-    return Config(**documents.cached(layout.cache, "config", text, parsed, Config.fields))
+    value = documents.cached(layout.cache, "config", text, lambda text: parse(text, path).asdict(), Config.fields)
+    return Config(**value)
 
 
 def parse(text: str, path: str) -> Config:
@@ -133,28 +123,27 @@ def parse(text: str, path: str) -> Config:
     except tomllib.TOMLDecodeError as fault:
         place = re.search(r"line (\d+)", str(fault))
         bad = int(place[1]) if place else text.count("\n") + 1
-        raise BrokenFile(path, f"not TOML ({fault})", line=bad, remedy="Mend that line.") from None
+        raise BrokenFile(path, f"not TOML ({fault})", line=bad, remedy="Correct that line.") from None
     found = _faults(value)
     if found:
         line = line_of(text, found[0].where.strip("[]") if found[0].where[0] == "[" else "", found[0].key)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
-    return _config(value)
+    limits = value.pop("limits", {})
+    return Config(**{**value, **limits, "agent": names(value.get("agent"))})
 
 
 def _faults(value: dict[str, Any]) -> list[Fault]:
     there = {name: table for name, table in value.items() if name in TABLES and type(table) is dict}
     tables: list[tuple[str, Any, type[Record]]] = [("config.toml", {**value, **{name: {} for name in there}}, File)]
     for kind, named in there.items():
-        of_kind = (
-            {f"[{kind}.{name}]": table for name, table in named.items()} if kind != "limits" else {"[limits]": named}
-        )
-        tables += [(where, table, TABLES[kind]) for where, table in of_kind.items()]
+        of_kind = {"": named} if kind == "limits" else {f".{name}": table for name, table in named.items()}
+        tables += [(f"[{kind}{name}]", table, TABLES[kind]) for name, table in of_kind.items()]
     return [fault for where, table, shape in tables for fault in schema.faults(table, where, shape)]
 
 
 def line_of(text: str, table: str, key: str = "") -> int | None:
-    """The 1-based line of a key in its table, of the table's header without a key; where it stands elsewhere (`a.b = 1`), its
-    first line; None where it stands nowhere."""
+    """The 1-based line of a key in its table, or of the table's header without a key; else the first line with that word
+    (`a.b = 1`), else None."""
     word = key or table.partition(".")[2] or table
     inside, first = "", None
     for number, line in enumerate(text.split("\n"), start=1):
@@ -167,12 +156,7 @@ def line_of(text: str, table: str, key: str = "") -> int | None:
     return first
 
 
-def _config(value: dict[str, Any]) -> Config:
-    limits = value.pop("limits", {})
-    return Config(**{**value, **limits, "agent": names(value.get("agent"))})
-
-
 def names(agent: object) -> list[str]:
-    """One agent's name or a list of them, as a list; of what is neither there are none."""
+    """The name of an agent or a list of names, as a list; [] for any other value."""
     found = [agent] if isinstance(agent, str) and agent else agent
     return [*found] if isinstance(found, list) and all(isinstance(name, str) for name in found) else []

@@ -1,4 +1,4 @@
-"""validation-contract.md: what must hold, claim by claim, and the checks that decide it.
+"""validation-contract.md: the claims that must be true, and the checks that decide them.
 
 ```sh setup                                     ```sh service name=web ready="curl …" seconds=60
 ### VAL-AUTH-001: one observable sentence       then ```sh check [guard] [seconds=900] blocks, or the line `manual`
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from harness.base import schema
-from harness.base.errors import RESTORE, BrokenFile, UsageFault
+from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
-from harness.model.features import Feature
+from harness.model.features import Feature, find
 from harness.store import documents, files
 from harness.store.layout import Layout
 
@@ -29,7 +29,7 @@ MANUAL = "manual"
 
 
 class Check(Record):
-    """One command; `seconds` None means config's check_seconds; a `guard` may be green before the work."""
+    """One command; `seconds` None means check_seconds of the config; a `guard` may be green before the work."""
 
     run: PlainText
     seconds: Positive | None = None
@@ -37,7 +37,7 @@ class Check(Record):
 
 
 class Claim(Record):
-    """One sentence and its checks; a manual claim has none and is decided by a person."""
+    """One sentence and its checks; a manual claim has no checks: a person decides it."""
 
     id: str
     text: str
@@ -46,7 +46,7 @@ class Claim(Record):
 
 
 class Service(Record):
-    """A server that checks need; `ready` is a command that is green once it answers, within `seconds`."""
+    """A server that checks need; `ready` is a command that succeeds within `seconds` once the server answers."""
 
     name: str
     run: PlainText
@@ -55,19 +55,15 @@ class Service(Record):
 
 
 class Contract(Record):
-    """The whole contract; `setup` is "" where there is none."""
+    """The whole contract; `setup` is "" if there is none."""
 
     setup: str = ""
     services: list[Service] = []
     claims: list[Claim] = []
 
     def claim(self, claim_id: str) -> Claim:
-        """The claim; raises UsageFault where there is none of that id."""
-        for claim in self.claims:
-            if claim.id == claim_id:
-                return claim
-        known = ", ".join(claim.id for claim in self.claims[:20]) or "none: no plan has been accepted yet"
-        raise UsageFault(f"There is no claim '{claim_id}'. The claims are: {known}.")
+        """The claim with this id; raises UsageFault, with the known ids, if there is none."""
+        return find(self.claims, claim_id, "claim")
 
     def of(self, claim_ids: list[str]) -> list[Claim]:
         """The claims with these ids that exist, in the order asked."""
@@ -78,59 +74,44 @@ class Contract(Record):
 FIELDS = (*Contract.fields, *Claim.fields, *Check.fields, *Service.fields)
 
 
-def from_value(value: dict[str, Any]) -> Contract:
-    """A contract from its plain JSON value, as `to_value` gives it."""
-    return schema.trusted(Contract, value)
-
-
-def to_value(contract: Contract) -> dict[str, Any]:
-    """The contract as plain JSON."""
-    return dict(schema.plain(contract))
-
-
 def load(layout: Layout) -> Contract:
-    """The mission's contract, empty where no plan has landed; BrokenFile where it is malformed."""
+    """The contract of the mission, empty before the first plan; raises BrokenFile if it is malformed."""
     value = _value(layout)
-    return from_value(value) if value else Contract()
+    return schema.trusted(Contract, value) if value else Contract()
 
 
 def load_some(layout: Layout, claim_ids: list[str]) -> list[Claim]:
-    """Only the claims with these ids that exist, in the order asked: cheap in a large contract."""
+    """Only the claims with these ids that exist, in the order asked; cheap for a large contract."""
     value = _value(layout)
     known = {row["id"]: row for row in value["claims"]} if value else {}
     return [schema.trusted(Claim, known[claim_id]) for claim_id in claim_ids if claim_id in known]
 
 
 def require(layout: Layout, found: list[Feature]) -> None:
-    """Raises BrokenFile where a feature has a claim that the contract has not: checked by nothing, it would pass."""
+    """Raises BrokenFile if the contract lacks a claim of a feature: with no check, the feature would pass."""
     value = _value(layout) if found else None
     known = {row["id"] for row in value["claims"]} if value else set()
     for feature in found:
         missing = [claim for claim in feature.claims if claim not in known]
         if missing or not feature.claims:
             fault = f"it lacks {', '.join(missing) or 'every claim'} of {feature.id}"
-            remedy = f"Put the claim back. {RESTORE}"
-            raise BrokenFile(layout.contract, fault, remedy=remedy)
+            raise BrokenFile(layout.contract, fault, remedy=f"Put the claim back. {RESTORE}")
 
 
 def _value(layout: Layout) -> dict[str, Any] | None:
-    text = files.read_text(layout.contract)
+    path, text = layout.contract, files.read_text(layout.contract)
     if text is None:
         return None
-
-    def parsed(text: str) -> dict[str, Any]:
-        return to_value(parse(text, layout.contract))
-
-    return dict(documents.cached(layout.cache, "contract", text, parsed, FIELDS))
+    return dict(documents.cached(layout.cache, "contract", text, lambda text: schema.plain(parse(text, path)), FIELDS))
 
 
 def remember(layout: Layout, text: str, contract: Contract) -> None:
-    """Lay a contract that was just written as `text` into the cache, parsed."""
-    documents.keep(layout.cache, "contract", text, to_value(contract), FIELDS)
+    """Put a contract that was just written as `text` into the cache."""
+    documents.keep(layout.cache, "contract", text, schema.plain(contract), FIELDS)
 
 
 def parse(text: str, path: str) -> Contract:
-    """The contract in a Markdown text; raises BrokenFile with the line of what is not understood."""
+    """The contract in a Markdown text; raises BrokenFile with the line of the first fault."""
     contract = Contract()
     lines: list[int] = []
     for block in documents.blocks(text):
@@ -142,9 +123,8 @@ def parse(text: str, path: str) -> Contract:
         elif block.kind == "paragraph" and contract.claims and block.text.strip() == MANUAL:
             contract.claims[-1].manual = True
         elif contract.claims or (block.kind == "heading" and block.level != 1):
-            raise BrokenFile(
-                path, f"'{block.text[:60].strip()}' is no part of a contract", line=block.line, remedy=HELP
-            )
+            fault = f"'{block.text[:60].strip()}' is no part of a contract"
+            raise BrokenFile(path, fault, line=block.line, remedy=HELP)
     _check_claims(contract.claims, lines, path)
     return contract
 
@@ -156,7 +136,7 @@ def _check_claims(claims: list[Claim], lines: list[int], path: str) -> None:
             fault = f"{claim.id} needs either checks or the line '{MANUAL}', not both or neither"
             raise BrokenFile(path, fault, line=line, remedy=HELP)
         if claim.id.lower() in known:
-            fault = f"claim '{claim.id}' stands twice"
+            fault = f"claim '{claim.id}' appears twice"
             raise BrokenFile(path, fault, line=line, remedy="Give every claim an id of its own.")
         known.add(claim.id.lower())
 
@@ -207,26 +187,19 @@ def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:
 
 
 def render(contract: Contract) -> str:
-    """The Markdown text of a contract; `parse` gives the same contract back."""
+    """The Markdown text of a contract; `parse` is the inverse."""
     parts = [PREAMBLE]
     if contract.setup:
         parts.append(documents.fenced(contract.setup + "\n", "sh setup"))
     for service in contract.services:
-        info = f"sh service name={service.name} ready={_quoted(service.ready)} seconds={service.seconds}"
+        ready = service.ready.replace("\\", "\\\\").replace('"', '\\"')
+        info = f'sh service name={service.name} ready="{ready}" seconds={service.seconds}'
         parts.append(documents.fenced(service.run + "\n", info))
     for claim in contract.claims:
-        end = " #" if claim.text.endswith("#") else ""  # Markdown takes closing marks off a heading, once
+        end = " #" if claim.text.endswith("#") else ""  # Markdown strips closing marks from a heading, once
         parts.append(f"### {claim.id}: {claim.text}{end}\n")
-        checks = [documents.fenced(check.run + "\n", _info(check)) for check in claim.checks]
-        parts += [MANUAL + "\n"] if claim.manual else checks
+        for check in () if claim.manual else claim.checks:
+            seconds = f" seconds={check.seconds}" if check.seconds is not None else ""
+            parts.append(documents.fenced(check.run + "\n", f"sh check{' guard' if check.guard else ''}{seconds}"))
+        parts += [MANUAL + "\n"] if claim.manual else []
     return "\n".join(parts)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _info(check: Check) -> str:
-    seconds = f" seconds={check.seconds}" if check.seconds is not None else ""
-    return f"sh check{' guard' if check.guard else ''}{seconds}"

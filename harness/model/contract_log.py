@@ -1,33 +1,30 @@
-"""contract-log.jsonl: every claim or check that was added, changed, dropped, aimed or accepted; append-only, one line each."""
+"""contract-log.jsonl: append-only, a line for every claim or check that is added, changed, dropped, aimed or accepted."""
 
 from __future__ import annotations
 
 from harness.base import schema
 from harness.base.record import Record
-from harness.base.schema import Odd
+from harness.base.schema import InvalidField
 from harness.model.contract import Check, Claim
 from harness.store import files, json_lines
 from harness.store.layout import Layout
+
+ADD, CHANGE, DROP, DROP_FEATURE, AIM, ACCEPT = VERBS = ("add", "change", "drop", "drop feature", "aim", "accept")
+REMEDY = "Correct that line, or remove it: then its facts about the claim are lost."
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ADD, CHANGE, DROP, DROP_FEATURE, AIM, ACCEPT = VERBS = ("add", "change", "drop", "drop feature", "aim", "accept")
-REMEDY = "Mend that line, or take it out: then what it told of its claim is lost."
-
-if TYPE_CHECKING:
     Verb = str
 else:
     Verb = schema.one_of(VERBS, told=True)
 
 
 class Entry(Record):
-    """What was done to a claim (`drop feature`: to the feature of that id), when, by which run or person, and why.
-
-    `old` and `new` are the claim before and after, where a planner added, changed or dropped it; `check` is the one that a
-    validator aimed; `commit` is what a person looked at who accepted a manual claim.
-    """
+    """A change of a claim (`drop feature`: of the feature with that id), with its time, run or person, and reason. `old` and
+    `new` are the claim before and after a planner's change; `check` is the adversarial check of a validator; `commit` is the
+    one a person saw when accepting a manual claim."""
 
     verb: Verb
     claim: str
@@ -41,7 +38,7 @@ class Entry(Record):
 
     @property
     def weakens(self) -> bool:
-        """Whether the claim lost a check that had stood in the contract, or went itself."""
+        """Whether the contract lost a check of the claim, or the claim."""
         if self.verb != CHANGE or self.old is None or self.new is None:
             return self.verb == DROP
         kept = all(check in self.new.checks for check in self.old.checks)
@@ -49,28 +46,28 @@ class Entry(Record):
 
 
 def load(layout: Layout) -> list[Entry]:
-    """The mission's log, oldest first, as `parse` gives it."""
+    """The log of the mission, as `parse` returns it."""
     return parse(files.read(layout.contract_log), layout.contract_log)
 
 
 def parse(data: bytes | None, path: str) -> list[Entry]:
-    """The entries, oldest first; [] where the file is absent. A torn last line is passed over; BrokenFile names any other."""
+    """The entries, oldest first; [] if the file is absent. A torn last line is skipped; BrokenFile names any other bad line."""
     return json_lines.parse(data, path, _entry, "the line is no JSON", REMEDY)
 
 
 def _entry(row: Any) -> Entry:
-    """The entry in a line; raises Odd with all that is wrong with it."""
+    """The entry in a line; raises InvalidField with every fault."""
     row = _converted(row) if isinstance(row, dict) else row
     found = schema.faults(row, "the entry", Entry)
     if not found and row["verb"] == CHANGE and None in (row.get("old"), row.get("new")):
-        raise Odd("a change has the old and the new claim")
+        raise InvalidField("a change has the old and the new claim")
     if found:
-        raise Odd("; ".join(found))
+        raise InvalidField("; ".join(found))
     return schema.trusted(Entry, row)
 
 
 def _converted(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as we write it now: earlier, `new` was the aimed check or the commit that was looked at."""
+    """A row in today's shape: older versions put the adversarial check, or the accepted commit, into `new`."""
     if row.get("verb") == AIM and row.get("check") is None:
         return {**row, "new": None, "check": row.get("new")}
     if row.get("verb") == ACCEPT and isinstance(row.get("new"), str):
@@ -79,20 +76,20 @@ def _converted(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def render(entries: list[Entry]) -> bytes:
-    """The lines of these entries; `parse` gives the same entries back."""
+    """The lines of these entries; `parse` is the inverse."""
     return b"".join(files.dump_json(schema.plain(entry)) for entry in entries)
 
 
 def retired(entries: list[Entry]) -> set[str]:
-    """Ids of features and claims that were dropped once; they are never used again."""
+    """Ids of dropped features and claims; they are never used again."""
     return {entry.claim for entry in entries if entry.verb in (DROP, DROP_FEATURE)}
 
 
 def weakened(entries: list[Entry]) -> set[str]:
-    """Claims of which a check was changed or dropped after it had stood in the contract, and claims that were dropped."""
+    """Claims that were dropped, or lost a check of the contract."""
     return {entry.claim for entry in entries if entry.weakens}
 
 
 def accepted(entries: list[Entry]) -> set[str]:
-    """Manual claims for which a person has given a receipt."""
+    """Manual claims that a person accepted."""
     return {entry.claim for entry in entries if entry.verb == ACCEPT}

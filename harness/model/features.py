@@ -1,4 +1,4 @@
-"""features.json: the queue. One format, one table of transitions for every caller; nobody *sets* `passed`."""
+"""features.json: the queue. All callers use one table of transitions; no code sets `passed` directly."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
     from harness.base.schema import Names
+    from harness.model.contract import Claim
+
+    T = TypeVar("T", "Feature", Claim)
+    Status = str
+    NoteRow = dict[str, Any]
 
 STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
 TRIES = 3
@@ -36,7 +41,7 @@ TRANSITIONS: dict[str, dict[str, str]] = {
 
 
 class Note(Record):
-    """Something to remember about a feature, for its next prompt and for decisions; `kind` is a key of NOTES."""
+    """A fact about a feature, for its next prompt and for decisions; `kind` is a key of NOTES."""
 
     at: str
     by: str
@@ -44,13 +49,13 @@ class Note(Record):
 
 
 class Words(Note):
-    """A note in words."""
+    """A note with a text."""
 
     text: str
 
 
 class Needs(Words):
-    """The features without which a worker could not go on."""
+    """The features that a blocked worker needs."""
 
     features: list[str]
 
@@ -62,7 +67,7 @@ class Dispute(Words):
 
 
 class Cut(Words):
-    """The run whose work was cut short."""
+    """The run that was cut short."""
 
     run: str
 
@@ -77,25 +82,20 @@ NOTES: dict[str, type[Note]] = {
 
 
 def note_faults(note: object) -> list[str]:
-    """What is wrong with one note."""
+    """Every fault of one note."""
     kind = note.get("kind") if isinstance(note, dict) else None
     if isinstance(kind, str) and kind not in NOTES:
         return [f"the note kind '{kind}' is none of {', '.join(NOTES)}"]
     return [*schema.faults(note, f"the note '{kind}'" if kind else "a note", NOTES.get(str(kind), Note))]
 
 
-if TYPE_CHECKING:
-    Status = str
-    NoteRow = dict[str, Any]
-else:
-    Status, NoteRow = (
-        schema.one_of(STATUSES, told=True),
-        schema.OBJECT.part("a note", lambda value: not note_faults(value)),
-    )
+if not TYPE_CHECKING:
+    Status = schema.one_of(STATUSES, told=True)
+    NoteRow = schema.OBJECT.part("a note", lambda value: not note_faults(value))
 
 
 class Feature(Record):
-    """One feature. `priority`: 1 comes first. `notes`: each with the fields that NOTES gives to its kind."""
+    """One feature. `priority`: 1 comes first. `notes`: each has the fields of its kind in NOTES."""
 
     id: str
     title: str
@@ -111,14 +111,14 @@ class Feature(Record):
     source_issue: str | None = None
 
     def note(self, at: str, by: str, kind: str, **carried: Any) -> None:
-        """Remember something about the feature, for its next prompt and for decisions; `carried` is what NOTES says."""
+        """Add a note; `carried` are the further fields of its kind in NOTES."""
         made = {"at": at, "by": by, "kind": kind, **carried}
         if found := note_faults(made):
             raise TypeError("; ".join(found))
         self.notes = [*self.notes, made]
 
     def last_note(self, kind: str) -> dict[str, Any] | None:
-        """The newest note of a kind that stands since the feature was last replanned or retried by a person."""
+        """The newest note of a kind since the feature was last replanned, or retried by a person."""
         for note in reversed(self.notes):
             if note["kind"] == kind:
                 return dict(note)
@@ -127,22 +127,19 @@ class Feature(Record):
         return None
 
     def cuts(self, since: tuple[str, ...] = ("judged",)) -> int:
-        """How many runs on the feature were cut short since the newest note of one of these kinds."""
-        count = 0
-        for note in reversed(self.notes):
-            if note["kind"] in since:
-                break
-            count += note["kind"] == "cut"
-        return count
+        """The number of runs on the feature that were cut short since the newest note of one of these kinds."""
+        kinds = [note["kind"] for note in self.notes]
+        start = max((index for index, kind in enumerate(kinds) if kind in since), default=0)
+        return kinds[start:].count("cut")
 
     @property
     def tries_left(self) -> int:
-        """How many judged tries it still has before it needs a planner or a person."""
+        """The judged tries that are left before the feature needs a planner or a person."""
         return (TRIES_REPLANNED if self.replanned else TRIES) - self.attempts
 
 
 def parse(data: bytes | None, path: str) -> list[Feature]:
-    """The features of features.json in file order; [] where the file is absent; BrokenFile where it is malformed."""
+    """The features in file order; [] if the file is absent; raises BrokenFile if it is malformed."""
     if data is None:
         return []
     value = files.parse_json(data, path)
@@ -152,7 +149,7 @@ def parse(data: bytes | None, path: str) -> list[Feature]:
     whole = schema.all_fit(Feature, rows)
     for number, row in enumerate(() if whole else rows, start=2):
         if found := _faults(row):
-            raise BrokenFile(path, "; ".join(found), line=number, remedy=f"Mend that feature. {RESTORE}")
+            raise BrokenFile(path, "; ".join(found), line=number, remedy=f"Correct that feature. {RESTORE}")
     ids = [row["id"] for row in rows]
     twice = schema.name_faults(ids, "feature")
     if twice:
@@ -162,19 +159,19 @@ def parse(data: bytes | None, path: str) -> list[Feature]:
 
 
 def _faults(row: object) -> list[str]:
-    """What is wrong with a feature, and with each of its notes."""
+    """Every fault of a feature and of its notes."""
     notes = row.get("notes") if isinstance(row, dict) else None
-    odd = [fault for note in notes for fault in note_faults(note)] if isinstance(notes, list) else []
-    return [fault for fault in schema.faults(row, "the feature", Feature) if not odd or fault.key != "notes"] + odd
+    found = [fault for note in notes for fault in note_faults(note)] if isinstance(notes, list) else []
+    return [fault for fault in schema.faults(row, "the feature", Feature) if not found or fault.key != "notes"] + found
 
 
 def load(layout: Layout) -> list[Feature]:
-    """The mission's features, as `parse` gives them."""
+    """The features of the mission, as `parse` returns them."""
     return parse(files.read(layout.features), layout.features)
 
 
 def words(note: dict[str, Any]) -> str:
-    """A note as prompts and people read it; "" where it says nothing."""
+    """A note for prompts and people; "" if it has no text."""
     return f"{note['at']} {note['kind']}: {note['text']}" if note.get("text") else ""
 
 
@@ -189,23 +186,21 @@ def render(features: list[Feature]) -> bytes:
     return b'{"features":[\n' + rows + b"\n]}\n"
 
 
-def find(features: list[Feature], feature_id: str) -> Feature:
-    """The feature; raises UsageFault that names those there are."""
-    for feature in features:
-        if feature.id == feature_id:
-            return feature
-    known = ", ".join(feature.id for feature in features[:20]) or "none: no plan has been accepted yet"
-    raise UsageFault(f"There is no feature '{feature_id}'. The features are: {known}.")
+def find(rows: list[T], wanted: str, kind: str = "feature") -> T:
+    """The row with the wanted id; raises UsageFault, with the known ids, if there is none."""
+    for row in rows:
+        if row.id == wanted:
+            return row
+    known = ", ".join(row.id for row in rows[:20]) or "none: no plan has been accepted yet"
+    raise UsageFault(f"There is no {kind} '{wanted}'. The {kind}s are: {known}.")
 
 
 def move(feature: Feature, event: str) -> None:
-    """Carry the feature over one transition of TRANSITIONS; raises UsageFault where its status does not allow it."""
+    """Apply one transition of TRANSITIONS; raises UsageFault if the status of the feature does not allow it."""
     allowed = TRANSITIONS[event]
     if feature.status not in allowed:
-        raise UsageFault(
-            f"{feature.id} is '{feature.status}'; '{event}' is for a feature that is {' or '.join(allowed)}. "
-            f"See: {command('status')}"
-        )
+        needed = f"'{event}' is for a feature that is {' or '.join(allowed)}"
+        raise UsageFault(f"{feature.id} is '{feature.status}'; {needed}. See: {command('status')}")
     feature.status = allowed[feature.status]
 
 
@@ -221,7 +216,7 @@ def passed(features: list[Feature]) -> set[str]:
 
 
 def unblock(features: list[Feature], at: str, by: str) -> list[Feature]:
-    """Features blocked on others that have all passed return to todo; gives those that did."""
+    """Move features back to todo if all features they need have passed; returns the moved ones."""
     done = passed(features)
     back = []
     for feature in features:
@@ -234,6 +229,6 @@ def unblock(features: list[Feature], at: str, by: str) -> list[Feature]:
 
 
 def disputed(feature: Feature) -> list[str]:
-    """Claims that the feature's last worker disputes and no planner has looked at since."""
+    """Claims that the last worker of the feature disputes and no planner has seen since."""
     note = feature.last_note("dispute")
     return list(note["claims"]) if note and feature.status == "blocked" else []

@@ -1,23 +1,22 @@
-"""issues.jsonl: faults that somebody saw and did not mend; append-only, an issue's later states are lines of their own."""
+"""issues.jsonl: known defects that are not fixed yet; append-only, each later state of an issue is a line of its own."""
 
 from __future__ import annotations
 
 from harness.base import clock, schema
 from harness.base.record import Record
-from harness.base.schema import Odd
+from harness.base.schema import InvalidField
 from harness.store import files, json_lines
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 SEVERITIES = ("critical", "major", "minor", "nit")
 SERIOUS = ("critical", "major")
 HAS = "an issue has"
 STATES = ("open", "planned", "closed")
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     Severity = str
     State = str
 else:
@@ -36,7 +35,7 @@ class Given(Record):
 
 
 class Line(Record):
-    """What each line has: the number of the issue, when, and by whom."""
+    """The fields of each line: the number of the issue, the time, and the author."""
 
     id: str
     at: str
@@ -44,7 +43,7 @@ class Line(Record):
 
 
 class Change(Line):
-    """A later state of an issue, and why."""
+    """A later state of an issue, and the reason."""
 
     state: State
     why: str = ""
@@ -56,39 +55,34 @@ class Issue(Given, Line):
     state: State = "open"
 
 
-def faults(value: object, where: str) -> list[schema.Fault]:
-    """What is wrong with an issue as an agent or a person gives it."""
-    return schema.faults(value, where, Given)
-
-
 def load(layout: Layout) -> list[Issue]:
-    """All issues in their newest state, oldest first; BrokenFile names a whole line that does not parse."""
+    """All issues in their newest state, oldest first; BrokenFile names a line that does not parse."""
     found: dict[str, Issue] = {}
 
     def take(row: Any) -> None:
         if "title" in row:
             one = schema.record(Issue, row, HAS)
             if one.id in found:
-                raise Odd(f"there is an issue {one.id} already")
+                raise InvalidField(f"there is an issue {one.id} already")
         else:
             change = schema.record(Change, row, HAS)
             one = found[change.id]  # a planner may come too late
             one = one.replace(state="closed" if one.state == "closed" else change.state)
         found[one.id] = one
 
-    data, remedy = files.read(layout.issues), "Mend or remove that line."
+    data, remedy = files.read(layout.issues), "Correct or remove that line."
     json_lines.parse(data, layout.issues, take, "the line is no issue", remedy)
     return list(found.values())
 
 
 def serious(found: list[Issue]) -> list[Issue]:
-    """Open issues that a planner must look at: critical and major, each once."""
+    """Open issues that a planner must see: critical and major ones."""
     return [issue for issue in found if issue.state == "open" and issue.severity in SERIOUS]
 
 
 def new(found: list[Issue], given: list[dict[str, Any]], by: str) -> list[Issue]:
-    """The given issues (checked before) with numbers behind those found, which only holds while the caller has the state
-    lock; one with a known open title is not doubled."""
+    """The given issues (already validated) with the next numbers, which the caller's state lock keeps unique. It skips a title
+    that an open issue has."""
     known = {issue.title.strip().lower() for issue in found if issue.state != "closed"}
     made: list[Issue] = []
     for value in given:
@@ -105,5 +99,5 @@ def render(made: list[Issue]) -> bytes:
 
 
 def state_line(issue: Issue, state: str, by: str, why: str = "") -> bytes:
-    """The line that gives an issue another state, with the reason where one is given."""
+    """The line that changes the state of an issue, with the reason."""
     return files.dump_json(Change(id=issue.id, at=clock.stamp(clock.now()), by=by, state=state, why=why).asdict())

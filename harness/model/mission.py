@@ -1,4 +1,4 @@
-"""mission.json and the format file: which mission this folder is, and whether we understand what lies in it."""
+"""mission.json and the format file: the identity of the mission, and whether this version can read its folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.store.layout import Layout, command
 
 
 class Mission(Record):
-    """`id` is the folder's slug and 6 hex digits; `branch` and `base_commit` say where the work stands and began."""
+    """`id` is the slug of the folder and 6 hex digits; `branch` has the work, which began at `base_commit`."""
 
     id: str
     created: str
@@ -23,19 +23,17 @@ class Mission(Record):
 
 
 def exists(layout: Layout) -> bool:
-    """Whether a mission has been started in this folder."""
+    """Whether this folder has a mission."""
     return os.path.exists(layout.format)
 
 
 def check_format(layout: Layout) -> None:
-    """Raises UsageFault where there is no mission, BrokenFile where its format is not ours, or not yet."""
-    text = files.read_text(layout.format)
+    """Raises UsageFault if there is no mission, BrokenFile if its format is older, or unknown."""
+    text, start = files.read_text(layout.format), f"start run.sh, or: {command('init')}"
     if text is None:
-        raise UsageFault(
-            f"There is no mission in {layout.project}. Write SPEC.md there and start run.sh, or: {command('init')}"
-        )
+        raise UsageFault(f"There is no mission in {layout.project}. Write SPEC.md there and {start}")
     if migrations.is_due(layout):
-        remedy = f"The next start migrates it to format {migrations.FORMAT}: start run.sh, or: {command('init')}"
+        remedy = f"The next start migrates it to format {migrations.FORMAT}: {start}"
         raise BrokenFile(layout.format, f"format {text.strip()} is that of an older harness", line=1, remedy=remedy)
     if text.strip() != str(migrations.FORMAT):
         remedy = (
@@ -45,13 +43,13 @@ def check_format(layout: Layout) -> None:
 
 
 def load(layout: Layout) -> Mission:
-    """The mission in this folder; UsageFault where there is none, BrokenFile where it is not understood."""
+    """The mission in this folder; raises as `check_format`, and BrokenFile if mission.json is malformed."""
     check_format(layout)
     return read(layout)
 
 
 def read(layout: Layout) -> Mission:
-    """mission.json, which is the same in every format so far."""
+    """mission.json, which has the same fields in every format."""
     value = files.read_json(layout.mission)
     found = schema.faults(value, "the mission", Mission)
     if found:

@@ -1,4 +1,4 @@
-"""A run under way: how it opened, which does not change, and its outcome, which it writes when it closes."""
+"""A run in progress: its opening, which does not change, and its outcome, which it writes when it closes."""
 
 from __future__ import annotations
 
@@ -27,49 +27,49 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from harness.model.check_environment import Place
+    from harness.model.check_environment import CheckEnvironment
 
 MOST_NOTES = 10
 
 
 class PreImages(Record, frozen=True):
-    """The state before the agent, in memory, where no agent can write: contents by path, and of files that can be made
-    again `stamps` (inode, bytes, change time)."""
+    """The state before the agent, in memory, where no agent can write: contents by path, and `stamps` (inode, bytes, change
+    time) of files that can be derived again."""
 
     contents: dict[str, bytes] = {}
     stamps: dict[str, list[int]] = {}
 
 
 class Begun(Record, frozen=True):
-    """A run that has begun, alive or dead: its mission's folder, and how it opened."""
+    """A run that has begun, alive or dead: the folder of its mission, and its context."""
 
     layout: Layout
     context: Context
 
     @property
     def id(self) -> str:
-        """The run's id."""
+        """The id of the run."""
         return self.context.run
 
     @property
     def paths(self) -> RunLayout:
-        """The run's own files."""
+        """The files of the run."""
         return self.layout.run(self.context.run)
 
     @property
     def capability(self) -> str:
-        """A dead run's tree is looked at only where its feature is in progress, as a role that commits leaves it."""
+        """Recovery reads the tree of a dead run only if its feature is in progress, as a role that commits leaves it."""
         return "commits"
 
     @property
     def changes_tree(self) -> bool:
-        """Whether the working directory is this role's to change."""
+        """Whether the role may change the working directory."""
         return self.capability == "commits"
 
 
 class OpenRun(Begun, frozen=True):
-    """A run that lives, and what it was opened with. `claims` are the feature's as they were at open. `locks` are held while
-    it lives, by `keep` (their descriptors) also in its guardians; `started` is on the monotonic clock."""
+    """A live run and its inputs. `claims` are those of the feature at opening. The run holds `locks` while it lives; its
+    guardians inherit their descriptors, `keep`. `started` is on the monotonic clock."""
 
     mission: Mission
     settings: Config
@@ -82,38 +82,37 @@ class OpenRun(Begun, frozen=True):
 
     @property
     def tag(self) -> str:
-        """What marks every process that this run starts."""
+        """The mark of every process that this run starts."""
         return f"{self.mission.id}/{self.id}"
 
     @property
     def capability(self) -> str:
-        """What its role may do, one of roles.CAPABILITIES or ""."""
+        """The capability of its role, one of roles.CAPABILITIES or ""."""
         return self.role.capability
 
-    def place(self) -> Place:
-        """The working folder as the environment of checks, for this run."""
+    def place(self) -> CheckEnvironment:
+        """The working folder as the check environment of this run."""
         return place_of(self.layout, self.context, self.tag, self.settings.check_seconds, self.keep)
 
     def note(self, tag: str, text: str, feature: str = "") -> None:
-        """Append one entry to raw.md in this role's name; too long a line is shortened."""
+        """Append one entry of this role to raw.md; a line that is too long is shortened."""
         text = raw.one_line(text)
         if len(text) > raw.LONGEST:
             text = text[: raw.LONGEST - 1] + "…"
         raw.append(self.layout, self.role.name, feature or self.context.feature, [(tag, text)])
 
     def seconds(self) -> float:
-        """How long the run has taken."""
+        """The duration of the run so far."""
         return round(time.monotonic() - self.started, 3)
 
 
 class Outcome(Record):
-    """What becomes of a run, alive or dead. All that it changes lands with its result, in `journal`: `features` (`feature`
-    is the run's own, one of them) by `save`, the contract when it is assigned, `issues` with their numbers.
+    """The outcome of a run, alive or dead. All changes land with the result, in `journal`: `features` (`feature` is the one of
+    this run) by `save`, the contract when it is assigned, `issues` with their numbers.
 
-    `ended` and what follows it go into the result. `usages`: what each agent that was asked used, in turn; `until`: when
-    to ask the vendor again, in unix seconds, 0 where it did not say. `tree`: the working folder as a tree. `messages` and
-    `reply` come from the agent, `receipts`, `signs` and `setup_fault` (why the contract's setup is red) from checks.
-    """
+    `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when
+    the vendor accepts requests again, 0 if unknown. `tree`: the working folder as a tree. `messages` and `reply` come from
+    the agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks."""
 
     journal: Journal
     features: list[Feature] = []
@@ -141,82 +140,73 @@ class Outcome(Record):
 
     @property
     def agent(self) -> str:
-        """The agent that was asked last; "" where none was."""
+        """The last agent; "" if there was none."""
         return self.usages[-1].agent if self.usages else ""
 
     @property
     def contract(self) -> Contract:
-        """The contract as it is, read once."""
+        """The current contract, read once."""
         if self._contract is None:
             self._contract = contract.load(self.journal.layout)
         return self._contract
 
     @contract.setter
     def contract(self, value: Contract) -> None:
-        """The contract as it will be once the run has closed."""
+        """The contract after the run has closed."""
         self._contract = value
         self.journal.replace(self.journal.layout.contract, contract.render(value).encode())
 
     @property
     def at(self) -> str:
-        """Now, as it is written."""
+        """The current time as a timestamp."""
         return clock.stamp(clock.now())
 
     def take_queue(self, queue: list[Feature], feature: str) -> None:
-        """Take these features, and the one with this id as the run's own, where it is among them."""
+        """Use these features, and the one with this id, if there is one, as the feature of the run."""
         self.features, self.feature = queue, next((one for one in queue if one.id == feature), None)
 
     def save(self) -> None:
-        """Put the features as they now are into the journal."""
+        """Put the current features into the journal."""
         self.journal.replace(self.journal.layout.features, features.render(self.features))
 
 
 class Run(Record, frozen=True):
-    """What a role's script is given: what the run was opened with, and the outcome that the script decides."""
+    """The argument of a role's script: the open run, and the outcome that the script decides."""
 
     opened: OpenRun
     outcome: Outcome
 
     @property
     def reply(self) -> dict[str, Any] | None:
-        """The agent's reply; None where there is none."""
+        """The reply of the agent; None if there is none."""
         return self.outcome.reply
 
 
-def place_of(layout: Layout, context: Context, tag: str, seconds: int, keep: list[int]) -> Place:
-    """The working folder as the environment of checks, as the run with this context found it at open."""
-    from harness.model.check_environment import Place  # only runs that fire checks pay for it
+def place_of(layout: Layout, context: Context, tag: str, seconds: int, keep: list[int]) -> CheckEnvironment:
+    """The working folder as the check environment of the run with this context, as it was at opening."""
+    from harness.model.check_environment import CheckEnvironment  # only runs that fire checks pay for it
 
-    return Place(
-        directory=layout.project,
-        head=context.head,
-        tree=context.tree,
-        by=context.run,
-        tag=tag,
-        seconds=seconds,
-        keep=keep,
-    )
+    environment = CheckEnvironment(directory=layout.project, tag=tag, seconds=seconds, keep=keep)
+    return environment.replace(head=context.head, tree=context.tree, by=context.run)
 
 
 def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:
-    """Append notes that an agent makes in its run: to raw.md, and to the run's own list, which counts them."""
+    """Append notes of an agent to raw.md, and to the list of the run, which limits their number."""
     if not notes:
         return
     path = layout.run(context.run).notes
-    with files.Lock(path):  # of agents that note in parallel each must be counted
+    with files.Lock(path):  # agents may note in parallel, and every note counts
         before = (files.read(path) or b"").count(b"\n")
         if before + len(notes) > MOST_NOTES:
-            raise UsageFault(
-                f"A run may note {MOST_NOTES} entries; {before} are noted. Keep what the next stranger needs most."
-            )
+            limit = f"A run may note {MOST_NOTES} entries; {before} are noted"
+            raise UsageFault(f"{limit}. Keep what the next stranger needs most.")
         checked = [(tag, raw.checked(tag, text, in_run=True)) for tag, text in notes]
         raw.append(layout, context.role, context.feature, checked)
-        rows = b"".join(files.dump_json({"tag": tag, "text": text}) for tag, text in checked)
-        files.add_line(path, rows)
+        files.add_line(path, b"".join(files.dump_json({"tag": tag, "text": text}) for tag, text in checked))
 
 
 def live_context(layout: Layout, run_id: str) -> Context:
-    """The context of a run that is under way; UsageFault where it is over or never was."""
+    """The context of a run in progress; raises UsageFault if it is over or does not exist."""
     context = runs.context(layout, run_id)
     if os.path.exists(layout.run(run_id).result):
         raise UsageFault(f"The run {run_id} is over: nothing can be added to it.")

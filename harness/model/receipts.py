@@ -1,20 +1,19 @@
-"""Receipts: what a check really did, when, and at which commit. One JSON line each, in receipts.jsonl of the run."""
+"""Receipts: the result of a check, with its time and commit. One JSON line each, in receipts.jsonl of the run."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from harness.base import schema
 from harness.base.record import Record
 from harness.store import files, json_lines
 from harness.store.layout import command
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 HEAD_BYTES = 1024
 TAIL_BYTES = 3072
 FLAKY = "flaky: "
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     Seconds = float
 else:
@@ -22,11 +21,8 @@ else:
 
 
 class Receipt(Record):
-    """One run of one check. `phase`: before, after, blame or sweep; `exit` None where the time ran out.
-
-    `flaky`: it was red the first time and green when it ran once more. `notes`: what a reader must know beside it, such
-    as signs of gaming in the diff, or what a fresh worktree lacks.
-    """
+    """One run of one check. `phase`: before, after, blame or sweep; `exit` None: a timeout. `flaky`: red at first, green when
+    run again. `notes`: context such as reward-hacking signals in the diff, or what a fresh worktree lacks."""
 
     claim: str
     command: str
@@ -46,13 +42,13 @@ class Receipt(Record):
 
     @property
     def green(self) -> bool:
-        """Whether the check held."""
+        """Whether the check passed."""
         return self.exit == 0
 
     @property
     def signs(self) -> list[str]:
-        """The signs of gaming among the notes: what a validation of the claim's own feature saw in the diff."""
-        own = self.notes[:-1] if self.flaky else self.notes  # behind them stands how it was flaky
+        """The reward-hacking signals among the notes: a validation of the claim's own feature saw them in the diff."""
+        own = self.notes[:-1] if self.flaky else self.notes  # the last note of a flaky one says how it was flaky
         return own if self.phase == "after" else []
 
     @property
@@ -64,20 +60,16 @@ class Receipt(Record):
 
 
 def shortened(head: bytes, tail: bytes, length: int) -> str:
-    """Head and tail of an output of `length` bytes as text, with what was left out between them named."""
+    """Head and tail of an output of `length` bytes as text, with the number of bytes left out between them."""
     left_out = length - len(head) - len(tail)
     gap = f"\n[… {left_out} bytes left out …]\n".encode() if left_out else b""
     return (head + gap + tail).decode("utf-8", "replace")
 
 
 def load(path: str) -> list[Receipt]:
-    """The receipts of one run; [] where it has none. A torn last line is passed over; BrokenFile names any other."""
-
-    def made(row: Any) -> Receipt:
-        return schema.record(Receipt, row, "a check leaves")
-
-    remedy = f"See: {command('doctor')}"
-    return json_lines.parse(files.read(path), path, made, "the line is no receipt", remedy)
+    """The receipts of one run; [] if it has none. A torn last line is skipped; BrokenFile names any other bad line."""
+    make = partial(schema.record, Receipt, wrote="a check leaves")
+    return json_lines.parse(files.read(path), path, make, "the line is no receipt", f"See: {command('doctor')}")
 
 
 def render(receipts: list[Receipt]) -> bytes:

@@ -1,4 +1,4 @@
-"""Replies: what a role may answer by what it can do, checked against closed schemas, and found in whatever an agent said."""
+"""Replies: the closed schema of each capability, its validation, and the search for a reply in the output of an agent."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from harness.model.contract import Check, Service
 from harness.model.issues import Given
 from harness.store import documents
 
+STATUSES = ("implemented", "blocked")
+MOST_CHECKS = 3
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from harness.base.schema import Names, PlainText
 
-STATUSES = ("implemented", "blocked")
-MOST_CHECKS = 3
-
-if TYPE_CHECKING:
     Status = str
     Tag = str
 else:
@@ -36,7 +35,7 @@ class Note(Record):
 
 
 class Reply(Record):
-    """What every reply may hold beside its own."""
+    """The fields that every reply may have."""
 
     notes: list[Note] = []
     issues: list[Given] = []
@@ -56,7 +55,7 @@ class PlannedFeature(Record):
 
 
 class PlannedClaim(Record):
-    """A claim of a plan; `reason` says why one that stood is changed. A check that is a text is one with this `run`."""
+    """A claim of a plan; `reason`: why an existing claim changes. A check may be a text, which is its `run`."""
 
     id: str
     claim: PlainText
@@ -66,14 +65,14 @@ class PlannedClaim(Record):
 
 
 class Dropped(Record):
-    """A feature or claim that goes."""
+    """A feature or claim that the plan drops."""
 
     id: str
     reason: str
 
 
 class Aimed(Record):
-    """A check that is to refute a claim."""
+    """An adversarial check: it tries to refute a claim."""
 
     claim: str
     run: PlainText
@@ -91,7 +90,7 @@ class Plan(Reply):
 
 
 class Work(Reply):
-    """What became of the work."""
+    """The result of the work."""
 
     status: Status
     summary: str = ""
@@ -101,13 +100,13 @@ class Work(Reply):
 
 
 class Validation(Reply):
-    """Checks that are to refute claims."""
+    """Adversarial checks."""
 
     checks: list[Aimed] = []
 
 
 class Curation(Reply):
-    """Operations of a fold; what an operation may be is checked where it is done."""
+    """Operations of a compaction; the code that applies an operation validates it."""
 
     operations: list[Any] = []
 
@@ -116,12 +115,12 @@ SCHEMAS: dict[str, type[Reply]] = {"plans": Plan, "commits": Work, "judges": Val
 
 
 def faults(capability: str, value: object) -> list[str]:
-    """What is wrong with the reply of a role that has this capability; one that has none may reply any object."""
+    """Every fault of the reply of a role with this capability; a role without one may reply any object."""
     if not isinstance(value, dict):
         return ["the reply must be a JSON object"]
     shape = SCHEMAS.get(capability, Reply)
     asked = value if capability in SCHEMAS else {key: value[key] for key in Reply.fields if key in value}
-    return [*schema.faults(_spelled_out(asked), "the reply", shape)] or PARTS.get(capability, _nothing)(value)
+    return [*schema.faults(_spelled_out(asked), "the reply", shape)] or _rule_faults(capability, value)
 
 
 def _spelled_out(value: dict[str, Any]) -> dict[str, Any]:
@@ -137,41 +136,29 @@ def _claim(claim: Any) -> Any:
     return {**claim, "checks": [{"run": check} if isinstance(check, str) else check for check in checks]}
 
 
-def _nothing(value: dict[str, Any]) -> list[str]:
-    return []
-
-
-def _plan(value: dict[str, Any]) -> list[str]:
-    said = enumerate(row["claim"] for row in value["contract"])
-    found = [
-        f"contract[{index}]: 'claim' must say in one sentence what holds" for index, one in said if not one.strip()
-    ]
-    return found or schema.name_faults((service["name"] for service in value.get("services", [])), "service")
-
-
-def _work(value: dict[str, Any]) -> list[str]:
-    if value["status"] == "blocked" and not value.get("reason", "").strip():
-        return ["a blocked reply needs a 'reason'"]
-    return []
-
-
-def _judgement(value: dict[str, Any]) -> list[str]:
-    more = len(value.get("checks", [])) > MOST_CHECKS
-    return [f"at most {MOST_CHECKS} checks a run, the worst first"] * more
-
-
-PARTS = {"plans": _plan, "commits": _work, "judges": _judgement}
+def _rule_faults(capability: str, value: dict[str, Any]) -> list[str]:
+    """Every fault of a reply with the right schema: the rules between its fields."""
+    found: list[str] = []
+    if capability == "plans":
+        empty = [index for index, row in enumerate(value["contract"]) if not row["claim"].strip()]
+        found = [f"contract[{index}]: 'claim' must say in one sentence what holds" for index in empty]
+        return found or schema.name_faults((service["name"] for service in value.get("services", [])), "service")
+    if capability == "commits" and value["status"] == "blocked" and not value.get("reason", "").strip():
+        found = ["a blocked reply needs a 'reason'"]
+    if capability == "judges" and len(value.get("checks", [])) > MOST_CHECKS:
+        found = [f"at most {MOST_CHECKS} checks a run, the worst first"]
+    return found
 
 
 def parse(capability: str, text: str) -> dict[str, Any]:
-    """The reply in one JSON text; raises Refused with every fault."""
+    """The reply in a JSON text; raises Refused with every fault."""
     try:
         value = json.loads(text)
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as fault:
-        raise Refused(f"The reply is not JSON: line {fault.lineno}, {fault.msg}. Mend it and reply again.") from None
+        raise Refused(f"The reply is not JSON: line {fault.lineno}, {fault.msg}. Correct it and reply again.") from None
     except (ValueError, RecursionError) as fault:  # too deep, a number too long, or half of a surrogate pair
-        raise Refused(f"The reply cannot be kept: {fault}. Mend it and reply again.") from None
+        raise Refused(f"The reply cannot be kept: {fault}. Correct it and reply again.") from None
     found = faults(capability, value)
     if found:
         raise Refused("The reply is not accepted:\n" + "\n".join(f"- {fault}" for fault in found))
@@ -179,10 +166,8 @@ def parse(capability: str, text: str) -> dict[str, Any]:
 
 
 def find(capability: str, messages: list[str]) -> dict[str, Any] | None:
-    """The reply in an agent's messages: the last ```json harness block, else the last plain ```json block that fits.
-
-    None where there is no marked block and no plain one fits; raises Refused where the last marked block does not parse.
-    """
+    """The reply in the messages of an agent: the last ```json harness block, else the last ```json block that is valid, else
+    None. Raises Refused if the last marked block is invalid."""
     marked = [block for message in messages for block in documents.fenced_blocks(message, "json harness")]
     if marked:
         return parse(capability, marked[-1])

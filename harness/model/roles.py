@@ -1,4 +1,4 @@
-"""Roles: `<name>.md` (front matter, then the words) and `<name>.py` (what they then do), found, never listed in code."""
+"""Roles: `<name>.md` (front matter and prompt) and `<name>.py` (the script), found in folders and never listed in code."""
 
 from __future__ import annotations
 
@@ -29,12 +29,9 @@ READS = ("spec", "plan", "contract", "feature", "claims", "findings", "issues", 
 
 
 class FrontMatter(Record):
-    """What a role's file says before its words.
-
-    `plans`: its reply is a plan; `commits`: it takes a feature, and what it changes in the tree becomes a commit; `judges`:
-    its checks decide; `curates`: code folds the notes, whatever an agent does. At most one of these. `agent_optional`: it
-    can do without an agent that has nothing to say.
-    """
+    """The front matter of a role. `plans`: its reply is a plan; `commits`: it takes a feature, and its changes to the tree become
+    a commit; `judges`: its checks decide; `curates`: code compacts the notes, with or without an agent. At most one of these.
+    `agent_optional`: the role works without a reply of its agent."""
 
     name: str
     summary: str
@@ -50,7 +47,7 @@ class FrontMatter(Record):
 
 
 class Role(FrontMatter):
-    """A role as its file describes it; `words` is the exact body, `common` the exact common.md before it."""
+    """A role as its file describes it; `words` is the exact body, `common` the exact text of common.md."""
 
     words: str
     common: str
@@ -59,17 +56,17 @@ class Role(FrontMatter):
 
     @property
     def capability(self) -> str:
-        """The one of CAPABILITIES that it has, "" where it has none."""
+        """Its capability, one of CAPABILITIES, or ""."""
         return next((name for name in CAPABILITIES if getattr(self, name)), "")
 
 
 def folders(layout: Layout) -> list[str]:
-    """Where roles are looked for, the mission's own first."""
+    """The folders that may have roles, the mission's own first."""
     return [layout.roles, os.path.join(home(), "roles")]
 
 
 def known(layout: Layout) -> list[str]:
-    """Names of the roles that can be run here: those with both files."""
+    """Names of the roles that can run here: those with both files."""
     return sorted({name for folder in folders(layout) for name in _names(folder)})
 
 
@@ -79,7 +76,7 @@ def _names(folder: str) -> list[str]:
 
 
 def load(layout: Layout, name: str) -> Role:
-    """The role; UsageFault where it does not exist, BrokenFile where its file is malformed."""
+    """The role; raises UsageFault if it does not exist, BrokenFile if its file is malformed."""
     value, path = _meta(layout, name)
     if not path:
         raise UsageFault(f"There is no role '{name}'. The roles here are: {', '.join(known(layout))}.")
@@ -90,27 +87,26 @@ def load(layout: Layout, name: str) -> Role:
 
 
 def due(layout: Layout) -> dict[str, str]:
-    """{capability: the role that is started for it}: the first that has it, ours before the mission's own, then by name."""
+    """{capability: the role that runs for it}: the first with it, ours before the mission's own, then by name."""
     found: dict[str, str] = {}
     for folder in reversed(folders(layout)):
         for name in _names(folder):
             found.setdefault(capability_of(layout, name), name)
-        lacking = [capability for capability in CAPABILITIES if capability not in found]
-        if not lacking:
+        if not (lacking := [capability for capability in CAPABILITIES if capability not in found]):
             return found
     own = os.path.join(layout.roles, "NAME.md")
     raise UsageFault(f"No role here {lacking[0]}. Say '{lacking[0]}: true' in the front matter of one: {own}")
 
 
 def capability_of(layout: Layout, name: str) -> str:
-    """The capability of the role of this name; "" where it has none, or where there is no such role."""
+    """The capability of the role with this name; "" if it has none, or does not exist."""
     value, _ = _meta(layout, name)
     return next((capability for capability in CAPABILITIES if value.get(capability)), "")
 
 
 def _meta(layout: Layout, name: str) -> tuple[dict[str, Any], str]:
-    """What the role's file says, and its path; ({}, "") where there is none. A file in the place of ours that says nothing
-    of what it may do may do what ours does."""
+    """The fields and the path of the role's file; ({}, "") if there is none. A file that replaces ours and names no capability
+    has the capabilities of ours."""
     found = list(_found(layout, name))
     if not found:
         return {}, ""
@@ -127,13 +123,13 @@ def _found(layout: Layout, name: str) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def agents_of(settings: Config, role: Role) -> list[str]:
-    """Agent names for the role: its table in config.toml, then its front matter, then the mission's."""
+    """Agent names for the role: from its table in config.toml, else its front matter, else the mission's."""
     table = settings.roles.get(role.name, {})
     return config.names(table.get("agent")) or config.names(role.agent) or settings.agent
 
 
 def _common() -> str:
-    """The words that every role begins with; without them an agent would know nothing of the rules that all share."""
+    """The text before every role's own; without it an agent would not know the rules that all share."""
     path = os.path.join(home(), "roles", "common.md")
     text = files.read_text(path)
     if text is None:
@@ -161,6 +157,6 @@ def _parse(path: str, name: str, text: str) -> dict[str, Any]:
 
 
 def line_of(text: str, key: str) -> int:
-    """The 1-based line of a key of the front matter, the first where it has none."""
+    """The 1-based line of a key in the front matter; 1 if it is absent."""
     head = text.partition("\n---\n")[0].split("\n")
     return next((number for number, line in enumerate(head, start=1) if key and line.split(":")[0].strip() == key), 1)

@@ -1,42 +1,23 @@
-"""Runs: their ids, folders, context.json and result.json, and runs.jsonl, the index and the books."""
+"""Runs: their ids, folders, context.json and result.json, and the run log, runs.jsonl, which is also their index."""
 
 from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from itertools import islice
 
 from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.base.schema import Odd
+from harness.base.schema import InvalidField
 from harness.model import receipts
 from harness.store import files, json_lines
 from harness.store.layout import Layout, RunLayout, command
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from harness.base.schema import Count, R, Whole
-
-OUTCOMES = (
-    "ok",
-    "no_op",
-    "timeout_after_result",
-    "startup_hang",
-    "idle",
-    "wall",
-    "limit",
-    "auth",
-    "config",
-    "agent_error",
-    "refused",
-    "killed",
-)  # fmt: skip - a list of words
 GOOD = ("ok", "no_op", "timeout_after_result")
 CUT = ("idle", "wall", "limit", "killed", "startup_hang")
+OUTCOMES = (*GOOD, *CUT, "auth", "config", "agent_error", "refused")
 UNFINISHED = ("blocked", "cut")  # the outcomes of commits whose work is not done
 FREE_OF_BLAME = ("limit", "auth", "config", "killed")
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
@@ -45,7 +26,13 @@ NO_RUN = "the line is no finished run"
 LAST_DAY = 253402300799
 WRITES = "a run writes"
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from harness.base.schema import Count, R, Whole
+
     Moment = int
     Mark = list[Any]
     RawMark = list[Any]
@@ -57,9 +44,8 @@ else:
 
 
 class Context(Record):
-    """What was so when the run opened. `untracked`: {path: sha256, or size:mtime for what is large or may not be
-    read}; `dirty`: {tracked path that differed from HEAD: object with its content, "" where the file was gone}; `version`: its
-    harness."""
+    """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
+    path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness."""
 
     run: str
     role: str
@@ -83,9 +69,9 @@ class Context(Record):
 
 
 class Totals(Record):
-    """Running totals over all finished runs; None for what no agent has told. `since_green`: runs since a claim was newly
-    proven; `rejected`: planner runs in a row without an accepted plan; `uncounted`: runs that cost something which is not,
-    or not whole, in `cost_usd`."""
+    """Running totals over all finished runs; None if no agent reported a value. `since_green`: runs since a claim was newly
+    proven; `rejected`: planner runs in a row without an accepted plan; `uncounted`: runs with a cost that is not, or not
+    completely, in `cost_usd`."""
 
     runs: Whole = 0
     seconds: Count = 0.0
@@ -101,10 +87,10 @@ if not TYPE_CHECKING:
 
 
 class Result(Record):
-    """What became of a run: result.json, and (but for `files`) its line in runs.jsonl. `verdict`: green, red or "" where the
-    run judged nothing. `sweep`: {tree, contract, spec} that a final sweep judged. `mark`: digest of what decisions
-    depend on, afterwards. `seal`: digest over the run's files. `agents`: who was asked, in turn; `agent` answered. `until`:
-    unix seconds before which its vendor lets nobody in, 0 where nobody has to wait."""
+    """The result of a run: result.json, and its line in runs.jsonl. `verdict`: green, red, or "" if the run judged nothing.
+    `sweep`: {tree, contract, spec} of a final sweep. `mark`: the fingerprint of what decisions depend on, after the run.
+    `seal`: the run digest. `agents`: every agent in turn; `agent` answered. `until`: unix seconds until which its vendor
+    accepts no request, 0 if there is no wait."""
 
     run: str
     role: str
@@ -138,7 +124,7 @@ class Result(Record):
 
     @property
     def said(self) -> str:
-        """How it ended, in a word or two."""
+        """The end of the run in a word or two."""
         return "not accepted" if self.accepted is False else self.verdict or self.outcome
 
     @property
@@ -148,8 +134,8 @@ class Result(Record):
 
 
 class Answer(Record):
-    """What a person answered to an escalation, a line of answers.jsonl. `after`: the newest run then, "" where there was
-    none; what counts runs in a row starts again behind it."""
+    """The answer of a person to an escalation, a line of answers.jsonl. `after`: the newest run at that time, or ""; counters of
+    runs in a row restart after it."""
 
     at: str
     by: str
@@ -163,26 +149,25 @@ def new_id(role: str, feature: str, at: int) -> str:
 
 
 def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
-    """The run's folder, made exclusively: `wish`, or `wish-2`, `wish-3`… where the name is taken."""
+    """The folder of a new run, made exclusively: `wish`, or `wish-2`, `wish-3`… if the name is taken."""
     if not ID.fullmatch(wish):
         raise UsageFault(f"'{wish[:80]}' cannot be a run's id.")
     files.make_folder(layout.runs)
-    number = 1
-    while True:
-        name = wish if number == 1 else f"{wish}-{number}"
-        if files.claim_folder(layout.run(name).folder):
-            return name, layout.run(name)
+    name, number = wish, 1
+    while not files.claim_folder(layout.run(name).folder):
         number += 1
+        name = f"{wish}-{number}"
+    return name, layout.run(name)
 
 
 def context(layout: Layout, run_id: str) -> Context:
-    """context.json of a run; UsageFault where there is no such run, BrokenFile where it is malformed."""
+    """context.json of a run; raises UsageFault if there is no such run, BrokenFile if the file is malformed."""
     return _record(Context, layout.run(run_id).context, run_id)
 
 
 def held_context(layout: Layout, run_id: str) -> Context | None:
-    """The context as the lock of a run that has not closed holds it a second time; None where it does not. `live` is there as
-    the run left it when it had opened."""
+    """The copy of the context in the lock of a run that has not closed; None if there is none. Its `live` is the state after
+    the run had opened."""
     try:
         return _record(Context, layout.run(run_id).lock, run_id)
     except (BrokenFile, UsageFault):
@@ -192,41 +177,39 @@ def held_context(layout: Layout, run_id: str) -> Context | None:
 def result(layout: Layout, run_id: str) -> Result | None:
     """result.json of a run, None while it has none."""
     path = layout.run(run_id).result
-    if not os.path.exists(path):
-        return None
-    return _record(Result, path, run_id)
+    return _record(Result, path, run_id) if os.path.exists(path) else None
 
 
 def _record(shape: type[R], path: str, run_id: str) -> R:
-    """The record of this shape in a file; older versions of us knew not all of the fields that have a default."""
+    """The record of this shape in a file; files of older versions may lack fields with a default."""
     row = files.read_json(path)
     if row is None:
         raise UsageFault(f"There is no run '{run_id}'. See: {command('runs list')}")
     try:
         return schema.record(shape, row, WRITES)
-    except (TypeError, Odd) as fault:
-        said = str(fault) if isinstance(fault, Odd) else "not what a run writes there"
-        raise BrokenFile(path, said, line=1, remedy=f"See: {command('doctor')}") from None
+    except (TypeError, InvalidField) as fault:
+        message = str(fault) if isinstance(fault, InvalidField) else "not what a run writes there"
+        raise BrokenFile(path, message, line=1, remedy=f"See: {command('doctor')}") from None
 
 
 def open_runs(layout: Layout) -> list[str]:
-    """Ids of runs that have not closed: alive or dead, `is_dead` tells."""
+    """Ids of runs that have not closed, alive or dead (see `is_dead`)."""
     return [name[4:] for name in files.names(layout.locks) if name.startswith("run-")]
 
 
 def is_dead(layout: Layout, run_id: str) -> bool:
-    """Whether a run that has not closed is run by nobody any more."""
+    """Whether no process runs this open run any more."""
     return files.is_free(layout.run(run_id).lock)
 
 
-def books(layout: Layout, most: int | None = None) -> Iterator[Result]:
-    """Finished runs (of the first `most` bytes), last first, reading only as far as the caller asks."""
+def finished(layout: Layout, most: int | None = None) -> Iterator[Result]:
+    """Finished runs (of the first `most` bytes), last first; reads only as far as the caller asks."""
     return (result for _, result in placed(layout, most))
 
 
 def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, Result]]:
-    """As `books`, each with the place where its line begins."""
-    for start, line in json_lines.backwards(layout.books, most=most):
+    """As `finished`, each with the offset of its line."""
+    for start, line in json_lines.backwards(layout.run_log, most=most):
         found, fault = parse(line)
         if found is None:
             raise misread(layout, start, fault)
@@ -234,75 +217,64 @@ def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, Resul
 
 
 def answers(layout: Layout) -> list[Answer]:
-    """What people have answered, oldest first. A torn last line is skipped; BrokenFile names any other."""
-    data = files.read(layout.answers)
-    return json_lines.parse(
-        data, layout.answers, lambda row: schema.record(Answer, row, "an answer has"), "no answer", "Remove it."
-    )
+    """The answers of people, oldest first. A torn last line is skipped; BrokenFile names any other bad line."""
+    path, make = layout.answers, partial(schema.record, Answer, wrote="the answer of a person has")
+    return json_lines.parse(files.read(path), path, make, "the line is not the answer of a person", "Remove that line.")
 
 
 def answered(layout: Layout) -> str:
-    """The newest run when a person last answered; "" where nobody has."""
+    """The newest run at the last answer of a person; "" if there is no answer."""
     return next((one.after for one in reversed(answers(layout))), "")
 
 
 def misread(layout: Layout, start: int, fault: str) -> BrokenFile:
-    """The fault of the line in the books that begins there, with its number."""
-    number = files.read_from(layout.books, 0, start).count(b"\n") + 1
-    return BrokenFile(layout.books, fault, line=number, remedy=f"See: {command('doctor')}")
+    """The fault of the line of the run log at this offset, with its number."""
+    number = files.read_from(layout.run_log, 0, start).count(b"\n") + 1
+    return BrokenFile(layout.run_log, fault, line=number, remedy=f"See: {command('doctor')}")
 
 
 def parse(line: bytes) -> tuple[Result | None, str]:
     """The finished run of a line, or None and what is wrong with the line."""
     try:
-        return made(json_lines.value(line)), ""
-    except Odd as fault:
+        return schema.record(Result, json_lines.value(line), WRITES), ""
+    except InvalidField as fault:
         return None, str(fault)
     except (ValueError, TypeError):
         return None, f"{NO_RUN}: {line[:60]!r}"
 
 
-def made(row: Any) -> Result:
-    """The finished run of a line's value; raises TypeError or Odd, as `schema.record` does."""
-    return schema.record(Result, row, WRITES)
-
-
 def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Result | None:
-    """The newest finished run of a role and, where given, a feature."""
-    for found in books(layout):
-        if found.role == role and (feature is None or found.feature == feature):
-            return found
-    return None
+    """The newest finished run of a role and, if given, of a feature."""
+    runs = (one for one in finished(layout) if one.role == role and feature in (None, one.feature))
+    return next(runs, None)
 
 
 def last_receipts(layout: Layout, feature: str) -> list[receipts.Receipt]:
-    """The receipts of the newest run that judged the feature; [] where there is none."""
-    newest = next((found for found in books(layout) if found.feature == feature and found.verdict), None)
+    """The receipts of the newest run that judged the feature; [] if there is none."""
+    newest = next((found for found in finished(layout) if found.feature == feature and found.verdict), None)
     return receipts.load(layout.run(newest.run).receipts) if newest else []
 
 
 def totals(layout: Layout) -> Totals:
-    """The running totals as of the newest finished run, and of what a person has answered since."""
-    return totals_of(next(books(layout), None), answered(layout))
+    """The running totals after the newest finished run and the answers of people since."""
+    return totals_of(next(finished(layout), None), answered(layout))
 
 
 def totals_of(newest: Result | None, after: str) -> Totals:
-    """The running totals as of this run, where a person last answered `after` that one."""
+    """The running totals after this run, given the run `after` which a person last answered."""
     found = newest.total() if newest else Totals()
     return found.replace(since_green=0, rejected=0) if newest and newest.run == after else found
 
 
 def seal(run: RunLayout) -> str:
-    """A digest over the files of a run that must never change once it is finished."""
-    parts = []
-    for name in SEALED:
-        data = _seen(os.path.join(run.folder, name))
-        parts.append(f"{name} {files.digest(data) if data is not None else '-'}\n")
+    """The run digest, over the files of a run that must never change once it is finished."""
+    found = {name: _seen(os.path.join(run.folder, name)) for name in SEALED}
+    parts = (f"{name} {'-' if data is None else files.digest(data)}\n" for name, data in found.items())
     return files.digest("".join(parts).encode())
 
 
 def _seen(path: str) -> bytes | None:
-    """The file; what is none in its place is told by what no file of a run holds."""
+    """The file; bytes that no run writes, if the path is not a regular file."""
     try:
         return files.read(path)
     except BrokenFile:
@@ -310,10 +282,10 @@ def _seen(path: str) -> bytes | None:
 
 
 def broken_seals(layout: Layout, most: int) -> list[str]:
-    """Ids of finished runs, looking at the newest `most`, whose files are not what they were when the run closed."""
+    """Ids of finished runs, of the newest `most`, whose files have changed since the run closed."""
     found = []
-    lines = (line for _, line in json_lines.backwards(layout.books))
-    for one, line in islice(zip(books(layout), lines, strict=True), most):
+    lines = (line for _, line in json_lines.backwards(layout.run_log))
+    for one, line in islice(zip(finished(layout), lines, strict=True), most):
         run = layout.run(one.run)
         if one.seal and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):  # format 1: no run
             found.append(one.run)

@@ -1,7 +1,7 @@
-"""What an agent's vendor counted: one normal form for every vendor's way of counting, with the vendor's own block kept.
+"""Usage: one normal form for the token counts and costs of all vendors, together with the vendor's own block.
 
-Vendors differ in what "input" means (with or without what came from the prompt cache) and whether "output" holds the
-reasoning. Here nothing is counted twice, and what nobody told is None, never 0.
+Vendors differ in whether "input" includes the prompt cache, and "output" the reasoning. Here nothing counts twice, and a
+value that was not reported is None, never 0.
 """
 
 from __future__ import annotations
@@ -10,18 +10,16 @@ from harness.base import schema
 from harness.base.record import Record
 from harness.store import json_lines
 
+COUNTS = ("input", "cache_read", "cache_write", "output", "reasoning")
+REPORTED, TABLE, UNKNOWN = "reported", "table", "unknown"
+MILLION = 1_000_000
+MOST = 10**15  # of tokens or USD; more is not a valid count
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-COUNTS = ("input", "cache_read", "cache_write", "output", "reasoning")
-REPORTED, TABLE, UNKNOWN = "reported", "table", "unknown"
-MILLION = 1_000_000
-MOST = 10**15  # of tokens or USD; more is no count
-
-
-if TYPE_CHECKING:
     Tokens = int
     Cost = float
     Source = str
@@ -32,10 +30,9 @@ else:
 
 
 class Usage(Record):
-    """What one or several answers used. Tokens: `input` without what the cache gave or took, `output` with the reasoning,
-    `reasoning` the part of it. `cost_source`: reported by the vendor, computed from the price table, or unknown; a
-    `cost_usd` whose source is unknown is what is known of several answers, so at least that. `raw`: the vendors' own
-    blocks, {"agent", "block"} each."""
+    """The usage of one or several answers. Tokens: `input` without cache reads and writes, `output` with `reasoning`.
+    `cost_source`: reported by the vendor, computed from the price table, or unknown; a `cost_usd` of unknown source is a
+    lower bound, the known part of several answers. `raw`: the blocks of the vendors, {"agent", "block"} each."""
 
     agent: str = ""
     model: str = ""
@@ -52,53 +49,40 @@ class Usage(Record):
 
     @property
     def tokens(self) -> int | None:
-        """All tokens that a cap on tokens counts, None where nobody told any."""
+        """All tokens that a limit on tokens counts, None if none were reported."""
         known = [count for count in (self.input, self.cache_read, self.cache_write, self.output) if count is not None]
         return sum(known) if known else None
 
 
 def plus(one: int | float | None, other: int | float | None) -> Any:
-    """The sum of what is known; None where neither is."""
+    """The sum of the known values; None if neither is known."""
     if one is None or other is None:
         return other if one is None else one
     return one + other
 
 
 def total(usages: Iterable[Usage]) -> Usage | None:
-    """Several answers as one, None where there is none; names that differ are joined with `, `.
-
-    The cost is the sum of what is known. Its source is unknown where any answer that used tokens has no whole cost: then
-    the sum is a lower bound. Otherwise it is `table` where any part is, else `reported`.
-    """
+    """Several answers as one, None if there are none; different names are joined with `, `. The cost is the sum of the known
+    costs. Its source is unknown if an answer that used tokens has no complete cost, `table` if any part is, else `reported`."""
     parts = list(usages)
     if not parts:
         return None
     made = Usage(raw=[block for part in parts for block in part.raw])
-    spent = [
-        part for part in parts if part.tokens or part.cost_usd
-    ] or parts  # one that met a limit has no say in the names
+    spent = [part for part in parts if part.tokens or part.cost_usd] or parts  # a refused request gives no names
     for name in ("agent", "model", "session"):
-        said = (getattr(part, name) for part in spent)
-        setattr(made, name, ", ".join(dict.fromkeys(one for one in said if one)))
+        setattr(made, name, ", ".join(dict.fromkeys(filter(None, (getattr(part, name) for part in spent)))))
     for name in ("turns", *COUNTS, "cost_usd"):
         for part in parts:
             setattr(made, name, plus(getattr(made, name), getattr(part, name)))
-    made.cost_source = _source([part for part in parts if part.tokens or part.cost_usd is not None])
+    costly = [part for part in parts if part.tokens or part.cost_usd is not None]
+    sources = {UNKNOWN if part.cost_usd is None else part.cost_source for part in costly} or {UNKNOWN}
+    made.cost_source = next(source for source in (UNKNOWN, TABLE, REPORTED) if source in sources)
     return made
 
 
-def _source(parts: list[Usage]) -> str:
-    """Where a sum of costs comes from, given the parts that cost something."""
-    if not parts or any(part.cost_usd is None or part.cost_source == UNKNOWN for part in parts):
-        return UNKNOWN
-    return TABLE if any(part.cost_source == TABLE for part in parts) else REPORTED
-
-
 def priced(used: Usage, prices: Mapping[str, Mapping[str, float]]) -> Usage:
-    """The usage with a cost from the price table, where its vendor reported none and the table has its model or its agent.
-
-    Without input and output the cost stays unknown. A cache price that the table does not have is the price of input.
-    """
+    """The usage with a cost from the price table, if its vendor reported none and the table has its model or its agent. Without
+    input and output the cost stays unknown. A missing cache price is the price of input."""
     price = price_of(used.model, prices) or price_of(used.agent, prices)
     if used.cost_usd is not None or price is None or used.input is None or used.output is None:
         return used
@@ -109,8 +93,8 @@ def priced(used: Usage, prices: Mapping[str, Mapping[str, float]]) -> Usage:
 
 
 def price_of(model: str, prices: Mapping[str, Mapping[str, float]]) -> Mapping[str, float] | None:
-    """The prices of a model: its own name, else the longest key with which it begins, up to a `-`, `@`, `:` or `.`; with and
-    then without a vendor's prefix such as `openai/`. None where there is none."""
+    """The prices under the model's own name, else under the longest key that is its prefix up to a `-`, `@`, `:` or `.`; first
+    with, then without a vendor's prefix such as `openai/`. None if there are none."""
     for name in dict.fromkeys((model, model.rpartition("/")[2])):
         if name in prices:
             return prices[name]
@@ -121,24 +105,22 @@ def price_of(model: str, prices: Mapping[str, Mapping[str, float]]) -> Mapping[s
 
 
 def cache_ratio(used: Usage) -> float | None:
-    """The part of the prompt that came from the cache: read / (uncached + write + read); None where that is unknown.
-
-    A vendor that tells no writes has them in its input.
-    """
+    """The part of the prompt that came from the cache: read / (uncached + write + read); None if unknown. A vendor that
+    reports no writes includes them in its input."""
     if used.input is None or used.cache_read is None:
         return None
     whole = used.input + (used.cache_write or 0) + used.cache_read
     return used.cache_read / whole if whole else None
 
 
-def told(agent: str, **values: Any) -> Usage:
-    """What an agent told, as it stands; a cost that is told is a reported one."""
+def reported(agent: str, **values: Any) -> Usage:
+    """The usage that an agent reported, unchanged; a cost in it has the source `reported`."""
     source = UNKNOWN if values.get("cost_usd") is None else REPORTED
     return Usage(**{"agent": agent, "cost_source": source, "raw": [{"agent": agent, "block": values}], **values})
 
 
 def parse(text: str) -> Usage | None:
-    """A usage from its JSON; None where it is none: a negative or endless number, a text where a number belongs."""
+    """A usage from its JSON; None if it is invalid, such as a negative or infinite number, or a text for a number."""
     try:
         return schema.record(Usage, json_lines.value(text.encode()), "an agent")
     except (ValueError, TypeError):

@@ -109,15 +109,15 @@ class Guardian:
             try:
                 pid, code = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return tree.on_linux() or not self.family()
+                return tree.on_linux() or not self.descendants()
             if pid == 0:
                 return False
             if pid == self.child:
                 self.status = os.waitstatus_to_exitcode(code)
 
-    def family(self) -> dict[int, list[bytes]]:
+    def descendants(self) -> dict[int, list[bytes]]:
         """All living descendants, and zombies."""
-        return tree.family(os.getpid(), group=self.child)
+        return tree.descendants(os.getpid(), group=self.child)
 
     def end(self) -> int:
         """End the tree: TERM once to each process, then KILL until none is left; returns how many survive."""
@@ -127,7 +127,7 @@ class Guardian:
         pause_seconds, now = 0.001, time.monotonic()
         kill_from = now + self.plan.grace_seconds
         while now < kill_from + KILL_SECONDS:
-            family = self.family()
+            family = self.descendants()
             if now < kill_from and not self.hurry:
                 self.killed |= tree.terminate({pid: fields for pid, fields in family.items() if pid not in signalled})
                 signalled.update(family)
@@ -138,4 +138,4 @@ class Guardian:
             self.listen(pause_seconds)
             now = time.monotonic()
             pause_seconds = min(pause_seconds * 2, 0.05 if now < kill_from else 0.002)  # keeps up with a fork loop
-        return len(self.family())
+        return len(self.descendants())

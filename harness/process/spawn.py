@@ -25,7 +25,7 @@ TERM_SECONDS = 2.0
 HELD_FROM = 64  # the first number under which a program has a lock
 
 
-class Quiet:
+class SignalsBlocked:
     """Blocks all signals inside the `with` block, so that no handler raises between a fork and the code that records it."""
 
     def __enter__(self) -> None:
@@ -192,7 +192,7 @@ def capture(
     source, until = feed_end if stdin else os.devnull, time.monotonic() + (wall_seconds or FOREVER_SECONDS)
     given = os.environ if env is None else env
     try:
-        with Quiet():
+        with SignalsBlocked():
             try:
                 pid = start(
                     argv, cwd=cwd, env=given, stdin=source, stdout=out_end, stderr=err_end, session=True, keep=keep

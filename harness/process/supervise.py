@@ -18,21 +18,32 @@ from harness.base.record import Record
 from harness.process import spawn, tree
 from harness.process.guardian import Guardian, Plan
 from harness.process.spawn import capture
-from harness.process.timeouts import Patience, Watch
+from harness.process.timeouts import Timeouts, Watch
 from harness.process.tree import KILL_SECONDS, TAG, pid_record, sweep, tagged_ancestor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["TAG", "Child", "Ended", "Patience", "capture", "live_with", "pid_record", "run", "sweep", "tagged_ancestor"]
+__all__ = [
+    "TAG",
+    "Child",
+    "Ended",
+    "Timeouts",
+    "capture",
+    "end_with_parent",
+    "pid_record",
+    "run",
+    "sweep",
+    "tagged_ancestor",
+]
 
 TICK_SECONDS = 0.2
 _guardians: set[int] = set()  # guardians that this process started and has not reaped
 _required_parent: list[int] = []  # pid of the parent that this process must not outlive
 
 
-def live_with(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """From now on, when `parent` (this process's parent) dies, `output` raises Interrupted once and children end.
 
     So a run does not outlive its killed loop. The check is a poll, 5 times a second: it needs no signals and no ctypes.
@@ -41,7 +52,7 @@ def live_with(parent: int) -> None:
 
 
 def _orphaned() -> bool:
-    """Whether the parent given to `live_with` has died; True only once, so that the cleanup can finish."""
+    """Whether the parent given to `end_with_parent` has died; True only once, so that the cleanup can finish."""
     orphaned = bool(_required_parent) and os.getppid() != _required_parent[0]
     if orphaned:
         _required_parent.clear()
@@ -83,7 +94,7 @@ class Child:
         keep: Sequence[int] = (),
         merge: bool = False,
         term_first: bool = True,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
     ) -> None:
         self.pid = 0
         self.ended: Ended | None = None
@@ -95,7 +106,7 @@ class Child:
         self._streams: dict[int, str] = {}
         self._poller = select.poll()
         tree.adopt_orphans()
-        self.watch = Watch(wall_seconds, patience or Patience(), time.monotonic())
+        self.watch = Watch(wall_seconds, timeouts or Timeouts(), time.monotonic())
         plan = Plan(
             argv=argv,
             cwd=cwd,
@@ -106,7 +117,7 @@ class Child:
             grace_seconds=self._grace_seconds,
         )
         try:
-            with spawn.Quiet():
+            with spawn.SignalsBlocked():
                 self._launch(plan)
             self._await_start(argv[0])
         except BaseException:
@@ -171,7 +182,7 @@ class Child:
         """End the tree and wait until it is gone; a signal meanwhile cuts the grace short, and is raised afterwards."""
         if not self._guardian or self.ended is not None:
             return
-        with spawn.Quiet():
+        with spawn.SignalsBlocked():
             self._ask("stopped")
             while self.ended is None:
                 self._step()
@@ -220,7 +231,8 @@ class Child:
             news = self._received or os.read(self._report, 4096)  # one write, so one line; empty: it was killed
             self._received = next((line for line in news.split(b"\n") if line.count(b" ") == 3), b"")
             if self._received or not news:  # else it is the first line, unread because the caller was interrupted
-                found += self._settle()
+                with spawn.SignalsBlocked():  # a signal before `ended` is set would make it wait for the guardian twice
+                    found += self._settle()
         return found
 
     def _take(self, fd: int) -> bytes:
@@ -269,7 +281,7 @@ class Child:
             if time.monotonic() > until:
                 break
             for root, fields in orphans.items():
-                killed |= tree.kill({root: fields, **tree.family(root)})
+                killed |= tree.kill({root: fields, **tree.descendants(root)})
                 code = tree.reap(root)
                 if root == self.pid and code is not None:
                     status = os.waitstatus_to_exitcode(code)

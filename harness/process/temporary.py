@@ -8,7 +8,7 @@ from contextlib import suppress
 from harness.store import files
 
 
-def new(what: str, tag: str = "") -> str:
+def create(what: str, tag: str = "") -> str:
     """Make an empty folder in the system's temporary folder; the caller removes it, or `clear_of` does after a kill."""
     folder = f"{_begin(tag)}{what}-{os.urandom(5).hex()}"
     os.mkdir(folder, 0o700)
@@ -21,15 +21,15 @@ def _begin(tag: str) -> str:
     return os.path.join(base if os.path.isdir(base) else "/tmp", f"harness-{named}")
 
 
-def clear_of(tag: str) -> None:
+def remove_tagged(tag: str) -> None:
     """Remove the temporary folders that a killed run with this tag left behind."""
     base, begin = os.path.split(_begin(tag))
     for name in files.names(base):
         if name.startswith(begin):
-            clear(os.path.join(base, name))
+            remove(os.path.join(base, name))
 
 
-def clear(folder: str) -> None:
+def remove(folder: str) -> None:
     """Remove the folder and its content as far as permissions allow: what belongs to another user, or is held by a
     mount, stays. Nothing reads it again, so a leftover changes neither a verdict nor the end of a run.
     """

@@ -22,7 +22,7 @@ STOPPED_SECONDS = 2.0  # a longer gap between two calls, normally 5 a second, me
 WALL, IDLE, STARTUP, AFTER_RESULT = "wall", "idle", "startup_hang", "after_result"
 
 
-class Patience(Record):
+class Timeouts(Record):
     """Timeouts in seconds; 0 means none. `startup`: until the first event; `idle`: without a sign of life; `after_result`:
     from the result to the exit. Changes in `folder` count as life ("": none), except below its entry `passed_over`."""
 
@@ -36,8 +36,8 @@ class Patience(Record):
 class Watch:
     """The timeouts of one child and its last signs of life. `root`: the process whose descendants are checked."""
 
-    def __init__(self, wall_seconds: float, patience: Patience, now: float) -> None:
-        self.wall_seconds, self.patience = wall_seconds, patience
+    def __init__(self, wall_seconds: float, timeouts: Timeouts, now: float) -> None:
+        self.wall_seconds, self.timeouts = wall_seconds, timeouts
         self.started = self.alive = self.alive_before = self.checked = self.called = now
         self.was_late = False
         self.root = 0
@@ -77,19 +77,19 @@ class Watch:
     def _limits(self) -> Iterator[tuple[str, float]]:
         yield WALL, self.started + self.wall_seconds
         if self.result_at:
-            yield AFTER_RESULT, self.result_at + self.patience.after_result_seconds
+            yield AFTER_RESULT, self.result_at + self.timeouts.after_result_seconds
             return
-        if self.patience.startup_seconds and not self.began:
-            yield STARTUP, self.started + self.patience.startup_seconds
-        elif self.patience.idle_seconds:
-            yield IDLE, self.alive + self.patience.idle_seconds
+        if self.timeouts.startup_seconds and not self.began:
+            yield STARTUP, self.started + self.timeouts.startup_seconds
+        elif self.timeouts.idle_seconds:
+            yield IDLE, self.alive + self.timeouts.idle_seconds
 
     def _check_activity(self, now: float) -> None:
         """Without output, check the tree and the folder; activity since the last check is a sign of life."""
-        idle = self.patience.idle_seconds
+        idle = self.timeouts.idle_seconds
         if not idle or self.result_at or now < self.checked + idle / CHECKS:
             return
-        ticks, newest = cpu_ticks(self.root), newest_change(self.patience.folder, self.patience.passed_over)
+        ticks, newest = cpu_ticks(self.root), newest_change(self.timeouts.folder, self.timeouts.passed_over)
         busy = ticks - self.ticks >= BUSY * (now - self.checked) * os.sysconf("SC_CLK_TCK")
         if busy or newest > self.newest >= 0:
             self.alive = now
@@ -100,7 +100,7 @@ def cpu_ticks(root: int) -> int:
     """CPU time of a process, its living descendants and their reaped children, in clock ticks; 0 off Linux."""
     if not root or not tree.on_linux():
         return 0
-    rows = [tree.stat(root), *tree.family(root).values()]
+    rows = [tree.stat(root), *tree.descendants(root).values()]
     return sum(int(number) for fields in rows for number in fields[11:15])  # utime stime cutime cstime, see proc(5)
 
 

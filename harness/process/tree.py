@@ -52,7 +52,7 @@ def stat(pid: int) -> list[bytes]:
         return []
 
 
-def family(root: int, *, group: int = 0, deep: bool = True) -> dict[int, list[bytes]]:
+def descendants(root: int, *, group: int = 0, deep: bool = True) -> dict[int, list[bytes]]:
     """pid -> stat fields of all descendants of `root`, with zombies; of its children only with `deep` False.
 
     Off Linux the fields are state, parent and group, and members of the process group `group` count as descendants.
@@ -74,7 +74,7 @@ def adopted(born: int, *, spared: Collection[int], group: int) -> dict[int, list
 
     They are children not in `spared` (other guardians), in another session, and not older than the guardian.
     """
-    children = family(os.getpid(), group=group, deep=False)
+    children = descendants(os.getpid(), group=group, deep=False)
     if not on_linux():
         return {pid: fields for pid, fields in children.items() if int(fields[2]) == group}
     here = stat(os.getpid())[3]

@@ -10,7 +10,7 @@ import time
 from harness.base import clock
 from harness.integrity import environment
 from harness.model import receipts
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract
 from harness.model.receipts import Receipt
 from harness.process import supervise, temporary
@@ -45,7 +45,7 @@ class Output:
         return receipts.shortened(self.head, self.tail, self.length)
 
 
-def fire(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
+def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Receipt:
     """Run one check to its end, end its process tree, and return the receipt."""
     started = time.monotonic()
     output = Output()
@@ -78,7 +78,7 @@ def _exit_code(ended: supervise.Ended) -> int | None:
     return ended.exit if ended.exit is not None else 128 + (ended.signal or 0)
 
 
-def settled(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
+def fire_with_retry(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Receipt:
     """Fire a check, and a red one once more; a green second result counts and is marked flaky."""
     first = fire(check, claim, phase, place)
     if first.green or place.fault:
@@ -89,9 +89,9 @@ def settled(check: Check, claim: Claim, phase: str, place: Place) -> Receipt:
     return again.replace(flaky=True, notes=[*again.notes, f"{receipts.FLAKY}{first.verdict} the first time"])
 
 
-def run_shell(command: str, place: Place, seconds: float, output: Output) -> supervise.Ended:
+def run_shell(command: str, place: CheckEnvironment, seconds: float, output: Output) -> supervise.Ended:
     """Run a command as a check: bash -euo pipefail, its own TMPDIR and PORT, no harness variables, empty stdin."""
-    folder = temporary.new("check", place.tag)
+    folder = temporary.create("check", place.tag)
     try:
         return supervise.run(
             ["bash", "-euo", "pipefail", "-c", command],
@@ -103,7 +103,7 @@ def run_shell(command: str, place: Place, seconds: float, output: Output) -> sup
             keep=place.keep,
         )
     finally:
-        temporary.clear(folder)
+        temporary.remove(folder)
 
 
 def port_variables(ports: dict[str, int]) -> dict[str, str]:
@@ -119,17 +119,19 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def fire_all(claims: list[Claim], phase: str, place: Place, path: str = "") -> Iterator[Receipt]:
+def fire_all(claims: list[Claim], phase: str, place: CheckEnvironment, path: str = "") -> Iterator[Receipt]:
     """Fire every check of the claims, in order; with `path`, each receipt is durable there before the next check."""
     yield from fire_each([(claim, check) for claim in claims for check in claim.checks], phase, place, path)
 
 
-def fire_each(pairs: list[tuple[Claim, Check]], phase: str, place: Place, path: str = "") -> Iterator[Receipt]:
+def fire_each(
+    pairs: list[tuple[Claim, Check]], phase: str, place: CheckEnvironment, path: str = ""
+) -> Iterator[Receipt]:
     """Fire these checks in order; in phase `before` once, in other phases a red one once more."""
     record = files.Transcript(path) if path else None
     try:
         for claim, check in pairs:
-            receipt = (fire if phase == "before" else settled)(check, claim, phase, place)
+            receipt = (fire if phase == "before" else fire_with_retry)(check, claim, phase, place)
             if record:
                 record.write(receipts.render([receipt]))
                 record.sync()
@@ -139,7 +141,7 @@ def fire_each(pairs: list[tuple[Claim, Check]], phase: str, place: Place, path: 
             record.close()
 
 
-def setup_once(layout: Layout, contract: Contract, place: Place) -> str:
+def setup_once(layout: Layout, contract: Contract, place: CheckEnvironment) -> str:
     """`setup_fault`, unless the setup was already green at this commit."""
     done = documents.recall(layout.cache, "setup", f"{place.head} {contract.setup}")
     fault = "" if done else setup_fault(contract, place)
@@ -148,13 +150,13 @@ def setup_once(layout: Layout, contract: Contract, place: Place) -> str:
     return fault
 
 
-def remember_setup(layout: Layout, contract: Contract, place: Place) -> None:
+def remember_setup(layout: Layout, contract: Contract, place: CheckEnvironment) -> None:
     """Record that the setup was green at this commit. Repeated in settle, which first clears a run's cache entries."""
     if contract.setup:
         documents.keep(layout.cache, "setup", f"{place.head} {contract.setup}", True)
 
 
-def setup_fault(contract: Contract, place: Place) -> str:
+def setup_fault(contract: Contract, place: CheckEnvironment) -> str:
     """Run the contract's setup; "" if it is green or absent, else its output."""
     if not contract.setup:
         return ""
@@ -167,15 +169,15 @@ def setup_fault(contract: Contract, place: Place) -> str:
     return f"setup {how}:\n{output.text()}"
 
 
-def green_on_nothing(commands: list[str]) -> list[str]:
+def green_in_empty_folder(commands: list[str]) -> list[str]:
     """The commands that are green in an empty folder, and so prove nothing."""
     found = []
     for command in commands:
-        folder = temporary.new("empty")
+        folder = temporary.create("empty")
         try:
-            ended = run_shell(command, Place(directory=folder), EMPTY_FOLDER_SECONDS, Output())
+            ended = run_shell(command, CheckEnvironment(directory=folder), EMPTY_FOLDER_SECONDS, Output())
             if ended.cause == "exit" and ended.exit == 0:
                 found.append(command)
         finally:
-            temporary.clear(folder)
+            temporary.remove(folder)
     return found

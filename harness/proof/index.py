@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME = "proofs"
 
 
-class Trail(Record):
+class CheckHistory(Record):
     """The history of one check over all runs: newest red and green as [run, commit, at], the number of flaky results, and
     the reward-hacking signals from the validations of its feature."""
 
@@ -36,9 +36,9 @@ class Trail(Record):
 
 
 if TYPE_CHECKING:
-    TrailRow = dict[str, Any]
+    HistoryRow = dict[str, Any]
 else:
-    TrailRow = schema.row_of(Trail)
+    HistoryRow = schema.row_of(CheckHistory)
 
 
 class Held(Record):
@@ -46,10 +46,10 @@ class Held(Record):
 
     size: Whole = 0
     digest: str = ""
-    trails: dict[str, TrailRow] = {}
+    trails: dict[str, HistoryRow] = {}
 
 
-class Standing(Record):
+class ClaimStatus(Record):
     """The status of a claim: `word` is proven, unproven or manual; `marks` of flaky, weakened, signs, accepted."""
 
     claim: str
@@ -59,25 +59,25 @@ class Standing(Record):
     green: list[str] = []
 
 
-def load(layout: Layout) -> dict[str, Trail]:
+def load(layout: Layout) -> dict[str, CheckHistory]:
     """{claim + newline + command: check history}, complete up to the newest finished run."""
-    data = files.read(layout.books) or b""
+    data = files.read(layout.run_log) or b""
     data = data[: data.rfind(b"\n") + 1]
     held = _held(layout, data)
-    trails = {key: Trail(**row) for key, row in held.trails.items()}
+    trails = {key: CheckHistory(**row) for key, row in held.trails.items()}
     for number, line in json_lines.whole(data[held.size :]):
         if run_id := _fired(layout, line, data[: held.size].count(b"\n") + number):
             _take(layout, trails, run_id)
     if len(data) != held.size:
         rows = {key: trail.asdict() for key, trail in trails.items()}
         made = Held(size=len(data), digest=files.digest(data), trails=rows)
-        documents.keep(layout.cache, NAME, "", made.asdict(), Trail.fields)
+        documents.keep(layout.cache, NAME, "", made.asdict(), CheckHistory.fields)
     return trails
 
 
 def _held(layout: Layout, data: bytes) -> Held:
     """The index as it is kept, where it was made from a beginning of these lines, byte for byte; else an empty one."""
-    row = documents.recall(layout.cache, NAME, "", Trail.fields)
+    row = documents.recall(layout.cache, NAME, "", CheckHistory.fields)
     try:
         held = schema.record(Held, row, "we leave")
     except (TypeError, ValueError):
@@ -92,12 +92,12 @@ def _fired(layout: Layout, line: bytes, number: int) -> str:
         row = json_lines.value(line)
         return str(row["run"]) if row["verdict"] or row["accepted"] else ""
     except (ValueError, KeyError, TypeError):
-        raise BrokenFile(layout.books, runs.NO_RUN, line=number, remedy=f"See: {command('doctor')}") from None
+        raise BrokenFile(layout.run_log, runs.NO_RUN, line=number, remedy=f"See: {command('doctor')}") from None
 
 
-def _take(layout: Layout, trails: dict[str, Trail], run_id: str) -> None:
+def _take(layout: Layout, trails: dict[str, CheckHistory], run_id: str) -> None:
     for receipt in receipts.load(layout.run(run_id).receipts):
-        trail = trails.setdefault(key(receipt.claim, receipt.command), Trail())
+        trail = trails.setdefault(key(receipt.claim, receipt.command), CheckHistory())
         place = [run_id, receipt.head, receipt.at]
         trail.last_green, trail.last_at = receipt.green, receipt.at
         trail.flaky += receipt.flaky
@@ -113,9 +113,9 @@ def key(claim_id: str, command: str) -> str:
     return f"{claim_id}\n{command}"
 
 
-def standing(claim: Claim, trails: dict[str, Trail], weakened: set[str], accepted: set[str]) -> Standing:
+def claim_status(claim: Claim, trails: dict[str, CheckHistory], weakened: set[str], accepted: set[str]) -> ClaimStatus:
     """The status of one claim from its receipts, the contract log and a person's decision."""
-    mine = [trails.get(key(claim.id, check.run), Trail()) for check in claim.checks]
+    mine = [trails.get(key(claim.id, check.run), CheckHistory()) for check in claim.checks]
     green = bool(mine) and all(trail.last_green for trail in mine)
     red = [trail.red for trail in mine if trail.red]
     guards = bool(claim.checks) and all(check.guard for check in claim.checks)
@@ -124,6 +124,6 @@ def standing(claim: Claim, trails: dict[str, Trail], weakened: set[str], accepte
     marks += ["accepted"] * (claim.id in accepted)
     word = "manual" if claim.manual else "proven" if green and (red or guards) else "unproven"
     newest = [trail.green for trail in mine if trail.green]
-    return Standing(
+    return ClaimStatus(
         claim=claim.id, word=word, marks=marks, red=red[-1] if red else [], green=newest[-1] if newest else []
     )

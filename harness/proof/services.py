@@ -7,7 +7,7 @@ import shlex
 import time
 
 from harness.integrity import environment
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Service
 from harness.process import supervise, temporary
 from harness.proof import fire
@@ -31,15 +31,15 @@ class Running:
     If one is not ready in time, the environment has a `fault`: every check in it is red, with the tail of the service's log.
     """
 
-    def __init__(self, services: list[Service], place: Place) -> None:
+    def __init__(self, services: list[Service], place: CheckEnvironment) -> None:
         self.services, self.place = services, place
         self.children: list[supervise.Child] = []
         self.folder = ""
 
-    def __enter__(self) -> Place:
+    def __enter__(self) -> CheckEnvironment:
         if not self.services:
             return self.place
-        self.folder = temporary.new("services", self.place.tag)
+        self.folder = temporary.create("services", self.place.tag)
         try:
             return self._up()
         except BaseException:
@@ -51,7 +51,7 @@ class Running:
     ) -> None:
         self._down()
 
-    def _up(self) -> Place:
+    def _up(self) -> CheckEnvironment:
         ports = {service.name: fire.free_port() for service in self.services}
         place = self.place.replace(ports=ports)
         for service in self.services:
@@ -62,7 +62,7 @@ class Running:
                 return place.replace(fault=fault)
         return place
 
-    def _start(self, service: Service, place: Place) -> supervise.Child:
+    def _start(self, service: Service, place: CheckEnvironment) -> supervise.Child:
         env = {**environment.plain(os.environ, place.tag), "TMPDIR": self.folder, **fire.port_variables(place.ports)}
         command = f"exec >{shlex.quote(self._log(service))} 2>&1\n{service.run}"
         child = supervise.Child(
@@ -76,7 +76,7 @@ class Running:
         self.children.append(child)
         return child
 
-    def _await(self, service: Service, place: Place, child: supervise.Child) -> str:
+    def _await(self, service: Service, place: CheckEnvironment, child: supervise.Child) -> str:
         """Run `ready` until it is green; else the reason: out of time, or the service has exited."""
         until = time.monotonic() + service.seconds
         while (left := until - time.monotonic()) > 0:
@@ -101,7 +101,7 @@ class Running:
             child.close()
         self.children = []
         if self.folder:
-            temporary.clear(self.folder)
+            temporary.remove(self.folder)
 
 
 def _is_alive(pid: int) -> bool:

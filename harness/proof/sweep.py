@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.git import repository
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Contract
 from harness.model.receipts import Receipt
 from harness.process import temporary
@@ -15,15 +15,15 @@ SHOWN = 12
 NO_SETUP = "the contract has no setup: a fresh clone is checked as it is"
 
 
-def sweep(project: str, contract: Contract, place: Place, path: str) -> tuple[list[Receipt], str]:
+def sweep(project: str, contract: Contract, place: CheckEnvironment, path: str) -> tuple[list[Receipt], str]:
     """Setup, services and all checks in that worktree: (receipts, output of a failed setup).
 
     A red receipt lists the files that only the working folder has, as a possible cause.
     """
-    folder = temporary.new("sweep", place.tag)
+    folder = temporary.create("sweep", place.tag)
     target = os.path.join(folder, os.path.basename(project))
     notes = [] if contract.setup else [NO_SETUP]
-    differs = repository.others(project)
+    differs = repository.not_in_index(project)
     if differs:
         more = f" and {len(differs) - SHOWN} more" if len(differs) > SHOWN else ""
         notes.append(f"only in the working folder, not in a clone: {', '.join(differs[:SHOWN])}{more}")
@@ -37,4 +37,4 @@ def sweep(project: str, contract: Contract, place: Place, path: str) -> tuple[li
             return list(fire.fire_all(contract.claims, "sweep", up, path)), ""
     finally:
         repository.remove_worktree(project, target)
-        temporary.clear(folder)
+        temporary.remove(folder)

@@ -7,7 +7,7 @@ import os
 from harness.base.errors import Refused, UsageFault
 from harness.git import repository
 from harness.model import contract
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Contract
 from harness.model.receipts import Receipt
 from harness.process import temporary
@@ -40,21 +40,21 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
         raise UsageFault(f"There is no folder {folder}.")
     known = contract.parse(files.read_text(contract_path) or "", contract_path)
     if not at:
-        yield from _fired(known, Place(directory=folder, tag=TAG))
+        yield from _fired(known, CheckEnvironment(directory=folder, tag=TAG))
         return
     repository.require_top(folder)
     _require_commit(folder, at)
-    room = temporary.new("verify")
+    room = temporary.create("verify")
     target = os.path.join(room, os.path.basename(folder))
     try:
         repository.add_worktree(folder, target, at)
-        place = Place(
-            directory=target, head=repository.standing(target).head, tree=repository.tree_of(target, "HEAD"), tag=TAG
+        place = CheckEnvironment(
+            directory=target, head=repository.position(target).head, tree=repository.tree_of(target, "HEAD"), tag=TAG
         )
         yield from _fired(known, place)
     finally:
         repository.remove_worktree(folder, target)
-        temporary.clear(room)
+        temporary.remove(room)
 
 
 def _require_commit(folder: str, at: str) -> None:
@@ -66,7 +66,7 @@ def _require_commit(folder: str, at: str) -> None:
         raise UsageFault(f"There is no commit '{at}' in {folder}. {remedy}") from None
 
 
-def _fired(known: Contract, place: Place) -> Iterator[Receipt]:
+def _fired(known: Contract, place: CheckEnvironment) -> Iterator[Receipt]:
     fault = fire.setup_fault(known, place)
     if fault:
         raise Refused(fault)

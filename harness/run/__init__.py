@@ -1,4 +1,4 @@
-"""One run in six steps, and what stands around it: starting a mission, orders of people, recovery of what died."""
+"""One run in six steps, and what surrounds it: starting a mission, orders of people, recovery of dead runs."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -6,7 +6,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """`from harness.run import main` is what a role's script calls (docs/contract.md); loaded when it is asked for."""
+        """`main` for a role's script (docs/contract.md), loaded on first use."""
         if name != "main":
             raise AttributeError(name)
         from harness.run import steps

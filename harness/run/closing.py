@@ -1,4 +1,4 @@
-"""The last step of a run: its result, its line in the books, a snapshot; then what a person must be told, if anything."""
+"""The last step of a run: its result, its line in the run log and a snapshot; then an escalation, where one is due."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap
 
 
 def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Result:
-    """Everything that the run changed lands in one journal with its result; durable on return."""
+    """Commit everything that the run changed in one journal with its result; durable on return."""
     files.make_folder(run.paths.folder)
     reconcile.drop_copies(run)
     head, used = outcome.commit or run.context.head, _used(outcome, settings)
@@ -46,21 +46,23 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
         mark=views.mark_of(run.layout, outcome.journal.contents, head),
         seal=runs.seal(run.paths),
         totals=_totals(run, outcome, settings, seconds).asdict(),
-        until=let_in(run.layout, outcome.until) if outcome.ended == "limit" else 0,
+        until=retry_at(run.layout, outcome.until) if outcome.ended == "limit" else 0,
         agents=[one.agent for one in outcome.usages],
         version=run.context.version,
     )
     line = files.dump_json(result.asdict())
     outcome.journal.replace(run.paths.result, line)
-    outcome.journal.append(run.layout.books, line)
-    _land(run, outcome)
-    keep_parsed(outcome)
-    snapshot(run.layout, run.id, head, run.context.at)
+    outcome.journal.append(run.layout.run_log, line)
+    _commit(run, outcome)
+    text = outcome.journal.contents.get(run.layout.contract)
+    if text is not None:  # cached, so that the next start need not parse it
+        contract.remember(run.layout, text.decode(), outcome.contract)
+    _snapshot(run.layout, run.id, head, run.context.at)
     return result
 
 
-def _land(run: Begun, outcome: Outcome) -> None:
-    """Commit the run's journal; what it saw of issues is numbered here, while nobody else can add one."""
+def _commit(run: Begun, outcome: Outcome) -> None:
+    """Commit the run's journal, and number its new issues under the same lock."""
     with files.Lock(run.layout.state_lock):
         journal.finish_journal(run.layout)
         if outcome.issues:
@@ -69,28 +71,19 @@ def _land(run: Begun, outcome: Outcome) -> None:
         outcome.journal.commit(locked=True)
 
 
-def keep_parsed(outcome: Outcome) -> None:
-    """Lay the contract, where this run wrote it, parsed into the cache, so that the next start need not parse it."""
-    layout = outcome.journal.layout
-    text = outcome.journal.contents.get(layout.contract)
-    if text is not None:
-        contract.remember(layout, text.decode(), outcome.contract)
-
-
 def crossed(run: OpenRun, result: Result) -> list[str]:
-    """The caps that this run brought near their end, each in words."""
+    """The caps that this run has nearly used up, each in words."""
     limits = views.limits_of(run.settings)
     after = rules.near(limits, result.total())
     if not after:
         return []
-    earlier = next((one for one in runs.books(run.layout) if one.run != result.run), None)
+    earlier = next((one for one in runs.finished(run.layout) if one.run != result.run), None)
     known = {cap.name for cap in rules.near(limits, earlier.total() if earlier else Totals())}
     return [cap.words for cap in after if cap.name not in known]
 
 
 def overspent(run: OpenRun, outcome: Outcome) -> str:
-    """The cap on cost or tokens that this run's agents have used up by now, in words, "" while there is room. A cap that was
-    used up before is a person's business, who started the run by hand."""
+    """The cap on cost or tokens that this run has used up, in words; "" below it, or where it was used up before the run."""
     limits = views.limits_of(run.settings)
     before = {cap.name for cap in rules.spent(limits, runs.totals(run.layout))}
     now = rules.spent(limits, _totals(run, outcome, run.settings, run.seconds()))
@@ -98,35 +91,32 @@ def overspent(run: OpenRun, outcome: Outcome) -> str:
 
 
 def cost_left(run: OpenRun) -> float | None:
-    """How many USD may be spent until the cap is reached; None where there is none, or it was reached before."""
+    """The USD left below the cap; None without a cap, or above it."""
     most = run.settings.max_cost_usd
     left = 0.0 if most is None else most - (runs.totals(run.layout).cost_usd or 0.0)
     return max(left, LEAST_COST) if left > 0 else None
 
 
-def let_in(layout: Layout, until: int) -> int:
-    """When to ask the vendor again, in unix seconds: when it said (`until`), else after a back-off that doubles with each
-    limit in a row; a little later than that, so that not everybody comes at once."""
+def retry_at(layout: Layout, until: int) -> int:
+    """When to try the vendor again: at its stated time (`until`), else after a back-off that doubles in a row; plus jitter."""
     now = clock.now()
     wait = min(until - now, LONGEST_STATED)
     if wait <= 0:
-        row = takewhile(lambda result: result.outcome == "limit", runs.books(layout))
+        row = takewhile(lambda result: result.outcome == "limit", runs.finished(layout))
         wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
     chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import
     return now + wait + round(chance * min(wait * JITTER, MOST_JITTER))
 
 
 def _used(outcome: Outcome, settings: Config) -> Usage | None:
-    """What the run's agents told that they used, with costs from the price table where their vendor tells none."""
+    """The usage that the run's agents reported, priced from the table where their vendor reports no cost."""
     return usage.total(usage.priced(one, settings.prices) for one in outcome.usages if one.raw)
 
 
 def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Totals:
-    """The running totals with this run in them."""
+    """The running totals with this run included. Limits, logins and kills do not count as failures."""
     before, used, free = runs.totals(run.layout), _used(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
-    no_plan = (
-        run.capability == "plans" and outcome.ended not in runs.GOOD and not free
-    )  # limits, logins and kills do not count
+    no_plan = run.capability == "plans" and outcome.ended not in runs.GOOD and not free
     return Totals(
         runs=before.runs + 1,
         seconds=round(before.seconds + seconds, 3),
@@ -139,39 +129,26 @@ def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> T
 
 
 def _uncounted(outcome: Outcome, settings: Config, used: Usage | None) -> bool:
-    """Whether the run cost something that its usage does not tell whole: it used tokens without a cost, or an agent that is
-    not free answered and told nothing."""
+    """Whether part of the run's cost is unknown: tokens without a cost, or no usage from an agent that costs."""
     if used and (used.tokens or used.cost_usd is not None):
         return used.cost_source == usage.UNKNOWN
     answered = outcome.agent if outcome.ended not in ("limit", "auth", "config") else ""
     return bool(answered and registry.costs(answered, settings.agents.get(answered, {})))
 
 
-def snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
-    """The live set by digest, grown files and raw.md by length and digest, and the commit: enough to go back to."""
-    ledger = journal.read_ledger(layout)
-    live = {}
-    for path in layout.live():
-        data = files.read(path)
-        if data is not None:
-            live[os.path.relpath(path, layout.state)] = objects.put(layout, data)
-    grown = {
-        os.path.relpath(path, layout.state): ledger.get(os.path.relpath(path, layout.state)) for path in layout.grown()
-    }
-    raw = files.read(layout.raw) or b""
-    value = {
-        "run": run_id,
-        "at": at,
-        "commit": head,
-        "live": live,
-        "grown": grown,
-        "raw": [len(raw), files.digest(raw)],
-    }
+def _snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
+    """Write managed files by digest, append-only files and raw.md by length and digest, and the commit: a restore point."""
+    ledger, raw = journal.read_ledger(layout), files.read(layout.raw) or b""
+    contents = {os.path.relpath(path, layout.state): files.read(path) for path in layout.managed()}
+    live = {name: objects.put(layout, data) for name, data in contents.items() if data is not None}
+    grown = {name: ledger.get(name) for name in (os.path.relpath(path, layout.state) for path in layout.append_only())}
+    appended = {"grown": grown, "raw": [len(raw), files.digest(raw)]}
+    value = {"run": run_id, "at": at, "commit": head, "live": live, **appended}
     files.replace(os.path.join(layout.snapshots, run_id + ".json"), files.dump_json(value))
 
 
 def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
-    """Where a person is needed from here on, say so in escalation.md, once. `known`: the features as just written."""
+    """Write escalation.md once, where a person is needed. `known`: the features as just written."""
     view = views.gather(layout, known)
     decision = rules.decide(view, now)
     if decision.word != "ESCALATE" or os.path.exists(layout.escalation):
@@ -179,17 +156,18 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
     lines = ["---", f"kind: {decision.what}", "---", WHY.get(decision.what, "The mission cannot go on by itself."), ""]
     for feature in view.features:
         if feature.status != "passed":
-            lines.append(f"- {feature.id} {feature.status} after {feature.attempts} tries: {_last_word(feature)}")
-    lines += [_run_line(result) for result in _told_of(layout, view)]
+            last = next((note["text"] for note in reversed(feature.notes) if note.get("text")), feature.title)
+            lines.append(f"- {feature.id} {feature.status} after {feature.attempts} tries: {last}")
+    lines += [_run_line(result) for result in _relevant(layout, view)]
     lines += ["", f'Answer with: {command("escalation answer")} "what to do"', ""]
     changes = journal.Journal(layout)
     changes.replace(layout.escalation, "\n".join(lines).encode())
     changes.commit()
 
 
-def _told_of(layout: Layout, view: rules.View) -> Iterator[Result]:
-    """The runs that a person should look at, newest first: those since the last newly proven claim, at least the last."""
-    blamed = (one for one in runs.books(layout) if one.outcome not in runs.FREE_OF_BLAME)
+def _relevant(layout: Layout, view: rules.View) -> Iterator[Result]:
+    """The runs to show a person, newest first: those since a claim was newly proven, at least the newest."""
+    blamed = (one for one in runs.finished(layout) if one.outcome not in runs.FREE_OF_BLAME)
     counted = (one for one in blamed if roles.capability_of(layout, one.role) != "curates")
     return islice(counted, max(view.totals.since_green, len(view.newest)))
 
@@ -205,8 +183,3 @@ WHY = {
     "plan": "Three runs in a row brought no acceptable plan.",
     "setup": "The contract's setup is red.",
 }
-
-
-def _last_word(feature: features.Feature) -> str:
-    texts = [note["text"] for note in feature.notes if note.get("text")]
-    return texts[-1] if texts else feature.title

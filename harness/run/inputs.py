@@ -1,9 +1,10 @@
-"""What a prompt is made of, read from disk: so that prompt.py stays pure and a prompt depends on files alone."""
+"""Reads the material of a prompt from disk, so that prompt.py stays pure and a prompt depends only on files."""
 
 from __future__ import annotations
 
+from itertools import islice
+
 from harness.git import repository
-from harness.integrity import reconcile
 from harness.memory import raw
 from harness.model import issues, runs
 from harness.model.features import Feature
@@ -11,6 +12,7 @@ from harness.model.open_run import OpenRun, Outcome
 from harness.model.receipts import Receipt
 from harness.run.prompt import Material, runtime
 from harness.store import files
+from harness.store.layout import identity_file, identity_folder
 
 RAW_ENTRIES = 200
 HOW_TO_REPLY = (
@@ -22,12 +24,12 @@ HOW_TO_REPLY = (
 def gather(run: OpenRun, outcome: Outcome) -> Material:
     """Everything that the role's prompt is made of."""
     layout, role = run.layout, run.role
-    identity, identity_path = reconcile.identity_text(role.name)
+    identity_path = identity_file(identity_folder(), role.name)
     spec_path = layout.asked_spec if "plan" in role.reads else layout.spec
     context = {**run.context.asdict(), "project": layout.project, "state": layout.state, "shim": layout.shim}
     return Material(
         role=role,
-        identity=identity,
+        identity=files.read_text(identity_path) or "",
         identity_path=identity_path,
         spec=files.read_text(spec_path) or files.read_text(layout.spec) or "",
         spec_path=layout.relative(spec_path),
@@ -64,18 +66,14 @@ def _raw(run: OpenRun) -> str:
     from harness.memory import pages  # few prompts show raw entries
 
     folds = pages.parse_curated(files.read(run.layout.curated), run.layout.curated)
-    rows = []
-    for entry in raw.waiting(run.layout, folds.first_seq, folds.folded):
-        rows.append(f"{entry.seq} {entry.line()}")
-        if len(rows) == RAW_ENTRIES:
-            break
-    return "\n".join(rows)
+    waiting = islice(raw.waiting(run.layout, folds.first_seq, folds.folded), RAW_ENTRIES)
+    return "\n".join(f"{entry.seq} {entry.line()}" for entry in waiting)
 
 
 def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
-    """What went before: why a reply was not accepted, what was put back, cut work, what the diff touches."""
+    """What earlier runs left: why a reply was not accepted, what was restored, cut work, what the diff touches."""
     found, feature = [], outcome.feature
-    untouched = feature is not None and not feature.notes  # then nothing of it stands in the books
+    untouched = feature is not None and not feature.notes  # then the run log has nothing of it
     last = None if untouched else runs.last(run.layout, role=run.role.name, feature=run.context.feature)
     if last and (last.accepted is False or last.outcome not in runs.GOOD):
         found.append(("How your role's last run here ended", f"{last.outcome}: {last.reason}"))
@@ -92,18 +90,15 @@ def _cut_work(feature: Feature) -> list[tuple[str, str]]:
     if not feature.cuts():
         return []
     run_id = next(note["run"] for note in reversed(feature.notes) if note["kind"] == "cut")
-    text = (
-        f"A run was cut short; its work is committed on this branch as wip({feature.id}). Continue from it.\n"
-        f"See what it did: git show --stat refs/harness/partial/{run_id}"
-    )
-    return [("Cut work", text)]
+    text = f"A run was cut short; its work is committed on this branch as wip({feature.id}). Continue from it.\n"
+    return [("Cut work", f"{text}See what it did: git show --stat refs/harness/partial/{run_id}")]
 
 
 def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:
-    """What was last committed for the feature, as a stat and the command that shows it."""
+    """The feature's last commit, as a stat and the command that shows it."""
     if run.changes_tree and not feature.attempts:
         return []
-    last = next((one for one in runs.books(run.layout) if one.feature == feature.id and one.commit), None)
+    last = next((one for one in runs.finished(run.layout) if one.feature == feature.id and one.commit), None)
     if last is None:
         return []
     stat = repository.diff_stat(run.layout.project, last.commit + "^", last.commit)

@@ -1,4 +1,4 @@
-"""The first step of a run: everything that can be wrong is found before anything is written; then the run's folder."""
+"""The first step of a run: find every fault before anything is written, then make the run's folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MANY = 1000
 
 
 class Asked(Record):
-    """What a run was started with: L0, from the environment and the command line."""
+    """The request for a run: L0, from the environment and the command line."""
 
     layout: Layout
     role: str
@@ -41,10 +41,10 @@ class Asked(Record):
 
 
 class Opened(Record):
-    """An open run: who may think for it, in turn (none: code alone), and who of those asked for is not there."""
+    """An open run, the agents to try in turn (none: the run is code alone), and the configured ones that are not installed."""
 
     run: Run
-    thinkers: list[tuple[str, registry.Agent]]
+    agents: list[tuple[str, registry.Agent]]
     missing: list[str]
 
 
@@ -53,26 +53,21 @@ def asked(role: str, feature: str) -> Asked:
     env = os.environ
     layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
     inside.refuse(layout, f"run {role}")
-    return Asked(
-        layout=layout,
-        role=role,
-        feature=feature or env.get("FEATURE_ID", ""),
-        wish=env.get("HARNESS_RUN_ID", ""),
-        trigger=env.get("TRIGGER", ""),
-        reason=env.get("REASON", ""),
-    )
+    named = {"feature": "FEATURE_ID", "wish": "HARNESS_RUN_ID", "trigger": "TRIGGER", "reason": "REASON"}
+    given = {name: env.get(variable, "") for name, variable in named.items()}
+    return Asked(layout=layout, role=role, **(given | ({"feature": feature} if feature else {})))
 
 
 def open_run(want: Asked) -> Opened:
-    """Take the mission, mend what died, look at everything, and open the run. Raises what is wrong, with all as it was."""
+    """Take the mission lock, settle dead runs, check everything, and open the run. Raises a fault with nothing changed."""
     starting.found(want.layout)
     lock = mission_lock.take(want.layout)
     locks: list[files.Lock] = [lock]
     try:
         for line in recover.recover(want.layout):
-            console.say(console.plain(f"  {line}"))
+            console.print_line(console.sanitise(f"  {line}"))
         if files.length(want.layout.orders):
-            from harness.run import orders  # only where somebody has asked for something
+            from harness.run import orders  # only where an order exists
 
             orders.apply_pending(want.layout)
         lock.sign({"pid": os.getpid(), "role": want.role, "since": clock.stamp(clock.now())})
@@ -90,23 +85,22 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     role = roles.load(layout, want.role)
     queue = features.load(layout)
     feature = _feature(want, role, queue)
-    standing = repository.state(layout.project)
-    _require_order(made.branch, standing, role, layout.project)
+    now = repository.state(layout.project)
+    _require_clean(made.branch, now, role, layout.project)
     configured = roles.agents_of(settings, role)
     if role.plans:
-        contract_log.load(layout)  # its plan could not land, and that would show only after its agent was paid
-    claims = _sound(layout, feature, queue if role.judges and not feature else [])
-    _tell_of_update(layout)
-    thinkers, missing = _thinkers(want, role, configured, settings, feature)
-    starting.shim(layout)
-    starting.ignore(layout)
+        contract_log.load(layout)  # a fault here would otherwise show only after its agent was paid
+    claims = _validated(layout, feature, queue if role.judges and not feature else [])
+    _report_update(layout)
+    agents, missing = _agents(want, role, configured, settings, feature)
+    starting.write_generated(layout)
     name, paths = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
     own = files.Lock(paths.lock)
     own.take(wait=True)
     locks.append(own)
     run = OpenRun(
         layout=layout,
-        context=_context(want, name, feature, standing, configured),
+        context=_context(want, name, feature, now, configured),
         mission=made,
         settings=settings,
         role=role,
@@ -119,11 +113,11 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree)
     outcome.take_queue(queue, run.context.feature)
     _begin(run, outcome)
-    return Opened(run=Run(opened=run, outcome=outcome), thinkers=thinkers, missing=missing)
+    return Opened(run=Run(opened=run, outcome=outcome), agents=agents, missing=missing)
 
 
 def _begin(run: OpenRun, outcome: Outcome) -> None:
-    """Write down how the run opened, and hold what no agent may change."""
+    """Record how the run opened, and keep pre-images of what no agent may change."""
     layout, own = run.layout, run.locks[-1]
     files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
     dotgit.copy_index(layout.project, os.path.join(run.paths.folder, "index"))
@@ -133,19 +127,19 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
         outcome.save()
         outcome.journal.commit()
         outcome.journal = journal.Journal(layout)
-    own.sign({**run.context.asdict(), "live": journal.read_ledger(layout)})  # for recovery, where the folder is gone
+    own.sign({**run.context.asdict(), "live": journal.read_ledger(layout)})  # recovery evidence
     reconcile.keep_copies(run)
 
 
-def _tell_of_update(layout: Layout) -> None:
-    """A line where the last run had another harness: what a run has loaded, no update changes any more."""
-    last, now = next(runs.books(layout), None), starting.version()
+def _report_update(layout: Layout) -> None:
+    """Print a line where the last run used another version of the harness."""
+    last, now = next(runs.finished(layout), None), starting.version()
     if last and last.version not in ("", now):
-        console.say(f"  the harness was updated: the last run had {last.version}, from here on it is {now}")
+        console.print_line(f"  the harness was updated: the last run had {last.version}, from here on it is {now}")
 
 
-def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:
-    """The feature's claims; raises BrokenFile where anything that a prompt or a decision is made of does not parse."""
+def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:
+    """The feature's claims; raises BrokenFile where any source of a prompt or a decision does not parse."""
     contract.require(layout, [feature] if feature else swept)
     issues.load(layout)
     runs.totals(layout)
@@ -156,7 +150,7 @@ def _sound(layout: Layout, feature: Feature | None, swept: list[Feature]) -> lis
 
 
 def _feature(want: Asked, role: Role, queue: list[Feature]) -> Feature | None:
-    """The feature that was asked for, or for a role that commits and has none the next that is ready."""
+    """The requested feature; without one, for a role that commits, the next that is ready."""
     if want.feature:
         feature = features.find(queue, want.feature)
         if role.commits and feature.status not in features.TRANSITIONS["start"]:
@@ -173,8 +167,8 @@ def _feature(want: Asked, role: Role, queue: list[Feature]) -> Feature | None:
     return able[0]
 
 
-def _require_order(branch: str, state: repository.State, role: Role, project: str) -> None:
-    """The branch is the mission's; what is committed and judged is what HEAD has."""
+def _require_clean(branch: str, state: repository.State, role: Role, project: str) -> None:
+    """Raises NeedsPerson on another branch than the mission's, or with uncommitted changes where the role commits or judges."""
     if state.standing.branch != branch:
         here = state.standing.branch or "a detached HEAD"
         raise NeedsPerson(
@@ -189,11 +183,10 @@ def _require_order(branch: str, state: repository.State, role: Role, project: st
         )
 
 
-def _thinkers(
+def _agents(
     want: Asked, role: Role, configured: list[str], settings: Config, feature: Feature | None
 ) -> tuple[list[tuple[str, registry.Agent]], list[str]]:
-    """The agents that can think, made ready, and those that are not there; raises Unavailable where none can, unless the
-    role can do without."""
+    """The available agents and the names of missing ones; raises Unavailable without any, unless optional for the role."""
     if want.trigger == "leaving":
         return [], []
     layout = want.layout
@@ -235,8 +228,7 @@ def _context(
 
 
 def _digests(project: str, names: list[str]) -> dict[str, str]:
-    """{path: sha256} of a person's untracked files; `size:mtime_ns` for large ones, for those that we may not read, and
-    where there are very many."""
+    """{path: sha256} of a person's untracked files; `size:mtime_ns` for large or unreadable ones, and behind the first MANY."""
     found = {}
     for number, name in enumerate(names):
         path = os.path.join(project, name)

@@ -1,6 +1,6 @@
-"""What a person may ask: an order in orders.jsonl, applied by the mission's writer at once or between runs, once.
+"""Orders of a person, in orders.jsonl: each is applied once, at once or between runs.
 
-An order and what it changes land in one journal, so that a crash neither loses nor doubles it.
+An order and its changes are one journal, so that a crash neither loses nor repeats it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from harness.base.errors import HarnessError, UsageFault
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git import repository
-from harness.integrity import inside, mission_lock
+from harness.integrity import inside, mission_lock, reconcile
 from harness.model import contract, contract_log, features, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 SETTABLE = ("title", "description", "priority")
-PATCH = "working-folder.patch"
 
 
 class Applied(Record):
-    """What became of an order: `state` is applied or refused, `said` what the person is told."""
+    """The result of an order: `state` is applied or refused, `said` the message for the person."""
 
     id: str
     at: str
@@ -38,7 +37,7 @@ class Applied(Record):
 
 
 class Order(Record):
-    """One order: `verb` is a key of VERBS, `args` its words."""
+    """One order: `verb` is a key of VERBS, `args` its arguments."""
 
     id: str
     at: str
@@ -47,21 +46,17 @@ class Order(Record):
     args: list[str]
 
 
-class Desk(Record):
-    """What an order may change before it is written: features and the journal."""
+class OrderContext(Record):
+    """What an order changes, before it is written: features and the journal."""
 
     layout: Layout
     features: list[Feature]
     journal: journal.Journal
     at: str
 
-    def feature(self, feature_id: str) -> Feature:
-        """The feature; raises UsageFault where there is none."""
-        return features.find(self.features, feature_id)
-
 
 def pending(layout: Layout) -> list[Order]:
-    """Orders that nobody has applied yet, oldest first."""
+    """Orders that are not applied yet, oldest first."""
     waiting: dict[str, Order] = {}
 
     def take(row: Any) -> None:
@@ -71,19 +66,16 @@ def pending(layout: Layout) -> list[Order]:
             order = schema.record(Order, row, "an order has")
             waiting[order.id] = order
 
-    data, remedy = files.read(layout.orders), "Remove that line."
-    json_lines.parse(data, layout.orders, take, "the line is no order", remedy)
+    json_lines.parse(files.read(layout.orders), layout.orders, take, "the line is no order", "Remove that line.")
     return list(waiting.values())
 
 
 def place(layout: Layout, verb: str, args: list[str]) -> str:
-    """Put an order into the inbox and apply it where nothing runs; gives what became of it, in words.
-
-    Raises what is wrong with the order; a wrong order is not kept.
-    """
+    """Write an order, and apply it where nothing runs; returns its result in words. Raises the fault of a wrong order, which
+    is not kept."""
     inside.refuse(layout, verb)
-    recover.recover_dead(layout)  # else the order would be carried out on what a dead run left, and make that ours
-    VERBS[verb](_desk(layout), *args)
+    recover.recover_dead(layout)  # first: an order must not accept the state that a dead run left
+    VERBS[verb](_context(layout), *args)
     made = Order(id=f"O-{os.urandom(4).hex()}", at=clock.stamp(clock.now()), by="person", verb=verb, args=args)
     changes = journal.Journal(layout)
     changes.append(layout.orders, files.dump_json(made.asdict()))
@@ -92,40 +84,39 @@ def place(layout: Layout, verb: str, args: list[str]) -> str:
     if not lock.take():
         return f"noted; it is applied when the run that is under way ends ({lock.holder().get('run', 'unknown')})"
     try:
-        applied = apply_pending(layout)
+        return apply_pending(layout).get(made.id, "done")
     finally:
         lock.release()
-    return applied.get(made.id, "done")
 
 
-def _desk(layout: Layout) -> Desk:
+def _context(layout: Layout) -> OrderContext:
     found = features.load(layout)
-    return Desk(layout=layout, features=found, journal=journal.Journal(layout), at=clock.stamp(clock.now()))
+    return OrderContext(layout=layout, features=found, journal=journal.Journal(layout), at=clock.stamp(clock.now()))
 
 
 def apply_pending(layout: Layout) -> dict[str, str]:
-    """Apply every order that waits, each in one journal; the caller holds the mission lock. {order: what became of it}."""
+    """Apply all pending orders, each in one journal; the caller holds the mission lock. {order: its result in words}."""
     done = {}
     for order in pending(layout):
-        desk = _desk(layout)
-        before = features.render(desk.features)
+        context = _context(layout)
+        before = features.render(context.features)
         try:
-            done[order.id] = VERBS[order.verb](desk, *order.args)
+            done[order.id] = VERBS[order.verb](context, *order.args)
             state = "applied"
         except HarnessError as fault:
-            desk, state = _desk(layout), "refused"
+            context, state = _context(layout), "refused"
             done[order.id] = str(fault)
-        after = features.render(desk.features)
+        after = features.render(context.features)
         if after != before:
-            desk.journal.replace(layout.features, after)
-        row = Applied(id=order.id, at=desk.at, state=state, said=done[order.id])
-        desk.journal.append(layout.orders, files.dump_json(row.asdict()))
-        desk.journal.commit()
+            context.journal.replace(layout.features, after)
+        row = Applied(id=order.id, at=context.at, state=state, said=done[order.id])
+        context.journal.append(layout.orders, files.dump_json(row.asdict()))
+        context.journal.commit()
     return done
 
 
-def _set(desk: Desk, feature_id: str, key: str, value: str) -> str:
-    feature = desk.feature(feature_id)
+def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
+    feature = features.find(context.features, feature_id)
     if key not in SETTABLE:
         raise UsageFault(
             f"'{key}' cannot be set. What can: {', '.join(SETTABLE)}. For the status: feature retry, feature block."
@@ -138,106 +129,92 @@ def _set(desk: Desk, feature_id: str, key: str, value: str) -> str:
     return f"{feature_id}: {key} is now {value}"
 
 
-def _retry(desk: Desk, feature_id: str) -> str:
-    feature = desk.feature(feature_id)
-    features.move(feature, "retry")
-    _anew(feature, desk.at, "retry")
+def _retry(context: OrderContext, feature_id: str) -> str:
+    _restart(features.find(context.features, feature_id), context.at, "retry")
     return f"{feature_id} is todo again, with all its tries"
 
 
-def _anew(feature: Feature, at: str, why: str) -> None:
+def _restart(feature: Feature, at: str, why: str) -> None:
+    features.move(feature, "retry")
     feature.attempts, feature.replanned = 0, False
     feature.note(at, "person", "retry", text=why)
 
 
-def _block(desk: Desk, feature_id: str, reason: str) -> str:
-    feature = desk.feature(feature_id)
+def _block(context: OrderContext, feature_id: str, reason: str) -> str:
+    feature = features.find(context.features, feature_id)
     features.move(feature, "block")
-    feature.note(desk.at, "person", "person", text=reason)
+    feature.note(context.at, "person", "person", text=reason)
     return f"{feature_id} is blocked until: {command('feature retry')} {feature_id}"
 
 
-def _accept_claim(desk: Desk, claim_id: str, note: str) -> str:
-    claim = contract.load(desk.layout).claim(claim_id)
+def _accept_claim(context: OrderContext, claim_id: str, note: str) -> str:
+    claim = contract.load(context.layout).claim(claim_id)
     if not claim.manual:
-        raise UsageFault(
-            f"{claim_id} has checks: they decide, nobody else. Only a manual claim is accepted by a person."
-        )
-    head = repository.standing(desk.layout.project).head
-    entry = Entry(verb=contract_log.ACCEPT, claim=claim_id, why=note, at=desk.at, by="person", commit=head)
-    desk.journal.append(desk.layout.contract_log, contract_log.render([entry]))
+        raise UsageFault(f"{claim_id} has checks: they decide it. A person can accept only a manual claim.")
+    head = repository.position(context.layout.project).head
+    entry = Entry(verb=contract_log.ACCEPT, claim=claim_id, why=note, at=context.at, by="person", commit=head)
+    context.journal.append(context.layout.contract_log, contract_log.render([entry]))
     return f"{claim_id} is accepted at {head[:10]}"
 
 
-def _answer(desk: Desk, text: str) -> str:
-    """Archive the escalation, whatever it says, tell everybody the answer, and start the counts anew."""
-    layout = desk.layout
+def _answer(context: OrderContext, text: str) -> str:
+    """Archive the escalation, record the answer for the next runs, and restart the counts."""
+    layout = context.layout
     question = files.read_text(layout.escalation)
     kind = views.kind_of(question or "")
-    if question is None and not _needy(desk) and rules.decide(views.gather(layout), clock.now()).word != "ESCALATE":
+    waiting = [feature for feature in context.features if _needs_person(feature)]
+    if question is None and not waiting and rules.decide(views.gather(layout), clock.now()).word != "ESCALATE":
         raise UsageFault(f"Nothing is escalated. See: {command('next')}")
     named = kind if schema.NAME.match(kind) else "stuck"
     archived = os.path.join(layout.escalations, f"{clock.now()}-{named}.md")
-    desk.journal.replace(archived, f"{question or ''}\n## Answer, {desk.at}\n\n{text}\n".encode())
+    context.journal.replace(archived, f"{question or ''}\n## Answer, {context.at}\n\n{text}\n".encode())
     if question is not None:
-        desk.journal.remove(layout.escalation)
-    for feature in _needy(desk):
-        features.move(feature, "retry")
-        _anew(feature, desk.at, text)
-    newest = next(runs.books(layout), None)
-    row = runs.Answer(at=desk.at, by="person", text=text, after=newest.run if newest else "")
-    desk.journal.append(layout.answers, files.dump_json(row.asdict()))
+        context.journal.remove(layout.escalation)
+    for feature in waiting:
+        _restart(feature, context.at, text)
+    newest = next(runs.finished(layout), None)
+    row = runs.Answer(at=context.at, by="person", text=text, after=newest.run if newest else "")
+    context.journal.append(layout.answers, files.dump_json(row.asdict()))
     return "answered; the counts start anew, and the next run reads it"
 
 
-def _needy(desk: Desk) -> list[Feature]:
-    """Features that wait for a person: blocked, or out of tries."""
-    return [feature for feature in desk.features if feature.status == "blocked" or _spent(feature)]
+def _needs_person(feature: Feature) -> bool:
+    return feature.status == "blocked" or (feature.status in ("todo", "failing") and feature.tries_left <= 0)
 
 
-def _spent(feature: Feature) -> bool:
-    return feature.status in ("todo", "failing") and feature.tries_left <= 0
-
-
-def _accept_file(desk: Desk, run_id: str, name: str) -> str:
-    """Take a file that was refused in a run after all."""
-    layout = desk.layout
+def _accept_file(context: OrderContext, run_id: str, name: str) -> str:
+    """Accept a file that a run refused."""
+    layout = context.layout
     there = refused_files(layout, run_id)
     if name not in there:
         raise UsageFault(f"The run {run_id} has no refused '{name}'. It has: {', '.join(there) or 'nothing'}.")
     data = files.read(os.path.join(layout.run(run_id).refused, name)) or b""
-    if name == PATCH:
-        raise UsageFault(
-            f"Apply it yourself, then commit: git apply {layout.relative(layout.run(run_id).refused)}/{PATCH}"
-        )
+    if name == reconcile.PATCH:
+        path = f"{layout.relative(layout.run(run_id).refused)}/{name}"
+        raise UsageFault(f"Apply it yourself, then commit: git apply {path}")
     target = os.path.join(layout.state, name)
-    if target not in layout.live():
+    if target not in layout.managed():
         raise UsageFault(
             f"'{name}' cannot be taken back: only whole files of the live set can. Read it, and act on it by hand."
         )
     if target == layout.features:
-        desk.features = features.parse(data, target)
-    else:
-        _check_format(layout, target, data)
-        desk.journal.replace(target, data)
-    return f"{name} is now as the run {run_id} left it"
-
-
-def _check_format(layout: Layout, target: str, data: bytes) -> None:
-    if target == layout.contract:
+        context.features = features.parse(data, target)
+    elif target == layout.contract:
         contract.parse(files.decode(data, target), target)
     elif target.endswith(".json"):
         files.parse_json(data, target)
     else:
         files.decode(data, target)
+    if target != layout.features:
+        context.journal.replace(target, data)
+    return f"{name} is now as the run {run_id} left it"
 
 
 def refused_files(layout: Layout, run_id: str) -> list[str]:
-    """What was refused in a run, as paths below its refused/ folder."""
+    """The files that a run refused, as paths below its refused/ folder."""
     top = layout.run(run_id).refused
-    return sorted(
-        os.path.relpath(os.path.join(folder, name), top) for folder, _, names in os.walk(top) for name in names
-    )
+    found = (os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names)
+    return sorted(os.path.relpath(path, top) for path in found)
 
 
 VERBS: dict[str, Any] = {

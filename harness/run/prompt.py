@@ -1,7 +1,7 @@
-"""Role words and what is on disk give one prompt: pure. The manifest is the prompt: its parts, in order.
+"""Composes a prompt from a role's words and what is on disk; pure. The manifest lists the prompt's parts, in order.
 
-A part is text of ours, or the exact bytes of something on disk with its source; rebuilding a prompt is concatenation.
-Order, most stable first, so that prefix caches hold; what differs from run to run stands in the Runtime context at the end.
+A part is text of ours, or exact bytes from disk with their source; concatenation rebuilds the prompt. The most stable parts
+come first, for prompt caches; what differs from run to run is in the Runtime context at the end.
 """
 
 from __future__ import annotations
@@ -19,24 +19,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ROLE_CHARS = 6_000
-IDENTITY_CHARS = 6_000
-SPEC_CHARS = 24_000
+ROLE_CHARS = IDENTITY_CHARS = 6_000
+SPEC_CHARS = PLAN_CHARS = 24_000
 SUMMARY_CHARS = 3_000
 RECEIPT_CHARS = 8_000
-PLAN_CHARS = 24_000
 
 
 class Part(Record):
-    """A stretch of the prompt. `source` is "" for text of ours, else the path whose bytes (or section) `data` is."""
+    """A part of the prompt. `source`: the path from which `data` comes (whole or a section), "" for text of ours."""
 
     data: bytes
     source: str = ""
 
 
 class Material(Record):
-    """All that a prompt is made of, read from disk before. Paths are as they are shown to the agent; texts are exact.
-    `feature` None for a run on the whole mission; `findings`: (title, text) in the order in which they are shown."""
+    """The material of a prompt, read from disk. Paths are as shown to the agent; texts are exact. `feature` None: the run is
+    on the whole mission; `findings`: (title, text) in the order shown."""
 
     role: Role
     identity: str
@@ -65,15 +63,11 @@ class Material(Record):
 
 def compose(material: Material) -> list[Part]:
     """The parts of the prompt; same material, same parts."""
-    parts = stable(material)
-    parts += _memory(material)
-    parts += _task(material)
-    parts.append(_runtime(material))
-    return parts
+    return [*stable(material), *_memory(material), *_task(material), _runtime(material)]
 
 
 def stable(material: Material) -> list[Part]:
-    """The first parts, which are the same from run to run: the role's words, its identity, the spec."""
+    """The first parts, the same from run to run: the role's words, its identity, the spec."""
     return [*_role_words(material.role), *_identity(material), *_spec(material)]
 
 
@@ -91,7 +85,7 @@ def _ended(text: str) -> str:
 
 
 def cut(text: str, most: int, path: str) -> str:
-    """`text` up to `most` characters, the cut marked with the path where the rest is."""
+    """`text` up to `most` characters; a cut names the path of the rest."""
     if len(text) <= most:
         return text
     return f"{text[:most]}\n[… {len(text) - most} characters left out; the rest is in {path} …]\n"
@@ -109,15 +103,12 @@ def _role_words(role: Role) -> list[Part]:
 
 
 def _fenced(title: str, text: str, source: str, info: str = "") -> list[Part]:
-    """A heading and data that agents or people wrote, in a fence that it cannot close."""
+    """A heading and data of agents or people, in a fence that the data cannot close."""
     if not text.strip():
         return [_text(f"{title}\n\n(nothing yet)\n\n")]
     mark = documents.fence_for(text)
-    return [
-        _text(f"{title}\n\n{mark}{info}\n"),
-        Part(data=_ended(text).encode(), source=source),
-        _text(f"{mark}\n\n"),
-    ]
+    data = Part(data=_ended(text).encode(), source=source)
+    return [_text(f"{title}\n\n{mark}{info}\n"), data, _text(f"{mark}\n\n")]
 
 
 def _identity(material: Material) -> list[Part]:
@@ -139,10 +130,8 @@ def _spec(material: Material) -> list[Part]:
 def _memory(material: Material) -> list[Part]:
     title = "## Memory (curated from prior iterations of this run)"
     parts = _fenced(title, cut(material.summary, SUMMARY_CHARS, material.summary_path), material.summary_path)
-    more = (
-        f"More, to be read when it helps: {material.memory_path} (curated), {material.raw_path} (as it was noted).\n\n"
-    )
-    return [*parts, _text(more)]
+    paths = f"{material.memory_path} (curated), {material.raw_path} (as it was noted)"
+    return [*parts, _text(f"More, to be read when it helps: {paths}.\n\n")]
 
 
 def _task(material: Material) -> list[Part]:
@@ -151,11 +140,13 @@ def _task(material: Material) -> list[Part]:
     if "plan" in reads:
         parts += _fenced("### The plan so far", _plan(material), material.features_path)
     if material.contract and material.contract.claims:
-        parts += _fenced("### The validation contract", _contract(material), material.contract_path)
+        text = cut(contract.render(material.contract), PLAN_CHARS, material.contract_path)
+        parts += _fenced("### The validation contract", text, material.contract_path)
     if "feature" in reads and material.feature:
         parts += _fenced(f"### Feature {material.feature.id}", _feature(material.feature), material.features_path)
     if "claims" in reads and material.feature:
-        parts += _claims(material)
+        text = "\n".join(map(claim_text, material.claims))
+        parts += _fenced("### Claims, with the checks that decide them", text, "")
     if "findings" in reads:
         parts += _receipts(material)
         for title, text in material.findings:
@@ -178,10 +169,6 @@ def _plan(material: Material) -> str:
     return cut("\n".join(rows), PLAN_CHARS, material.features_path)
 
 
-def _contract(material: Material) -> str:
-    return cut(contract.render(material.contract or Contract()), PLAN_CHARS, material.contract_path)
-
-
 def _feature(feature: Feature) -> str:
     lines = [feature.title, "", feature.description]
     if feature.depends_on:
@@ -192,12 +179,8 @@ def _feature(feature: Feature) -> str:
     return "\n".join([*lines, *(["", "What happened to it:"] if notes else []), *notes[-12:]])
 
 
-def _claims(material: Material) -> list[Part]:
-    return _fenced("### Claims, with the checks that decide them", "\n".join(map(claim_text, material.claims)), "")
-
-
 def claim_text(claim: Claim) -> str:
-    """A claim and its checks as people and agents read them."""
+    """A claim and its checks, for people and agents."""
     lines = [f"{claim.id}: {claim.text}"]
     if claim.manual:
         lines.append("  (a person decides)")
@@ -217,7 +200,7 @@ def _receipts(material: Material) -> list[Part]:
 
 
 def receipt_text(receipt: Receipt) -> str:
-    """A receipt as people and agents read it."""
+    """A receipt, for people and agents."""
     return f"{receipt.claim}: {receipt.verdict} after {receipt.seconds:.1f} s\n$ {receipt.command}\n{_ended(receipt.output)}"
 
 
@@ -230,18 +213,15 @@ def _issues(found: list[Issue]) -> str:
 
 
 def _runtime(material: Material) -> Part:
-    lines = [
-        f"- {key}: {value}" if key[0].isupper() and " " in key else f"- {key}={value}"
-        for key, value in material.runtime
-    ]
+    lines = [f"- {key}{': ' if ' ' in key else '='}{value}" for key, value in material.runtime]
     return _text("## Runtime context\n" + "\n".join(lines) + f"\n\n{material.how_to_reply}\n")
 
 
 def runtime(context: dict[str, Any]) -> list[tuple[str, str]]:
-    """The lines of the Runtime context from a run's facts; what is empty has no line."""
+    """The lines of the Runtime context, from a run's facts; an empty fact has no line."""
     rows = [
         ("FEATURE_ID", context["feature"]),
-        ("TRIGGER", " ".join(context["trigger"].split())),  # a variable of anybody's: it adds no lines of its own
+        ("TRIGGER", " ".join(context["trigger"].split())),  # from an environment variable: on one line
         ("REASON", " ".join(context["reason"].split())),
         ("Working directory", context["project"]),
         ("State directory", context["state"]),

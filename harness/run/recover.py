@@ -1,5 +1,5 @@
-"""Carrying out what `recovery_plan` plans: finished journals, state put back, dead runs settled. Idempotent, killed anywhere
-and done again; the caller holds the mission lock."""
+"""Carries out the recovery plan: finishes journals, restores state, settles dead runs. Idempotent: a kill at any point is
+safe. The caller holds the mission lock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNKNOWN = "unknown"
 
 
 class Restored(Record):
-    """A run that died, once the state is put back: how long it took, and in `said` what was done besides."""
+    """A run that died, after the state is restored. `said`: what else was done."""
 
     run: Begun
     outcome: Outcome
@@ -40,7 +40,7 @@ class Restored(Record):
 
 
 def recover_dead(layout: Layout) -> list[str]:
-    """As `recover`, where somebody died or the books are short, and nobody else is at work; takes the mission lock for it."""
+    """`recover`, where needed and no run is alive; takes the mission lock for it."""
     if not unsettled.needs_recovery(layout):
         return []
     lock = mission_lock.MissionLock(layout)
@@ -53,8 +53,7 @@ def recover_dead(layout: Layout) -> list[str]:
 
 
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
-    """Settle everything that died; gives one line for each thing done. With `yielding` what cannot be put back stays as it
-    is, else it raises BrokenFile."""
+    """Settle all dead runs; one line for each thing done. An unrestorable file raises BrokenFile, or stays with `yielding`."""
     suspects, older = unsettled.unsettled(layout), migrations.is_due(layout)
     moved = {run_id: misplaced.clear_way(layout, layout.run(run_id)) for run_id in _with_lock(layout, suspects)}
     done = _finish_journal(layout, moved)
@@ -64,33 +63,28 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         opened = [run_id for run_id in moved if not recovery_evidence.closed(layout, run_id)]
         books = recovery_evidence.books(layout, opened, yielded)
         dead = unsettled.unsettled(layout, books)
-        done += [] if dead else _mend_books(layout, books)
+        done += [] if dead else _replace_run_log(layout, books)
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
     restored = {one.run: _restore(layout, one, moved.get(one.run, []), yielded) for one in died if one.open}
-    migrations.migrate(layout)  # on bytes that are put back, and before any of them is parsed
-    for step in recovery_plan.plan(died, _queue(layout, dead)):
+    migrations.migrate(layout)  # on restored bytes, before any of them is parsed
+    in_progress = b'"status":"in_progress"' in (files.read(layout.features) or b"")
+    for step in recovery_plan.plan(died, features.load(layout) if dead or in_progress else []):
         done.append(_carry_out(layout, step, restored, moved.get(step.run, [])))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
     done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
     return done + _close_torn(layout)
 
 
-def _queue(layout: Layout, dead: list[str]) -> list[features.Feature]:
-    """The features, where recovery may have to move one."""
-    data = files.read(layout.features) or b""
-    return features.load(layout) if dead or b'"status":"in_progress"' in data else []
-
-
 def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored], moved: list[str]) -> str:
-    """One step of the plan; gives its line."""
+    """Carry out one step of the plan; returns its line."""
     if step.do == recovery_plan.RELEASE:
         return _release(layout, step)
     run, line = layout.run(step.run), f"{step.run} {step.do}"
     if step.do == recovery_plan.TIDY:
-        _put_live(layout, moved)
+        _restore_managed(layout, moved)
         line += _aside(moved)
     elif step.do == recovery_plan.FORGET:
-        _remove_empty(run.folder)
+        reconcile.remove_flat(run.folder)
     else:
         dead = restored[step.run]
         _settle(step, dead)
@@ -101,12 +95,12 @@ def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored], moved:
 
 
 def _with_lock(layout: Layout, suspects: list[str]) -> list[str]:
-    """Those that certainly died; the last where all have lost their lock, or where the books make it seem so."""
+    """The runs that certainly died: those with a lock file. Where none has one, the last."""
     return [run_id for run_id in suspects if os.path.lexists(layout.run(run_id).lock)] or suspects[-1:]
 
 
 def _finish_journal(layout: Layout, moved: dict[str, list[str]]) -> list[str]:
-    """Carry out a journal that a crash left. One that is not ours was left by who died, and is moved to what is refused."""
+    """Finish a journal that a crash left. One that the harness did not write goes to refused/ of the last dead run."""
     files.make_folder(layout.locks)
     with files.Lock(layout.state_lock):
         try:
@@ -120,16 +114,16 @@ def _finish_journal(layout: Layout, moved: dict[str, list[str]]) -> list[str]:
             return []
 
 
-def _mend_books(layout: Layout, books: bytes) -> list[str]:
-    """Where nobody died and lines of the books are missing all the same."""
+def _replace_run_log(layout: Layout, books: bytes) -> list[str]:
+    """Restore missing lines of the run log where no run died."""
     with files.Lock(layout.state_lock):
-        files.replace(layout.books, books)
+        files.replace(layout.run_log, books)
         journal.adopt(layout)
-    return [f"made {layout.relative(layout.books)} again from the results of finished runs"]
+    return [f"made {layout.relative(layout.run_log)} again from the results of finished runs"]
 
 
 def _release(layout: Layout, step: Step) -> str:
-    """Nobody runs, so nobody is working on the feature, whatever became of the run that was."""
+    """Release a feature that is in progress although no run works on it."""
     found = features.load(layout)
     features.move(features.find(found, step.feature), step.move)
     changes = journal.Journal(layout)
@@ -139,7 +133,7 @@ def _release(layout: Layout, step: Step) -> str:
 
 
 def _close_torn(layout: Layout) -> list[str]:
-    """A line of raw.md that the power cut short becomes a line of its own, before anything else counts lines."""
+    """End a torn last line of raw.md, before lines are counted."""
     size = files.length(layout.raw)
     if not size or files.read_from(layout.raw, size - 1, 1) == b"\n":
         return []
@@ -149,33 +143,33 @@ def _close_torn(layout: Layout) -> list[str]:
 
 
 def _restore(layout: Layout, died: Died, moved: list[str], yielded: list[str] | None) -> Restored:
-    """Put the state back, on bytes, and only then parse it."""
-    said = _config_stands(layout, died.run)
+    """Restore the state, as bytes, and only then parse it."""
+    said = _accept_config(layout, died.run)
     run = Begun(layout=layout, context=died.context or _unknown(layout, died.run))
     outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree, refused=list(moved))
     before = Evidence(run=run, yielded=yielded)
-    _context_back(run, outcome)
+    _restore_context(run, outcome)
     reconcile.state(run, outcome, before, [])
     tag = f"{mission.read(layout).id}/{run.id}"
     if killed := supervise.sweep(tag):
         reconcile.state(run, outcome, before, [])
         said = f"; ended {len(killed)} processes it left{said}"
-    temporary.clear_of(tag)
+    temporary.remove_tagged(tag)
     settings = config.load(layout)
-    heard = transcript.heard(run.paths.stream)
-    # the transcript may be gone; where somebody was asked, not counted is not free
-    outcome.usages = heard.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]
+    reported = transcript.reported(run.paths.stream)
+    # without a transcript the cost of an agent is unknown, not zero
+    outcome.usages = reported.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]
     since = time.time() - os.stat(run.paths.context).st_mtime
-    seconds = round(max(0.0, min(heard.seconds, since)), 3)  # the transcript is the agent's to write
+    seconds = round(max(0.0, min(reported.seconds, since)), 3)  # an agent can write its transcript
     return Restored(run=run, outcome=outcome, settings=settings, seconds=seconds, said=said)
 
 
-def _put_live(layout: Layout, names: list[str]) -> None:
-    """Put live files whose place was taken back as the ledger knows them."""
+def _restore_managed(layout: Layout, names: list[str]) -> None:
+    """Restore managed files from their rows in the ledger, after misplaced objects were moved away."""
     ledger = journal.read_ledger(layout)
     for name in names:
         path = os.path.join(layout.state, name)
-        if name in ledger and path in layout.live():
+        if name in ledger and path in layout.managed():
             files.replace(path, objects.get(layout, str(ledger[name][0])))
 
 
@@ -183,16 +177,8 @@ def _aside(moved: list[str]) -> str:
     return f"; moved away what stood in the place of {', '.join(moved)}" if moved else ""
 
 
-def _remove_empty(folder: str) -> None:
-    """The folder of a run that never began, with what was being written there."""
-    for name in files.names(folder):
-        files.remove(os.path.join(folder, name))
-    if os.path.isdir(folder):
-        os.rmdir(folder)
-
-
-def _context_back(run: Begun, outcome: Outcome) -> None:
-    """context.json as the run's lock has it, or as far as we know, where it is gone or does not parse."""
+def _restore_context(run: Begun, outcome: Outcome) -> None:
+    """Write context.json again from the recovery evidence, where it is absent, broken or different."""
     path, lock = run.paths.context, run.paths.lock
     with suppress(BrokenFile, UsageFault):
         if runs.context(run.layout, run.id) == run.context:
@@ -202,18 +188,18 @@ def _context_back(run: Begun, outcome: Outcome) -> None:
         misplaced.move(run.paths, name, path)
     outcome.refused += [name] if name not in outcome.refused else []
     files.replace(path, files.dump_json(run.context.asdict()), files.PRIVATE)
-    if os.path.exists(lock):  # when the run began tells what git's locks are its own, and how long it took
+    if os.path.exists(lock):  # its time is the start of the run: for its duration, and for the age of git's locks
         began = os.stat(lock).st_mtime
         os.utime(path, (began, began))
 
 
 def _unknown(layout: Layout, run_id: str) -> Context:
-    """The context of a run whose own is nowhere: all stands as it is now, and whoever could have been asked was."""
-    standing, raw = repository.standing(layout.project), files.read(layout.raw) or b""
+    """A context for a run that left none: the state as it is now."""
+    now, raw = repository.position(layout.project), files.read(layout.raw) or b""
     return Context(
         run=run_id,
         role=UNKNOWN,
-        **{**standing.asdict(), "feature": "", "trigger": "", "reason": "", "before": ""},
+        **{**now.asdict(), "feature": "", "trigger": "", "reason": "", "before": ""},
         at=clock.stamp(clock.now()),
         agent=[],
         attempt=1,
@@ -225,9 +211,8 @@ def _unknown(layout: Layout, run_id: str) -> Context:
     )
 
 
-def _config_stands(layout: Layout, run_id: str) -> str:
-    """Take config.toml into the ledger as it stands where it parses and was changed after the run's last sign of life: who
-    mends the configuration of an agent that hung does that. Says so; "" where there was nothing to take."""
+def _accept_config(layout: Layout, run_id: str) -> str:
+    """Accept a valid config.toml that a person changed after the run's last sign of life; returns a message or ""."""
     run, data = layout.run(run_id), files.read(layout.config)
     ledger = recovery_evidence.ledger(layout, run_id)
     if data is None or not ledger or ledger.get("config.toml", [""])[0] == files.digest(data):
@@ -235,7 +220,7 @@ def _config_stands(layout: Layout, run_id: str) -> str:
     signs = [os.stat(path) for path in (run.stream, run.stderr, run.context, run.lock) if os.path.exists(path)]
     last = max((max(sign.st_mtime, sign.st_ctime) for sign in signs), default=time.time())
     changed = os.stat(layout.config)
-    if min(changed.st_mtime, changed.st_ctime) <= last:  # no clock can be set back in both: it was the agent's own
+    if min(changed.st_mtime, changed.st_ctime) <= last:  # then the agent changed it; it cannot set both times forward
         return ""
     try:
         config.parse(files.decode(data, layout.config), layout.config)
@@ -247,18 +232,16 @@ def _config_stands(layout: Layout, run_id: str) -> str:
 
 
 def _asked(run: Begun, settings: Config) -> list[str]:
-    """Whom the run could ask, in turn; of one that nothing is known of, those first that are not free."""
+    """The agents of the run, in turn; for a run without a context all that are configured, those that cost first."""
     if run.context.role != UNKNOWN:
         return run.context.agent
     own = [name for table in settings.roles.values() for name in config.names(table.get("agent"))]
-    return sorted(
-        dict.fromkeys([*settings.agent, *own]),
-        key=lambda name: not registry.costs(name, settings.agents.get(name, {})),
-    )
+    known = dict.fromkeys([*settings.agent, *own])
+    return sorted(known, key=lambda name: not registry.costs(name, settings.agents.get(name, {})))
 
 
 def _settle(step: Step, dead: Restored) -> None:
-    """What the step does with the run's commit, its tree and its feature."""
+    """Apply the step to the run's commit, its tree and its feature."""
     run, outcome = dead.run, dead.outcome
     outcome.take_queue(features.load(run.layout), step.feature)
     outcome.commit = step.commit
@@ -282,8 +265,8 @@ def _settle(step: Step, dead: Restored) -> None:
 
 
 def _take_index(run: Begun, commit: str) -> None:
-    """The commit is durable and says whose it is: take the index where the run would have taken it."""
-    here = repository.standing(run.layout.project)
+    """Set git's index to the run's commit, as the run would have done."""
+    here = repository.position(run.layout.project)
     if (here.head, here.branch) == (commit, run.context.branch):
         dotgit.clear_locks(run.layout.project, os.stat(run.paths.context).st_mtime)
         repository.restore_head(run.layout.project, here)

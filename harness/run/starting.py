@@ -1,4 +1,4 @@
-"""Starting a mission in a folder: everything that must be so is looked at first, `.harness/format` is written last."""
+"""Starts a mission in a folder: all preconditions are checked first, and `.harness/format` is written last."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from harness.store.layout import Layout, home
 
 IGNORE_LINE = ".harness/"
 UNSEARCHED = ("runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
-IGNORED = "# Searches pass by what an agent never needs; memory and the state can be found.\n" + "".join(
-    f"/{name}/\n" for name in UNSEARCHED
-)
+IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the state can be found.\n"
+IGNORED = IGNORE_NOTE + "".join(f"/{name}/\n" for name in UNSEARCHED)
 SHIM = """#!/bin/sh
 # The harness command of this mission, as agents find it on their PATH.
 export HARNESS_HOME={home} HARNESS_PROJECT={project}
@@ -28,15 +27,13 @@ exec {python} -P {program} "$@"
 
 
 def start(layout: Layout) -> Mission:
-    """The mission of this folder, started where there was none; what died in it is settled first, where nobody is at work.
-
-    Raises UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with the disk as it was.
-    """
+    """The mission of this folder, new where there is none; dead runs are settled first, where no run is alive. Raises
+    UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with nothing written."""
     if unsettled.needs_recovery(layout):
         from harness.run import recover  # only where a run died
 
         for line in recover.recover_dead(layout):
-            console.say(console.plain(f"  {line}"))
+            console.print_line(console.sanitise(f"  {line}"))
     if migrations.is_due(layout):
         mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
     found(layout)
@@ -44,25 +41,20 @@ def start(layout: Layout) -> Mission:
 
 
 def found(layout: Layout) -> None:
-    """Start a mission where there is none; where a run died there is one, whatever that run left of it."""
+    """Start a mission where there is none. A dead run proves that there is one, even where its files are gone."""
     if mission.exists(layout) or unsettled.needs_recovery(layout):
         return
     repository.require_top(layout.project)
     repository.require_version(layout.project)
     require_spec(layout)
-    standing = repository.standing(layout.project)
-    if not standing.branch:
+    now = repository.position(layout.project)
+    if not now.branch:
         raise NeedsPerson(f"HEAD of {layout.project} is detached. Check out a branch first: git switch NAME")
-    made = Mission(
-        id=mission.new_id(layout.project),
-        created=clock.stamp(clock.now()),
-        host=os.uname().nodename,
-        branch=standing.branch,
-        base_commit=standing.head,
-    )
+    name, branch = mission.new_id(layout.project), now.branch
+    created, host = clock.stamp(clock.now()), os.uname().nodename
     _lay_out(layout)
-    if not standing.head:
-        made.base_commit = _first_commit(layout, standing.branch)
+    base = now.head or _first_commit(layout, branch)
+    made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
     if repository.default_branch(layout.project) == made.branch:
         made.branch = f"harness/{made.id}"
         repository.switch_new(layout.project, made.branch)
@@ -73,8 +65,7 @@ def found(layout: Layout) -> None:
 
 
 def announcement(layout: Layout) -> list[str]:
-    """What a person should know about money before it is spent: agents that cost and have no cap, or that nobody counts,
-    and runs so far that a cap does not see."""
+    """Warnings before money is spent: agents without a cap or a known cost, and earlier runs of unknown cost."""
     from harness.agents import registry
     from harness.decision import rules
     from harness.model import config, roles, runs, usage  # none of it is needed where a run opens
@@ -100,33 +91,29 @@ def announcement(layout: Layout) -> list[str]:
 
 
 def require_spec(layout: Layout) -> None:
-    """Raises UsageFault where SPEC.md is absent or says nothing."""
+    """Raises UsageFault where SPEC.md is absent or empty."""
     text = files.read_text(layout.asked_spec)
-    if text is None:
-        raise UsageFault(
-            f"There is no SPEC.md in {layout.project}. Write down there what the mission must bring about."
-        )
-    if not text.strip():
-        raise UsageFault(f"{layout.asked_spec} is empty. Write down there what the mission must bring about.")
+    if text is None or not text.strip():
+        fault = f"There is no SPEC.md in {layout.project}" if text is None else f"{layout.asked_spec} is empty"
+        raise UsageFault(f"{fault}. Write down there what the mission must bring about.")
 
 
 def _lay_out(layout: Layout) -> None:
-    """Folders, the hint that hides them from git, and a minimal .git of their own, so that `git clean` passes them by."""
+    """Make the folders, exclude them from git, and give them a minimal .git of their own, so that `git clean` skips them."""
     dotgit.exclude(layout.project, IGNORE_LINE)
     for folder in (layout.runs, layout.locks, layout.objects, layout.snapshots, os.path.dirname(layout.raw)):
         files.make_folder(folder)
     for name in ("objects", "refs"):
         files.make_folder(os.path.join(layout.git, name))
     files.replace(os.path.join(layout.git, "HEAD"), b"ref: refs/heads/none\n")
-    shim(layout)
-    ignore(layout)
+    write_generated(layout)
 
 
 def _first_commit(layout: Layout, branch: str) -> str:
-    """A repository without a commit gets an empty one: a person's files are theirs to commit, and stay staged."""
+    """Make an empty first commit; a person's files stay uncommitted, and staged as they are."""
     index = os.path.join(layout.locks, "first-index")
     persons = [*repository.untracked(layout.project), *repository.tracked_names(layout.project)]
-    tree = repository.work(layout.project, index=index, parent="", leave=persons).tree
+    tree = repository.working_tree(layout.project, index=index, parent="", leave=persons).tree
     files.remove(index)
     own = os.path.join(dotgit.folders(layout.project)[0], "index")
     staged = files.read(own)
@@ -137,27 +124,22 @@ def _first_commit(layout: Layout, branch: str) -> str:
 
 
 def version() -> str:
-    """Which harness this is: `0.1.0`, and in a checkout the commit that it is at: `0.1.0 4012c96a1b2c`. No call of git."""
+    """The version of the harness: `0.1.0`, in a checkout with its commit: `0.1.0 4012c96a1b2c`. Starts no git."""
     checkout = os.path.dirname(os.path.dirname(harness.__file__))
     return f"{harness.__version__} {dotgit.commit(checkout)[:12]}".strip()
 
 
-def shim(layout: Layout) -> None:
-    """The `harness` command that an agent finds on its PATH: this mission, this interpreter; mended when either moved."""
+def write_generated(layout: Layout) -> None:
+    """Write two files where they differ: the `harness` command on an agent's PATH (this mission, this interpreter), and the
+    .ignore that keeps searches of agents out of transcripts and copies."""
     main = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
     python, program, where, checkout = (_quoted(text) for text in (sys.executable, main, layout.project, home()))
-    data = SHIM.format(python=python, program=program, project=where, home=checkout).encode()
-    if files.read(layout.shim) != data:
-        files.replace(layout.shim, data, 0o755)
-
-
-def ignore(layout: Layout) -> None:
-    """The file that keeps an agent's own searches out of transcripts and copies; mended when it is not as it should be."""
-    data = IGNORED.encode()
-    if files.read(layout.ignore) != data:
-        files.replace(layout.ignore, data)
+    shim = SHIM.format(python=python, program=program, project=where, home=checkout)
+    for path, text, mode in ((layout.shim, shim, 0o755), (layout.ignore, IGNORED, files.SHARED)):
+        if files.read(path) != text.encode():
+            files.replace(path, text.encode(), mode)
 
 
 def _quoted(text: str) -> str:
-    """`text` as one word of a shell."""
+    """`text` as one shell word."""
     return "'" + text.replace("'", "'\"'\"'") + "'"

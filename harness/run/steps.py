@@ -1,4 +1,4 @@
-"""One run: open -> compose -> think -> reconcile -> settle -> close. Six steps, no seventh; what all roles share."""
+"""One run in six steps, the same for all roles: open -> compose -> think -> reconcile -> settle -> close."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from harness.base import clock, console, errors
 from harness.base.errors import Interrupted, Refused, UsageFault
-from harness.base.exits import guarded, listen
+from harness.base.exits import guarded, handle_signals
 from harness.integrity import reconcile
 from harness.model import replies, runs
 from harness.model.open_run import OpenRun, Outcome, Run, add_notes
@@ -29,13 +29,13 @@ REASON_CHARS = 90
 
 
 def main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None = None) -> int:
-    """What every role script ends in: one run of the role, and its exit code."""
-    listen()
+    """One run of a role, and its exit code. Every role script ends in this call."""
+    handle_signals()
     return guarded(lambda: _live_with_loop() or _main(role, settle, prepare))
 
 
 def _live_with_loop() -> int:
-    """Where a looping run.sh started us, end with it; the exit code where it was killed before we began, else 0."""
+    """End with the looping run.sh that started this process; its exit code where it is already gone, else 0."""
     word = os.environ.get(LOOP) or "0"
     if not (word.isascii() and word.isdigit() and len(word) < LONGEST_PID):
         raise UsageFault(f"{LOOP} is '{word[:40]}', and no process id. run.sh alone sets it; take it out: unset {LOOP}")
@@ -43,7 +43,7 @@ def _live_with_loop() -> int:
         return errors.DONE
     if os.getppid() != int(word):
         return errors.TERMINATED
-    supervise.live_with(int(word))  # when it is killed later, it takes its run with it
+    supervise.end_with_parent(int(word))  # a later kill of run.sh ends the run too
     return errors.DONE
 
 
@@ -59,7 +59,7 @@ def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], boo
         for lock in reversed(run.locks):
             lock.release()
     closing.escalate(run.layout, opened.run.outcome.features, clock.now())
-    console.say("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(run, result))]))
+    console.print_line("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(run, result))]))
     return errors.signal_code(signum) if signum else exit_code(result)
 
 
@@ -84,8 +84,7 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
 
 
 def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
-    """The prompt, made durable with its manifest: an ordered list of texts and objects whose concatenation it is. With it
-    how many bytes of its beginning are the same from run to run."""
+    """Write the prompt and its manifest (its parts in order); returns the text and the length of its stable beginning."""
     gathered = inputs.gather(run, outcome)
     parts = prompt.compose(gathered)
     rows = [
@@ -102,12 +101,9 @@ def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
 
 
 def take_reply(run: OpenRun, outcome: Outcome) -> None:
-    """The reply that `harness reply` kept, else the block in what the agent said; durable in reply.md.
-
-    A reply that does not parse is the agent's failure, and its reason goes into the next prompt.
-    """
+    """The reply that `harness reply` saved, else the block in the agent's messages. An invalid one ends as agent_error."""
     data = files.read(run.paths.reply)
-    kept = None if data is None else data.decode("utf-8", "replace")  # the agent could write there by itself
+    kept = None if data is None else data.decode("utf-8", "replace")  # an agent can write this file directly
     if kept is None and outcome.messages:
         files.replace(run.paths.reply, outcome.messages[-1].encode("utf-8", "replace"), files.PRIVATE)
     if outcome.ended not in runs.GOOD:
@@ -119,20 +115,20 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
 
 
 def settled(run: Run, settle: Callable[[Run], None]) -> None:
-    """The role's own function applies the reply; a run that did not end well keeps its tree and changes no more."""
+    """Apply the reply with the role's own function; a run that did not end well only keeps its tree."""
     opened, outcome = run.opened, run.outcome
-    by_code = opened.role.curates and outcome.ended not in ("killed", "refused")  # it folds whatever its agent did
+    by_code = opened.role.curates and outcome.ended not in ("killed", "refused")  # compaction needs no agent
     if outcome.ended in runs.GOOD or by_code:
         _shared_parts(opened, outcome)
         settle(run)
         if outcome.feature and opened.changes_tree and outcome.feature.status == "in_progress":
-            worker.settle(run)  # a role of the user's own may leave it to us
+            worker.settle(run)  # a user's own role need not do it
     elif outcome.feature is not None and opened.changes_tree:
         worker.cut_short(opened, outcome)
 
 
 def _shared_parts(run: OpenRun, outcome: Outcome) -> None:
-    """Notes and issues that a reply carries, for agents that run no commands."""
+    """Take notes and issues from the reply, for agents that run no commands."""
     reply = outcome.reply or {}
     try:
         add_notes(run.layout, run.context, [(note["tag"], note["text"]) for note in reply.get("notes", [])])
@@ -142,18 +138,18 @@ def _shared_parts(run: OpenRun, outcome: Outcome) -> None:
 
 
 def line_of(result: Result) -> str:
-    """What run.sh prints of a run: one line; more where a person must mend the agent, for the reason is told whole."""
+    """The summary of a run: one line, or the whole reason where a person must repair the agent."""
     what = " ".join(part for part in (result.role, result.feature) if part)
     words = [word for word in (result.said, result.commit[:10]) if word]
     first = result.reason.split("\n")[0]
     cut = f"{first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}"
-    whole = result.reason.replace("\n", "\n    ")  # who must do something now reads all of it
+    whole = result.reason.replace("\n", "\n    ")
     reason = "  " + (whole if result.outcome in thinking.NEEDS_HELP else cut) if first else ""
-    return console.plain(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}")
+    return console.sanitise(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}")
 
 
 def exit_code(result: Result) -> int:
-    """0 where the run settled; by hand a negative verdict is 10; 69 and 75 where no agent could answer."""
+    """0 for a settled run; 10 for a negative result of a run started by hand; 69 and 75 where no agent could answer."""
     if result.outcome in thinking.NEEDS_HELP:
         return errors.UNAVAILABLE
     if os.environ.get(LOOP):

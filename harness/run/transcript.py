@@ -1,7 +1,7 @@
-"""What a run said, kept within bounds: secrets masked, a line at most 1 MiB, a file at most what its caller gives it.
+"""Bounded transcripts of a run: secrets are masked, a line has at most 1 MiB, and the caller sets the bound of a file.
 
-What is cut says so where it was cut. A secret that comes in two pieces is masked too: an unfinished line, and a private
-key without its end, are held back in memory (1 MiB at most) until the rest is there or the transcript is closed.
+A cut is marked at its place. To mask a secret that comes in two pieces, an unfinished line and an open private key stay in
+memory (1 MiB at most) until the rest arrives or the transcript closes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ else:
 
 
 class Row(Record):
-    """One line of stream.jsonl: `at` in seconds since the run began, a `kind` of KINDS and its `text`. Beside the kinds of an
-    agent's events: `agent` (who answers from here on), `time` (nothing was used yet) and `cut` (the bound is reached)."""
+    """One line of stream.jsonl, `at` seconds since the run began: an event, `agent` (following rows are of this agent), `time`
+    (no usage yet) or `cut` (the bound is reached)."""
 
     at: Seconds
     kind: RowKind
@@ -50,25 +50,23 @@ class Row(Record):
 
 
 def parse(line: bytes) -> Row | None:
-    """The row in a line; None where it is none: torn by a crash, or written by somebody else."""
+    """The row in a line; None where the line is torn or foreign."""
     try:
         return schema.record(Row, json_lines.value(line), "a run writes")
     except (ValueError, TypeError):
         return None
 
 
-class Heard(Record):
-    """What a run's transcript tells of who was asked, in turn: what each told last of what it used (nothing: its name
-    alone), and when the last row was written, in seconds since the run's start."""
+class Reported(Record):
+    """The last usage of each agent, in turn (without usage its name alone); `seconds`: from the run's start to the last row."""
 
     usages: list[Usage] = []
     seconds: float = 0.0
 
 
-def heard(path: str) -> Heard:
-    """What the transcript at `path` tells of agents and usage; a torn or foreign line is passed over, and so is what lies
-    behind LONGEST_STREAM."""
-    found = Heard()
+def reported(path: str) -> Reported:
+    """Agents and usage in the transcript at `path`; skips torn and foreign lines, and everything behind LONGEST_STREAM."""
+    found = Reported()
     for row in filter(None, map(parse, _lines(path))):
         found.seconds = max(found.seconds, row.at)
         if row.kind == "agent":
@@ -79,7 +77,7 @@ def heard(path: str) -> Heard:
 
 
 def _lines(path: str, block: int = MIB) -> Iterator[bytes]:
-    """The transcript's whole lines that are no longer than LONGEST_LINE: those of agents and usage, and each block's last."""
+    """Whole lines up to LONGEST_LINE: those of agents and usage, and the last of each block."""
     rest, offset = b"", 0
     while offset < LONGEST_STREAM and (data := files.read_from(path, offset, block)):
         offset += len(data)
@@ -90,14 +88,12 @@ def _lines(path: str, block: int = MIB) -> Iterator[bytes]:
 
 
 class Transcript:
-    """One file of a run, mode 0600, of at most `most_bytes`; what a file that was there already holds is counted.
-
-    `dropped` counts the bytes that came after the bound was reached. Nothing is durable before `close`. What the books need
-    has a reserve of its own (`book`): a run that is killed must not have cost less because it talked a lot.
-    """
+    """One file of a run, mode 0600, of at most `most_bytes` with what it already contains. Durable after `close`. Usage has a
+    reserve of its own (`book`), so that a killed run with a long transcript still counts its cost."""
 
     def __init__(self, path: str, most_bytes: int) -> None:
-        self.most_bytes, self.dropped = most_bytes, 0
+        self.most_bytes = most_bytes
+        self._bound = f"the transcript reached its bound of {most_bytes / MIB:g} MiB; what follows is not kept"
         self._file = files.Transcript(path)
         self._size = files.length(path)
         last = files.read_from(path, max(0, self._size - MARK_BYTES), MARK_BYTES)
@@ -109,20 +105,13 @@ class Transcript:
         self._reserve = min(most_bytes // 16, MIB)
         self._booked_at, self._latest = -BOOK_SECONDS, b""
 
-    @property
-    def _bound(self) -> str:
-        return f"the transcript reached its bound of {self.most_bytes / MIB:g} MiB; what follows is not kept"
-
     def row(self, at: float, kind: str, text: str) -> None:
-        """One Row. Too long a text is cut, and says how many bytes went."""
-        if self._full:
-            self.dropped += _bytes(text)
-            return
-        data = _row(at, kind, _masked(text))
-        self._write(data, _row(at, "cut", self._bound))
+        """Write one Row. A text that is too long is cut, and states how many bytes are missing."""
+        if not self._full:
+            self._write(_row(at, kind, _masked(text)), _row(at, "cut", self._bound))
 
     def book(self, at: float, kind: str, text: str) -> None:
-        """A row that replaces those of its kind before it; behind the bound one in BOOK_SECONDS is kept, and the last one."""
+        """Write a row that replaces earlier ones of its kind; behind the bound only one in BOOK_SECONDS, and the last."""
         if not self._full:
             self.row(at, kind, text)
             return
@@ -138,23 +127,20 @@ class Transcript:
         self._latest = b""
 
     def piece(self, at: float, kind: str, text: str) -> None:
-        """Text that comes in pieces, as rows of whole lines."""
+        """Write text that comes in pieces, as rows of whole lines."""
         if self._full:
-            self.dropped += _bytes(text)
             return
         self._at, self._kind = at, kind
         if ready := self._lines.take(text):
             self.row(at, kind, ready)
 
     def log(self, text: str) -> None:
-        """Plain text that comes in pieces, written by whole lines."""
-        if self._full:
-            self.dropped += _bytes(text)
-            return
-        self._log(self._lines.take(text))
+        """Write plain text that comes in pieces, by whole lines."""
+        if not self._full:
+            self._log(self._lines.take(text))
 
     def close(self) -> None:
-        """Write what was held back, make all durable, and end."""
+        """Write the rest, and make everything durable."""
         rest = self._lines.rest()
         if rest and self._kind:
             self.row(self._at, self._kind, rest)
@@ -170,24 +156,23 @@ class Transcript:
         self._write(data, f"[{self._bound}]\n".encode())
 
     def _write(self, data: bytes, last: bytes) -> None:
-        if self._full or self._size + len(data) > self.most_bytes - MARK_BYTES - self._reserve:
-            self.dropped += len(data)
-            data = b"" if self._full else last
-            self._full = True
+        if self._full:
+            return
+        if self._size + len(data) > self.most_bytes - MARK_BYTES - self._reserve:
+            data, self._full = last, True
         self._file.write(data)
         self._size += len(data)
 
 
 class Lines:
-    """What comes in pieces, as whole lines with secrets masked; a line ends with LF or CR. Too long a line is cut."""
+    """Turns pieces of text into whole lines with secrets masked; a line ends with LF or CR. A line that is too long is cut."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._bytes = 0
-        self._cut_bytes = 0
+        self._bytes = self._cut_bytes = 0
 
     def take(self, text: str) -> str:
-        """One more piece; gives what has become whole, perhaps nothing."""
+        """Add a piece; returns the lines that are complete now, perhaps none."""
         end = max(text.rfind("\n"), text.rfind("\r")) + 1
         if not end:
             self._hold(text)
@@ -206,10 +191,10 @@ class Lines:
         return start + redaction.mask(whole[:at])
 
     def rest(self) -> str:
-        """What was held back."""
+        """The text that is not complete yet."""
         text = redaction.mask("".join(self._pieces))
         if self._cut_bytes:
-            kept = text[:-MARGIN]  # half a secret may stand at its end
+            kept = text[:-MARGIN]  # half a secret may be at its end
             text = kept + CUT.format(self._cut_bytes + _bytes(text) - _bytes(kept))
         self._pieces, self._bytes, self._cut_bytes = [], 0, 0
         return text
@@ -229,14 +214,14 @@ class Lines:
 
 
 class Recent:
-    """Bounds a list of texts: the oldest go once all together take more than `most_bytes` of memory."""
+    """Bounds a list of texts: the oldest are removed once all take more than `most_bytes` of memory."""
 
     def __init__(self, texts: list[str], most_bytes: int = MOST_SAID_BYTES) -> None:
         self.texts, self.most_bytes = texts, most_bytes
         self._bytes = sum(map(sys.getsizeof, texts))
 
     def add(self, text: str) -> None:
-        """Append a text; of one that is too long by itself the end stays."""
+        """Append a text; of one that is too long by itself only the end is kept."""
         if sys.getsizeof(text) > self.most_bytes:
             text = text[-(self.most_bytes // 4) :]
         self.texts.append(text)
@@ -246,10 +231,10 @@ class Recent:
 
 
 def _masked(text: str) -> str:
-    """`text` with secrets masked; no more of it is read than a line can hold."""
+    """`text` with secrets masked, cut to what a line can hold."""
     if len(text) <= LONGEST_LINE + MARGIN:
         return redaction.mask(text)
-    kept = redaction.mask(text[: LONGEST_LINE + MARGIN])[:-MARGIN]  # half a secret may stand at its end
+    kept = redaction.mask(text[: LONGEST_LINE + MARGIN])[:-MARGIN]  # half a secret may be at its end
     return kept + CUT.format(_bytes(text[LONGEST_LINE:]))
 
 
@@ -261,7 +246,7 @@ def _row(at: float, kind: str, text: str) -> bytes:
 
 
 def _cut(text: str, size: Callable[[str], int]) -> str:
-    """The longest beginning of `text` whose `size` fits into a line, with what was cut; all of it where that fits."""
+    """`text`, or its longest beginning whose `size` fits into a line, with a mark for the cut."""
     if size(text) <= LONGEST_LINE:
         return text
     earlier = re.search(CUT.format(r"(\d+)").replace("[", r"\["), text[-MARK_BYTES:])

@@ -1,7 +1,7 @@
-"""What the curator does: raw entries into MEMORY.md, MEMORY.md into summary.md, and what recurs into the identities.
+"""The curator: compacts raw entries into MEMORY.md, MEMORY.md into summary.md, and moves recurring notes to the identities.
 
-`plan` is pure: from what is on disk it computes everything that will be written. `apply` writes it: the identities first,
-then archive, pages, curated.json and the cut raw.md in one journal. Cut anywhere, doing it again loses and doubles nothing.
+`plan` is pure: it computes from the disk all that will be written. `apply` writes it: the identities first, then archive,
+pages, curated.json and the shortened raw.md in one journal. After a crash a repeated run loses and duplicates nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.git import repository
 from harness.memory import identity, pages, raw, similarity
-from harness.memory.compaction import Before, Fold, Group, Voice, features_of
+from harness.memory.compaction import Compaction, Group, Inputs, Occurrence, features_of
 from harness.memory.identity import Evidence, Graduation
 from harness.memory.pages import Archived, Curated, Move
 from harness.store import files, journal
@@ -30,9 +30,9 @@ PERSON = "person"
 
 
 class CurationPlan(Record):
-    """Everything that `apply` writes, and in `before` what it was computed from. Nothing waiting: nothing to write."""
+    """All that `apply` writes, and in `before` the inputs. Without waiting entries there is nothing to write."""
 
-    before: Before
+    before: Inputs
     curated: Curated
     memory: str | None
     summary: str | None
@@ -42,113 +42,110 @@ class CurationPlan(Record):
     graduations: list[Graduation] = []
 
 
-# ---- what graduates
+# ---- notes that graduate
 
 
-class Elsewhere:
-    """What other missions said, found by what it says."""
+class _OtherMissions:
+    """The evidence of other missions, found by meaning."""
 
-    def __init__(self, before: Before) -> None:
+    def __init__(self, before: Inputs) -> None:
         self.indexes = {True: similarity.Index(), False: similarity.Index()}
-        self.voices: dict[tuple[bool, int], list[Evidence]] = {}
+        self.evidence: dict[tuple[bool, int], list[Evidence]] = {}
         for one in before.evidence:
             if one.mission != before.mission:
                 failure = one.tag in identity.FAILURES
-                self.voices.setdefault((failure, self.indexes[failure].place(one.text)), []).append(one)
+                self.evidence.setdefault((failure, self.indexes[failure].place(one.text)), []).append(one)
 
     def like(self, group: Group, text: str) -> list[Evidence]:
-        """The evidence of other missions that says the same."""
+        """The evidence of other missions with the meaning of `text`."""
         failure = group.kind in FAILURES
         found = self.indexes[failure].find(text)
-        return [] if found is None else self.voices[(failure, found)]
+        return [] if found is None else self.evidence[(failure, found)]
 
 
-def graduates(fold: Fold) -> tuple[list[Evidence], list[Graduation]]:
-    """New evidence, and what goes to an identity: `_recurs` has the three rules.
+def graduates(compaction: Compaction) -> tuple[list[Evidence], list[Graduation]]:
+    """New evidence, and the notes that go to an identity: `_recurs` has the three rules.
 
-    Only what may leave the mission counts, and only groups with a new voice are looked at, so nothing graduates twice.
+    Only notes that may leave the mission count, and only groups with a new occurrence, so nothing graduates twice.
     """
-    before, elsewhere = fold.before, Elsewhere(fold.before)
+    before, other_missions = compaction.before, _OtherMissions(compaction.before)
     own = identity.own_names(before.project_names)
-    held = {role: identity.ItemIndex(identity.parse(content).items("")) for role, content in before.identities.items()}
+    known = {role: identity.ItemIndex(identity.parse(content).items("")) for role, content in before.identities.items()}
     evidence: list[Evidence] = []
     found: list[Graduation] = []
-    for group in fold.groups.of(*NOTES):
-        if not any(voice.is_new for voice in group.voices):
+    for group in compaction.groups.of(*NOTES):
+        if not any(one.is_new for one in group.occurrences):
+            continue  # most groups: no text is searched
+        occurrences = [one for one in group.occurrences if identity.may_travel(one.text, own)]
+        if not any(one.is_new for one in occurrences):
             continue
-        voices = [voice for voice in group.voices if identity.may_travel(voice.text, own)]
-        if not any(voice.is_new for voice in voices):
-            continue
-        others = elsewhere.like(group, voices[0].text)
-        one = _graduation(group, voices, others, before.mission)
-        index = held.get(one.role)
-        goes = _recurs(group, voices, others) or bool(index and index.find(identity.shown_text(one.tag, one.text)))
+        others = other_missions.like(group, occurrences[0].text)
+        made = _graduation(group, occurrences, others, before.mission)
+        index = known.get(made.role)
+        goes = _recurs(group, occurrences, others) or bool(
+            index and index.find(identity.shown_text(made.tag, made.text))
+        )
         if goes:
-            found.append(one)
+            found.append(made)
         if goes or group.kind in FAILURES:
-            evidence += [_evidence(voice, before.mission) for voice in voices if goes or voice.is_new]
+            more = [one for one in occurrences if goes or one.is_new]
+            evidence += [
+                Evidence(mission=before.mission, run=one.run, **{**one.entry.asdict(), "text": one.text})
+                for one in more
+            ]
     return evidence, found
 
 
-def _recurs(group: Group, voices: list[Voice], others: list[Evidence]) -> bool:
+def _of_two_workers(group: Group, occurrences: list[Occurrence]) -> bool:
+    """Whether workers of two features noted the same trick."""
+    return group.kind == "lesson" and len(features_of(v.entry for v in occurrences if v.entry.role == WORKER)) > 1
+
+
+def _recurs(group: Group, occurrences: list[Occurrence], others: list[Evidence]) -> bool:
     """A failure in two missions; a trick of two workers; a convention noted again after it was in memory."""
-    if group.kind in FAILURES:
-        return bool(others)
-    workers = features_of(voice.entry for voice in voices if voice.entry.role == WORKER)
-    return (group.kind == "lesson" and len(workers) > 1) or group.was_known
+    return bool(others) if group.kind in FAILURES else _of_two_workers(group, occurrences) or group.was_known
 
 
-def _graduation(group: Group, voices: list[Voice], others: list[Evidence], mission: str) -> Graduation:
-    """What would go to the identity: to workers where it is a failure or two of them said it, else to who said it last."""
-    role = next((voice.entry.role for voice in reversed(voices) if voice.entry.role != PERSON), WORKER)
-    tricks = group.kind == "lesson" and len(features_of(v.entry for v in voices if v.entry.role == WORKER)) > 1
-    if group.kind in FAILURES or tricks or not identity.is_role(role):
+def _graduation(group: Group, occurrences: list[Occurrence], others: list[Evidence], mission: str) -> Graduation:
+    """The note as it would graduate: a failure or a trick of two workers to workers, else to the role that noted it last."""
+    role = next((one.entry.role for one in reversed(occurrences) if one.entry.role != PERSON), WORKER)
+    if group.kind in FAILURES or _of_two_workers(group, occurrences) or not identity.is_role(role):
         role = WORKER
     missions = list(dict.fromkeys([*(one.mission for one in others), mission]))
     return Graduation(
-        role=role, text=voices[0].text, tag=voices[0].entry.tag, missions=missions, count=len(others) + len(voices)
+        role=role,
+        text=occurrences[0].text,
+        tag=occurrences[0].entry.tag,
+        missions=missions,
+        count=len(others) + len(occurrences),
     )
 
 
-def _evidence(voice: Voice, mission: str) -> Evidence:
-    entry = voice.entry
-    return Evidence(
-        mission=mission,
-        feature=entry.feature,
-        run=voice.run,
-        seq=entry.seq,
-        role=entry.role,
-        at=entry.at,
-        tag=entry.tag,
-        text=voice.text,
-    )
+# ---- the plan, and its application
 
 
-# ---- the plan, and carrying it out
-
-
-def plan(before: Before) -> CurationPlan:
-    """What one fold writes. Raises BrokenFile where what people wrote leaves a page no room."""
+def plan(before: Inputs) -> CurationPlan:
+    """All that one compaction writes. Raises BrokenFile where the lines of people leave no room on a page."""
     if not before.waiting:
         return CurationPlan(before=before, curated=before.curated, memory=before.memory, summary=before.summary)
     expected = range(before.curated.folded, before.curated.folded + len(before.waiting))
     if [entry.seq for entry in before.waiting] != list(expected):
-        raise ValueError("the waiting entries do not follow what is folded")
-    fold = Fold(before)
+        raise ValueError("the waiting entries do not follow the compacted ones")
+    compaction = Compaction(before)
     for entry in before.waiting:
-        fold.take(entry)
-    archived = fold.lay_out()
-    summary = pages.summarise(fold.page, before.summary, fold.ours.__contains__, before.places[1])
-    evidence, graduations = graduates(fold)
+        compaction.take(entry)
+    archived = compaction.lay_out()
+    summary = pages.summarise(compaction.page, before.summary, compaction.ours.__contains__, before.places[1])
+    evidence, graduations = graduates(compaction)
     return CurationPlan(
         before=before,
         curated=Curated(
             generation=before.curated.generation + 1, first_seq=pages.first_seq(expected.stop), folded=expected.stop
         ),
-        memory=pages.render_page(fold.page),
+        memory=pages.render_page(compaction.page),
         summary=summary,
         archived=archived,
-        moves=fold.moves,
+        moves=compaction.moves,
         evidence=evidence,
         graduations=graduations,
     )
@@ -156,10 +153,10 @@ def plan(before: Before) -> CurationPlan:
 
 def gather(
     layout: Layout, folder: str, mission: str, run: str, today: str, project_names: Iterable[str] = ()
-) -> Before:
-    """What is on disk, read in one moment; `folder` has the identities.
+) -> Inputs:
+    """The inputs, read from disk under one lock; `folder` has the identities.
 
-    Raises BrokenFile where a file does not parse, or archive, raw.md and curated.json do not add up.
+    Raises BrokenFile where a file does not parse, or archive, raw.md and curated.json contradict each other.
     """
     with files.Lock(layout.state_lock):
         journal.finish_journal(layout)
@@ -171,7 +168,7 @@ def gather(
     entries = raw.parse(lines, curated.first_seq)
     _check_raw(layout, curated, len(entries))
     window = curated.folded - curated.first_seq
-    return Before(
+    return Inputs(
         mission=mission,
         run=run,
         today=today,
@@ -189,9 +186,9 @@ def gather(
 
 
 def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
-    """Write a plan; `folder` has the identities. Entries appended since it was made stay in raw.md, waiting.
+    """Write a plan; `folder` has the identities. Entries appended since then stay in raw.md and wait.
 
-    Raises Busy where another fold, or a person, changed what the plan was made from.
+    Raises Busy where another compaction or a person changed the inputs of the plan.
     """
     before = plan.before
     if not before.waiting:
@@ -199,20 +196,22 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
     identity.record(folder, plan.evidence, plan.graduations, before.today)
     with files.Lock(layout.state_lock):
         journal.finish_journal(layout)
-        _check_unmoved(layout, before)
-        book = journal.Journal(layout)
+        _check_unchanged(layout, before)
+        changes = journal.Journal(layout)
         rows = [pages.render_archived(row) for row in plan.archived]
-        book.append(layout.archive, b"".join(rows + [pages.render_move(move) for move in plan.moves]))
-        pages_now = (layout.memory, before.memory, plan.memory), (layout.summary, before.summary, plan.summary)
-        for path, old, new in pages_now:
+        changes.append(layout.archive, b"".join(rows + [pages.render_move(move) for move in plan.moves]))
+        for path, old, new in (
+            (layout.memory, before.memory, plan.memory),
+            (layout.summary, before.summary, plan.summary),
+        ):
             if new is not None and new != old:
-                book.replace(path, new.encode())
-        book.replace(layout.raw, _kept_lines(layout, before.curated, plan.curated))
-        book.replace(layout.curated, pages.render_curated(plan.curated))
-        book.commit(locked=True)
+                changes.replace(path, new.encode())
+        changes.replace(layout.raw, _kept_lines(layout, before.curated, plan.curated))
+        changes.replace(layout.curated, pages.render_curated(plan.curated))
+        changes.commit(locked=True)
 
 
-def _check_unmoved(layout: Layout, before: Before) -> None:
+def _check_unchanged(layout: Layout, before: Inputs) -> None:
     """The caller holds the state lock."""
     now = pages.parse_curated(files.read(layout.curated), layout.curated)
     if now.generation != before.curated.generation:
@@ -232,30 +231,30 @@ def _kept_lines(layout: Layout, old: Curated, new: Curated) -> bytes:
 def _check_raw(layout: Layout, curated: Curated, lines: int) -> None:
     expected = curated.folded - curated.first_seq
     if lines < expected:
-        fault = f"has {lines} whole lines, where at least {expected} belong"
-        remedy = "raw.md only grows. Put the first lines back: those that were folded are 'entry' in archive.jsonl."
+        fault = f"has {lines} whole lines, and needs at least {expected}"
+        remedy = "raw.md is append-only. Put the first lines back: the compacted ones are 'entry' in archive.jsonl."
         raise BrokenFile(layout.raw, fault, remedy=remedy)
 
 
-def fold(
+def compact(
     layout: Layout, folder: str, mission: str, run: str, today: str, project_names: Iterable[str] = ()
 ) -> CurationPlan:
-    """Gather, plan and apply; the plan says what was done."""
+    """Gather, plan and apply; returns the plan."""
     made = plan(gather(layout, folder, mission, run, today, project_names))
     apply(layout, folder, made)
     return made
 
 
 def prepare(asked: Run) -> bool:
-    """Nobody is asked: what is folded is computed, and an agent's operations are not carried out yet."""
+    """No agent is asked: code computes the compaction, and an agent's operations are not applied yet."""
     return False
 
 
 def settle(asked: Run) -> None:
-    """The curator's run: one fold of everything that waits, by code."""
+    """The curator's run: one compaction of all that waits, by code."""
     run, outcome = asked.opened, asked.outcome
     names = {*repository.tracked_names(run.layout.project), run.mission.id}
     for feature in outcome.features:
         names |= {feature.id, *feature.claims}
-    made = fold(run.layout, identity_folder(), run.mission.id, run.id, clock.day(clock.now()), names)
+    made = compact(run.layout, identity_folder(), run.mission.id, run.id, clock.day(clock.now()), names)
     outcome.reason = outcome.reason or f"{len(made.archived)} notes folded, {len(made.graduations)} in identities"

@@ -1,4 +1,4 @@
-"""A planner's reply: linted, then laid over what is there as a patch by id. Pure, but for `settle`, which writes it."""
+"""A planner's reply: linted, then merged by id into features and contract. Pure, except `settle`, which writes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.base.record import Record
 from harness.model import contract as contracts
 from harness.model import contract_log, issues, receipts, runs
 from harness.model import features as queue
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract, Service
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
@@ -56,7 +56,7 @@ class SetupRed(Refused):
 
 
 class Draft(Record):
-    """What the mission would look like with the plan: features, contract, lines for the log, and checks to try."""
+    """The mission with the plan applied: features, contract, lines for the log, and checks to try."""
 
     features: list[Feature]
     contract: Contract
@@ -67,9 +67,8 @@ class Draft(Record):
 def draft(
     reply: dict[str, Any], features: list[Feature], contract: Contract, retired: set[str]
 ) -> tuple[Draft, list[str]]:
-    """The plan laid over what is there, and everything that is wrong with it. The inputs are not changed."""
+    """The plan merged into features and contract, and every fault of it. The inputs are not changed."""
     faults: list[str] = []
-    old = {feature.id: feature for feature in features}
     fixed = {claim for feature in features if feature.status == "passed" for claim in feature.claims}
     gone = {row["id"]: row["reason"] for row in reply.get("drop", [])}
     made = Draft(features=[], contract=Contract(setup=contract.setup, services=contract.services))
@@ -81,15 +80,10 @@ def draft(
     names = [row["id"] for row in reply["features"]] + [row["id"] for row in reply["contract"]]
     used = {name.lower() for name in (*retired, *gone)}
     faults += [f"the id '{name}' was dropped before; ids are never reused" for name in names if name.lower() in used]
-    faults += [
-        f"'{name}' cannot be dropped: there is none" for name in gone if name not in old and not _has(contract, name)
-    ]
+    there = {*(one.id for one in features), *(one.id for one in contract.claims)}
+    faults += [f"'{name}' cannot be dropped: there is none" for name in gone if name not in there]
     faults += _lint(made)
     return made, list(dict.fromkeys(faults))
-
-
-def _has(contract: Contract, claim_id: str) -> bool:
-    return any(claim.id == claim_id for claim in contract.claims)
 
 
 def _lay_claims(
@@ -105,13 +99,13 @@ def _lay_claims(
             made.log.append(Entry(verb=contract_log.DROP, claim=claim.id, why=gone[claim.id], old=claim))
             continue
         elif row and _claim(row) != claim:
-            reason = row.get("reason", "").strip()
-            if not reason and not _keeps(claim, _claim(row)):
-                faults.append(f"{claim.id}: a check that stood in the contract is changed or gone; say why in 'reason'")
+            new, reason = _claim(row), row.get("reason", "").strip()
+            if not reason and any(check not in new.checks for check in claim.checks):
+                faults.append(f"{claim.id}: a check of the contract is changed or gone; say why in 'reason'")
             why = reason or "replanned"
-            made.log.append(Entry(verb=contract_log.CHANGE, claim=claim.id, why=why, old=claim, new=_claim(row)))
-            made.new_checks += [check.run for check in _claim(row).checks if check not in claim.checks]
-            made.contract.claims.append(_claim(row))
+            made.log.append(Entry(verb=contract_log.CHANGE, claim=claim.id, why=why, old=claim, new=new))
+            made.new_checks += [check.run for check in new.checks if check not in claim.checks]
+            made.contract.claims.append(new)
             continue
         made.contract.claims.append(claim)
     for row in given.values():
@@ -119,11 +113,6 @@ def _lay_claims(
         made.log.append(Entry(verb=contract_log.ADD, claim=claim.id, why="planned", new=claim))
         made.new_checks += [check.run for check in claim.checks]
         made.contract.claims.append(claim)
-
-
-def _keeps(old: Claim, new: Claim) -> bool:
-    """Whether a changed claim still has every check that it had."""
-    return all(check in new.checks for check in old.checks)
 
 
 def _claim(row: dict[str, Any]) -> Claim:
@@ -151,7 +140,7 @@ def _lay_features(
 
 
 def _lint(made: Draft) -> list[str]:
-    """What is wrong with the mission as it would be."""
+    """Every fault of the mission as it would be."""
     faults: list[str] = []
     claims = {claim.id for claim in made.contract.claims}
     ids = {feature.id for feature in made.features}
@@ -164,71 +153,62 @@ def _lint(made: Draft) -> list[str]:
         owned.update(feature.claims)
         if not feature.claims:
             faults.append(f"{feature.id} has no claim: nothing would show that it works")
-        faults += [
-            f"{feature.id} names the claim '{claim}', which does not exist"
-            for claim in feature.claims
-            if claim not in claims
-        ]
+        unknown = [claim for claim in feature.claims if claim not in claims]
+        faults += [f"{feature.id} names the claim '{claim}', which does not exist" for claim in unknown]
         missing = [other for other in feature.depends_on if other not in ids]
         faults += [f"{feature.id} depends on '{other}', which does not exist" for other in missing]
     faults += [f"no feature has the claim {claim}" for claim in sorted(claims - owned)]
-    faults += [fault for claim in made.contract.claims for fault in _claim_faults(claim)]
-    for circle in _circles(made.features):
+    doubtful = [claim.id for claim in made.contract.claims if claim.manual == bool(claim.checks)]
+    faults += [f'{claim} needs checks, or "manual": true, not both or neither' for claim in doubtful]
+    if circle := _circle(made.features):
         faults.append(f"features depend on each other in a circle: {', '.join(circle)}")
     return faults + [fault for check in made.new_checks for fault in form_faults(check)]
 
 
-def _claim_faults(claim: Claim) -> list[str]:
-    if claim.manual != bool(claim.checks):
-        return []
-    return [f'{claim.id} needs checks, or "manual": true, not both or neither']
-
-
 def form_faults(check: str, project: str = "") -> list[str]:
-    """Which refused shell forms a check has, with what to write instead; `project` is a path that it may not name."""
+    """The refused shell forms in a check, with what to write instead; `project` is a path that it must not name."""
     shown = check if len(check) < 80 else check[:77] + "…"
     found = [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
     if project and project in check and not ABSOLUTE.search(check):
-        found.append(f"the check `{shown}` names this very folder, where no clone is: use relative paths")
+        found.append(f"the check `{shown}` names this folder, where no clone is: use relative paths")
     return found
 
 
-def _circles(features: list[Feature]) -> list[list[str]]:
-    """What is left when features whose needs are met are taken away again and again."""
+def _circle(features: list[Feature]) -> list[str]:
+    """The features that remain when those whose needs are met are removed again and again."""
     needs = {feature.id: feature.depends_on for feature in features}
     while met := [name for name, others in needs.items() if not any(other in needs for other in others)]:
         for name in met:
             del needs[name]
-    return [list(needs)] if needs else []
+    return list(needs)
 
 
 def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
-    """The plan as it would land; raises Refused with every reason, after trying new checks in an empty folder."""
+    """The plan as it would land; raises Refused with every fault, after trying new checks in an empty folder."""
     features = queue.load(layout)
     made, faults = draft(reply, features, contracts.load(layout), contract_log.retired(contract_log.load(layout)))
-    faults += [
-        fault for check in made.new_checks for fault in form_faults(check, layout.project) if fault not in faults
-    ]
+    forms = [fault for check in made.new_checks for fault in form_faults(check, layout.project)]
+    faults += [fault for fault in forms if fault not in faults]
     faults = faults or write_faults(made.contract)
     if not faults:
         faults = [
             f"the check `{command}` passes in an empty folder and so proves nothing: test what the feature brings"
-            for command in fire.green_on_nothing(made.new_checks)
+            for command in fire.green_in_empty_folder(made.new_checks)
         ]
     _refuse(faults)
     return made
 
 
 def write_faults(known: Contract) -> list[str]:
-    """Whether the contract would not read back as it is meant: then every later run would be stopped, or misled, by it."""
+    """The fault of a contract that does not read back as written: it would stop or mislead every later run."""
     text, remedy = contracts.render(known), "write names without spaces, and no control characters"
     try:
         text.encode()
         again = contracts.parse(text, "the contract")
     except (BrokenFile, UnicodeEncodeError) as fault:
         return [f"the contract cannot be written down: {fault} In short: {remedy}"]
-    odd = [claim.id for claim, read in zip(known.claims, again.claims, strict=False) if claim != read]
-    where = ", ".join(odd) or "setup or services"
+    differ = [claim.id for claim, read in zip(known.claims, again.claims, strict=False) if claim != read]
+    where = ", ".join(differ) or "setup or services"
     return [] if again == known else [f"the contract cannot be written down ({where}): {remedy}"]
 
 
@@ -238,16 +218,15 @@ def _refuse(faults: list[str]) -> None:
 
 
 def red_first(
-    layout: Layout, made: Draft, place: Place, path: str, role: str, told_live: frozenset[str] = frozenset()
+    layout: Layout, made: Draft, place: CheckEnvironment, path: str, role: str, reported: frozenset[str] = frozenset()
 ) -> None:
-    """Red before green: fire every new check on the tree as it is, once a run; the receipts (phase before) go to `path`.
+    """Red before green: fire every new check on the present tree, once per run; the receipts (phase before) go to `path`.
 
-    Raises SetupRed where setup is red there, and Refused for checks that are green already and no guards, unless
-    `role` was told so in its last run, or in this one, and sends them again. They prove nothing then, and their claims stay
-    unproven.
+    Raises SetupRed where setup is red, and Refused for checks that are green already and are not guards. A check that was
+    `reported` in this run, or in the last run of `role`, is accepted when sent again; its claim stays unproven.
     """
     fired = receipts.load(path)
-    told = told_live | {receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green}
+    known = reported | {receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green}
     done = {(receipt.claim, receipt.command) for receipt in fired}
     fault = fire.setup_once(layout, made.contract, place)
     if fault:
@@ -262,47 +241,47 @@ def red_first(
         short = [service.replace(seconds=min(service.seconds, BEFORE_SECONDS)) for service in made.contract.services]
         with services.Running(short, place) as up:
             fired += fire.fire_each(pairs, "before", up, path)
-    early = [receipt for receipt in fired if receipt.green and not receipt.guard and receipt.command not in told]
+    early = [receipt for receipt in fired if receipt.green and not receipt.guard and receipt.command not in known]
     _refuse([f"a check of {one.claim} is green already, on today's tree: {EARLY}\n    {one.command}" for one in early])
 
 
 def _last_round(layout: Layout, role: str) -> list[Receipt]:
-    """Receipts of the role's newest run, where its plan was not accepted: what its agent was told."""
+    """Receipts of the role's newest run, if its plan was not accepted: its agent saw them."""
     newest = runs.last(layout, role=role)
     refused = newest is not None and newest.accepted is False
     return receipts.load(layout.run(newest.run).receipts) if newest and refused else []
 
 
-def _told_live(path: str) -> frozenset[str]:
-    """Commands that `harness reply` found green in this run. Its receipts go: they were written where the planner's agent
-    could write too, so what lands is fired again now that the agent is gone."""
+def _reported(path: str) -> frozenset[str]:
+    """Commands that `harness reply` found green in this run. Its receipts are removed: the planner's agent could write there
+    too, so every check that lands is fired again now that the agent has ended."""
     try:
         fired = receipts.load(path)
     except BrokenFile:
-        fired = []  # not ours, then
+        fired = []  # the agent wrote it
     files.remove(path)
     return frozenset(receipt.command for receipt in fired if receipt.green)
 
 
 def escalate_setup(run: OpenRun, outcome: Outcome) -> None:
-    """A red setup is for a person; it never costs an attempt."""
+    """Ask a person about a red setup; it never costs an attempt."""
     outcome.reason, at = outcome.setup_fault, run.context.head[:10]
     text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {at}.\n\n{outcome.reason}\n"
     outcome.journal.replace(run.layout.escalation, text.encode())
 
 
 def settle(asked: Run) -> None:
-    """The plan lands whole, with the spec it was made from, or goes back with its reasons."""
+    """Accept the whole plan, with the spec it was made from, or reject it with every reason."""
     run, outcome = asked.opened, asked.outcome
     outcome.accepted = False
-    told = _told_live(run.paths.receipts)
+    reported = _reported(run.paths.receipts)
     if outcome.reply is None:
         outcome.ended = "agent_error"
         outcome.reason = "; ".join(filter(None, ["The planner gave no reply", outcome.reason]))
         return
     try:
         made = examined(run.layout, outcome.reply)
-        red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, told)
+        red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, reported)
     except SetupRed as fault:
         outcome.setup_fault = str(fault)
         escalate_setup(run, outcome)
@@ -339,7 +318,7 @@ def _green_already(run: OpenRun, made: Draft) -> None:
 
 
 def _replanned(run: OpenRun, outcome: Outcome, made: Draft) -> None:
-    """The feature a planner was asked about starts anew, as does every feature whose claims or words it changed."""
+    """Restart the feature that the planner was asked about, and every feature whose claims or text it changed."""
     before = {feature.id: feature for feature in outcome.features}
     touched = {entry.claim for entry in made.log}
     for feature in made.features:

@@ -1,14 +1,14 @@
-"""The validator's run: checks are fired first; only when all are green is an agent asked where else to aim."""
+"""The validator's run: checks are fired first; only if all are green is an agent asked for adversarial checks."""
 
 from __future__ import annotations
 
 import time
 
+from harness.base import schema
 from harness.decision import views
 from harness.git import repository
-from harness.model import contract as contracts
 from harness.model import contract_log, features, receipts, runs
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract
 from harness.model.contract_log import Entry
 from harness.model.receipts import Receipt
@@ -20,13 +20,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.model.open_run import OpenRun, Outcome, Run
 
-AIM_ROUNDS = 2
+ADVERSARIAL_ROUNDS = 2
 FLAKY_MAKES_ISSUE = 3
 COMMITS_LOOKED_AT = 10
 
 
 def prepare(asked: Run) -> bool:
-    """Fire what decides; gives whether an agent should be asked for more checks."""
+    """Fire the checks that decide; returns whether an agent should be asked for adversarial checks."""
     run, outcome = asked.opened, asked.outcome
     place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
@@ -35,27 +35,27 @@ def prepare(asked: Run) -> bool:
     outcome.setup_fault = fire.setup_once(run.layout, known, place)
     if outcome.setup_fault:
         return False
-    outcome.signs = signs(run, outcome)
+    outcome.signs = _signs(run, outcome)
     place.notes = outcome.signs
     with services.Running(known.services, place) as up:
         outcome.receipts = list(fire.fire_all(known.of(outcome.feature.claims), "after", up, path))
         if all(receipt.green for receipt in outcome.receipts):
-            outcome.receipts += blame(run, outcome, up)
+            outcome.receipts += _regression_checks(run, outcome, up)
     aimed = sum(note["kind"] == "aimed" for note in outcome.feature.notes)
-    return all(receipt.green for receipt in outcome.receipts) and aimed < AIM_ROUNDS
+    return all(receipt.green for receipt in outcome.receipts) and aimed < ADVERSARIAL_ROUNDS
 
 
-def blame(run: OpenRun, outcome: Outcome, place: Place) -> list[Receipt]:
-    """Once the feature's own checks are green, those of passed features run too, for sweep_seconds at most: guards
-    first, then what was not run for longest. What is red here was broken by this feature."""
-    trails = index.load(run.layout)
+def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) -> list[Receipt]:
+    """Fire the checks of passed features too, for sweep_seconds at most: guards first, then those not run for longest. A
+    red one was broken by this feature."""
+    histories = index.load(run.layout)
     mine = set(outcome.feature.claims) if outcome.feature else set()
     others = [claim for feature in outcome.features if feature.status == "passed" for claim in feature.claims]
     pairs = [(claim, check) for claim in outcome.contract.of(others) if claim.id not in mine for check in claim.checks]
 
     def turn(pair: tuple[Claim, Check]) -> tuple[bool, str]:
-        trail = trails.get(index.key(pair[0].id, pair[1].run))
-        return (not pair[1].guard, trail.last_at if trail else "")
+        history = histories.get(index.key(pair[0].id, pair[1].run))
+        return (not pair[1].guard, history.last_at if history else "")
 
     until = time.monotonic() + run.settings.sweep_seconds
     found: list[Receipt] = []
@@ -66,8 +66,8 @@ def blame(run: OpenRun, outcome: Outcome, place: Place) -> list[Receipt]:
     return found
 
 
-def signs(run: OpenRun, outcome: Outcome) -> list[str]:
-    """Signs of gaming in what the feature's workers committed since it last passed."""
+def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
+    """Reward-hacking signals in the commits of the feature's workers since it last passed."""
     found: list[str] = []
     claims = outcome.contract.of(outcome.feature.claims) if outcome.feature else []
     for commit in _commits(run):
@@ -79,7 +79,7 @@ def signs(run: OpenRun, outcome: Outcome) -> list[str]:
 
 def _commits(run: OpenRun) -> list[str]:
     commits: list[str] = []
-    for result in runs.books(run.layout):
+    for result in runs.finished(run.layout):
         if result.feature != run.context.feature or len(commits) == COMMITS_LOOKED_AT:
             continue
         if result.verdict == "green":
@@ -98,43 +98,42 @@ def settle(asked: Run) -> None:
         _judge_sweep(run, outcome)
     else:
         fire.remember_setup(run.layout, outcome.contract, run.place())
-        _aim(run, outcome)
+        _adversarial_checks(run, outcome)
         _judge_feature(run, outcome)
     outcome.save()
 
 
-def _aim(run: OpenRun, outcome: Outcome) -> None:
-    """Fire what the validator proposes, twice: a check that is red both times joins the contract, others are dropped."""
+def _adversarial_checks(run: OpenRun, outcome: Outcome) -> None:
+    """Fire the checks that the validator proposes, twice: one that is red both times joins the contract."""
     feature, proposed = outcome.feature, (outcome.reply or {}).get("checks", [])
     if feature is None or not proposed:
         return
     feature.note(outcome.at, run.id, "aimed")
     with services.Running(outcome.contract.services, run.place()) as up:
-        for aim in proposed:
-            claim = next((one for one in outcome.contract.of(feature.claims) if one.id == aim["claim"]), None)
-            check = Check(run=aim["run"].strip("\n"))
-            if claim is None or claim.manual or check in claim.checks or _unfit(run, claim, check):
+        for row in proposed:
+            claim = next((one for one in outcome.contract.of(feature.claims) if one.id == row["claim"]), None)
+            check = Check(run=row["run"].strip("\n"))
+            if claim is None or claim.manual or check in claim.checks or _refused(run, claim, check):
                 continue
-            receipt = fire.settled(check, claim, "after", up)
+            receipt = fire.fire_with_retry(check, claim, "after", up)
             if receipt.flaky:
                 continue
             outcome.receipts.append(receipt)
             files.add_line(run.paths.receipts, receipts.render([receipt]))
             if not receipt.green:
-                _join(run, outcome, claim, check, aim.get("why", ""))
+                _join(run, outcome, claim, check, row.get("why", ""))
 
 
-def _unfit(run: OpenRun, claim: Claim, check: Check) -> list[str]:
-    """What would keep a plan with this check from landing."""
+def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
+    """The faults for which a plan with this check would be refused."""
     alone = Contract(claims=[claim.replace(checks=[check])])
     return planner.form_faults(check.run, run.layout.project) or planner.write_faults(alone)
 
 
 def _join(run: OpenRun, outcome: Outcome, claim: Claim, check: Check, why: str) -> None:
-    old = contracts.from_value(contracts.to_value(outcome.contract))
-    joined = next(other for other in old.claims if other.id == claim.id)
-    joined.checks.append(check)
-    outcome.contract = old
+    changed = schema.trusted(Contract, schema.plain(outcome.contract))
+    changed.claim(claim.id).checks.append(check)
+    outcome.contract = changed  # assigning it stages the file
     entry = Entry(verb=contract_log.AIM, claim=claim.id, why=why, at=outcome.at, by=run.id, check=check)
     outcome.journal.append(run.layout.contract_log, contract_log.render([entry]))
 
@@ -161,24 +160,23 @@ def _judge_feature(run: OpenRun, outcome: Outcome) -> None:
 
 def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
     """A check that was flaky for the third time becomes an issue."""
-    trails = index.load(run.layout)
+    histories = index.load(run.layout)
     for receipt in outcome.receipts:
-        known = trails.get(index.key(receipt.claim, receipt.command))
+        known = histories.get(index.key(receipt.claim, receipt.command))
         if receipt.flaky and (known.flaky if known else 0) + 1 >= FLAKY_MAKES_ISSUE:
             title = f"A check of {receipt.claim} is flaky"
-            evidence = (
-                f"red, then green at the same commit, {FLAKY_MAKES_ISSUE} times or more: {receipt.command.strip()}"
-            )
+            times = f"{FLAKY_MAKES_ISSUE} times or more"
+            evidence = f"red, then green at the same commit, {times}: {receipt.command.strip()}"
             outcome.issues.append({"title": title, "severity": "minor", "evidence": evidence})
 
 
 def _why(receipt: Receipt) -> str:
-    said = [line.strip() for line in receipt.output.split("\n") if line.strip()]
-    return said[-1] if said else receipt.command.strip().split("\n")[0]
+    lines = [line.strip() for line in receipt.output.split("\n") if line.strip()]
+    return lines[-1] if lines else receipt.command.strip().split("\n")[0]
 
 
 def _newly_green(run: OpenRun, outcome: Outcome) -> int:
-    """How many claims are proven now and were not by the feature's validation before."""
+    """The number of claims that are proven now and were not in the feature's last validation."""
     judged = outcome.feature is not None and outcome.feature.attempts > 0
     before = runs.last_receipts(run.layout, run.context.feature) if judged else []
     return len(_proven(outcome.receipts) - _proven(before))

@@ -1,4 +1,4 @@
-"""What a worker leaves behind: its tree becomes one commit, or, where it was cut short, a commit to continue from."""
+"""Settles a worker's run: its tree becomes one commit, or, if the run was cut short, a commit to continue from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUBJECT_CHARS = 72
 
 
 def settle(asked: Run) -> None:
-    """Commit what changed; the feature goes on to validation, where checks decide, or is blocked by what it names."""
+    """Commit the changes; the feature moves on to validation, or is blocked by what the reply names."""
     run, outcome = asked.opened, asked.outcome
     feature = outcome.feature
     assert feature is not None
@@ -44,10 +44,10 @@ def _note_block(run: Begun, outcome: Outcome, reason: str, needs: list[str], dis
 
 
 def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str) -> None:
-    """Everything the run changed as one commit on the mission's branch, with the agent's own messages and our trailers;
-    `work` is implemented, blocked or cut."""
+    """Commit all changes of the run at once on the mission's branch, with the agent's own messages and our trailers; `work`
+    is implemented, blocked or cut."""
     head, branch = run.context.head, run.context.branch
-    now = repository.standing(run.layout.project)
+    now = repository.position(run.layout.project)
     own = repository.messages_between(run.layout.project, head, now.head) if now.head != head else []
     parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
@@ -59,10 +59,10 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str) 
 
 
 def cut_short(run: Begun, outcome: Outcome) -> None:
-    """A worker's run that did not end well: keep its tree as a wip commit and put the feature back.
+    """Keep the tree of a run that did not end well as a wip commit, and put the feature back.
 
-    It costs an attempt where the agent is to blame; where time ran out with a changed tree, not for the first
-    FREE_CUTS times; never for limits, auth, kills.
+    It costs an attempt if the agent is to blame; the first FREE_CUTS timeouts with a changed tree are free. Limits, missing
+    logins and kills never cost one.
     """
     feature = outcome.feature
     assert feature is not None

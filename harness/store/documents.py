@@ -1,6 +1,6 @@
-"""Front matter and Markdown, strictly: what our own files must look like, and text fenced so that it cannot get out.
+"""Strict parsing of front matter and Markdown, text in fences that it cannot close, and a cache of parsed files.
 
-The libraries are loaded only when a file must really be parsed: `cached` keeps what was parsed beside the exact text.
+The parsers take 40 to 100 ms to load, so only a file that is not in the cache loads them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")  # a line with more ticks behind the first ones is inline code
+FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")  # a line with more ticks after the first ones is inline code
 
 
 class Block(Record):
-    """A heading (`level` 1-6), a fence (`info` is the text behind its ticks, `closed` whether it ends) or a paragraph.
-
-    `line` is 1-based.
-    """
+    """A heading (`level` 1-6), a fence (`info` follows its ticks; `closed`: it ends) or a paragraph. `line` is 1-based."""
 
     kind: str
     line: int
@@ -36,10 +33,8 @@ class Block(Record):
 
 
 def front_matter(text: str, path: str) -> tuple[dict[str, Any], str]:
-    """The front matter and the body behind it; ({}, text) where the file has none.
-
-    Raises BrokenFile where it is not closed, not YAML, or not a mapping. The body is exact: nothing is stripped.
-    """
+    """The front matter and the exact body after it; ({}, text) if the file has none. Raises BrokenFile if the front matter is
+    not closed, not YAML, or not a mapping."""
     if not text.startswith("---\n"):
         return {}, text
     head, mark, body = text[4:].partition("\n---\n") if not text[4:].startswith("---\n") else ("", "---\n", text[8:])
@@ -47,36 +42,29 @@ def front_matter(text: str, path: str) -> tuple[dict[str, Any], str]:
         raise BrokenFile(path, "the front matter is not closed", line=1, remedy="End it with a line of three dashes.")
     meta = _yaml(head, path)
     if not isinstance(meta, dict) or not all(isinstance(key, str) for key in meta):
-        raise BrokenFile(path, "the front matter is not a list of 'key: value' lines", line=2, remedy="Mend it.")
+        raise BrokenFile(path, "the front matter is not a list of 'key: value' lines", line=2, remedy="Correct it.")
     return meta, body
 
 
 def _yaml(head: str, path: str) -> Any:
-    import yaml  # 40 ms: only when a front matter is really parsed
+    import yaml
     from frontmatter.default_handlers import YAMLHandler
 
     try:
         value = YAMLHandler().load(head)
         return {} if value is None else value
-    except (yaml.YAMLError, ValueError) as fault:  # ValueError: a date or a number that there is not
+    except (yaml.YAMLError, ValueError) as fault:  # ValueError: a date or a number that does not exist
         mark = getattr(fault, "problem_mark", None)
         line = mark.line + 2 if mark else 2
         problem = getattr(fault, "problem", None) or "not YAML"
-        raise BrokenFile(path, f"the front matter does not parse ({problem})", line=line, remedy="Mend it.") from None
-
-
-def with_front_matter(meta: dict[str, Any], body: str) -> str:
-    """The text of a file with this front matter (keys in their order) and exactly this body."""
-    import yaml  # 40 ms: only when one is written; the handler's own export strips no-break spaces off the ends
-
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    head = yaml.dump(meta, Dumper=dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
-    return f"---\n{head}---\n{body}"
+        raise BrokenFile(
+            path, f"the front matter does not parse ({problem})", line=line, remedy="Correct it."
+        ) from None
 
 
 def blocks(text: str) -> list[Block]:
-    """Headings, fences and paragraphs of Markdown whose shape we check, in order."""
-    from markdown_it import MarkdownIt  # 60 ms: only when a file is really parsed
+    """The headings, fences and paragraphs of a Markdown text, in order."""
+    from markdown_it import MarkdownIt
 
     found: list[Block] = []
     tokens, lines = MarkdownIt("commonmark").parse(text), text.split("\n")
@@ -97,8 +85,7 @@ def blocks(text: str) -> list[Block]:
 
 def headings(text: str) -> list[tuple[str, int, int]]:
     """(heading, level, 0-based line) of every ATX heading outside fences, found line by line."""
-    found: list[tuple[str, int, int]] = []
-    fence = ""
+    found, fence = [], ""
     for number, line in enumerate(text.split("\n")):
         mark = FENCE.match(line.lstrip())
         if mark and (not fence or (mark[1].startswith(fence) and line.strip() == mark[1])):
@@ -109,9 +96,8 @@ def headings(text: str) -> list[tuple[str, int, int]]:
 
 
 def section(text: str, heading: str) -> str | None:
-    """The section under a heading (compared without case), its subsections included; None where there is none."""
-    lines = text.split("\n")
-    found = headings(text)
+    """The section under a heading (compared without case), with its subsections; None if there is none."""
+    lines, found = text.split("\n"), headings(text)
     for index, (title, level, start) in enumerate(found):
         if title.strip().lower() == heading.strip().lstrip("#").strip().lower():
             ends = (line for _, other, line in found[index + 1 :] if other <= level)
@@ -120,63 +106,57 @@ def section(text: str, heading: str) -> str | None:
 
 
 def fence_for(text: str, least: int = 3, tick: str = "`") -> str:
-    """A run of backticks (or tildes) that `text` cannot close: longer than any run of them in it."""
+    """A fence that `text` cannot close: more backticks (or tildes) than any run of them in the text."""
     longest = max((len(run) for run in re.findall(f"{tick}+", text)), default=0)
     return tick * max(least, longest + 1)
 
 
 def fenced(text: str, info: str = "") -> str:
-    """`text` as a fenced block that it cannot close, ending in a newline."""
-    mark = fence_for(text, tick="~" if "`" in info else "`")  # an info string with ticks stands behind tildes only
+    """`text` in a fenced block that it cannot close, with a newline at the end."""
+    mark = fence_for(text, tick="~" if "`" in info else "`")  # an info string with ticks needs tildes
     return f"{mark}{info}\n{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{mark}\n"
 
 
 def fenced_blocks(text: str, info: str) -> list[str]:
-    """Contents of the fenced blocks with exactly this info string, in order; line by line, as agents write anything.
-
-    A fence that is never closed is no block, and takes no block with this info string behind it along.
-    """
+    """The contents of the fenced blocks with exactly this info string, in order. It reads line by line, because agents write
+    anything: a fence that is never closed is no block, and it hides no later block with this info string."""
     found: list[str] = []
     fence, wanted = "", False
-    held: list[str] = []
+    inside: list[str] = []
     for line in text.split("\n"):
         mark = FENCE.match(line.strip())
         opens = mark is not None and line.strip()[len(mark[1]) :].strip() == info
         if mark and (not fence or (opens and info and mark[1].startswith(fence))):
-            fence, wanted, held = mark[1], opens, []
+            fence, wanted, inside = mark[1], opens, []
         elif fence and mark and mark[1].startswith(fence) and line.strip() == mark[1]:
-            found += ["\n".join(held)] if wanted else []
+            found += ["\n".join(inside)] if wanted else []
             fence = ""
         else:
-            held.append(line)
+            inside.append(line)
     return found
 
 
 def cached(folder: str, name: str, text: str, parse: Callable[[str], Any], fields: tuple[str, ...] = ()) -> Any:
-    """`parse(text)`, a JSON value, from a disposable file that holds it beside the exact text it came from.
-
-    Start-up is what this saves: the parsers cost 40 to 100 ms to load. A cache that cannot be read or written is none, and
-    so is one of a version of us that made other `fields` of the text.
-    """
-    held = recall(folder, name, text, fields)
-    if held is not None:
-        return held
-    value = parse(text)
-    keep(folder, name, text, value, fields)
+    """`parse(text)`, a JSON value, from a disposable file with the value and its exact text. A cache that cannot be read or
+    written, or that another version of the harness wrote with other `fields`, counts as absent."""
+    value = recall(folder, name, text, fields)
+    if value is None:
+        value = parse(text)
+        keep(folder, name, text, value, fields)
     return value
 
 
 def recall(folder: str, name: str, text: str, fields: tuple[str, ...] = ()) -> Any:
-    """The value with these fields that is kept beside exactly this text, else None; a torn cache is an absent one."""
+    """The cached value of exactly this text with these fields, else None; a torn cache counts as absent."""
     try:
-        held = json.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
-        return held["value"] if held.get("text") == text and held["fields"] == [*fields] else None
+        row = json.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
+        return row["value"] if row.get("text") == text and row["fields"] == [*fields] else None
     except (OSError, ValueError, KeyError, AttributeError, BrokenFile):
         return None
 
 
 def keep(folder: str, name: str, text: str, value: Any, fields: tuple[str, ...] = ()) -> None:
-    """Put a parsed value beside its text into the cache; not durable, and silent where the folder cannot be written."""
+    """Put a parsed value and its text into the cache; not durable, and no error if the folder cannot be written."""
     if not os.path.isdir(os.path.dirname(folder)):
         return
     row = files.dump_json({"fields": fields, "text": text, "value": value})

@@ -1,7 +1,7 @@
 """The only module that reads and writes state: read, replace, append, lock, digest.
 
 *replace* writes a temporary file beside the target, fsyncs it, renames it, fsyncs the folder. *add_lines* closes a torn
-last line, writes once and takes a short write back. What must hold over several files is `journal.py`, made of these.
+last line, writes once and undoes a short write. `journal.py` uses them to change several files at once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from harness.base.errors import BrokenFile, Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from io import FileIO
     from typing import Any
 
 PRIVATE = 0o600
 SHARED = 0o644
-UNHELD = os.O_NONBLOCK | os.O_NOCTTY  # a pipe that somebody put in a file's place must hold up nobody
+NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in the place of a file must not block us
 NO_FILES = {
     errno.EISDIR: "it is a folder, where a file belongs",
     errno.ENXIO: "it is a pipe, a socket or a device, where a file belongs",
@@ -37,25 +38,25 @@ def digest(data: bytes) -> str:
 
 
 def read(path: str) -> bytes | None:
-    """The whole file, or None where there is none; BrokenFile where something else stands in its place."""
-    descriptor = _look(path)
-    if descriptor is None:
+    """The whole file, or None if it is absent; raises BrokenFile if the path is not a regular file."""
+    file = _open(path)
+    if file is None:
         return None
-    with open(descriptor, "rb") as file:
+    with file:
         return file.read()
 
 
-def _look(path: str) -> int | None:
+def _open(path: str) -> FileIO | None:
     try:
-        return open_regular(path, os.O_RDONLY)
+        return open(open_regular(path, os.O_RDONLY), "rb", buffering=0)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
 def open_regular(path: str, how: int, mode: int = SHARED) -> int:
-    """A descriptor of a regular file, without waiting for anybody; BrokenFile where something else stands in its place."""
+    """A descriptor of a regular file, opened without blocking; raises BrokenFile if the path is not a regular file."""
     try:
-        descriptor = os.open(path, how | UNHELD, mode)
+        descriptor = os.open(path, how | NO_WAIT, mode)
     except OSError as fault:
         if fault.errno not in NO_FILES:
             raise
@@ -72,7 +73,7 @@ def _no_file(path: str, why: int) -> BrokenFile:
 
 
 def read_text(path: str) -> str | None:
-    """The whole file as UTF-8, or None where there is none; raises BrokenFile naming the line of a bad byte."""
+    """The whole file as UTF-8, or None if it is absent; raises BrokenFile with the line of a bad byte."""
     data = read(path)
     return None if data is None else decode(data, path)
 
@@ -87,29 +88,21 @@ def decode(data: bytes, path: str) -> str:
 
 
 def read_from(path: str, offset: int, size: int) -> bytes:
-    """Up to `size` bytes from `offset`; empty where the file ends before, or is absent. BrokenFile as `read`."""
-    descriptor = _look(path)
-    if descriptor is None:
+    """Up to `size` bytes from `offset`; empty if the file is shorter or absent. Raises BrokenFile as `read` does."""
+    file = _open(path)
+    if file is None:
         return b""
-    try:
-        return os.pread(descriptor, size, offset)
-    finally:
-        os.close(descriptor)
+    with file:
+        return os.pread(file.fileno(), size, offset)
 
 
 def length(path: str) -> int:
-    """Bytes in the file; 0 where there is none. BrokenFile as `read`."""
-    try:
-        found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    """Bytes in the file; 0 if it is absent. Raises BrokenFile as `read` does."""
+    file = _open(path)
+    if file is None:
         return 0
-    except OSError as fault:
-        if fault.errno != errno.ELOOP:
-            raise
-        raise _no_file(path, errno.ELOOP) from None
-    if not stat.S_ISREG(found.st_mode):
-        raise _no_file(path, errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.ENXIO)
-    return found.st_size
+    with file:
+        return os.fstat(file.fileno()).st_size
 
 
 def parse_json(data: bytes, path: str) -> Any:
@@ -117,13 +110,13 @@ def parse_json(data: bytes, path: str) -> Any:
     try:
         return json.loads(decode(data, path))
     except json.JSONDecodeError as fault:
-        raise BrokenFile(path, f"not JSON ({fault.msg})", line=fault.lineno, remedy="Mend that line.") from None
+        raise BrokenFile(path, f"not JSON ({fault.msg})", line=fault.lineno, remedy="Correct that line.") from None
     except (ValueError, RecursionError) as fault:
-        raise BrokenFile(path, f"not JSON that can be read ({fault})", line=1, remedy="Mend it.") from None
+        raise BrokenFile(path, f"not JSON that can be read ({fault})", line=1, remedy="Correct it.") from None
 
 
 def read_json(path: str) -> Any | None:
-    """The file as JSON, None where it is absent; raises BrokenFile where it does not parse."""
+    """The file as JSON, None if it is absent; raises BrokenFile if it does not parse."""
     data = read(path)
     return None if data is None else parse_json(data, path)
 
@@ -132,12 +125,12 @@ def dump_json(value: object) -> bytes:
     """Compact JSON on one line, with its newline."""
     try:
         return COMPACT.encode(value).encode() + b"\n"
-    except UnicodeEncodeError:  # a file name that is not UTF-8: escaped, it comes back as it was
+    except UnicodeEncodeError:  # a file name that is not UTF-8: escapes preserve it
         return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
 def make_folder(path: str) -> None:
-    """The folder and its parents; the parent is fsynced when it is new."""
+    """Make the folder and its parents; fsync the parent of each new one."""
     if not os.path.isdir(path):
         make_folder(os.path.dirname(path))
         try:
@@ -148,7 +141,7 @@ def make_folder(path: str) -> None:
 
 
 def claim_folder(path: str) -> bool:
-    """Make the folder exclusively; False where the name is taken already."""
+    """Make the folder exclusively; False if the name exists."""
     try:
         os.mkdir(path)
     except FileExistsError:
@@ -167,40 +160,28 @@ def sync_folder(path: str) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write everything, in one call where the kernel takes it."""
+    """Write everything, in one call if the kernel allows it."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def stage(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) -> None:
-    """A new file with this content, durable but for its name; an earlier left-over is overwritten, `quickly` not durable."""
+    """A new file with this content, durable except for its name (`quickly`: not durable); it overwrites a left-over file."""
     how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     try:
         descriptor = open_regular(path, how, mode)
-    except BrokenFile:  # nobody but us makes a file of this name
+    except BrokenFile:  # only the harness uses this name, so what is there can move aside
         os.rename(path, next(name for number in range(1, 1000) if not os.path.lexists(name := f"{path}.{number}")))
         descriptor = open_regular(path, how, mode)
-    try:
+    with open(descriptor, "wb", buffering=0):
         write_all(descriptor, data)
         if not quickly:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
-def replace(path: str, data: bytes, mode: int = SHARED) -> None:
-    """The file has this content, wholly or not at all, and keeps it when the power goes."""
-    _swap(path, data, mode)
-    sync_folder(os.path.dirname(path))
-
-
-def replace_quickly(path: str, data: bytes) -> None:
-    """The file has this content, wholly or not at all; a power cut may lose it. For what can be made again."""
-    _swap(path, data, SHARED, quickly=True)
-
-
-def _swap(path: str, data: bytes, mode: int, *, quickly: bool = False) -> None:
+def replace(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) -> None:
+    """Replace the file atomically; the content survives a power cut (`quickly`: it may not)."""
     make_folder(os.path.dirname(path))
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
@@ -209,10 +190,17 @@ def _swap(path: str, data: bytes, mode: int, *, quickly: bool = False) -> None:
     except OSError:
         remove(temporary)
         raise
+    if not quickly:
+        sync_folder(os.path.dirname(path))
+
+
+def replace_quickly(path: str, data: bytes) -> None:
+    """Replace the file atomically; a power cut may lose the content. For data that can be derived again."""
+    replace(path, data, quickly=True)
 
 
 def remove(path: str) -> None:
-    """The file is gone; no fault where it was absent."""
+    """Remove the file, if it exists."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -220,14 +208,14 @@ def remove(path: str) -> None:
 
 
 def move(path: str, target: str) -> None:
-    """Move a file or folder to `target`, whose folder is made."""
+    """Move a file or folder to `target`; makes the folder of the target."""
     make_folder(os.path.dirname(target))
     os.rename(path, target)
     sync_folder(os.path.dirname(target))
 
 
 def names(folder: str) -> list[str]:
-    """Sorted names in a folder; none where it is absent."""
+    """Sorted names in a folder; none if it is absent."""
     try:
         return sorted(os.listdir(folder))
     except FileNotFoundError:
@@ -235,10 +223,10 @@ def names(folder: str) -> list[str]:
 
 
 class Lock:
-    """An flock on a side file that is never replaced; freed by the kernel when its last holder dies.
+    """An flock on a side file that is never replaced; the kernel frees it when the last holder dies.
 
-    The descriptor may be handed to a guardian, which then holds the lock too. flock, never lockf: a POSIX lock is
-    dropped when any descriptor of the file is closed. The `filelock` package takes the same lock on the same path.
+    A guardian that inherits the descriptor holds the lock too. flock, never lockf: closing any descriptor of the file drops a
+    POSIX lock. The `filelock` package takes the same lock on the same path.
     """
 
     def __init__(self, path: str) -> None:
@@ -247,7 +235,7 @@ class Lock:
         self.signed: dict[str, object] = {}
 
     def take(self, *, wait: bool = False) -> bool:
-        """Take the lock; with `wait` until it is free. False where somebody else has it."""
+        """Take the lock; `wait` blocks until it is free. False if another process has it."""
         make_folder(os.path.dirname(self.path))
         self.descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         try:
@@ -260,20 +248,20 @@ class Lock:
         return True
 
     def sign(self, holder: dict[str, object]) -> None:
-        """Write who holds the lock into its file: information for people, never judged by."""
+        """Write a description of the holder into the lock file: information for people, not for decisions."""
         self.signed = holder
         os.ftruncate(self.descriptor, 0)
         os.pwrite(self.descriptor, dump_json(holder), 0)
 
     def holder(self) -> dict[str, Any]:
-        """What the holder wrote; empty where nothing can be read."""
+        """What the holder wrote; empty if nothing can be read."""
         try:
             return dict(json.loads(read(self.path) or b"{}"))
         except (ValueError, TypeError, BrokenFile):
             return {}
 
     def release(self) -> None:
-        """Give our descriptor back; the lock is free once the guardian's is closed too."""
+        """Close our descriptor; the lock is free once the guardian's is closed too."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -288,7 +276,7 @@ class Lock:
 
 
 def take_descriptor(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
-    """Lock an open file whose descriptor somebody else keeps (and thereby the lock); False where it is taken."""
+    """Lock an open file; the lock lives as long as the descriptor. False if another process has it."""
     try:
         fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -297,31 +285,30 @@ def take_descriptor(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
 
 
 def is_free(path: str) -> bool:
-    """Whether nobody holds the lock at `path` right now; an absent lock file is free. It is only looked at: no file is
-    made, and those who look are not in each other's way."""
+    """Whether no process holds the lock at `path` now; an absent lock file, or what is no file, is free. This makes no file,
+    and a shared lock lets several readers check at once."""
     try:
-        descriptor = _look(path)
+        file = _open(path)
     except BrokenFile:
-        descriptor = None  # nobody holds what is no file
-    if descriptor is None:
         return True
-    with open(descriptor, "rb"):
-        return take_descriptor(descriptor, fcntl.LOCK_SH)
+    if file is None:
+        return True
+    with file:
+        return take_descriptor(file.fileno(), fcntl.LOCK_SH)
 
 
 def take_or_busy(lock: Lock, what: str) -> None:
-    """Take the lock at once; raises Busy with who holds it and since when."""
-    if lock.take():
-        return
-    who = ", ".join(f"{key} {value}" for key, value in lock.holder().items()) or "holder unknown"
-    raise Busy(f"{what} is busy: {who}. Wait for it to end, or stop it, then try again.")
+    """Take the lock at once; raises Busy with its holder and since when."""
+    if not lock.take():
+        holder = ", ".join(f"{key} {value}" for key, value in lock.holder().items()) or "holder unknown"
+        raise Busy(f"{what} is busy: {holder}. Wait for it to end, or stop it, then try again.")
 
 
 def add_lines(descriptor: int, data: bytes) -> int:
-    """One write of whole lines at the end of an open file; returns their offset. The caller holds a lock and fsyncs.
+    """Append whole lines to an open file in one write; returns their offset. The caller holds a lock and fsyncs.
 
-    A torn last line is closed first (it stays, as a line of its own); NUL bytes that a power cut left are cut off; a
-    short write (full disk) is taken back before the fault is raised.
+    A torn last line gets a newline first and stays as a line; NUL bytes after a power cut are cut off; a short write (full
+    disk) is undone before the error is raised.
     """
     size = healed_length(descriptor)
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -350,17 +337,14 @@ def healed_length(descriptor: int) -> int:
 
 
 def add_line(path: str, data: bytes) -> None:
-    """Whole lines at the end of a file that has one writer; durable on return, a torn last line is closed first."""
-    descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-    try:
-        add_lines(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Append whole lines to a file with one writer, as `add_lines`; durable on return."""
+    with open(open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "rb+", buffering=0) as file:
+        add_lines(file.fileno(), data)
+        os.fsync(file.fileno())
 
 
 class Transcript:
-    """An append-only file of one run, written while it grows and made durable when it is closed."""
+    """An append-only file of one run, durable once it is closed."""
 
     def __init__(self, path: str) -> None:
         self.descriptor = open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
@@ -370,10 +354,10 @@ class Transcript:
         write_all(self.descriptor, data)
 
     def sync(self) -> None:
-        """Make what was written so far durable."""
+        """Make the bytes so far durable."""
         os.fsync(self.descriptor)
 
     def close(self) -> None:
-        """Make what was written durable, and end."""
+        """Make all bytes durable and close the file."""
         self.sync()
         os.close(self.descriptor)

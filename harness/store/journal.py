@@ -1,8 +1,8 @@
-"""Appends and journals on a mission's state: what must hold together is written together, and the ledger with it.
+"""Appends and journals: changes of several state files at once, together with the ledger.
 
-A `Journal` stages and fsyncs every new content, renames one record into place (that is the commit), then carries the
-record out. Whoever next takes the state lock finishes a record that a crash left behind; every step can be repeated.
-The ledger knows digest and length of each file of the live set and each grown file, as the harness wrote them.
+A `Journal` stages and fsyncs every new content, renames one record into place (the commit), then applies the record. The
+next process that takes the state lock applies a record that a crash left; every step can be repeated. The ledger has
+the digest and length of each managed and append-only file as the harness wrote it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ NO_RECORD = "it is no record that the harness wrote for this mission"
 
 
 def append(layout: Layout, path: str, data: bytes) -> int:
-    """Whole lines at the end of a file that the ledger does not hold; durable on return. Returns their offset.
-
-    A torn last line is closed first (it stays, as a line of its own); NUL bytes that a power cut left are cut off.
-    """
+    """Append whole lines, as `files.add_lines`, to a file that is not in the ledger; durable on return. Returns their offset."""
     if not data.endswith(b"\n"):
         raise ValueError("append takes whole lines")
     with files.Lock(layout.state_lock):
@@ -33,23 +30,19 @@ def append(layout: Layout, path: str, data: bytes) -> int:
         descriptor = files.open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
             if not os.fstat(descriptor).st_size:
-                files.sync_folder(os.path.dirname(path))  # before its first line: who finds one trusts the name
+                files.sync_folder(os.path.dirname(path))  # a reader of the first line relies on the name
             offset = files.add_lines(descriptor, data)
         except OSError:
             os.close(descriptor)
             raise
-    try:
+    with open(descriptor, "rb+", buffering=0):
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
     return offset
 
 
 class Journal:
-    """Several writes to one mission's state that all happen, or none; the ledger is brought up to date in the same one.
-
-    `replace` and `remove` name whole files, `append` whole JSON lines. Nothing is touched before `commit`.
-    """
+    """Several writes to the state of one mission: all happen or none, and the ledger changes with them. `replace` and `remove`
+    take whole files, `append` whole JSON lines. No file changes before `commit`."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -65,19 +58,17 @@ class Journal:
         self.contents[path] = None
 
     def append(self, path: str, data: bytes) -> None:
-        """These whole lines will stand at the end of the file; no lines, nothing to do."""
+        """The file will end with these whole lines; no lines are no change."""
         if data:
             self.tails[path] = self.tails.get(path, b"") + data
 
     def commit(self, locked: bool = False) -> None:
-        """Carry everything out; durable on return. `locked`: the caller holds the state lock already."""
-        if not self.contents and not self.tails:
-            return
-        if locked:
+        """Apply all changes; durable on return. `locked`: the caller holds the state lock already."""
+        if locked and (self.contents or self.tails):
             self._commit()
-            return
-        with files.Lock(self.layout.state_lock):
-            self._commit()
+        elif self.contents or self.tails:
+            with files.Lock(self.layout.state_lock):
+                self._commit()
 
     def _commit(self) -> None:
         finish_journal(self.layout)
@@ -98,7 +89,7 @@ class Journal:
                 files.remove(os.path.join(self.layout.journal, name))
             raise
         files.sync_folder(self.layout.journal)
-        _carry_out(self.layout, steps)
+        _apply(self.layout, steps)
 
     def _stage(self, steps: list[list[Any]], path: str, verb: str, data: bytes | None, offset: int = 0) -> None:
         if data is None:
@@ -117,25 +108,25 @@ class Journal:
 
 
 def finish_journal(layout: Layout) -> bool:
-    """Carry out a committed record that a crash left behind; True where there was one. The caller holds the lock.
-
-    Raises BrokenFile for a record that is not ours: one of ours was whole when it was renamed into place, and names only
-    what lies in the mission."""
-    record = layout.journal + "/record"
-    if not os.path.exists(record):
-        return False
-    _carry_out(layout, _steps(layout, record))
-    return True
+    """Apply a committed record that a crash left; True if there was one. The caller holds the lock. Raises BrokenFile if the
+    harness did not write the record: its own are whole when renamed into place, and name only paths in the mission."""
+    steps = _steps(layout)
+    if steps is not None:
+        _apply(layout, steps)
+    return steps is not None
 
 
 def pending(layout: Layout, path: str) -> bytes | None:
-    """The content that a record which a crash left behind gives the file; None where there is none, or it is done."""
-    record = layout.journal + "/record"
-    steps = _steps(layout, record) if os.path.exists(record) else []
+    """The content that a record left by a crash gives the file; None if there is none, or the step is done."""
+    steps = _steps(layout) or []
     return next((files.read(staged) for verb, name, staged, _ in steps if (verb, name) == ("replace", path)), None)
 
 
-def _steps(layout: Layout, record: str) -> list[list[Any]]:
+def _steps(layout: Layout) -> list[list[Any]] | None:
+    """The steps of the committed record; None if there is none."""
+    record = layout.journal + "/record"
+    if not os.path.exists(record):
+        return None
     try:
         steps: Any = files.read_json(record)
         fault = "" if all(_is_step(layout, *step) for step in steps) else NO_RECORD
@@ -145,12 +136,12 @@ def _steps(layout: Layout, record: str) -> list[list[Any]]:
     except TypeError:
         fault, line = NO_RECORD, 1
     if fault:
-        raise BrokenFile(record, fault, line=line, remedy="Move it away; the next start settles what was under way.")
+        raise BrokenFile(record, fault, line=line, remedy="Move it away; the next start settles the unfinished run.")
     return list(steps)
 
 
 def _is_step(layout: Layout, verb: object, path: object, staged: object, offset: object) -> bool:
-    """Whether it is a step that `Journal` writes."""
+    """Whether a `Journal` writes such a step."""
     if verb not in VERBS or type(path) is not str or type(staged) is not str or type(offset) is not int:
         return False
     inside = os.path.normpath(path) == path and path.startswith(layout.state + "/")
@@ -158,8 +149,8 @@ def _is_step(layout: Layout, verb: object, path: object, staged: object, offset:
     return inside and offset >= 0 and (kept if verb != "remove" else not staged)
 
 
-def _carry_out(layout: Layout, steps: list[list[Any]]) -> None:
-    """Idempotent: a step that was carried out before the crash is recognised and passed over."""
+def _apply(layout: Layout, steps: list[list[Any]]) -> None:
+    """Idempotent: it recognises and skips a step that was applied before the crash."""
     for verb, path, staged, offset in steps:
         files.make_folder(os.path.dirname(path))
         if verb == "remove":
@@ -180,31 +171,26 @@ def _apply_tail(path: str, tail: bytes | None, offset: int) -> None:
     if tail is None:
         return
     descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT)
-    try:
+    with open(descriptor, "rb+", buffering=0):
         if os.pread(descriptor, len(tail), offset) != tail:
             os.ftruncate(descriptor, offset)
             os.lseek(descriptor, offset, os.SEEK_SET)
             files.write_all(descriptor, tail)  # a full disk raises here, and the record stays until there is room
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read_ledger(layout: Layout) -> dict[str, list[Any]]:
-    """{path below .harness: [sha256, length in bytes]} of the live set and grown files, as the harness wrote them."""
-    found = files.read_json(layout.ledger)
-    if found is not None and not (isinstance(found, dict) and all(map(_is_row, found.values()))):
-        raise BrokenFile(layout.ledger, "not a ledger", line=1, remedy=f"Make it anew: {command('doctor --fix')}")
-    return found or {}
-
-
-def _is_row(row: object) -> bool:
-    return type(row) is list and [type(value) for value in row] == [str, int]
+    """{path below .harness: [sha256, length in bytes]} of managed and append-only files, as the harness wrote them."""
+    ledger = files.read_json(layout.ledger)
+    rows = ledger.values() if isinstance(ledger, dict) else [ledger]
+    if ledger is not None and not all(type(row) is list and [*map(type, row)] == [str, int] for row in rows):
+        raise BrokenFile(layout.ledger, "not a ledger", line=1, remedy=f"Rebuild it: {command('doctor --fix')}")
+    return dict(ledger or {})
 
 
 def note_in_ledger(layout: Layout, ledger: dict[str, list[Any]], path: str, data: bytes | None) -> None:
-    """Bring one path up to date in a ledger held in memory; other paths than live and grown are not kept there."""
-    if path not in layout.live() and path not in layout.grown():
+    """Update one path in a ledger in memory; only managed and append-only files have a row there."""
+    if path not in layout.managed() and path not in layout.append_only():
         return
     name = os.path.relpath(path, layout.state)
     if data is None:
@@ -214,12 +200,10 @@ def note_in_ledger(layout: Layout, ledger: dict[str, list[Any]], path: str, data
 
 
 def adopt(layout: Layout) -> dict[str, list[Any]]:
-    """Take live set and grown files into the ledger as they are on disk: what people changed between runs stands."""
+    """Enter managed and append-only files into the ledger as they are on disk: changes by people between runs are accepted."""
     ledger: dict[str, list[Any]] = {}
-    for path in (*layout.live(), *layout.grown()):
-        data = files.read(path)
-        if data is not None:
-            note_in_ledger(layout, ledger, path, data)
+    for path in (*layout.managed(), *layout.append_only()):
+        note_in_ledger(layout, ledger, path, files.read(path))
     if files.dump_json(ledger) != files.read(layout.ledger):
         files.replace(layout.ledger, files.dump_json(ledger))
     return ledger

@@ -1,7 +1,7 @@
-"""Files of JSON lines: one reader, one rule for a torn last line.
+"""Files of JSON lines: one reader, and one rule for a torn last line.
 
-A last line without its newline is still being written, or was torn by a crash: readers pass it over, and the next writer
-under the lock heals it. A broken line before it is named with file, number and remedy.
+A last line without a newline is still being written, or a crash tore it: readers skip it, and the next writer under the
+lock heals it. An error names any other broken line with file, number and remedy.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from harness.base.errors import BrokenFile
-from harness.base.schema import Odd
+from harness.base.schema import InvalidField
 from harness.store import files
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ def whole(data: bytes | None) -> Iterator[tuple[int, bytes]]:
 
 
 def value(line: bytes) -> Any:
-    """The JSON value in a line; raises ValueError, also where it is too deep for a parser."""
+    """The JSON value in a line; raises ValueError, also if it is nested too deeply for the parser."""
     try:
         return json.loads(line)
     except RecursionError as fault:
@@ -42,21 +42,21 @@ def parse(
     remedy: str,
     read: Callable[[bytes], Any] = value,
 ) -> list[T]:
-    """What `make` gives for each line, oldest first; [] where the file is absent. BrokenFile says of a line `none` (that it
-    is no such thing), or what `make` says of it as an Odd. `read` gives a line's value, or raises ValueError."""
+    """What `make` returns for each line, oldest first; [] if the file is absent. The message of BrokenFile is `none` ("the line
+    is no …"), or that of an InvalidField which `make` raises. `read` returns a line's value, or raises ValueError."""
     found = []
     for number, line in whole(data):
         try:
             found.append(make(read(line)))
         except (ValueError, TypeError, KeyError, RecursionError) as fault:
-            said = str(fault) if isinstance(fault, Odd) else none
-            raise BrokenFile(path, said, line=number, remedy=remedy) from None
+            message = str(fault) if isinstance(fault, InvalidField) else none
+            raise BrokenFile(path, message, line=number, remedy=remedy) from None
     return found
 
 
 def backwards(path: str, block: int = 65536, most: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """The whole lines of a file (or of its first `most` bytes), last first, each with where it begins; it is read only as far
-    as the caller asks."""
+    """(offset, line) of the whole lines of a file (or of its first `most` bytes), last first; it reads no further back than the
+    caller asks."""
     start = files.length(path) if most is None else min(files.length(path), most)
     rest, torn = b"", True
     while start > 0:
@@ -75,7 +75,7 @@ def backwards(path: str, block: int = 65536, most: int | None = None) -> Iterato
 
 
 def healed(data: bytes) -> bytes:
-    """What an append goes on from: a last line that lacks only its newline gets it, a torn one and NUL bytes are cut off."""
+    """The data as an append continues it: a last line without its newline gets one; a torn line and NUL bytes are cut off."""
     kept = data.rstrip(b"\0")
     head, newline, last = kept.rpartition(b"\n")
     try:

@@ -6,7 +6,7 @@ import os
 
 
 class Layout:
-    """Where things are for the mission in the working folder `project`: absolute `str` paths; nothing is touched."""
+    """Absolute `str` paths of the mission in the working folder `project`; no file is touched."""
 
     def __init__(self, project: str, state: str = "") -> None:
         self.project = os.path.abspath(project)
@@ -28,7 +28,7 @@ class Layout:
         self.archive = under + "memory/archive.jsonl"
         self.curated = under + "memory/curated.json"
         self.runs = under + "runs"
-        self.books = under + "runs.jsonl"
+        self.run_log = under + "runs.jsonl"
         self.objects = under + "objects"
         self.snapshots = under + "snapshots"
         self.checkpoints = under + "checkpoints"
@@ -47,62 +47,37 @@ class Layout:
         self.roles = under + "roles"
         self.git = under + ".git"
         self.ignore = under + ".ignore"
-
-    @property
-    def asked_spec(self) -> str:
-        """The SPEC.md that people write, in the working folder."""
-        return self.project + "/SPEC.md"
-
-    @property
-    def mission_lock(self) -> str:
-        """Held by the one run that may change the mission, and by its guardians."""
-        return self.locks + "/mission"
-
-    @property
-    def state_lock(self) -> str:
-        """Held for the milliseconds of one append or one journal."""
-        return self.locks + "/state"
-
-    @property
-    def loop_lock(self) -> str:
-        """Held by a looping run.sh."""
-        return self.locks + "/loop"
+        self.asked_spec = self.project + "/SPEC.md"  # the spec that people write
+        self.mission_lock = (
+            self.locks + "/mission"
+        )  # held by the one run that may change the mission, and by its guardians
+        self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal
+        self.loop_lock = self.locks + "/loop"  # held by a looping run.sh
 
     def run(self, run_id: str) -> RunLayout:
         """The files of one run."""
         return RunLayout(os.path.join(self.runs, run_id), os.path.join(self.locks, "run-" + run_id))
 
-    def live(self) -> tuple[str, ...]:
-        """Files of the live set that are replaced whole; an agent never writes them."""
-        return (
-            self.format,
-            self.mission,
-            self.config,
-            self.spec,
-            self.features,
-            self.contract,
-            self.summary,
-            self.memory,
-            self.curated,
-            self.escalation,
-        )
+    def managed(self) -> tuple[str, ...]:
+        """Managed files: the harness replaces them whole; an agent never writes them."""
+        plan = (self.format, self.mission, self.config, self.spec, self.features, self.contract)
+        return (*plan, self.summary, self.memory, self.curated, self.escalation)
 
-    def grown(self) -> tuple[str, ...]:
-        """Files that only ever grow, by whole lines, and whose length the ledger knows."""
-        return (self.contract_log, self.issues, self.orders, self.answers, self.archive, self.books)
+    def append_only(self) -> tuple[str, ...]:
+        """Append-only files: they grow by whole lines, and the ledger has their length."""
+        return (self.contract_log, self.issues, self.orders, self.answers, self.archive, self.run_log)
 
     def relative(self, path: str) -> str:
-        """The path as people read it: below the working folder where it lies there."""
+        """The path for messages: relative if it is inside the working folder."""
         inside = self.project + "/"
         return path[len(inside) :] if path.startswith(inside) else path
 
 
 class RunLayout:
-    """The files of one run's folder, and the lock that says the run is open."""
+    """The files in the folder of one run, and the lock of a run that is open."""
 
     def __init__(self, folder: str, lock: str) -> None:
-        self.folder = folder
-        self.lock = lock
+        self.folder, self.lock = folder, lock
         under = folder + "/"
         self.context = under + "context.json"
         self.manifest = under + "manifest.json"
@@ -117,12 +92,12 @@ class RunLayout:
 
 
 def identity_file(folder: str, role: str) -> str:
-    """The identity of a role: what it knows across missions."""
+    """The identity of a role: its knowledge across missions."""
     return os.path.join(folder, role + ".md")
 
 
 def evidence_file(folder: str) -> str:
-    """Which mission, feature, run and sequence number said what, for all identities in `folder`."""
+    """The evidence of all identities in `folder`: mission, feature, run and sequence number of each entry."""
     return os.path.join(folder, "evidence.jsonl")
 
 
@@ -135,7 +110,7 @@ def home() -> str:
 
 
 def command(words: str = "") -> str:
-    """A command of ours as whoever reads it can type it: run.sh as it was started (HARNESS_CALLED), else `harness`."""
+    """A harness command that the reader can paste: run.sh as it was started (HARNESS_CALLED), else `harness`."""
     called, own = os.environ.get("HARNESS_CALLED") or "harness", os.environ.get("HOME", "") + "/"
     plain = called.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()
     if not plain:

@@ -1,16 +1,15 @@
-"""From one on-disk format to the next: a list of small functions, each carried out in one journal, so whole or not at all.
+"""From one on-disk format to the next: small functions, each applied as one journal, so completely or not at all.
 
-Everything else reads the newest format alone. What is sealed (the folders of finished runs) stays as it is, byte for byte:
-its readers accept that a field which came later is absent.
+All other code reads only the newest format. The folders of finished runs have a run digest and never change: their readers
+accept that a newer field is absent.
 """
 
 from __future__ import annotations
 
-import json
 import os
 
 from harness.base.errors import RESTORE, BrokenFile
-from harness.store import files, journal
+from harness.store import files, journal, json_lines
 from harness.store.journal import Journal
 from harness.store.layout import Layout
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORMAT = 2
-NOTES_1 = {  # kind of a note in format 1 -> the field that takes its `ids`; None where it carries nothing
+NOTES_1 = {  # kind of a note in format 1 -> the field that takes its `ids`; None if it has no more fields
     "needs": "features",
     "dispute": "claims",
     "cut": "run",
@@ -30,52 +29,51 @@ NOTES_1 = {  # kind of a note in format 1 -> the field that takes its `ids`; Non
 
 
 def number(layout: Layout) -> int:
-    """The format of the mission in this folder; 0 where there is none, or where the file says no number."""
+    """The format of the mission in this folder; 0 if there is none, or the file has no number."""
     try:
-        said = (files.read(layout.format) or b"").strip()
+        text = (files.read(layout.format) or b"").strip()
     except BrokenFile:
         return 0
-    return int(said) if said.isdigit() and len(said) < len("1000000") else 0
+    return int(text) if text.isdigit() and len(text) < len("1000000") else 0
 
 
 def is_due(layout: Layout) -> bool:
-    """Whether the mission is of an older format, so that the next start migrates it."""
+    """Whether the mission has an older format, so that the next start migrates it."""
     return 0 < number(layout) < FORMAT
 
 
 def migrate(layout: Layout) -> None:
-    """Bring an older mission to FORMAT; raises BrokenFile where it is not what its format says, with all as it was.
-
-    The caller holds the mission lock, and has put back what runs that died have changed."""
+    """Bring an older mission to FORMAT; raises BrokenFile, and changes nothing, if a file does not match its format. The caller
+    holds the mission lock and has restored what dead runs changed."""
     while is_due(layout):
         old, changes = number(layout), Journal(layout)
         STEPS[old](layout, changes)
         changes.replace(layout.format, f"{old + 1}\n".encode())
-        _tell_dead_runs(layout, changes)
+        _update_dead_runs(layout, changes)
         for name in files.names(layout.cache):
             changes.remove(os.path.join(layout.cache, name))
         changes.commit()
 
 
-def _tell_dead_runs(layout: Layout, changes: Journal) -> None:
-    """The lock of a run that died says how the state was when it opened, and recovery may be cut short and go by it again:
-    what is migrated is no tampering."""
+def _update_dead_runs(layout: Layout, changes: Journal) -> None:
+    """The lock of a dead run has the state at its opening, and an interrupted recovery compares with it again: a migration
+    must not look like tampering."""
     written = list(changes.contents.items())
     for name in files.names(layout.locks):
         path = os.path.join(layout.locks, name)
-        held = files.Lock(path).holder() if name.startswith("run-") and files.is_free(path) else {}
-        if isinstance(held.get("live"), dict):
+        evidence = files.Lock(path).holder() if name.startswith("run-") and files.is_free(path) else {}
+        if isinstance(evidence.get("live"), dict):
             for changed, data in written:
-                journal.note_in_ledger(layout, held["live"], changed, data)
-            changes.replace(path, files.dump_json(held))
+                journal.note_in_ledger(layout, evidence["live"], changed, data)
+            changes.replace(path, files.dump_json(evidence))
 
 
 def _to_2(layout: Layout, changes: Journal) -> None:
-    """A note carries what its kind says, and what a person answered is no run: it has a file of its own."""
+    """A note has the fields of its kind, and the answer of a person is no run: it moves to a file of its own."""
     queue = files.read_json(layout.features)
     if queue is not None:
         changes.replace(layout.features, _queue_2(layout, queue))
-    data = files.read(layout.books) or b""
+    data = files.read(layout.run_log) or b""
     kept, answers, newest = [], [], ""
     *lines, torn = data.split(b"\n")
     for line in [*lines, *([torn] if _object(torn) else [])]:
@@ -86,7 +84,7 @@ def _to_2(layout: Layout, changes: Journal) -> None:
             kept.append(line + b"\n")
             newest = row.get("run", newest)
     if b"".join(kept) != data:
-        changes.replace(layout.books, b"".join(kept))
+        changes.replace(layout.run_log, b"".join(kept))
     if answers:
         changes.replace(layout.answers, b"".join(map(files.dump_json, answers)))
 
@@ -100,7 +98,7 @@ def _queue_2(layout: Layout, queue: Any) -> bytes:
         try:
             made.append({**row, "notes": [_note_2(note) for note in row["notes"]]})
         except (KeyError, TypeError, AttributeError):
-            fault, remedy = "the line is no feature of format 1", f"Mend that feature. {RESTORE}"
+            fault, remedy = "the line is no feature of format 1", f"Correct that feature. {RESTORE}"
             raise BrokenFile(layout.features, fault, line=number, remedy=remedy) from None
     return b'{"features":[\n' + b",\n".join(files.dump_json(row).rstrip() for row in made) + b"\n]}\n"
 
@@ -114,10 +112,10 @@ def _note_2(note: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    """The object in a line; an empty one where it holds none."""
+    """The object in a line; {} if there is none."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
+        row = json_lines.value(line)
+    except ValueError:
         return {}
     return row if isinstance(row, dict) else {}
 

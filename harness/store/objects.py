@@ -1,4 +1,4 @@
-"""Content-addressed copies of everything a prompt was made of: objects/ab/cdef…, the name is the SHA-256 of the bytes."""
+"""Content-addressed copies of all parts of prompts: objects/ab/cdef…, named by the SHA-256 of the bytes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from harness.store.layout import Layout
 
 
 def path_of(layout: Layout, name: str) -> str:
-    """Where the object lies."""
+    """The path of an object."""
     return os.path.join(layout.objects, name[:2], name[2:])
 
 
 def put(layout: Layout, data: bytes) -> str:
-    """Keep `data` durably (once, however often it is put) and give its name."""
+    """Store `data` durably, once, and return its name."""
     name = files.digest(data)
     path = path_of(layout, name)
     if not os.path.exists(path):
@@ -24,7 +24,7 @@ def put(layout: Layout, data: bytes) -> str:
 
 
 def get(layout: Layout, name: str) -> bytes:
-    """The bytes of an object; BrokenFile where it is missing or is not what its name says."""
+    """The bytes of an object; raises BrokenFile if it is missing or its digest is not its name."""
     path = path_of(layout, name)
     data = files.read(path)
     if data is None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.agents.base import Event, Failed, Finished
-from harness.agents.registry import Agent, Desk, Settings, make
+from harness.agents.registry import Agent, ExecutionContext, Settings, make
 from harness.base.record import Record
 
 
 class Observed(Record):
-    """Everything an agent did: the texts of its events by kind, in order, and its end."""
+    """Record of an agent's run: the texts of its events by kind, in order, and its end."""
 
     said: list[str]
     did: list[str]
@@ -41,15 +41,15 @@ def settings(project: Path, role: str = "worker", feature: str = "F-001", attemp
     )
 
 
-def desk(folder: Path, prompt: str = "", seconds: float = 20.0, **environment: str) -> Desk:
+def desk(folder: Path, prompt: str = "", seconds: float = 20.0, **environment: str) -> ExecutionContext:
     """An execution context in `folder`, with the prompt next to it."""
     path = folder.parent / "prompt.md"
     path.write_text(prompt, encoding="utf-8")
     env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **environment}
-    return Desk(directory=str(folder), prompt_path=str(path), seconds=seconds, environment=env, keep=[])
+    return ExecutionContext(directory=str(folder), prompt_path=str(path), seconds=seconds, environment=env, keep=[])
 
 
-def listen(agent: Agent, at: Desk, prompt: str = "") -> Observed:
+def listen(agent: Agent, at: ExecutionContext, prompt: str = "") -> Observed:
     """Run the agent to its end, which must be the last item and the only one of its kind."""
     found = list(agent.think(prompt, at))
     *events, end = found
@@ -57,7 +57,7 @@ def listen(agent: Agent, at: Desk, prompt: str = "") -> Observed:
     texts: dict[str, list[str]] = {"said": [], "did": [], "output": [], "tick": [], "raw": [], "usage": []}
     for event in events:
         assert isinstance(event, Event)
-        texts[event.kind].append(event.text)
+        texts["output" if event.kind == "waits" else event.kind].append(event.text)
     output = "".join(texts["output"])
     return Observed(said=texts["said"], did=texts["did"], output=output, usages=texts["usage"], end=end)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Agent CLIs that misbehave, one a case: `badcli.py CASE`, the prompt on standard input, events in claude's shape.
+"""Agent CLIs that misbehave, one per case: `badcli.py CASE`, the prompt on standard input, events in claude's shape.
 
-Each case stands in CASES with what the harness must make of it; docs/agents.md shows the same table. Also for trying by
+CASES has each case with the outcome that the harness must report; docs/agents.md shows the same table. To try one by
 hand: `agent = "bad"` and `[agents.bad] command = ["python3", "tests/agents/badcli.py", "hangs-after-result"]
 format = "claude"`.
 """
@@ -27,25 +27,25 @@ def tell(**row: object) -> None:
 
 
 def begin() -> None:
-    """The first event, once the prompt is read."""
+    """The first event, after the prompt is read."""
     sys.stdin.read()
     tell(type="system", subtype="init", model="bad-1", session_id="s-1")
 
 
 def say(text: str) -> None:
-    """A message."""
+    """Print a message."""
     usage = {"input_tokens": 10, "output_tokens": 5}
     tell(type="assistant", message={"id": "m-1", "content": [{"type": "text", "text": text}], "usage": usage})
 
 
 def result(**more: object) -> None:
-    """The end of a good answer, as far as the events go."""
+    """The end of a good answer, as far as the events show."""
     usage = {"input_tokens": 10, "output_tokens": 7}
     tell(type="result", subtype="success", **{"is_error": False, "result": "done", "usage": usage, **more})
 
 
 def spawn(program: str) -> None:
-    """A grandchild in a session of its own."""
+    """A grandchild in a separate session."""
     subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
 
 
@@ -258,7 +258,7 @@ CASES: dict[Bad, tuple[str, str]] = {
 
 
 def name(case: Bad) -> str:
-    """A case as it is called on the command line."""
+    """The name of a case on the command line."""
     return case.__name__.replace("_", "-")
 
 

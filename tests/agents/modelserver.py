@@ -1,7 +1,7 @@
 """A model server on loopback for real agent CLIs: four wire formats, streaming or not, scripted, no network, no key.
 
 A brain gives the answers: `brain(exchange) -> Reply`, or None for a request that is not its own (a title, a summary), which
-then gets a harmless answer. It says what shell command to run; the server finds the tool that the client offers for that
+then gets a harmless answer. The reply names a shell command to run; the server finds the client's tool for it
 and fills its parameters by its schema. `Server.fail("rate_limit", 3)` makes the next three requests fail.
 """
 
@@ -22,7 +22,7 @@ from tests.agents.wires import PROMPT, WIRES, Answer, Call, Exchange, Json
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model says and the shell command that it wants to be run, "" for none."""
+    """The model's message and the shell command that it requests, "" for none."""
 
     text: str
     command: str = ""
@@ -30,7 +30,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Seen:
-    """A request that came: `kind` is script, background, error, count, models or unknown."""
+    """A received request: `kind` is script, background, error, count, models or unknown."""
 
     path: str
     kind: str
@@ -68,7 +68,7 @@ ROUTES = {
 
 
 def shell_call(command: str, tools: dict[str, Json]) -> Call | None:
-    """The call of the client's shell tool, None where it offers none."""
+    """The call of the client's shell tool, None if it offers none."""
     name = next((name for name in SHELLS if name in tools), "")
     if not name:
         return None
@@ -92,7 +92,7 @@ def sample(schema: Json) -> Any:
 
 
 class Server(ThreadingHTTPServer):
-    """The server with its brain; `seen` is what came, in order."""
+    """The server with its brain; `seen` holds the received requests, in order."""
 
     daemon_threads = True
 
@@ -107,27 +107,27 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens, without a path."""
+        """The address of the server, without a path."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def fail(self, kind: str, times: int = 0) -> None:
-        """Fail the next requests to models with one of FAILURES; 0 times is: until told `fail("")`."""
+        """Fail the next requests to models with one of FAILURES; 0 times means until `fail("")`."""
         with self.guard:
             self.failures = [kind] * times
             self.always = "" if times else kind
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is no news; anything else is a fault of ours."""
+        """A client that disconnects is no error; anything else is a fault of ours."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]  # typed narrower than it is called
 
     def failure(self) -> str:
-        """How the next request fails, "" for not at all."""
+        """The kind of the next request's failure, "" for none."""
         with self.guard:
             return self.failures.pop(0) if self.failures else self.always
 
     def note(self, path: str, kind: str, status: int, exchange: Exchange | None = None) -> None:
-        """Remember a request."""
+        """Record a request."""
         with self.guard:
             self.seen.append(Seen(path, kind, status, exchange))
 
@@ -146,16 +146,16 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request. Bodies are sent whole, with their length, also those of events."""
+    """One request. Bodies, also those of events, are sent whole with their length."""
 
     protocol_version = "HTTP/1.1"
     server: Server
 
     def log_message(self, *args: object) -> None:
-        """Say nothing: `seen` has it."""
+        """Print nothing: `seen` has the requests."""
 
     def do_HEAD(self) -> None:
-        """Is anybody there?"""
+        """Answer a check that the server is up."""
         self.server.note(self.path, "unknown", 200)
         self.send(200, b"")
 
@@ -186,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_json(200, {})
 
     def model(self, wire: str, path: str, body: Json) -> None:
-        """Answer for a model, or fail as told."""
+        """Answer for a model, or fail as configured."""
         exchange = WIRES[wire].read(body)
         if wire == "gemini":
             name = path.rsplit("/", 1)[1].split(":")[0]
@@ -209,7 +209,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send(200, ("".join(lines) + ending).encode(), "text/event-stream")
 
     def send_json(self, status: int, value: Json, failed: str = "") -> None:
-        """A JSON body; a limit says when to come back."""
+        """A JSON body; a limit states when to retry."""
         more = {"retry-after": str(RETRY_AFTER_SECONDS)} if failed == "rate_limit" else {}
         self.send(status, json.dumps(value).encode(), "application/json", more)
 
@@ -225,7 +225,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(brain: Brain) -> Iterator[Server]:
-    """A server that runs while the block does."""
+    """A server that runs during the block."""
     server = Server(brain)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

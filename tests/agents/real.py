@@ -1,4 +1,4 @@
-"""Real agent CLIs: how each is installed, pointed at a model server on loopback, and started without a person.
+"""Real agent CLIs: how to install each, point it at a model server on loopback, and start it unattended.
 
 A table, CLIS. `install` puts one into a throw-away prefix, `configure` writes its files into a throw-away home, `settings`
 gives the lines of config.toml for a mission. Texts may hold {url}, {home}, {prefix}, {python} and {program}.
@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-NODE = "node@22.23.3"  # brings a Node of its own, for CLIs that want a newer one than the machine has
+NODE = "node@22.23.3"  # installs a Node of its own, for CLIs that need a newer one than the machine has
 OPENCODE_CONFIG = {
     "model": "fake/fake-model",
     "small_model": "fake/fake-model",
@@ -67,9 +67,9 @@ MINI = (
 
 @dataclass(frozen=True)
 class Cli:
-    """One CLI at the version that was tried. `built_in`: the harness has an adapter of that name, else it is started by
-    `argv`, which has the prompt on stdin. `quick`: variables that shorten its own retries. `full`: variables that it needs
-    to be started with full trust as root."""
+    """One CLI at the tested version. `built_in`: the harness has an adapter of that name, else `argv` starts it
+    with the prompt on stdin. `quick`: variables that shorten its own retries. `full`: variables that it needs
+    for full trust as root."""
 
     name: str
     manager: str
@@ -85,7 +85,7 @@ class Cli:
 
     @property
     def version(self) -> str:
-        """The version that was tried."""
+        """The tested version."""
         return self.packages[0].replace("==", "@").rsplit("@", 1)[1]
 
 
@@ -260,17 +260,17 @@ CLIS = {cli.name: cli for cli in (CODEX, CLAUDE, OPENCODE, GEMINI, QWEN, AIDER, 
 
 
 def folder(cli: Cli, prefix: Path) -> Path:
-    """Where its programs are, below the prefix that all CLIs share."""
+    """The folder of its programs, below the prefix that all CLIs share."""
     return prefix / cli.name / ("node_modules/.bin" if cli.manager == "npm" else "bin")
 
 
 def installed(cli: Cli, prefix: Path) -> bool:
-    """Whether it is there."""
+    """Whether it is installed."""
     return (folder(cli, prefix) / cli.program).exists()
 
 
 def install(cli: Cli, prefix: Path) -> None:
-    """Install it with its registry's client, unless it is there; raises CalledProcessError."""
+    """Install it with its registry's client, unless it is installed; raises CalledProcessError."""
     if installed(cli, prefix):
         return
     place = prefix / cli.name
@@ -297,13 +297,13 @@ def environment(cli: Cli, home: Path, url: str) -> dict[str, str]:
 
 
 def search_path(cli: Cli, prefix: Path, path: str) -> str:
-    """A PATH on which its program is found first, and a Node of its own where it brings one."""
+    """A PATH that finds its program first, and its own Node if it brings one."""
     own = prefix / cli.name / "node_modules" / "node" / "bin"
     return os.pathsep.join([str(folder(cli, prefix)), *([str(own)] if own.exists() else []), path])
 
 
 def command(cli: Cli, prefix: Path, home: Path) -> list[str]:
-    """The command line that was tried, with the prompt on stdin and trust "workspace" as far as it has that."""
+    """The tested command line, with the prompt on stdin and trust "workspace" as far as it supports that."""
     texts = {"{program}": str(folder(cli, prefix) / cli.program), "{python}": sys.executable, "{home}": str(home)}
     words = []
     for word in cli.argv:
@@ -314,8 +314,8 @@ def command(cli: Cli, prefix: Path, home: Path) -> list[str]:
 
 
 def settings(cli: Cli, prefix: Path, home: Path, url: str, trust: str = "workspace") -> str:
-    """config.toml of a mission that it takes on: its adapter where there is one, else a command with a format. The mission
-    is started with `search_path` as its PATH."""
+    """config.toml of a mission that it works on: its adapter if there is one, else a command with a format. The mission
+    starts with `search_path` as its PATH."""
     env = environment(cli, home, url) | (cli.full if trust == "full" else {})
     lines = [f'agent = "{cli.name}"', f'trust = "{trust}"', "", f"[agents.{cli.name}]"]
     if not cli.built_in:

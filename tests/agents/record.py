@@ -1,8 +1,8 @@
-"""Record what real CLIs print into tests/agents/transcripts/: `PYTHONPATH=.:tests python tests/agents/record.py PREFIX [NAME…]`.
+"""Record real CLIs' output into tests/agents/transcripts/: `PYTHONPATH=.:tests python tests/agents/record.py PREFIX [NAME…]`.
 
 Each takes a small mission to DONE against the model server, started by a program that keeps its stdout; then it meets a
-limit, a refused key, an empty account, an error, a refused request and no server at all. Folders of this machine are
-replaced by /project, /home/user and so on.
+limit, a refused key, an empty account, an error, a refused request and no server at all. Placeholders such as /project and
+/home/user replace this machine's folders.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEEPER = """#!/bin/bash
 exit ${{PIPESTATUS[0]}}
 """
 LONGEST_SECONDS = 600
-NOBODY = "http://127.0.0.1:9"  # the discard port: nobody listens there
+NOBODY = "http://127.0.0.1:9"  # the discard port: no server listens there
 
 
 def house(place: Path) -> House:
@@ -44,7 +44,7 @@ def house(place: Path) -> House:
 
 
 def scrubbed(text: str, place: Path, prefix: Path) -> str:
-    """The text without paths of this machine, ports and the like."""
+    """The text without this machine's paths, ports and the like."""
     names = {
         str(place / "my project"): "/project",
         str(place / "home"): "/home/user",
@@ -59,7 +59,7 @@ def scrubbed(text: str, place: Path, prefix: Path) -> str:
 
 
 def mission(cli: real.Cli, prefix: Path, server: Server, place: Path) -> str:
-    """What it printed as the worker of a mission that came to DONE; raises RuntimeError where it did not."""
+    """Its output as the worker of a mission that reached DONE; raises RuntimeError if it did not."""
     made = house(place)
     home = place / "home"
     real.configure(cli, home, server.url)
@@ -84,7 +84,7 @@ def mission(cli: real.Cli, prefix: Path, server: Server, place: Path) -> str:
 
 
 def failing(cli: real.Cli, prefix: Path, url: str, place: Path) -> tuple[str, int | None]:
-    """What it printed for one question to the server at `url`, and its exit status, None where it was ended after
+    """Its output for one question to the server at `url`, and its exit status, None if it was ended after
     LONGEST_SECONDS."""
     made = house(place)
     home = place / "home"
@@ -109,7 +109,7 @@ def failing(cli: real.Cli, prefix: Path, url: str, place: Path) -> tuple[str, in
 
 
 def nothing(exchange: Exchange) -> Reply:
-    """A brain that greets."""
+    """A brain that only greets."""
     return Reply("hello")
 
 
@@ -135,7 +135,7 @@ def record(cli: real.Cli, prefix: Path, cases: list[str]) -> None:
 
 
 def main() -> None:
-    """PREFIX, then perhaps names of CLIs, then perhaps cases."""
+    """PREFIX, then optional names of CLIs, then optional cases."""
     prefix, words = Path(sys.argv[1]), sys.argv[2:]
     names = [word for word in words if word in real.CLIS] or list(real.CLIS)
     cases = [word for word in words if word not in real.CLIS] or ["mission-worker", *CASES]

@@ -1,7 +1,7 @@
-"""A brain that takes a whole small mission to DONE: it knows its role from the prompt and works by shell calls alone.
+"""A brain that takes a whole small mission to DONE: it reads its role from the prompt and works by shell calls alone.
 
 One feature, one claim: greeting.txt holds GREETING. The planner replies with a plan, the worker writes the file, notes a
-trick and replies, validator and curator have nothing to say. A client without a shell tool gets the reply in the text.
+trick and replies, validator and curator have nothing to report. A client without a shell tool gets the reply in the text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PLAN: Json = {
         }
     ],
 }
-SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # how mini-swe-agent is told that a task is done
+SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # how mini-swe-agent learns that a task is done
 WRITE = f"printf '%s\\n' '{GREETING}' > greeting.txt"
 REPLIES: dict[str, Json] = {
     "planner": PLAN,
@@ -48,7 +48,7 @@ REPLIES: dict[str, Json] = {
 
 
 def brain(exchange: Exchange) -> Reply | None:
-    """The next step of the role in the prompt; None where there is no prompt of the harness in it."""
+    """The next step of the role in the prompt; None without a prompt of the harness in it."""
     found = list(RUN.finditer(exchange.text))
     shims = list(COMMAND.finditer(exchange.text))
     if not found or not shims or found[-1]["role"] not in REPLIES:
@@ -85,7 +85,7 @@ STEPS: dict[str, Callable[[str], list[str]]] = {
 
 
 def without_tools(role: str, exchange: Exchange) -> Reply:
-    """All in the last message: the reply as a block, the note in it, the file in the client's edit format."""
+    """Everything in the last message: the reply as a block, the note in it, the file in the client's edit format."""
     value = dict(REPLIES[role])
     edit = ""
     if role == "worker":

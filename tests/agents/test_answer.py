@@ -1,4 +1,4 @@
-"""Everything from outside is sanitised once: counts are counts, times are times, and a file can store the texts."""
+"""Text from outside is sanitised once: counts are counts, times are times, and a file can store the texts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(row: dict[str, Any], path: tuple[Any, ...], wrong: Any) -> dict[str, Any]:
-    """The row with one value in the wrong place."""
+    """The row with one wrong value."""
     made = copy.deepcopy(row)
     inner = made
     for key in path[:-1]:
@@ -86,7 +86,7 @@ def test_what_no_block_reports_is_unknown_in_a_sum() -> None:
 
 
 def test_a_message_that_reports_its_usage_again_counts_once() -> None:
-    """By its last report; the work for thousands of them grows linearly."""
+    """Its last report counts; the work for thousands of them grows linearly."""
     answer = Answer("a")
     started = time.monotonic()
     for number in range(20_000):
@@ -142,7 +142,7 @@ def test_an_invalid_optional_field_does_not_fail_the_answer(name: str, place: in
     ],
 )
 def test_whatever_block_a_vendor_reports_the_run_log_can_be_read(block: dict[str, Any]) -> None:
-    """A line that is written and cannot be read back would stop the mission for ever."""
+    """A line that can be written but not read back would stop the mission for ever."""
     answer = Answer("a")
     answer.used(block, input=1)
     used = answer.spent()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.agents.base import Event, Failed, Finished
-from harness.agents.registry import EMBEDDED, Agent, Desk, Settings, make
+from harness.agents.registry import EMBEDDED, Agent, ExecutionContext, Settings, make
 from tests.agents.agent_desk import desk, listen, project, settings
 
 
@@ -35,7 +35,7 @@ BUILDERS: dict[str, Callable[[Path], Agent]] = {"playbook": playbook, "scripted"
 
 
 def test_every_agent_keeps_the_promises_below() -> None:
-    """A new agent joins the table here."""
+    """A new agent is added to this table."""
     assert BUILDERS.keys() == {*EMBEDDED, "command"}
 
 
@@ -60,8 +60,8 @@ def test_settings_and_desk_are_closed_sets() -> None:
     """Everything that an agent receives is listed here, once."""
     assert Settings.fields[:6] == ("project", "config_path", "role", "feature", "attempt", "table")
     assert Settings.fields[6:] == ("trust", "model", "mcp")
-    assert Desk.fields[:5] == ("directory", "prompt_path", "seconds", "environment", "keep")
-    assert Desk.fields[5:8] == ("idle_seconds", "startup_seconds", "after_result_seconds")
-    assert Desk.fields[8:] == ("stable_bytes", "cost_left_usd")
+    assert ExecutionContext.fields[:5] == ("directory", "prompt_path", "seconds", "environment", "keep")
+    assert ExecutionContext.fields[5:8] == ("idle_seconds", "startup_seconds", "after_result_seconds")
+    assert ExecutionContext.fields[8:] == ("stable_bytes", "cost_left_usd")
     assert Event(kind="tick").text == ""
     assert Failed(outcome="limit", reason="full").usage is None

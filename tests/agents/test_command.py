@@ -55,7 +55,7 @@ def test_its_time_is_bounded_and_nothing_survives(tmp_path: Path) -> None:
 
 
 def test_it_works_in_the_working_folder_with_its_own_variables(tmp_path: Path) -> None:
-    """`env` of its table overrides the context's environment, numbers as text; `args` are appended."""
+    """`env` of its table overrides the execution context's environment, numbers as text; `args` are appended."""
     folder = project(tmp_path)
     agent = Command(
         "mine", settings(folder, command=["bash", "-c"], args=['echo "$PWD $MINE $LC_ALL"'], env={"MINE": 5})

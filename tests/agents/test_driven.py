@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.agents.answer import outcome_of
-from harness.agents.base import Desk, Failed, Finished
+from harness.agents.base import ExecutionContext, Failed, Finished
 from harness.agents.command import Command
 from harness.agents.driven import LONGEST_LINE, Lines
 from harness.model.runs import OUTCOMES
@@ -28,7 +28,7 @@ SHORT = {"BAD_MB": "64", "BAD_SECONDS": "2.5"}
 TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
 
 
-def short_desk(folder: Path, tag: str, **environment: str) -> Desk:
+def short_desk(folder: Path, tag: str, **environment: str) -> ExecutionContext:
     """An execution context with timeouts of about a second, and with processes that can be found."""
     made = desk(folder, "prompt", 120.0, **{tree.TAG: tag, **environment})
     return made.replace(idle_seconds=1.2, startup_seconds=4.0, after_result_seconds=0.8)
@@ -138,7 +138,7 @@ STATUSES = {
 
 @pytest.mark.parametrize(("status", "wanted"), STATUSES.items())
 def test_a_status_decides_between_a_person_and_a_wait(status: int, wanted: str) -> None:
-    """A person resolves logins and money; limits and faults of the service pass with time."""
+    """A person resolves logins and billing; limits and faults of the service pass with time."""
     assert outcome_of(status) == wanted
     assert wanted in OUTCOMES
 

@@ -1,4 +1,4 @@
-"""The model server that real CLIs are tried against speaks four formats, and its brain takes a mission to DONE."""
+"""The model server for tests of real CLIs speaks four formats, and its brain takes a mission to DONE."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ print(said["content"])
 
 
 def brain(exchange: Exchange) -> Reply | None:
-    """Say what came, and run a command."""
+    """Repeat the request, and run a command."""
     return Reply(f"{exchange.text.strip()} after {len(exchange.results)}", "ls -l")
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server that runs while the test does."""
+    """A server that runs during the test."""
     with serving(brain) as made:
         yield made
 

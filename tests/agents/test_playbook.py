@@ -22,7 +22,7 @@ def carry_out(folder: Path, text: str, seconds: float = 20.0) -> Observed:
     return listen(playbook.Playbook(settings(folder)), desk(folder, seconds=seconds))
 
 
-# which file
+# which playbook
 
 
 LOOKED = ["worker-F-001.2.md", "worker-F-001.md", "worker.md"]
@@ -56,7 +56,7 @@ def test_a_run_on_the_whole_mission_has_one_playbook(tmp_path: Path) -> None:
     assert playbook.names(settings(tmp_path, role="planner", feature="", attempt=1), ".md") == ["planner.md"]
 
 
-# what it runs
+# which blocks run
 
 
 def test_blocks_run_in_order_in_the_working_folder_and_the_rest_is_the_reply(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_each_block_is_announced_before_it_runs(tmp_path: Path) -> None:
     assert observed.did == ["playbooks/worker.md:3 make build"]
 
 
-# what is reply and what is not
+# what counts as the reply
 
 
 def test_other_fences_stay_in_the_reply(tmp_path: Path) -> None:

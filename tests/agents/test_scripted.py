@@ -12,7 +12,7 @@ import pytest
 from harness.agents.base import Failed, Finished
 from harness.agents.scripted import Scripted
 from harness.base.errors import Unavailable
-from harness.model.usage import parse, told
+from harness.model.usage import parse, reported
 from tests.agents.agent_desk import Observed, desk, listen, project, settings
 
 
@@ -42,7 +42,7 @@ def test_a_command_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
     """No line after it runs; the usage so far is reported."""
     observed = act(project(tmp_path), {"usage": {"input": 5}}, {"run": "exit 4"}, {"say": "never"})
     assert observed.failure == ("agent_error", "the scripted command ended with exit 4")
-    assert observed.end.usage == told("scripted", input=5)
+    assert observed.end.usage == reported("scripted", input=5)
     assert observed.said == []
 
 
@@ -68,7 +68,7 @@ def test_usage_is_passed_on(tmp_path: Path) -> None:
     """The usage of an agent reaches the run log."""
     used = {"input": 1200, "cost_usd": 0.25}
     observed = act(project(tmp_path), {"say": "a"}, {"usage": used})
-    assert observed.end == Finished(reply="a", usage=told("scripted", input=1200, cost_usd=0.25))
+    assert observed.end == Finished(reply="a", usage=reported("scripted", input=1200, cost_usd=0.25))
     assert [parse(text) for text in observed.usages] == [observed.end.usage]
 
 

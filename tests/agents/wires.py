@@ -1,4 +1,4 @@
-"""Four wire formats of model vendors, as much of them as agent CLIs need: a body gives an Exchange, an Answer gives bytes.
+"""Four wire formats of model vendors, in the parts that agent CLIs need: a body gives an Exchange, an Answer gives bytes.
 
 `chat` and `responses` (OpenAI), `messages` (Anthropic), `gemini` (Google): each a Wire with `read`, `whole` (one JSON
 object), `events` (server-sent events as (name, object) pairs) and `error`. Every answer counts the same tokens, TOKENS.
@@ -45,7 +45,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model says, and the tool it calls, if any. `number` makes ids unique."""
+    """The model's message, and its tool call, if any. `number` makes ids unique."""
 
     text: str
     call: Call | None
@@ -117,7 +117,7 @@ class Chat:
         return said
 
     def frame(self, answer: Answer, kind: str, **more: object) -> Json:
-        """What is around every object."""
+        """The fields around every object."""
         return {"id": f"chat-{answer.number}", "object": kind, "created": 1, "model": answer.model, **more}
 
     def whole(self, answer: Answer) -> Json:
@@ -139,7 +139,7 @@ class Chat:
         yield "", self.frame(answer, kind, choices=[], usage=self.usage())
 
     def error(self, status: int, kind: str, message: str) -> Json:
-        """OpenAI names the code beside the type; a plan's limit says when it ends."""
+        """OpenAI has the code next to the type; a plan's limit states when it ends."""
         plan = {"plan_type": "plus", "resets_at": PLAN_RESETS_AT} if kind == "usage_limit_reached" else {}
         return {"error": {"message": message, "type": kind, "param": None, "code": kind, **plan}}
 
@@ -237,7 +237,7 @@ class Messages:
         )
 
     def usage(self) -> Json:
-        """Input excludes what came from the cache and what went into it."""
+        """Input excludes tokens read from the cache and written to it."""
         return {
             "input_tokens": TOKENS["uncached"],
             "cache_creation_input_tokens": TOKENS["write"],
@@ -256,7 +256,7 @@ class Messages:
         return {**frame, "content": blocks, "stop_reason": reason, "stop_sequence": None, "usage": self.usage()}
 
     def events(self, answer: Answer) -> Events:
-        """The message begins empty, then its blocks, then why it stopped."""
+        """The message begins empty, then its blocks, then the stop reason."""
         message = self.whole(answer)
         begun = {**message, "content": [], "stop_reason": None, "usage": {**self.usage(), "output_tokens": 1}}
         yield "message_start", {"type": "message_start", "message": begun}
@@ -274,7 +274,7 @@ class Messages:
         yield "message_stop", {"type": "message_stop"}
 
     def error(self, status: int, kind: str, message: str) -> Json:
-        """The type stands inside."""
+        """The type is inside the error object."""
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
 
 
@@ -282,7 +282,7 @@ class Gemini:
     """Google's generateContent and streamGenerateContent?alt=sse."""
 
     def read(self, body: Json) -> Exchange:
-        """Tool results are functionResponse parts. The model stands in the path."""
+        """Tool results are functionResponse parts. The model is in the path."""
         parts = [(content.get("role"), part) for content in body["contents"] for part in content["parts"]]
         declared = [d for tool in body.get("tools") or [] for d in tool.get("functionDeclarations", [])]
         form = body.get("generationConfig") or {}

@@ -14,7 +14,7 @@ from harness.base import clock
     [(0, "1970-01-01T00:00:00Z"), (1777025112, "2026-04-24T10:05:12Z"), (1777025112.9, "2026-04-24T10:05:12Z")],
 )
 def test_a_stamp_is_whole_seconds_in_utc(seconds: float, stamp: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also with another local time zone."""
+    """This also holds in another local time zone."""
     monkeypatch.setenv("TZ", "Asia/Kathmandu")
     time.tzset()
     try:
@@ -25,7 +25,7 @@ def test_a_stamp_is_whole_seconds_in_utc(seconds: float, stamp: str, monkeypatch
 
 
 def test_now_is_now() -> None:
-    """In whole seconds."""
+    """It is in whole seconds."""
     assert isinstance(clock.now(), int)
     assert abs(clock.now() - time.time()) < 2
 
@@ -45,12 +45,12 @@ def test_now_is_now() -> None:
     ],
 )
 def test_a_span_is_read_at_a_glance(seconds: int, words: str) -> None:
-    """Rounded up, so that nobody returns too early."""
-    assert clock.span(seconds) == words
+    """It is rounded up, so that the user does not come back too early."""
+    assert clock.duration(seconds) == words
 
 
 def test_a_time_on_the_screen_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the date if it is not today."""
+    """It has the date if it is not today."""
     monkeypatch.setenv("TZ", "Asia/Kathmandu")
     time.tzset()
     try:

@@ -21,7 +21,7 @@ for _ in range(3):
     spinner.draw("reads the file\\nwith care " + "x" * 200)
     time.sleep(0.11)
 spinner.clear()
-console.say("said")
+console.print_line("said")
 """
 
 
@@ -45,14 +45,14 @@ def on_a_terminal(**env: str) -> bytes:
 
 
 def test_a_line_goes_to_standard_output_and_a_complaint_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each with its newline."""
-    console.say("said")
-    console.complain("complained")
+    """Each line ends with its newline."""
+    console.print_line("said")
+    console.print_error("complained")
     assert capsys.readouterr() == ("said\n", "complained\n")
 
 
 def test_on_a_terminal_the_spinner_shows_title_time_and_action() -> None:
-    """On one line, never wider than the terminal, and erased at the end."""
+    """It fits on one line of the terminal and is erased at the end."""
     found = on_a_terminal()
     assert b"worker F-001 0:00 reads the file with care" in found
     frames = [part for part in found.split(b"\r\x1b[K") if part]
@@ -73,7 +73,7 @@ def test_without_a_terminal_nothing_is_drawn() -> None:
 
 
 def test_words_of_an_agent_cannot_steer_the_terminal() -> None:
-    """Characters that would clear the screen, set its title or hide a line are shown; other text is unchanged."""
-    assert console.plain("a\tb\nü \U0001f600") == "a\tb\nü \U0001f600"
-    assert console.plain("\x1b[2J\x1b]0;x\x07 \r\x9b\x7f\0") == r"\x1b[2J\x1b]0;x\x07 \x0d\x9b\x7f\x00"
-    assert console.plain("\ud800") == r"\ud800"
+    """Characters that would clear the screen, set its title or hide a line become visible; other text is unchanged."""
+    assert console.sanitise("a\tb\nü \U0001f600") == "a\tb\nü \U0001f600"
+    assert console.sanitise("\x1b[2J\x1b]0;x\x07 \r\x9b\x7f\0") == r"\x1b[2J\x1b]0;x\x07 \x0d\x9b\x7f\x00"
+    assert console.sanitise("\ud800") == r"\ud800"

@@ -16,7 +16,7 @@ def kinds(kind: type[errors.HarnessError] = errors.HarnessError) -> list[type[er
 
 
 def test_every_error_ends_with_a_documented_code() -> None:
-    """And no code is in the table twice."""
+    """No code is in the table twice."""
     assert {kind.code for kind in kinds()} <= errors.EXIT_CODES.keys()
     assert all(errors.EXIT_CODES.values())
 
@@ -47,7 +47,7 @@ def test_scripts_can_rely_on_the_codes(kind: type[errors.HarnessError], code: in
     ],
 )
 def test_a_broken_file_is_reported_with_its_line_and_remedy(line: int | None, remedy: str, text: str) -> None:
-    """One paragraph that a person can act on."""
+    """It is one paragraph that a person can act on."""
     fault = errors.BrokenFile("a/b", "not JSON", line=line, remedy=remedy)
     assert str(fault) == text
     assert (fault.path, fault.line, fault.fault) == ("a/b", line, "not JSON")
@@ -55,7 +55,7 @@ def test_a_broken_file_is_reported_with_its_line_and_remedy(line: int | None, re
 
 @pytest.mark.parametrize(("signum", "code"), [(2, 130), (15, 143), (1, 143)])
 def test_an_interrupt_passes_every_handler_of_errors(signum: int, code: int) -> None:
-    """It is no Exception, so nothing handles it as an error of the run."""
+    """It is not an Exception, so no handler takes it for an error of the run."""
     assert errors.Interrupted(signum).code == code
     assert not issubclass(errors.Interrupted, Exception)
 

@@ -58,7 +58,7 @@ def test_the_result_of_the_body_is_the_code(capsys: pytest.CaptureFixture[str]) 
 def test_every_fault_is_one_paragraph_and_its_code(
     fault: Exception, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On standard error, with our name in front."""
+    """It goes to standard error, with the name of the harness in front."""
     assert guarded(lambda: raising(fault)) == code
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -66,7 +66,7 @@ def test_every_fault_is_one_paragraph_and_its_code(
 
 
 def test_a_full_disk_names_the_path_and_the_remedy() -> None:
-    """Nothing is lost, because nothing is half written."""
+    """Nothing is lost, because no file is half written."""
     words = os_words(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x/y"))
     assert words.startswith("No space left on device at /x/y. Nothing is lost: fix that")
 
@@ -77,9 +77,9 @@ def test_a_signal_has_its_code_and_runs_every_finally(number: int, code: int) ->
     body = f"""
 import os, sys, time
 sys.path.insert(0, {str(CHECKOUT)!r})
-from harness.base.exits import guarded, listen
+from harness.base.exits import guarded, handle_signals
 def body():
-    listen()
+    handle_signals()
     try:
         os.kill(os.getpid(), {int(number)})
         time.sleep(60)
@@ -101,7 +101,7 @@ from harness.base import console
 from harness.base.exits import guarded
 def body():
     for _ in range(100000):
-        console.say("a line")
+        console.print_line("a line")
     return 0
 sys.exit(guarded(body))
 """

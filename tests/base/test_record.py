@@ -1,4 +1,4 @@
-"""A Record is a small data class: what is not said has its default, what is not known is refused."""
+"""A Record is a small data class: an omitted field has its default, an unknown field is refused."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class Point(Record):
 
 
 class Named(Point):
-    """One field more, and another default."""
+    """One more field, and another default."""
 
     name: str
     y: int = 9
 
 
 def test_fields_have_their_order_and_defaults() -> None:
-    """Inherited ones come first; the class's own are none."""
+    """Inherited ones come first; attributes of the class are not fields."""
     assert Point(x=1).asdict() == {"x": 1, "y": 2, "tags": [], "more": {"a": 1}}
     assert Named(x=1, name="n").asdict() == {"x": 1, "y": 9, "tags": [], "more": {"a": 1}, "name": "n"}
     assert Point.fields == ("x", "y", "tags", "more")
 
 
 def test_list_and_dict_defaults_are_nobody_elses() -> None:
-    """Changing one record changes no other."""
+    """A change to one record changes no other."""
     one = Point(x=1)
     one.tags.append("t")
     one.more["b"] = 2
@@ -44,13 +44,13 @@ def test_list_and_dict_defaults_are_nobody_elses() -> None:
 
 @pytest.mark.parametrize("values", [{}, {"y": 1}, {"x": 1, "z": 2}, {"x": 1, "unit": "ft"}])
 def test_missing_and_unknown_fields_are_refused(values: dict[str, Any]) -> None:
-    """With the fields that there are."""
+    """The error lists the existing fields."""
     with pytest.raises(TypeError, match="Point takes x, y, tags, more"):
         Point(**values)
 
 
 def test_a_copy_with_changes_leaves_the_first_alone() -> None:
-    """And refuses a field that is not there."""
+    """An unknown field is refused."""
     one = Point(x=1)
     assert (one.replace(x=5).x, one.x) == (5, 1)
     with pytest.raises(TypeError):
@@ -58,7 +58,7 @@ def test_a_copy_with_changes_leaves_the_first_alone() -> None:
 
 
 def test_equal_means_same_class_and_same_values() -> None:
-    """A subclass's record is another thing."""
+    """A record of a subclass is not equal."""
     assert Point(x=1) == Point(x=1)
     assert Point(x=1) != Point(x=2)
     assert Named(x=1, name="n") != Point(x=1)
@@ -66,12 +66,12 @@ def test_equal_means_same_class_and_same_values() -> None:
 
 
 def test_a_record_reads_as_it_is_built() -> None:
-    """For people who debug."""
+    """This helps people who debug."""
     assert repr(Point(x=1)) == "Point(x=1, y=2, tags=[], more={'a': 1})"
 
 
 def test_a_whole_record_takes_over_exactly_its_fields() -> None:
-    """What a file has too much or too little is refused, as it is by keyword."""
+    """Missing and extra fields in a file are refused, as they are by keyword."""
 
     class Pair(Record):
         one: int
@@ -84,7 +84,7 @@ def test_a_whole_record_takes_over_exactly_its_fields() -> None:
 
 
 def test_what_a_record_takes_has_every_field_that_has_no_default_and_no_unknown_one() -> None:
-    """So that a file of an older version, without the newer fields, is understood."""
+    """A file of an older version, without the newer fields, is therefore valid."""
 
     class Point(Record):
         """Two fields."""

@@ -19,7 +19,7 @@ AROUND = re.compile("⟦(.*?)⟧", re.DOTALL)
 
 
 def lines(name: str) -> list[str]:
-    """The corpus of that name without its head and its marks; § keeps code hosts from reading it as live."""
+    """The corpus of that name without its header and marks; § keeps code hosts from taking it for live tokens."""
     text = (FOLDER / name).read_text(encoding="utf-8").replace("§", "")
     return [line.replace("␤", "\n") for line in text.split("\n") if line and not line.startswith("# ")]
 
@@ -31,7 +31,7 @@ PLAIN = [re.sub("[⟦⟧]", "", text) for _, text in HITS]
 
 @pytest.mark.parametrize(("rule", "text"), HITS)
 def test_a_secret_is_masked_and_nothing_else(rule: str, text: str) -> None:
-    """Exactly the text between the brackets, by the named rule."""
+    """Exactly the text between the brackets is masked, by the named rule."""
     plain = re.sub("[⟦⟧]", "", text)
     assert redaction.mask(plain) == AROUND.sub(f"[masked: {rule}]", text)
     assert redaction.found(plain) == [rule]
@@ -45,7 +45,7 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 
 def test_the_corpus_covers_every_rule() -> None:
-    """At least two matches per rule; a hundred and a hundred and fifty lines in all."""
+    """At least two matches per rule; at least 100 secrets and 150 lookalikes in all."""
     counts = [sum(rule == name for rule, _ in HITS) for name in redaction.RULES]
     assert min(counts) >= 2
     assert len(HITS) >= 100
@@ -60,7 +60,7 @@ WITHOUT_A_PREFIX = (
 
 
 def test_no_line_of_the_corpus_is_a_live_looking_token_in_the_file() -> None:
-    """With the marks, no rule finds a token that has a prefix."""
+    """With the marks, no rule matches a token that has a prefix."""
     text = (FOLDER / "hits.txt").read_text(encoding="utf-8")
     known = set(redaction.found(text)) - set(WITHOUT_A_PREFIX)
     assert known == set()
@@ -85,7 +85,7 @@ def test_json_stays_json_of_the_same_shape(depth: int) -> None:
 
 
 def test_masking_twice_changes_nothing_more() -> None:
-    """Also with secrets next to each other in any order, with anything between."""
+    """This also holds for adjacent secrets in any order, with anything between."""
     chance = random.Random(7)
     between = ["", " ", "\n", '"', "\\n", "=", ":", "@", "-", "_", "/", "[", "token=", "é", "'", "--key ", "a1"]
     for _ in range(1500):

@@ -1,4 +1,4 @@
-"""One checker for all closed sets of keys: what is wrong is said in words, with the key."""
+"""One checker for all closed sets of keys: it describes each error in words, with the key."""
 
 from __future__ import annotations
 
@@ -41,37 +41,37 @@ Amount = schema.WHOLE.part("below 10", lambda value: value < 10, bound=True)
 
 
 class Point(Record):
-    """One field that is needed, and one that is not."""
+    """One required field, and one optional field."""
 
     x: int
-    colour: Colour = "red"  # type: ignore[valid-type]  # a kind of this page
+    colour: Colour = "red"  # type: ignore[valid-type]  # a kind of this module
 
 
 PointRow = schema.row_of(Point)
 
 
 class Line(Record):
-    """Points of both sorts."""
+    """Points in both kinds of field."""
 
     name: str
     begin: Point
     more: list[Point] = []
     last: Point | None = None
-    kept: PointRow = {}  # type: ignore[valid-type]  # a kind of this page
-    amount: Amount = 0  # type: ignore[valid-type]  # a kind of this page
+    kept: PointRow = {}  # type: ignore[valid-type]  # a kind of this module
+    amount: Amount = 0  # type: ignore[valid-type]  # a kind of this module
 
 
 class Closer(Line):
-    """A field more, and another kind for one."""
+    """One more field, and another kind for one."""
 
-    name: bool  # type: ignore[assignment]  # what a page of kinds may do
-    tag: Colour  # type: ignore[valid-type]  # a kind of this page
+    name: bool  # type: ignore[assignment]  # the module of kinds may do this
+    tag: Colour  # type: ignore[valid-type]  # a kind of this module
 
 
 def fits(kind: str, value: object) -> bool:
-    """Whether a value is what a field with this annotation may hold: alone, and in a column of many."""
+    """Whether a field with this annotation may hold a value: alone, and in a column of many."""
     made = type("One", (Record,), {"__annotations__": {"field": kind}, "__module__": __name__})
-    alone = not schema.odd(made, {"field": value})
+    alone = not schema.invalid_field(made, {"field": value})
     assert schema.all_fit(made, [{"field": value}]) is alone
     assert (schema.faults({"field": value}, "it", made) == []) is alone
     return alone
@@ -79,7 +79,7 @@ def fits(kind: str, value: object) -> bool:
 
 @pytest.mark.parametrize("kind", [*schema.WORDS, *DERIVED])
 def test_every_kind_takes_what_it_says_and_nothing_else(kind: str) -> None:
-    """The page of kinds and this table are the same set."""
+    """The module of kinds and this table are the same set."""
     assert VALUES.keys() == schema.WORDS.keys()
     good, bad = (VALUES | DERIVED)[kind]
     assert [value for value in good if not fits(kind, value)] == []
@@ -88,14 +88,14 @@ def test_every_kind_takes_what_it_says_and_nothing_else(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["Nothing", "tuple[int]", "list[Nothing]"])
 def test_an_annotation_that_is_no_kind_is_a_fault_of_ours(kind: str) -> None:
-    """It never counts as anything: a field that nobody checks would be one."""
-    with pytest.raises(TypeError, match="is no kind of a field"):
+    """It is never ignored: otherwise the field would be unchecked."""
+    with pytest.raises(TypeError, match="is not a field kind"):
         assert fits(kind, {"x": 5})
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 1])
 def test_what_is_no_object_is_said_so(value: object) -> None:
-    """Once, and nothing besides."""
+    """The error appears once, and alone."""
     assert schema.faults(value, "the reply", Point) == ["the reply must be an object"]
     with pytest.raises(TypeError):
         schema.record(Point, value, "a test writes")
@@ -131,24 +131,24 @@ WRONG: list[tuple[dict[str, object], list[str]]] = [
 
 @pytest.mark.parametrize(("value", "found"), WRONG)
 def test_every_fault_names_its_key_and_the_way_to_it(value: dict[str, object], found: list[str]) -> None:
-    """All of them at once, so that one answer mends all."""
+    """All errors come at once, so that one new reply can fix them all."""
     assert schema.faults(value, "it", Line) == found
 
 
 def test_a_fault_knows_its_place_and_its_key() -> None:
-    """Whoever looks for its line need not read it."""
+    """A caller that looks for its line need not parse it."""
     found = schema.faults({"b": 1, "begin": {"x": ""}}, "it", Line)
     assert [(fault.where, fault.key) for fault in found] == [("it", "b"), ("it", ""), ("'begin'", "x")]
 
 
 def test_a_field_says_again_what_it_is_and_keeps_its_place() -> None:
-    """In a Record that is made from another."""
+    """A Record that extends another may redefine a field."""
     assert Closer.fields == ("name", "begin", "more", "last", "kept", "amount", "tag")
     assert schema.faults({"name": True, "begin": {"x": 1}, "tag": "red"}, "it", Closer) == []
 
 
 def test_a_record_is_made_with_the_records_in_it() -> None:
-    """And is plain again as it was; an object that stays one is not made."""
+    """It converts back to the same plain data; a field for a plain object stays one."""
     row = {"name": "n", "begin": {"x": 1, "colour": "green"}, "more": [{"x": 2}], "last": None, "kept": {"x": 3}}
     made = schema.record(Line, row, "a test writes")
     assert (made.begin, made.more, made.last, made.kept) == (Point(x=1, colour="green"), [Point(x=2)], None, {"x": 3})
@@ -165,14 +165,14 @@ def test_a_record_is_made_with_the_records_in_it() -> None:
     ],
 )
 def test_the_first_odd_field_is_named_with_the_way_to_it(row: dict[str, object], way: str) -> None:
-    """In files that only we write one is enough."""
-    with pytest.raises(schema.Odd, match=f"^'{way}' is not what a test writes there$"):
+    """In files that only the harness writes one error is enough."""
+    with pytest.raises(schema.InvalidField, match=f"^'{way}' is not what a test writes there$"):
         schema.record(Line, row, "a test writes")
 
 
 @pytest.mark.parametrize("row", [{}, {"x": 1, "z": 1}, {"colour": "red"}])
 def test_an_object_with_other_fields_is_no_record(row: dict[str, object]) -> None:
-    """One too many, or one too few that has no default."""
+    """One field too many, or one missing without a default."""
     with pytest.raises(TypeError):
         schema.record(Point, row, "a test writes")
     assert not schema.all_fit(Point, [row])
@@ -180,10 +180,10 @@ def test_an_object_with_other_fields_is_no_record(row: dict[str, object]) -> Non
 
 @pytest.mark.parametrize("name", ["", "-x", ".x", "a b", "a/b", "é", "x" * 65, 5, None, "x\n"])
 def test_what_is_no_name_is_refused(name: object) -> None:
-    """Names become files and arguments."""
+    """Names become file names and arguments."""
     assert [fault for fault in schema.name_faults([name], "feature") if "is no name" in fault]
 
 
 def test_names_are_unique_without_case() -> None:
-    """Some file systems do not tell them apart."""
-    assert schema.name_faults(["F-1", "f-1", "F-2"], "feature") == ["feature 'f-1' stands twice"]
+    """Some file systems ignore case."""
+    assert schema.name_faults(["F-1", "f-1", "F-2"], "feature") == ["feature 'f-1' appears twice"]

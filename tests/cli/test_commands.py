@@ -1,4 +1,4 @@
-"""Every command as a person types it: what it says, its exit code, and that it never ends in a traceback."""
+"""Every command as a person types it: its output, its exit code, and that it never ends in a traceback."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LEAVES = leaves(commands.cli)
 
 
 def test_a_command_is_at_most_twenty_lines() -> None:
-    """Parse, call one function below, echo."""
+    """Parse, call one function of a lower package, echo."""
     lengths = {
         node.name: (node.end_lineno or 0) - node.lineno for node in SOURCE.body if isinstance(node, ast.FunctionDef)
     }
@@ -46,7 +46,7 @@ def test_a_command_is_at_most_twenty_lines() -> None:
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_every_command_helps(words: tuple[str, ...]) -> None:
-    """One sentence of what it is for."""
+    """One sentence about its purpose."""
     from click.testing import CliRunner
 
     done = CliRunner().invoke(commands.cli, [*words, "--help"])
@@ -56,7 +56,7 @@ def test_every_command_helps(words: tuple[str, ...]) -> None:
 
 
 def test_init_starts_a_mission_and_says_where(unbegun: House) -> None:
-    """The second time it says that there is one; --quietly then says nothing."""
+    """The second call reports the existing mission; with --quietly it then prints nothing."""
     done = unbegun.harness("init")
     made = mission.load(unbegun.layout)
     assert done.code == 0
@@ -66,7 +66,7 @@ def test_init_starts_a_mission_and_says_where(unbegun: House) -> None:
 
 
 def keyboard() -> None:
-    """For `preexec_fn`: standard input is the keyboard of this process, whose Ctrl-C is a signal."""
+    """For `preexec_fn`: standard input becomes this process's controlling terminal, whose Ctrl-C is a signal."""
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     heard()
@@ -74,7 +74,7 @@ def keyboard() -> None:
 
 @pytest.mark.parametrize("key", [b"\x03", b"\x04"], ids=["Ctrl-C", "Ctrl-D"])
 def test_whoever_leaves_the_questions_of_init_is_told_where_things_stand(unbegun: House, key: bytes) -> None:
-    """By either key: the mission is started, nothing was chosen, and how to be asked again; exit code 130."""
+    """With either key: the mission has started, nothing is chosen, and init says how to be asked again; exit code 130."""
     program = unbegun.folder / "bin" / "codex"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
@@ -93,14 +93,14 @@ def test_whoever_leaves_the_questions_of_init_is_told_where_things_stand(unbegun
     )
     os.close(follower)
     said = b""
-    while b"Which agent thinks here?" not in said:
+    while b"Which agent works here?" not in said:
         said += os.read(leader, 65536)
-    with suppress(OSError):  # how Linux says that the other end is closed
+    with suppress(OSError):  # how Linux reports that the other end is closed
         while done.poll() is None or select.select([leader], [], [], 0)[0]:
             if select.select([leader], [], [], 0.3)[0]:
                 said += os.read(leader, 65536)
             else:
-                os.write(leader, key)  # again: a key is lost while the line editor takes the terminal over
+                os.write(leader, key)  # again: a key is lost while the line editor takes over the terminal
     os.close(leader)
     assert done.wait(20) == 130
     assert b"The mission is started, and nothing else was written. run.sh init asks again." in said
@@ -126,7 +126,7 @@ NEED_A_MISSION = [
 
 
 def test_without_a_mission_every_command_says_so(unbegun: House) -> None:
-    """One paragraph, code 64, and no folder made."""
+    """One paragraph, code 64, and no new folder."""
     for words in NEED_A_MISSION:
         done = unbegun.harness(*words.split())
         assert (done.code, done.err.count("\n")) == (64, 1), (words, done)
@@ -152,7 +152,7 @@ def test_the_features_are_listed_a_line_each(house: House) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_changes_state_goes_through_an_order(house: House, words: list[str], verb: str) -> None:
-    """One line in orders.jsonl, and what became of it on standard output."""
+    """One line in orders.jsonl, and its result on standard output."""
     done = house.harness(*words)
     assert (done.code, done.err) == (0, "")
     given = json.loads(house.read("orders.jsonl").split("\n")[0])
@@ -161,14 +161,14 @@ def test_what_changes_state_goes_through_an_order(house: House, words: list[str]
 
 
 def test_an_assignment_needs_its_equals_sign(house: House) -> None:
-    """The example is in the message; what stands behind the first one is the value."""
+    """The message has the example; everything after the first equals sign is the value."""
     assert "feature set F-001 priority=1" in house.harness("feature", "set", "F-001", "priority").err
     house.harness("feature", "set", "F-001", "title=a=b")
     assert house.feature().title == "a=b"
 
 
 def test_an_escalation_is_answered_with_one_command(house: House) -> None:
-    """And the mission goes on."""
+    """And the mission continues."""
     house.harness("feature", "block", "F-001")
     done = house.harness("escalation", "answer", "go on")
     assert (done.code, done.out) == (0, "answered; the counts start anew, and the next run reads it\n")
@@ -176,7 +176,7 @@ def test_an_escalation_is_answered_with_one_command(house: House) -> None:
 
 
 def test_checks_show_their_receipts_and_10_where_one_is_red(house: House) -> None:
-    """Green ones are a line, red ones show what was said."""
+    """Green ones take one line; red ones show their output."""
     house.write("1.txt")
     done = house.harness("check", "F-001")
     assert (done.code, done.out.split()[:2]) == (0, ["green", "VAL-1"])
@@ -189,7 +189,7 @@ def test_checks_show_their_receipts_and_10_where_one_is_red(house: House) -> Non
 
 
 def test_where_nothing_is_fired_check_says_why_and_is_not_green(house: House) -> None:
-    """No check, no green, as with `verify`: a script must not take silence for a success."""
+    """No check, no green, as with `verify`: a script must not take silence for success."""
     done = house.harness("check", "VAL-LOOK")
     said = "There is nothing to run: a person decides VAL-LOOK (run.sh claim accept VAL-LOOK)\n"
     assert (done.code, done.out) == (10, said)
@@ -200,7 +200,7 @@ def test_where_nothing_is_fired_check_says_why_and_is_not_green(house: House) ->
 
 
 def test_issues_and_replies_have_their_doors(house: House) -> None:
-    """A wrong severity is 10; a reply outside a run is 64."""
+    """A wrong severity ends with 10; a reply outside a run with 64."""
     assert house.harness("issue", "slow", "--severity", "major", "--suggested-fix", "cache").out == "I-001 is noted.\n"
     assert house.harness("next").out == "NEXT worker F-001\n"
     assert house.harness("issue", "slow", "--severity", "huge").code == 10
@@ -208,7 +208,7 @@ def test_issues_and_replies_have_their_doors(house: House) -> None:
 
 
 def test_issues_are_listed_and_closed_a_line_each(house: House) -> None:
-    """`list` and `close` are no titles, whatever stands behind them; a title may come behind its options."""
+    """`list` and `close` are never titles, whatever follows them; a title may follow its options."""
     assert house.harness("issue", "list").out == "No issue is known.\n"
     house.harness("issue", "it is slow\nand more", "--severity", "major")
     house.harness("issue", "--severity", "nit", "the list is long")
@@ -235,13 +235,13 @@ def test_an_issue_without_words_is_64(house: House, words: list[str]) -> None:
     ids=" ".join,
 )
 def test_wrong_usage_is_64_with_the_usage(house: House, words: list[str]) -> None:
-    """As click says it."""
+    """In click's words."""
     done = house.harness(*words)
     assert (done.code, "Usage: harness" in done.err) == (64, True)
 
 
 def test_doctor_says_what_it_fixed_and_10_where_something_is_bad(house: House) -> None:
-    """A line each."""
+    """One line each."""
     Path(house.layout.features).write_text("{")
     done = house.harness("doctor")
     assert done.code == 10

@@ -14,7 +14,7 @@ from tests.missions import CHECKOUT, PROGRAM, House
 
 
 def test_run_sh_the_program_and_click_know_the_same_commands() -> None:
-    """A command that one of them forgot would be taken for a role."""
+    """A command missing from one of the lists would be taken for a role."""
     found = re.search(r"^commands='(.*)'$", (CHECKOUT / "run.sh").read_text(), re.MULTILINE)
     assert found is not None
     assert found[1].split() == list(COMMANDS) == sorted({*cli.commands, *QUICK})
@@ -33,6 +33,6 @@ def test_help_lists_the_commands(house: House, word: str) -> None:
 
 @pytest.mark.parametrize("command", sorted(set(QUICK) - {"hold"}))
 def test_quick_doors_help_as_the_others_do(house: House, command: str) -> None:
-    """Although no click serves them."""
+    """Although click does not serve them."""
     done = house.harness(command, "--help")
     assert (done.code, done.out.split("\n")[0].startswith(f"Usage: harness {command}")) == (0, True)

@@ -1,4 +1,4 @@
-"""The doors that run.sh and agents pass through all the time."""
+"""The commands that run.sh and agents call most often."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(sorted((set(sys.modules) - before) & {costly!r}), code)
 
 
 def test_next_says_what_is_due_in_one_line(house: House) -> None:
-    """And touches nothing."""
+    """And changes nothing."""
     before = listing(house.project, *DISPOSABLE)
     done = house.harness("next")
     assert (done.code, done.out, done.err) == (0, "NEXT worker F-001\n", "")
@@ -41,7 +41,7 @@ def test_next_says_what_is_due_in_one_line(house: House) -> None:
     [("STOP", "STOPPED", 9), ("PAUSE", "PAUSED", 9), ("checkpoints/look.md", "CHECKPOINT look", 8)],
 )
 def test_next_ends_with_the_code_that_run_sh_would(house: House, name: str, line: str, code: int) -> None:
-    """Scripts need not read the word."""
+    """Scripts need not parse the word."""
     path = house.state / name
     path.parent.mkdir(exist_ok=True)
     path.touch()
@@ -50,7 +50,7 @@ def test_next_ends_with_the_code_that_run_sh_would(house: House, name: str, line
 
 
 def test_the_last_look_asks_for_a_curator_where_there_is_something_to_fold(house: House) -> None:
-    """Else it gives the word back; nothing is curated for somebody who said stop."""
+    """Otherwise it returns the same word; nothing is curated after a person says stop."""
     assert house.harness("next", "--leaving", "DONE").out == "DONE\n"
     house.harness("note", "hello")
     assert house.harness("next", "--leaving", "ESCALATE stuck").out == "NEXT curator\n"
@@ -58,19 +58,19 @@ def test_the_last_look_asks_for_a_curator_where_there_is_something_to_fold(house
 
 
 def test_a_line_is_told_as_run_sh_shows_it(house: House) -> None:
-    """Behind its mark; nothing is decided anew."""
+    """With its prefix; `next` makes no new decision."""
     assert house.harness("next", "--told", "NEXT curator").out == "> NEXT curator\n"
 
 
 @pytest.mark.parametrize("words", [["--leaving"], ["x"], ["--leaving", "a", "b"], ["--told"]])
 def test_next_takes_nothing_else(house: House, words: list[str]) -> None:
-    """The usage is the message."""
+    """The message is the usage."""
     done = house.harness("next", *words)
     assert (done.code, done.err) == (64, "harness: Usage: harness next [--leaving WORD | --told LINE]\n")
 
 
 def test_without_a_mission_next_says_how_to_start_one(unbegun: House) -> None:
-    """And starts none."""
+    """And does not start one."""
     done = unbegun.harness("next")
     assert (done.code, "run.sh init" in done.err) == (64, True)
     assert not unbegun.state.exists()
@@ -90,7 +90,7 @@ def test_a_persons_note_is_one_line_of_raw(house: House, words: list[str]) -> No
 
 
 def test_the_tag_may_be_left_out(house: House) -> None:
-    """A bare dash stands for none; options end with the first word."""
+    """A bare dash means none; options end at the first word."""
     house.harness("note", "use", "--tag", "make")
     assert house.read("memory/raw.md").endswith("] person - - use --tag make\n")
 
@@ -99,7 +99,7 @@ def test_the_tag_may_be_left_out(house: House) -> None:
     "words", [["--runInBand is needed: jest forks too much"], ["--tag", "-", "--", "--runInBand", "is needed"]]
 )
 def test_a_note_may_begin_with_somebodys_option(house: House, words: list[str]) -> None:
-    """As one text, or behind two dashes."""
+    """As one text, or after two dashes."""
     done = house.harness("note", *words)
     assert (done.code, done.err) == (0, "")
     assert "] person - - --runInBand is needed" in house.read("memory/raw.md")
@@ -116,14 +116,14 @@ def test_a_note_may_begin_with_somebodys_option(house: House, words: list[str]) 
     ],
 )
 def test_a_wrong_note_is_64_and_leaves_nothing(house: House, words: list[str], said: str) -> None:
-    """With what would be right."""
+    """With the correct form."""
     done = house.harness("note", *words)
     assert (done.code, said in done.err) == (64, True), done
     assert not os.path.exists(house.layout.raw)
 
 
 def test_sixteen_writers_lose_no_note(house: House) -> None:
-    """Every line whole, each exactly once."""
+    """Every line is whole and appears exactly once."""
     words = [sys.executable, "-P", str(PROGRAM), "note"]
     started = [
         subprocess.Popen([*words, f"number {n} {'x' * 200}"], cwd=house.project, env=house.env) for n in range(16)
@@ -138,14 +138,14 @@ def test_sixteen_writers_lose_no_note(house: House) -> None:
 
 
 def test_hold_is_for_run_sh_alone(house: House) -> None:
-    """Nobody else has the descriptor."""
+    """No other program has the descriptor."""
     for words in ([], ["x"]):
         done = house.harness("hold", *words)
         assert (done.code, done.err) == (64, "harness: 'hold' is for run.sh alone.\n")
 
 
 def test_two_loops_on_one_mission_are_told_apart(house: House) -> None:
-    """The second says who holds it, with pid, run and since, and ends with 75."""
+    """The second names the holder with pid, run and since, and ends with 75."""
     script = f"exec 9>>.harness/locks/loop; '{sys.executable}' -P '{PROGRAM}' hold 9 && echo held && exec sleep 60"
     first = subprocess.Popen(["bash", "-c", script], cwd=house.project, env=house.env, stdout=subprocess.PIPE)
     assert first.stdout is not None
@@ -157,12 +157,12 @@ def test_two_loops_on_one_mission_are_told_apart(house: House) -> None:
     assert re.search(rf"looping on this mission already: pid {first.pid}, since \S+Z, run between runs", done.err), done
 
 
-# what a quick door costs
+# what a quick command costs
 
 
 @pytest.mark.parametrize("command", ["next", "note"])
 def test_a_quick_door_loads_none_of_the_costly_packages(house: House, command: str) -> None:
-    """They are called thousands of times."""
+    """They run thousands of times."""
     house.harness("next")
     words = [command] + (["hello"] if command == "note" else [])
     body = LOADED.format(words=["harness", *words], checkout=str(CHECKOUT), costly=set(NOT_LOADED))
@@ -171,7 +171,7 @@ def test_a_quick_door_loads_none_of_the_costly_packages(house: House, command: s
 
 
 def test_the_project_may_be_named_by_the_environment(house: House) -> None:
-    """HARNESS_PROJECT, as the shim sets it, from anywhere."""
+    """HARNESS_PROJECT, as the shim sets it, from any folder."""
     done = house.run(
         [sys.executable, "-P", str(PROGRAM), "next"], where=Path("/"), env={"HARNESS_PROJECT": str(house.project)}
     )

@@ -1,4 +1,4 @@
-"""How the commands look to a person: tables and readable text, colour only on a terminal."""
+"""Output of commands for a person: tables and readable text, colour only on a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORK = {"run": "echo 1 > 1.txt; echo out"}
 
 
 def on_a_terminal(house: House, *words: str) -> str:
-    """What a command writes on a terminal."""
+    """The output of a command on a terminal."""
     leader, follower = pty.openpty()
     env = {**house.env, "TERM": "xterm-256color", "COLUMNS": "100"}
     command = [sys.executable, "-P", str(PROGRAM), *words]
@@ -31,7 +31,7 @@ def on_a_terminal(house: House, *words: str) -> str:
         while chunk := os.read(leader, 65536):
             found += chunk
     except OSError:
-        pass  # how Linux says that the other end is closed
+        pass  # how Linux reports that the other end is closed
     os.close(leader)
     done.wait()
     return found.decode()
@@ -41,7 +41,7 @@ def on_a_terminal(house: House, *words: str) -> str:
 
 
 def test_the_status_is_a_table_and_what_is_due(house: House) -> None:
-    """Features with tries, proof and last run; then why it waits."""
+    """Features with tries, proof and last run; then the reason for waiting."""
     house.work(WORK)
     house.harness("note", "hello")
     lines = house.harness("status").out.split("\n")
@@ -62,7 +62,7 @@ def test_the_status_as_json_is_one_object(house: House) -> None:
 
 
 def test_before_the_plan_the_status_has_no_table(house: House) -> None:
-    """Absent is not empty columns."""
+    """No table instead of empty columns."""
     house.lay()
     out = house.harness("status").out
     assert "feature" not in out
@@ -73,7 +73,7 @@ LONG = "A title with quite a few words in it that is much longer than any line o
 
 
 def test_a_long_title_is_folded_on_a_terminal_and_never_cut(house: House) -> None:
-    """In a pipe it stays on its line, and no line has blanks at its end."""
+    """In a pipe it stays on its line, and no line ends with blanks."""
     house.lay(house.feature().replace(title=LONG), house.feature("F-002"))
     lines = house.harness("status").out.split("\n")
     assert lines[2].endswith(f"  {LONG}")
@@ -84,7 +84,7 @@ def test_a_long_title_is_folded_on_a_terminal_and_never_cut(house: House) -> Non
 
 
 def test_what_is_no_terminal_gets_whole_lines(house: House) -> None:
-    """A receipt's command can be grepped and pasted, a warning's too, whatever COLUMNS says."""
+    """A receipt's command and a warning can be grepped and pasted, whatever COLUMNS says."""
     command = f"test -f 1.txt && echo '{LONG}' && echo end"
     path = Path(house.layout.contract)
     path.write_text(path.read_text().replace("test -f 1.txt", command))
@@ -95,7 +95,7 @@ def test_what_is_no_terminal_gets_whole_lines(house: House) -> None:
 
 
 def test_on_a_terminal_a_long_line_goes_on_below_its_words(house: House) -> None:
-    """Not at the first column, where it would look like a line of its own."""
+    """Not at the first column, where it would look like a separate line."""
     house.work({"fail": "auth", "reason": LONG})
     rows = on_a_terminal(house, "status").split("\r\n")
     first = next(number for number, row in enumerate(rows) if row.startswith("warning   scripted"))
@@ -107,7 +107,7 @@ def test_on_a_terminal_a_long_line_goes_on_below_its_words(house: House) -> None
 
 
 def test_there_is_no_colour_in_a_pipe(house: House) -> None:
-    """Not one escape code, whatever the terminal around it can do."""
+    """No escape code, whatever the surrounding terminal supports."""
     house.work(WORK)
     for words in (["status"], ["memory", "show"], ["doctor"], ["check"], ["runs", "list"], ["log"]):
         assert "\x1b" not in house.harness(*words, TERM="xterm-256color").out
@@ -115,7 +115,7 @@ def test_there_is_no_colour_in_a_pipe(house: House) -> None:
 
 
 def test_on_a_terminal_there_is_colour_unless_it_is_unwanted(house: House) -> None:
-    """NO_COLOR is obeyed."""
+    """NO_COLOR turns it off."""
     assert "\x1b[" in on_a_terminal(house, "status")
     house.env["NO_COLOR"] = "1"
     assert "\x1b[3" not in on_a_terminal(house, "status")
@@ -125,7 +125,7 @@ def test_on_a_terminal_there_is_colour_unless_it_is_unwanted(house: House) -> No
 
 
 def test_a_feature_is_shown_whole(house: House) -> None:
-    """Description, claims with their checks, what happened to it."""
+    """Description, claims with their checks, and its history."""
     house.lay(house.feature().replace(description="All of it."), house.feature("F-002"))
     house.work({"fail": "agent_error", "reason": "it fell over"})
     out = house.harness("feature", "show", "F-001").out
@@ -137,7 +137,7 @@ def test_a_feature_is_shown_whole(house: House) -> None:
 
 
 def test_runs_are_listed_a_line_each_the_newest_last(house: House) -> None:
-    """Time, id, outcome, seconds, commit; as many as asked."""
+    """Time, id, outcome, seconds, commit; as many as requested."""
     first, second = house.work(WORK), house.work({"say": "nothing"}, feature="F-002")
     lines = house.harness("runs", "list").out.split("\n")[:-1]
     assert [line.split()[1:3] for line in lines] == [[first["run"], "ok"], [second["run"], "no_op"]]
@@ -146,27 +146,27 @@ def test_runs_are_listed_a_line_each_the_newest_last(house: House) -> None:
 
 
 def test_a_list_of_runs_that_is_cut_says_so(house: House) -> None:
-    """How many are missing, and the command that shows them all; a whole list says nothing."""
+    """The number of missing runs, and the command that shows all; a full list adds nothing."""
     house.work(WORK)
     house.work({"say": "nothing"}, feature="F-002")
     cut = house.harness("runs", "list", "-n", "1").out.split("\n")
     assert cut[0] == "… and 1 older: run.sh runs list -n 2"
     assert len(house.harness("runs", "list", "-n", "2").out.split("\n")[:-1]) == 2
-    line = Path(house.layout.books).read_bytes().split(b"\n")[0] + b"\n"
-    Path(house.layout.books).write_bytes(line * 23)
+    line = Path(house.layout.run_log).read_bytes().split(b"\n")[0] + b"\n"
+    Path(house.layout.run_log).write_bytes(line * 23)
     assert house.harness("runs", "list").out.startswith("… and 3 older: run.sh runs list -n 23\n")
     assert house.harness("runs", "list", "-n", "0").code == 64
 
 
 @pytest.mark.parametrize("most", ["-1", "0", "99999999999999999999", "many"])
 def test_a_number_of_runs_that_cannot_be_shown_is_a_usage_fault(house: House, most: str) -> None:
-    """And says which numbers can."""
+    """The message names the valid numbers."""
     done = house.harness("runs", "list", "-n", most)
     assert (done.code, "Invalid value for '-n'" in done.err) == (64, True), done
 
 
 def test_a_run_is_shown_with_its_receipts_and_where_its_files_are(house: House) -> None:
-    """What it was, what it brought."""
+    """Its input and its outcome."""
     run_id = house.work(WORK)["run"]
     out = house.harness("runs", "show", run_id).out
     assert out.startswith(f"{run_id}: worker F-001 at ")
@@ -180,7 +180,7 @@ def test_a_run_is_shown_with_its_receipts_and_where_its_files_are(house: House) 
 
 
 def test_a_run_shows_what_it_used_and_until_when_it_waits(house: House) -> None:
-    """What nobody told is not shown, and the vendor's own block is in the file."""
+    """Unreported values are not shown; the vendor's own block is in the file."""
     house.work({"usage": {"input": 5, "cost_usd": 0.5}}, {"fail": "limit", "until": 1_000})
     out = house.harness("runs", "show", house.result()["run"]).out
     assert "usage        {'agent': 'scripted', 'input': 5, 'cost_usd': 0.5, 'cost_source': 'reported'}\n" in out
@@ -189,7 +189,7 @@ def test_a_run_shows_what_it_used_and_until_when_it_waits(house: House) -> None:
 
 
 def test_memory_is_shown_layer_by_layer(house: House) -> None:
-    """As it is on disk; what is not there says so."""
+    """As on disk; a missing layer is named."""
     house.harness("note", "hello")
     house.identity.mkdir()
     (house.identity / "worker.md").write_text("- [2026-04-24] use make (missions: a, b · 2x)\n")
@@ -203,7 +203,7 @@ def test_memory_is_shown_layer_by_layer(house: House) -> None:
     ]
 
 
-# what was spent
+# spending
 
 
 def cells(out: str) -> dict[str, list[str]]:
@@ -213,7 +213,7 @@ def cells(out: str) -> dict[str, list[str]]:
 
 
 def test_what_was_spent_is_shown_in_tables(house: House) -> None:
-    """By role, feature, day and model, then in all; `?` is unknown, and never 0."""
+    """By role, feature, day and model, then in total; `?` is unknown, and never 0."""
     assert house.harness("usage").out == "Nothing has run yet.\n"
     used = {"model": "m-5", "input": 12_345, "cache_read": 80, "output": 1_999_999, "cost_usd": 0.5}
     house.work({"usage": used})
@@ -225,7 +225,7 @@ def test_what_was_spent_is_shown_in_tables(house: House) -> None:
 
 
 def test_a_sum_that_is_not_whole_says_at_least(house: House) -> None:
-    """And what told nothing because it is free has a dash."""
+    """A free agent that reported nothing shows a dash."""
     house.work({"usage": {"input": 1, "cost_usd": 0.5}})
     house.work({"usage": {"input": 1}}, feature="F-002")
     house.script("planner", {"say": "no plan"})
@@ -235,23 +235,23 @@ def test_a_sum_that_is_not_whole_says_at_least(house: House) -> None:
     assert (rows["total"][:3], rows["F-002"][:2]) == (["3", ">= 0.50", "2"], ["1", "?"])
     assert rows["planner"] == ["1", *"-------"]
     assert out.split("\n\n")[-1].split("\n") == [
-        ">= is at least: 1 run not counted, for nobody told what they cost, or not all of it.",
-        "?  is not known: nobody told.",
-        "-  is nothing: no feature, nobody who was asked, or an agent that is free.",
+        ">= is at least: 1 run not counted, as their cost was not reported, or not all of it.",
+        "?  is not known: it was not reported.",
+        "-  is nothing: no feature, no agent, or an agent that is free.",
         "",
     ]
 
 
 def test_what_is_not_known_is_explained(house: House) -> None:
-    """Where no cost at all is known there is no sum to be at least."""
+    """If no cost at all is known, no sum is shown as a minimum."""
     house.work({"usage": {"input": 1}})
     assert house.harness("usage").out.split("\n\n")[-1] == (
-        "?  is not known: 1 run not counted, for nobody told what they cost, or not all of it.\n"
+        "?  is not known: 1 run not counted, as their cost was not reported, or not all of it.\n"
     )
 
 
 def test_where_all_is_known_nothing_is_explained(house: House) -> None:
-    """The tables are the last thing said."""
+    """The tables are the last output."""
     whole = dict.fromkeys(("input", "cache_read", "cache_write", "output", "reasoning"), 5)
     house.work({"usage": {**whole, "cost_usd": 0.5}})
     assert house.harness("usage").out.split("\n\n")[-1].split()[:2] == ["runs", "cost"]
@@ -261,7 +261,7 @@ def test_where_all_is_known_nothing_is_explained(house: House) -> None:
 
 
 def test_a_log_is_readable_and_no_json(house: House) -> None:
-    """What the agent said, did and saw, with seconds; of the newest run where none is named."""
+    """Messages, actions and results of the agent, with seconds; the newest run by default."""
     run_id = house.work(WORK, {"say": "all\ndone"})["run"]
     lines = house.harness("log").out.split("\n")[:-1]
     assert [line.split(maxsplit=1)[1][:8] for line in lines] == ["does ech", "| out", "says all", "says don"]
@@ -270,13 +270,13 @@ def test_a_log_is_readable_and_no_json(house: House) -> None:
 
 
 def test_before_the_first_run_there_is_no_log(house: House) -> None:
-    """And the message says so."""
+    """The message says so."""
     done = house.harness("log")
     assert (done.code, done.err) == (64, "harness: Nothing has run yet.\n")
 
 
 def test_a_followed_log_goes_on_until_the_run_is_over(house: House) -> None:
-    """It shows what comes, and ends by itself."""
+    """It shows new lines, and ends by itself."""
     go = house.folder / "go"
     house.script("worker", {"say": "first"}, {"run": f"while ! test -e '{go}'; do sleep 0.05; done"}, {"say": "last"})
     role = house.begin_role("worker", "F-001")
@@ -298,7 +298,7 @@ def test_a_followed_log_goes_on_until_the_run_is_over(house: House) -> None:
 
 
 def test_a_followed_log_of_a_run_that_died_ends_too(house: House) -> None:
-    """Nobody will write any more."""
+    """No more lines will come."""
     house.script("worker", {"say": "first"}, {"sleep": 60})
     role = house.begin_role("worker", "F-001")
     until(lambda: any("first" in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
@@ -331,7 +331,7 @@ FOREIGN = (
 
 
 def test_a_line_that_is_not_ours_is_shown_and_marked(house: House) -> None:
-    """Torn by a crash, or written by the agent: the log goes on behind it."""
+    """Torn by a crash, or written by the agent: the log continues after it."""
     run_id = house.work({"say": "first"})["run"]
     with open(house.layout.run(run_id).stream, "a") as file:
         file.write("\n".join(FOREIGN) + '\n{"at":1,"kind":"said","text":"last"}\n')
@@ -341,7 +341,7 @@ def test_a_line_that_is_not_ours_is_shown_and_marked(house: House) -> None:
 
 
 def test_what_an_agent_says_cannot_steer_the_terminal(house: House) -> None:
-    """Neither in the log nor in what is shown of a run: the screen is not cleared, no line is hidden."""
+    """Neither in the log nor in the view of a run: the screen is not cleared, no line is hidden."""
     spoken = "\x1b[2J\x1b]0;x\x07 bad \r hidden"
     run_id = house.work({"say": spoken}, {"fail": "agent_error", "reason": spoken})["run"]
     for words in (["log"], ["runs", "show", run_id], ["feature", "show", "F-001"]):

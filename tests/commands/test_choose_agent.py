@@ -1,4 +1,4 @@
-"""Who thinks, and what it may do: asked once, written where a person finds it, and nothing is started without it."""
+"""The agent and its trust: asked once, written to the configuration file, and nothing starts without them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def path_of(house: House) -> str:
 
 
 def answers(*given: str) -> list[str]:
-    """What a person will say, in turn."""
+    """A person's answers, in turn."""
     return list(given)
 
 
 def test_without_a_terminal_init_asks_nothing_and_says_what_to_write(unbegun: House) -> None:
-    """As from cron: who thinks is for a person to say."""
+    """As under cron: only a person chooses the agent."""
     program(unbegun, "codex")
     done = unbegun.program("init", PATH=path_of(unbegun))
     assert done.code == 0
@@ -41,7 +41,7 @@ def test_without_a_terminal_init_asks_nothing_and_says_what_to_write(unbegun: Ho
 
 
 def test_what_is_said_on_the_command_line_is_written_down(unbegun: House) -> None:
-    """And the way from there to DONE is shown."""
+    """The output shows the next steps from there to DONE."""
     done = unbegun.program("init", "--agent", "codex", "--trust", "workspace")
     assert done.code == 0
     settings = config.load(unbegun.layout)
@@ -62,17 +62,17 @@ def test_it_is_asked_once(unbegun: House) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path_of(unbegun))
-        choose_agent.hire(unbegun.layout, "", "", ask)
-        choose_agent.hire(unbegun.layout, "", "", ask)
-    assert asked == [("Which agent thinks here?", ["codex"]), ("How far may it go?", ["workspace", "full"])]
+        choose_agent.choose(unbegun.layout, "", "", ask)
+        choose_agent.choose(unbegun.layout, "", "", ask)
+    assert asked == [("Which agent works here?", ["codex"]), ("How far may it go?", ["workspace", "full"])]
     assert config.load(unbegun.layout).trust == "full"
 
 
 def test_a_person_s_configuration_stays_as_it_was_written(house: House) -> None:
-    """Only the keys that were said change; comments and tables stand."""
+    """Only the given keys change; comments and tables stay."""
     path = Path(house.layout.config)
     path.write_text('# mine\nagent = "mine"\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n')
-    choose_agent.hire(house.layout, "codex", "workspace", None)
+    choose_agent.choose(house.layout, "codex", "workspace", None)
     assert path.read_text() == (
         'agent = "codex"\ntrust = "workspace"\n# mine\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n'
     )
@@ -88,33 +88,33 @@ LISTS = {
 
 @pytest.mark.parametrize("written", LISTS.values(), ids=LISTS)
 def test_a_list_of_agents_is_replaced_whole_however_it_was_written(house: House, written: str) -> None:
-    """Not its first line alone; what stands before and behind it stays."""
+    """Not only its first line; the text before and after it stays."""
     path = Path(house.layout.config)
     rest = '# after\n\ncheck_seconds = 9\n\n[roles.worker]\nagent = [\n  "codex",\n]\n'
     path.write_text(f'# before\ntrust = """\nfull"""\n{written}{rest}')
-    choose_agent.hire(house.layout, "gemini", "workspace", None)
+    choose_agent.choose(house.layout, "gemini", "workspace", None)
     assert path.read_text() == f'agent = "gemini"\ntrust = "workspace"\n# before\n{rest}'
     assert config.load(house.layout).agent == ["gemini"]
 
 
 def test_an_unknown_trust_is_refused_before_anything_is_written(house: House) -> None:
-    """With the words that there are."""
+    """The message lists the known values."""
     before = Path(house.layout.config).read_text()
     with pytest.raises(UsageFault, match="workspace, full"):
-        choose_agent.hire(house.layout, "codex", "some", None)
+        choose_agent.choose(house.layout, "codex", "some", None)
     assert Path(house.layout.config).read_text() == before
 
 
 def test_a_broken_configuration_is_not_written_over(house: House) -> None:
-    """It is a person's to mend."""
+    """A person must repair it."""
     Path(house.layout.config).write_text("agent =\n")
     with pytest.raises(BrokenFile):
-        choose_agent.hire(house.layout, "codex", "workspace", None)
+        choose_agent.choose(house.layout, "codex", "workspace", None)
     assert Path(house.layout.config).read_text() == "agent =\n"
 
 
 def test_no_agent_cli_is_started_before_somebody_said_what_it_may_do(house: House) -> None:
-    """The run ends before it begins, with the line to write; nor is the next agent of the list taken instead."""
+    """The run ends before it begins, with the line to write; the next agent of the list does not run instead."""
     program(house, "codex")
     house.script("worker", {"run": "echo 1 > 1.txt"})
     house.config('agent = ["codex", "scripted"]')
@@ -126,13 +126,13 @@ def test_no_agent_cli_is_started_before_somebody_said_what_it_may_do(house: Hous
 
 
 def test_a_mission_with_playbooks_needs_no_trust(unbegun: House) -> None:
-    """The embedded agent is the project's own text."""
+    """The embedded agent runs only the project's own text."""
     unbegun.write("playbooks/worker.md")
     assert "run.sh planner" in unbegun.program("init").out
 
 
 def test_several_agents_are_a_list_and_a_slip_is_told(unbegun: House) -> None:
-    """Nothing is written for a name that nobody knows."""
+    """Nothing is written for an unknown name."""
     done = unbegun.program("init", "--agent", "claude, codex", "--trust", "full")
     assert done.code == 0
     assert config.load(unbegun.layout).agent == ["claude", "codex"]
@@ -149,7 +149,7 @@ def test_without_trust_the_next_step_is_to_say_it(unbegun: House) -> None:
 
 
 def test_each_trust_is_explained_where_it_is_asked_for(unbegun: House) -> None:
-    """With what the agent cannot do under it, here."""
+    """The text says what the agent cannot do under it on this machine."""
     program(unbegun, "gemini")
     unbegun.program("init")
     seen: dict[str, str] = {}
@@ -160,6 +160,6 @@ def test_each_trust_is_explained_where_it_is_asked_for(unbegun: House) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path_of(unbegun))
-        choose_agent.hire(unbegun.layout, "", "", ask)
+        choose_agent.choose(unbegun.layout, "", "", ask)
     assert "no sandbox: its commands may write anywhere" in seen["workspace"]
     assert "anything" in seen["full"]

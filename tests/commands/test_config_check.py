@@ -1,4 +1,4 @@
-"""Names that are nobody are found when a loop starts and by doctor, not when a role starts and others have cost money."""
+"""Unknown names are found when a loop starts and by doctor, not when a role starts and others have cost money."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ MINE = ("[agents.mine]", 'command = ["true"]')
 
 
 def told(house: House, *lines: str) -> list[str]:
-    """What is wrong with the names of this configuration, without the file."""
+    """The invalid names in this configuration, without the file's path."""
     house.config(*lines)
-    faults = config_check.strangers(house.layout)
+    faults = config_check.unknown(house.layout)
     assert {fault.path for fault in faults} <= {house.layout.config}
     return [str(fault).removeprefix(f"{house.layout.config}, ") for fault in faults]
 
 
 def test_a_table_of_a_role_that_is_none_here_is_an_error(house: House) -> None:
-    """It would be meant for nobody, and the role that was meant runs without it."""
+    """Nothing would use the table, and the intended role would run without it."""
     (fault,) = told(house, 'agent = "scripted"', "[roles.woker]", 'model = "x"')
     assert fault == "line 2: there is no role 'woker'. The roles here are: curator, planner, validator, worker."
 
 
 def test_a_role_of_ones_own_counts(house: House) -> None:
-    """Both files in .harness/roles make one."""
+    """Both files in .harness/roles define one."""
     house.role_files("documenter")
     assert told(house, 'agent = "scripted"', "[roles.documenter]", "minutes = 5") == []
 
@@ -49,7 +49,7 @@ def test_a_role_of_ones_own_counts(house: House) -> None:
     ],
 )
 def test_an_agent_that_does_not_exist_is_an_error(house: House, lines: list[str], place: str, name: str) -> None:
-    """In any list, with the line and the agents that there are; a table without a command makes none."""
+    """In any list, with the line and the existing agents; a table without a command defines none."""
     (fault,) = told(house, *lines)
     assert fault.startswith(
         f"{place}there is no agent '{name}'. {KNOWN}. For any program give it a table: [agents.{name}]"
@@ -57,14 +57,14 @@ def test_an_agent_that_does_not_exist_is_an_error(house: House, lines: list[str]
 
 
 def test_agents_with_a_command_of_their_own_exist(house: House) -> None:
-    """And are named among those that are known."""
+    """The message also lists them among the known agents."""
     assert told(house, 'agent = ["scripted", "mine"]', *MINE) == []
     (fault,) = told(house, 'agent = ["mine", "mien"]', *MINE)
     assert f"{KNOWN}, mine." in fault
 
 
 def test_an_agent_in_the_front_matter_of_a_role_is_looked_for_too(house: House) -> None:
-    """In the role's file, with its line; a table in config.toml stands over it."""
+    """In the role's file, with its line; a table in config.toml overrides it."""
     house.role_files("documenter")
     path = Path(house.layout.roles) / "documenter.md"
     path.write_text(path.read_text().replace("reads:", "agent: claud\nreads:"))
@@ -75,7 +75,7 @@ def test_an_agent_in_the_front_matter_of_a_role_is_looked_for_too(house: House) 
 
 
 def test_a_table_that_no_list_names_is_a_warning(house: House) -> None:
-    """It may be kept for later; those of agents that we know may stand by without a word."""
+    """A person may keep it for later; tables of known agents cause no warning."""
     house.config('agent = "scripted"', "[agents.codex]", 'model = "x"', "[agents.codx]", 'model = "x"')
     place = "(.harness/config.toml, line 4)"
     assert config_check.require(house.layout) == [f"no list of agents names 'codx', so its table does nothing {place}"]
@@ -84,12 +84,12 @@ def test_a_table_that_no_list_names_is_a_warning(house: House) -> None:
 
 
 def test_without_a_configuration_there_is_nothing_to_say(house: House) -> None:
-    """Absent is fine."""
+    """An absent file is valid."""
     Path(house.layout.config).unlink()
     assert config_check.require(house.layout) == []
 
 
-# where a person meets it
+# where a person sees it
 
 
 def test_a_loop_does_not_start_with_a_name_that_is_nobody(house: House) -> None:
@@ -104,7 +104,7 @@ def test_a_loop_does_not_start_with_a_name_that_is_nobody(house: House) -> None:
 
 
 def test_a_loop_starts_with_a_warning(house: House) -> None:
-    """On its first lines, once a start."""
+    """In its first lines, once per start."""
     house.config('agent = "scripted"', *MINE)
     (house.state / "STOP").touch()
     done = house.run([RUN_SH])
@@ -113,7 +113,7 @@ def test_a_loop_starts_with_a_warning(house: House) -> None:
 
 
 def test_doctor_names_all_of_them_a_line_each(house: House) -> None:
-    """Each once; exit code 10 for what is an error."""
+    """Each once; exit code 10 if one is an error."""
     house.config('agent = ["scripted", "claud"]', "[roles.woker]", "minutes = 5", *MINE)
     done = house.harness("doctor")
     rows = [line.split(": ", 1) for line in done.out.split("\n") if "names:" in line]

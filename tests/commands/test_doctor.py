@@ -1,4 +1,4 @@
-"""doctor finds every fault that was planted, changes nothing while it looks, and --fix mends what can be."""
+"""doctor finds every planted fault, changes nothing while it looks, and --fix repairs what it can."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.run.test_recover import killed
 
 
 def bad(house: House) -> list[str]:
-    """What doctor calls bad."""
+    """What doctor reports as bad."""
     return [one.what for one in doctor.examine(house.layout) if one.state == "bad"]
 
 
@@ -27,7 +27,7 @@ def add(house: House, name: str, data: bytes) -> None:
 
 
 def test_a_sound_mission_is_sound(house: House) -> None:
-    """Nothing is bad, every part is named, and looking changes nothing."""
+    """Nothing is bad, every part is named, and the check changes nothing."""
     house.work({"run": "echo 1 > 1.txt"})
     house.harness("note", "hello")
     before = listing(house.project, *DISPOSABLE)
@@ -64,7 +64,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_malformed_file_is_found_with_its_place(house: House, name: str) -> None:
-    """And everything else is looked at all the same."""
+    """All other files are still checked."""
     (house.state / name).write_bytes(MALFORMED[name])
     found = bad(house)
     assert any(name.rpartition("/")[2] in what for what in found), found
@@ -75,7 +75,7 @@ GROWN = ["contract-log.jsonl", "issues.jsonl", "orders.jsonl", "runs.jsonl"]
 
 
 def test_torn_last_lines_are_found_and_mended(house: House) -> None:
-    """Of raw.md it stays as a line; of a JSON file what cannot be read is cut off and told."""
+    """In raw.md the torn text stays as a line; a JSON file loses what cannot be read, and the output says so."""
     house.work({"run": "harness note hello; harness issue slow"})
     house.harness("feature", "set", "F-002", "priority=3")
     house.harness("claim", "accept", "VAL-LOOK")
@@ -102,7 +102,7 @@ def test_a_line_that_lacks_only_its_end_is_closed(house: House) -> None:
 
 
 def test_a_dead_run_is_found_and_settled(house: House) -> None:
-    """As the next run would."""
+    """The next run would do the same."""
     house.script("worker", {"run": "echo 1 > 1.txt; sleep 90"})
     role = house.begin_role("worker", "F-001")
     until((house.project / "1.txt").exists)
@@ -117,7 +117,7 @@ def test_a_dead_run_is_found_and_settled(house: House) -> None:
 
 
 def test_a_journal_that_waits_is_found_and_finished(house: House) -> None:
-    """Committed is committed."""
+    """A committed journal is carried out."""
     folder = Path(house.layout.journal)
     folder.mkdir(exist_ok=True)
     (folder / "record").write_text("[]")
@@ -127,7 +127,7 @@ def test_a_journal_that_waits_is_found_and_finished(house: House) -> None:
 
 
 def test_a_tampered_run_is_found(house: House) -> None:
-    """Whichever of its files it was, and however long ago it finished."""
+    """In any of its files, however long ago it finished."""
     run_id = house.work({"say": "nothing"})["run"]
     for name in ("prompt.md", "result.json", "context.json", "manifest.json"):
         path = Path(house.layout.run(run_id).folder, name)
@@ -148,10 +148,10 @@ def test_an_open_run_of_which_recovery_knows_nothing_is_told_with_the_place(hous
 
 
 def test_a_finished_run_that_the_books_do_not_have_is_found(house: House) -> None:
-    """Its result lies in its folder, and nobody counts it; the books are made again."""
+    """Its result is in its folder, but the run log does not count it; the run log is rebuilt."""
     run_id = house.work({"say": "nothing"})["run"]
     before = house.read("runs.jsonl")
-    Path(house.layout.books).write_bytes(b"")
+    Path(house.layout.run_log).write_bytes(b"")
     assert f"the run {run_id} has a result and no line in runs.jsonl" in bad(house)
     assert doctor.fix(house.layout) == ["made .harness/runs.jsonl again from the results of finished runs"]
     assert (house.read("runs.jsonl"), bad(house)) == (before, [])
@@ -171,18 +171,18 @@ def test_a_tampered_object_is_found(house: House) -> None:
     house.work({"say": "nothing"})
     path = next(path for path in Path(house.layout.objects).rglob("*") if path.is_file())
     path.write_bytes(b"lie")
-    assert bad(house) == [f"the object {path.parent.name}{path.name} is not what its name says"]
+    assert bad(house) == [f"the object {path.parent.name}{path.name} does not match its name"]
 
 
 def test_lines_of_raw_that_are_no_entries_are_told(house: House) -> None:
-    """For information: they are kept as they are."""
+    """For information only: they stay unchanged."""
     add(house, "memory/raw.md", b"not an entry\n")
     notes = [one.what for one in doctor.examine(house.layout) if one.state == "note"]
     assert notes == ["raw.md has 1 lines that are no entries, the first: 'not an entry'"]
 
 
 def test_a_dirty_tree_is_told(house: House) -> None:
-    """For information: a person may be at work."""
+    """For information only: a person may be at work."""
     house.write("main.py", "edited\n")
     assert [one.what for one in doctor.examine(house.layout) if one.state == "note"] == [
         "tracked files differ from the last commit: main.py"
@@ -198,7 +198,7 @@ def test_outside_a_repository_everything_says_why(bare: House) -> None:
 
 
 def test_fixing_applies_what_waits(house: House) -> None:
-    """An order that was given while a run was under way."""
+    """An order given during a run."""
     house.harness("issue", "slow")
     add(house, "orders.jsonl", b'{"id":"O-1","at":"t","by":"person","verb":"feature block","args":["F-001","wait"]}\n')
     assert doctor.fix(house.layout) == ["order O-1: F-001 is blocked until: run.sh feature retry F-001"]
@@ -207,7 +207,7 @@ def test_fixing_applies_what_waits(house: House) -> None:
 
 
 def test_fixing_takes_in_what_a_person_changed(house: House) -> None:
-    """The ledger knows afterwards: the next run blames nobody."""
+    """The ledger records it: the next run does not treat it as tampering."""
     path = Path(house.layout.config)
     path.write_text("curate_after = 7\n" + path.read_text())
     assert doctor.fix(house.layout) == []
@@ -215,7 +215,7 @@ def test_fixing_takes_in_what_a_person_changed(house: House) -> None:
 
 
 def test_fixing_waits_for_nobody(house: House) -> None:
-    """Busy while a run is under way; a usage fault where there is no mission."""
+    """Busy during a run; a usage error without a mission."""
     with files.Lock(house.layout.mission_lock), pytest.raises(Busy):
         doctor.fix(house.layout)
     os.unlink(house.layout.format)

@@ -1,4 +1,4 @@
-"""What an agent asks for in its run: the reply is checked while it lives, issues are noted, checks are tried."""
+"""Commands of an agent in its run: its reply is checked before it ends, issues are noted, checks are tried."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOOD = '{"status": "implemented", "summary": "done"}'
 
 
 def tried(house: House, *commands: str) -> list[tuple[str, str]]:
-    """(exit code, what was said) of each command, given by a worker in its run."""
+    """(exit code, output) of each command that a worker calls in its run."""
     out = house.folder / "said"
     body = "\n".join(
         f"code=0; {command} > '{out}.{n}' 2>&1 || code=$?; echo $code >> '{out}'" for n, command in enumerate(commands)
@@ -47,7 +47,7 @@ def test_a_good_reply_is_kept_as_the_agent_gave_it(house: House) -> None:
 
 
 def test_a_bad_reply_names_every_fault_while_the_agent_lives(house: House) -> None:
-    """All of them, so that one more try is enough; nothing is kept."""
+    """All at once, so that one more attempt is enough; nothing is kept."""
     bad = '{"status": "done", "sumary": "x", "needs": "F-002"}'
     code, said = tried(house, f"echo '{bad}' | harness reply -")[0]
     assert code == "10"
@@ -57,12 +57,12 @@ def test_a_bad_reply_names_every_fault_while_the_agent_lives(house: House) -> No
 
 
 def test_a_reply_that_is_no_json_names_the_line(house: House) -> None:
-    """The agent mends it and goes on."""
+    """The agent corrects it and continues."""
     assert "The reply is not JSON: line 2" in tried(house, "printf '{\\n]' | harness reply -")[0][1]
 
 
 def test_the_last_valid_reply_wins(house: House) -> None:
-    """A broken one after it changes nothing."""
+    """A broken reply after it changes nothing."""
     first, last = (f'{{"status": "blocked", "reason": "{word}", "needs": ["F-002"]}}' for word in ("first", "last"))
     codes = [code for code, _ in tried(house, *(f"echo '{text}' | harness reply -" for text in (first, last, "{}")))]
     assert codes == ["0", "0", "10"]
@@ -83,7 +83,7 @@ def test_a_plan_is_examined_before_its_planner_ends(house: House) -> None:
 
 
 def test_a_reply_belongs_to_a_run_that_is_under_way(house: House) -> None:
-    """Outside there is nobody to reply to; a finished run has settled."""
+    """Outside a run nothing takes a reply, and a finished run is settled."""
     assert house.program("reply", "-").code == 64
     run_id = house.work({"say": "nothing"})["run"]
     before = listing(house.project)
@@ -94,7 +94,7 @@ def test_a_reply_belongs_to_a_run_that_is_under_way(house: House) -> None:
 
 
 def test_a_file_that_is_absent_is_named(house: House) -> None:
-    """Before anything else."""
+    """Before any other check."""
     done = house.harness("reply", "nowhere.md")
     assert (done.code, done.err) == (64, "harness: There is no file nowhere.md.\n")
 
@@ -103,7 +103,7 @@ def test_a_file_that_is_absent_is_named(house: House) -> None:
 
 
 def test_an_issue_gets_a_number_and_says_who_saw_it(house: House) -> None:
-    """By a person outside, by the run inside."""
+    """A person outside a run, the run inside one."""
     assert in_run.issue(house.layout, {"title": "slow", "severity": "minor"}) == "I-001 is noted."
     tried(house, "harness issue 'crashes on empty input' --severity critical --repro 'run it'")
     rows = [json.loads(line) for line in house.read("issues.jsonl").split("\n") if line]
@@ -115,7 +115,7 @@ def test_an_issue_gets_a_number_and_says_who_saw_it(house: House) -> None:
 
 
 def test_issues_given_in_parallel_get_numbers_of_their_own(house: House) -> None:
-    """Whoever was told that it is noted finds it."""
+    """An issue that a command confirmed is always in the file."""
     words = [sys.executable, "-P", str(PROGRAM), "issue"]
     started = [subprocess.Popen([*words, f"fault {n}"], cwd=house.project, env=house.env) for n in range(8)]
     assert [one.wait() for one in started] == [0] * 8
@@ -125,7 +125,7 @@ def test_issues_given_in_parallel_get_numbers_of_their_own(house: House) -> None
 
 
 def test_issues_of_a_reply_stand_behind_those_given_meanwhile(house: House) -> None:
-    """The reply's get their numbers when the run ends."""
+    """Issues of the reply get their numbers when the run ends."""
     block = json.dumps({"status": "implemented", "issues": [{"title": "from the agent", "severity": "minor"}]})
     house.work({"run": "harness issue meanwhile; echo 1 > 1.txt"}, {"say": f"```json harness\n{block}\n```"})
     found = issues.load(house.layout)
@@ -139,14 +139,14 @@ def test_an_issue_that_is_known_is_not_doubled(house: House) -> None:
 
 
 def test_a_severity_that_we_do_not_know_is_refused(house: House) -> None:
-    """The known ones are named."""
+    """The message lists the known ones."""
     with pytest.raises(Refused, match="'bad' is none of critical, major, minor, nit"):
         in_run.issue(house.layout, {"title": "slow", "severity": "bad"})
     assert not os.path.exists(house.layout.issues)
 
 
 def test_a_person_closes_an_issue_and_says_why(house: House) -> None:
-    """Once; no planner is due for it any more, and the file keeps who, when and why."""
+    """Only once; no planner is due for it any more, and the file keeps the author, the time and the reason."""
     in_run.issue(house.layout, {"title": "slow", "severity": "major"})
     assert in_run.close_issue(house.layout, "I-001", "measured: it is not") == "I-001 is closed."
     assert in_run.close_issue(house.layout, "I-001", "again") == "I-001 is closed already."
@@ -160,14 +160,14 @@ def test_a_person_closes_an_issue_and_says_why(house: House) -> None:
 
 
 def test_an_issue_that_is_not_there_cannot_be_closed(house: House) -> None:
-    """The message names those that can."""
+    """The message lists the issues that can be closed."""
     in_run.issue(house.layout, {"title": "slow", "severity": "nit"})
     with pytest.raises(UsageFault, match=r"There is no issue 'I-9'\. Not closed yet: I-001\."):
         in_run.close_issue(house.layout, "I-9", "")
 
 
 def test_an_agent_may_list_issues_and_close_none(house: House) -> None:
-    """What is to be done about them is for a planner and a person."""
+    """Only a planner and a person decide what to do about them."""
     in_run.issue(house.layout, {"title": "slow", "severity": "nit"})
     (listed, shown), (closed, said) = tried(house, "harness issue list", "harness issue close I-001")
     assert (listed, shown) == ("0", "I-001  open     nit       slow\n")
@@ -176,7 +176,7 @@ def test_an_agent_may_list_issues_and_close_none(house: House) -> None:
 
 
 def test_an_issue_closed_while_a_run_is_under_way_stays_closed(house: House) -> None:
-    """The run takes nobody's word back, and is not blamed for it."""
+    """The run does not reopen it, and does not report it as tampering."""
     in_run.issue(house.layout, {"title": "slow", "severity": "major"})
     begun, go = house.folder / "begun", house.folder / "go"
     house.script("worker", {"run": f"touch '{begun}'; while ! test -e '{go}'; do sleep 0.02; done; echo 1 > 1.txt"})
@@ -199,7 +199,7 @@ def test_without_a_mission_there_is_nothing_to_report_to(unbegun: House) -> None
 
 
 def test_checks_run_as_the_validator_will_and_count_nothing(house: House) -> None:
-    """All, those of a feature, or one claim; the disk is as it was."""
+    """All, those of a feature, or one claim; the disk stays unchanged."""
     house.write("1.txt")
     before = listing(house.project, *DISPOSABLE)
     found = {
@@ -211,13 +211,13 @@ def test_checks_run_as_the_validator_will_and_count_nothing(house: House) -> Non
 
 
 def test_a_check_of_something_unknown_names_what_there_is(house: House) -> None:
-    """Features and claims."""
+    """The message lists features and claims."""
     with pytest.raises(UsageFault, match=r"no feature and no claim 'X'\. There are: F-001, F-002, VAL-1"):
         list(in_run.check(house.layout, "X"))
 
 
 def test_a_red_setup_stops_the_checks(house: House) -> None:
-    """Nothing else could be believed."""
+    """No other result would be reliable."""
     path = Path(house.layout.contract)
     path.write_text(path.read_text().replace("### VAL-1", "```sh setup\necho no network; false\n```\n\n### VAL-1", 1))
     with pytest.raises(Refused, match=r"setup ended with exit 1:\nno network"):
@@ -225,7 +225,7 @@ def test_a_red_setup_stops_the_checks(house: House) -> None:
 
 
 def test_a_check_has_its_services_beside_it(house: House) -> None:
-    """They are up while the checks run, and gone afterwards."""
+    """They run during the checks and end afterwards."""
     path = Path(house.layout.contract)
     service = '```sh service name=pipe ready="test -e $PORT_PIPE"\ntouch $PORT; exec sleep 600\n```\n\n### VAL-1'
     text = path.read_text().replace("### VAL-1", service, 1).replace("test -f 1.txt", "test -e $PORT_PIPE")
@@ -235,7 +235,7 @@ def test_a_check_has_its_services_beside_it(house: House) -> None:
 
 
 def test_an_agents_check_is_the_validators_check(house: House) -> None:
-    """From the inside: exit code 10 and the receipt when red, 0 when green."""
+    """In a run: exit code 10 and the receipt if red, 0 if green."""
     (red, said), (green, _) = tried(house, "harness check F-001", "touch 1.txt; harness check F-001")
     assert (red, green) == ("10", "0")
     assert "red (exit 1)" in said

@@ -1,4 +1,4 @@
-"""What a mission has spent, read from its books in one pass: by role, feature, day and model, and in all."""
+"""Spending of a mission, read from the run log in one pass: by role, feature, day and model, and in total."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.commands import spending
-from harness.model.usage import told
+from harness.model.usage import reported
 from harness.store import files
 from tests.missions import House
 
 
 @pytest.fixture
 def line(house: House) -> dict[str, Any]:
-    """A line of the books, as a run wrote it."""
+    """A line of the run log, as a run wrote it."""
     house.work({"say": "nothing"})
     return house.ran()[0]
 
 
 def books(house: House, *lines: dict[str, Any]) -> None:
-    """The books with exactly these lines."""
-    Path(house.layout.books).write_bytes(b"".join(files.dump_json(line) for line in lines))
+    """Write a run log with exactly these lines."""
+    Path(house.layout.run_log).write_bytes(b"".join(files.dump_json(line) for line in lines))
 
 
 def used(line: dict[str, Any], uncounted: int = 0, **values: Any) -> dict[str, Any]:
     """The line with a usage, and the running count of runs that are not counted."""
-    usage = told("mine", **values).asdict()
+    usage = reported("mine", **values).asdict()
     return {**line, "agent": "mine", "usage": usage, "totals": {**line["totals"], "uncounted": uncounted}}
 
 
@@ -42,7 +42,7 @@ def test_before_the_first_run_nothing_was_spent(house: House) -> None:
 
 
 def test_what_each_spent_stands_under_its_names(house: House, line: dict[str, Any]) -> None:
-    """By role, feature, day in UTC, agent and model; each sums up to the total."""
+    """By role, feature, day in UTC, agent and model; each group adds up to the total."""
     one = used(line, model="m", input=10, cache_write=10, cache_read=80, output=5, cost_usd=0.5)
     two = used(line, model="n", input=100, output=7, reasoning=3, cost_usd=0.25)
     two |= {"role": "planner", "feature": "", "at": "2026-04-24T23:59:59Z"}
@@ -63,7 +63,7 @@ def test_what_each_spent_stands_under_its_names(house: House, line: dict[str, An
 
 
 def test_what_is_not_counted_is_said_where_it_belongs(house: House, line: dict[str, Any]) -> None:
-    """The known sum stands; its source is unknown where anything is missing."""
+    """The known sum stays; a cost source is unknown if any part is missing."""
     first = used(line, model="m", cost_usd=0.5)
     second = used(line, 1, model="n", input=5)
     third = {**used(line, 2, model="m"), "usage": None}
@@ -81,7 +81,7 @@ def test_what_is_not_counted_is_said_where_it_belongs(house: House, line: dict[s
 
 
 def test_the_first_runs_of_an_older_version_are_read(house: House, line: dict[str, Any]) -> None:
-    """They knew neither who was asked nor what was not counted."""
+    """Their lines lack the agent and the count of what was not counted."""
     old = {name: value for name, value in line.items() if name not in ("until", "agents")}
     old["totals"] = {name: value for name, value in line["totals"].items() if name != "uncounted"}
     books(house, old, used(line, 1, input=5))
@@ -89,8 +89,8 @@ def test_the_first_runs_of_an_older_version_are_read(house: House, line: dict[st
 
 
 def test_a_broken_line_ends_it_with_65(house: House, line: dict[str, Any]) -> None:
-    """Half of the books is no sum."""
-    Path(house.layout.books).write_bytes(b"broken\n" + files.dump_json(line))
+    """Half of a run log gives no sum."""
+    Path(house.layout.run_log).write_bytes(b"broken\n" + files.dump_json(line))
     with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 1"):
         spending.spending(house.layout)
     assert house.harness("usage").code == house.harness("usage", "--json").code == 65
@@ -127,7 +127,7 @@ def test_the_json_is_what_the_module_gives(house: House, line: dict[str, Any]) -
 def test_a_usage_that_cannot_be_counted_is_named_with_its_line(
     house: House, line: dict[str, Any], odd: dict[str, Any]
 ) -> None:
-    """Exit code 65 from every door that reads it, and nothing is summed up around it."""
+    """Exit code 65 from every command that reads it, and no partial sum."""
     spoilt = used({**line, "run": "2-worker"}, cost_usd=0.5)
     books(house, used(line, cost_usd=0.5), {**spoilt, "usage": {**spoilt["usage"], **odd}})
     done = house.harness("usage")

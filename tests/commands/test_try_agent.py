@@ -1,4 +1,4 @@
-"""doctor agents: what is there, and one small call that tells whether an agent can work before money is spent."""
+"""doctor agents: the agents found, and one small call that shows whether an agent works before money is spent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ exit 1
 
 
 def install(house: House, name: str, text: str) -> str:
-    """A program on a PATH of its own; gives that PATH."""
+    """Install a program on a separate PATH; returns that PATH."""
     folder = house.folder / "bin"
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(text)
@@ -47,7 +47,7 @@ def lines(out: str) -> dict[str, str]:
 
 
 def test_every_known_program_has_a_line(house: House) -> None:
-    """Found or not, its version beside the one that was tried, and whether something logs it in."""
+    """Found or not, its version next to the tested one, and whether it has a login."""
     path = install(house, "codex", ABLE)
     house.config('agent = "codex"', 'trust = "workspace"')
     done = house.program("doctor", "agents", PATH=path, OPENAI_API_KEY="x")
@@ -61,7 +61,7 @@ def test_every_known_program_has_a_line(house: House) -> None:
 
 
 def test_an_agent_that_is_configured_and_not_there_is_bad(house: House) -> None:
-    """So is a program of one's own; exit code 10."""
+    """The same for a user's own program; exit code 10."""
     house.config('agent = ["gemini", "mine"]', 'trust = "full"', "[agents.mine]", 'command = ["no-such-program"]')
     done = house.program("doctor", "agents", PATH=install(house, "codex", ABLE))
     assert done.code == 10
@@ -77,7 +77,7 @@ def test_an_agent_without_trust_is_said_to_wait_for_it(house: House) -> None:
 
 
 def test_an_agent_without_a_login_that_can_be_seen_is_a_warning(house: House) -> None:
-    """It may have one that cannot be seen, so it is not bad; one that is not configured stands by as it did."""
+    """A login may exist that doctor cannot see, so it is not bad; an agent that is not configured causes no warning."""
     path = install(house, "codex", ABLE)
     house.config('agent = "codex"', 'trust = "workspace"')
     done = house.program("doctor", "agents", PATH=path)
@@ -92,7 +92,7 @@ def test_an_agent_without_a_login_that_can_be_seen_is_a_warning(house: House) ->
 
 
 def test_a_small_real_call_shows_that_an_agent_can_work(house: House) -> None:
-    """It answers, writes, runs a command and notes; what it used is told; the mission itself is untouched."""
+    """It answers, writes, runs a command and notes; its usage is shown; the mission itself is untouched."""
     path = install(house, "codex", ABLE)
     house.config('agent = "codex"', 'trust = "workspace"')
     before = (house.head(), house.git("status", "--porcelain"), house.ran())
@@ -125,7 +125,7 @@ def test_an_agent_that_cannot_work_is_told_with_the_reason(house: House) -> None
 
 
 def test_an_agent_that_is_not_there_does_not_keep_the_next_one_from_being_tried(house: House) -> None:
-    """As a run would go on to it."""
+    """As in a run."""
     path = install(house, "codex", ABLE)
     house.config('agent = ["gemini", "codex"]', 'trust = "workspace"')
     done = house.program("doctor", "agents", "--try", PATH=path)
@@ -135,7 +135,7 @@ def test_an_agent_that_is_not_there_does_not_keep_the_next_one_from_being_tried(
 
 
 def test_a_program_of_one_s_own_is_tried_as_it_is_configured(house: House) -> None:
-    """Also where its path is relative to the project."""
+    """Also with a path relative to the project."""
     house.write("tools/agent", ABLE)
     Path(house.project, "tools/agent").chmod(0o755)
     house.config('agent = "mine"', "[agents.mine]", 'command = ["tools/agent"]', 'format = "codex"')
@@ -144,7 +144,7 @@ def test_a_program_of_one_s_own_is_tried_as_it_is_configured(house: House) -> No
 
 
 def test_the_trial_has_the_variables_that_a_run_has(house: House) -> None:
-    """A name that only begins like one of ours is the user's own."""
+    """A variable whose name only starts like one of ours is the user's own."""
     own = '[ "$REASONING_EFFORT$TRIGGER_CI$FEATURE_IDS" = high12 ] || exit 1\nprompt='
     path = install(house, "codex", ABLE.replace("prompt=", own, 1))
     house.config('agent = "codex"', 'trust = "workspace"')
@@ -163,5 +163,5 @@ def test_nothing_is_tried_inside_a_run(house: House) -> None:
 
 @pytest.mark.parametrize("words", [("doctor", "--try"), ("doctor", "agent")])
 def test_a_slip_of_the_tongue_is_a_usage_fault(house: House, words: tuple[str, ...]) -> None:
-    """Nothing is looked at."""
+    """No agent is checked."""
     assert house.harness(*words).code == 64

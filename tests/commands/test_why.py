@@ -1,4 +1,4 @@
-"""`harness why`: one screen that says why a feature or a claim is believed, or is not."""
+"""`harness why`: one screen that shows why a feature or a claim is proven or not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.planned import contract_of, lay, reply, role, worked
 
 @pytest.fixture
 def built(house: House) -> House:
-    """VAL-1 was seen to fail, then F-001 was built by a worker that also edits a test, and passed."""
+    """VAL-1 was red, then a worker that also edits a test built F-001, and it passed."""
     house.write("tests/test_one.py", "def test_one():\n    assert one()\n    assert two()\n")
     house.git("add", "-A")
     house.git("commit", "-q", "-m", "tests")
@@ -33,7 +33,7 @@ def told(house: House, name: str) -> str:
 
 
 def test_a_claim_shows_its_red_and_green_receipts_with_commits_and_runs(built: House) -> None:
-    """What a reader needs to look for himself."""
+    """All that a reader needs to verify it."""
     red, work, green = (row["run"] for row in built.ran())
     lines = told(built, "VAL-1").split("\n")
     assert lines[:2] == ["", "VAL-1: Part 1 works"]
@@ -48,7 +48,7 @@ def test_a_claim_shows_its_red_and_green_receipts_with_commits_and_runs(built: H
 
 
 def test_a_feature_shows_its_claims_its_tries_and_the_runs_that_worked_on_it(built: House) -> None:
-    """The oldest first, each with what came of it."""
+    """The oldest first, each with its outcome."""
     text = told(built, "F-001")
     assert text.startswith("F-001 Part one: passed after 1 tries\n")
     assert "VAL-1: Part 1 works" in text
@@ -59,12 +59,12 @@ def test_a_feature_shows_its_claims_its_tries_and_the_runs_that_worked_on_it(bui
 
 
 def test_what_looks_like_gaming_stands_beside_the_run_that_saw_it(built: House) -> None:
-    """Nobody who asks why passes it by."""
+    """A reader of `why` cannot miss it."""
     assert "    look twice: removes assertions from tests/test_one.py" in told(built, "F-001")
 
 
 def test_what_was_never_fired_says_never(house: House) -> None:
-    """A claim without receipts is unproven, a manual one waits for a person."""
+    """A claim without receipts is unproven; a manual one waits for a person."""
     text = told(house, "VAL-2")
     assert text.split("\n")[1:] == [
         "VAL-2: Part 2 works",
@@ -77,7 +77,7 @@ def test_what_was_never_fired_says_never(house: House) -> None:
 
 
 def test_the_history_of_a_claim_is_told_from_the_contract_log(house: House) -> None:
-    """Who added, changed or accepted it, when and why; other claims are left out."""
+    """Author, action, time and reason of each change or acceptance; other claims are left out."""
     rows = [
         {"at": "t1", "by": "run-1", "verb": "add", "claim": "VAL-LOOK", "why": "planned", "old": None, "new": None},
         {"at": "t2", "by": "run-1", "verb": "add", "claim": "VAL-2", "why": "other", "old": None, "new": None},
@@ -98,8 +98,8 @@ def test_a_long_check_and_a_long_history_fit_one_screen(house: House) -> None:
     known.claims[0].checks[0].run = "test -f " + "x" * 300 + "\ntest -f y"
     lay(house, [house.feature(), house.feature("F-002")], known)
     worked(house, {"say": "nothing"})
-    line = Path(house.layout.books).read_text()
-    Path(house.layout.books).write_text(line * 30)
+    line = Path(house.layout.run_log).read_text()
+    Path(house.layout.run_log).write_text(line * 30)
     lines = told(house, "F-001").split("\n")
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 120
@@ -107,7 +107,7 @@ def test_a_long_check_and_a_long_history_fit_one_screen(house: House) -> None:
 
 
 def test_an_unknown_name_says_where_to_look(house: House) -> None:
-    """Exit 64; and `why` on the command line says the same as here."""
+    """Exit 64; `why` on the command line prints the same."""
     with pytest.raises(UsageFault, match="no feature and no claim 'X'"):
         why.explain(house.layout, "X")
     assert house.harness("why", "X").code == 64

@@ -1,4 +1,4 @@
-"""Decisions: one view, one answer, the first rule that matches; every rule stands where the design puts it."""
+"""Decisions: one view, one answer, the first rule that matches; every rule has the position that the design gives it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def feature(name: str, status: str, after: str = "", **fields: Any) -> Feature:
 
 
 def view(*found: Feature, **fields: Any) -> View:
-    """A view with nothing due but what the features say; one passed feature where none are given."""
+    """A view in which only the features make something due; one passed feature by default."""
     usual: dict[str, Any] = {
         "limits": LIMITS,
         "roles": ROLES,
@@ -47,7 +47,7 @@ def result(role: str, name: str = "", mark: str = "same") -> Result:
     return Result(**{**blank, "run": "r", "role": role, "feature": name, "mark": mark, "outcome": "ok"})
 
 
-# the order of the rules: a view in which all of them match, taken away one by one
+# the order of the rules: start with a view in which all match, and remove one trigger at a time
 
 
 SPENT = Totals(runs=200, seconds=48 * 3600, cost_usd=25.0, tokens=1_000, since_green=8, rejected=3)
@@ -103,7 +103,7 @@ ORDER: list[tuple[str, dict[str, Any]]] = [
 
 
 def after(seen: View, change: dict[str, Any]) -> View:
-    """The view with one thing changed."""
+    """The view with one change."""
     name = change.get("passes")
     if not name:
         return seen.replace(**change)
@@ -112,7 +112,7 @@ def after(seen: View, change: dict[str, Any]) -> View:
 
 
 def test_the_first_rule_that_matches_wins_from_stopped_to_done() -> None:
-    """Every rule hides all behind it, and only them: with each one gone the next in the design's order speaks."""
+    """Every rule hides exactly the rules after it: when one is removed, the next in the design's order answers."""
     seen = ALL
     said = []
     for _, change in ORDER:
@@ -123,7 +123,7 @@ def test_the_first_rule_that_matches_wins_from_stopped_to_done() -> None:
 
 @pytest.mark.parametrize("place", range(len(ORDER)))
 def test_each_rule_speaks_alone_too(place: int) -> None:
-    """No rule needs another one's trigger: with all rules before it silent and all after it loud, it decides."""
+    """No rule needs another one's trigger: it decides with all earlier rules silent and all later ones triggered."""
     seen = ALL
     for _, change in ORDER[:place]:
         seen = after(seen, change)
@@ -132,14 +132,14 @@ def test_each_rule_speaks_alone_too(place: int) -> None:
 
 
 def test_nothing_is_due_but_stuck_where_work_is_left_that_nobody_may_take() -> None:
-    """The last rule: not all passed, and no other rule has an answer."""
+    """The last rule: not all features passed, and no other rule matches."""
     assert line(view(feature("A", "blocked"))) == "ESCALATE stuck"
     assert line(view(feature("A", "failing", attempts=5, replanned=True))) == "ESCALATE stuck"
     assert line(view(feature("A", "blocked"), uncurated=1)) == "NEXT curator"
 
 
 def test_a_feature_that_is_being_worked_on_is_no_reason_to_call_a_person() -> None:
-    """While a run is under way `harness status` names it as what is due; a second run is told that it is busy."""
+    """While a run is open, `harness status` names it as due; a second run is refused as busy."""
     assert line(view(feature("A", "in_progress"))) == "NEXT worker A"
     assert line(view(feature("A", "in_progress"), feature("B", "todo"))) == "NEXT worker B"
     assert line(view(feature("A", "in_progress"), serious=["I-1"])) == "NEXT planner"
@@ -214,18 +214,18 @@ def test_in_which_order_workers_take_features(found: list[Feature], expected: st
 
 
 def test_the_oldest_validating_feature_is_validated_first() -> None:
-    """File order is the order in which features were planned."""
+    """File order is the order of planning."""
     assert line(view(feature("B", "validating"), feature("A", "validating"))) == "NEXT validator B"
 
 
 def test_the_sweep_waits_until_all_have_passed() -> None:
-    """It judges the whole mission; a mission that is not through has nothing to sweep."""
+    """The sweep judges the whole mission; an unfinished mission has nothing to sweep."""
     assert line(view(feature("A", "passed"), feature("B", "blocked"))) == "ESCALATE stuck"
     assert line(view(feature("A", "passed"), swept=False)) == "NEXT validator"
 
 
 def test_notes_wait_for_the_end_until_there_are_enough_of_them() -> None:
-    """Curating in the middle starts at curate_after, not one entry before."""
+    """Curation during a mission starts at curate_after, not one entry earlier."""
     todo = feature("A", "todo")
     assert line(view(todo, uncurated=4, curate_after=5)) == "NEXT worker A"
     assert line(view(todo, uncurated=5, curate_after=5)) == "NEXT curator"
@@ -233,7 +233,7 @@ def test_notes_wait_for_the_end_until_there_are_enough_of_them() -> None:
 
 
 def test_a_wait_ends_with_its_second() -> None:
-    """Nothing is started before the time, and everything from it on."""
+    """Nothing starts before that time, and everything from then on."""
     waiting = view(feature("A", "todo"), wait_until=NOW, wait_why="codex")
     assert line(waiting, NOW - 1) == f"WAIT {NOW} codex"
     assert line(waiting, NOW) == "NEXT worker A"
@@ -257,12 +257,12 @@ def test_a_wait_ends_with_its_second() -> None:
     ],
 )
 def test_a_cap_is_reached_when_it_is_used_up(totals: Totals, expected: str) -> None:
-    """Runs, hours, cost, tokens, in this order; what no agent has told (None) uses up nothing."""
+    """Runs, hours, cost, tokens, in this order; an unreported amount (None) uses up nothing."""
     assert rules.budget(view(totals=totals)) == expected
 
 
 def test_without_a_cap_on_cost_and_tokens_nothing_ends() -> None:
-    """Only runs and hours are capped by default."""
+    """By default only runs and hours have a cap."""
     free = LIMITS.replace(max_cost_usd=None, max_tokens=None)
     assert rules.budget(view(limits=free, totals=Totals(cost_usd=1e9, tokens=10**12))) == ""
 
@@ -271,7 +271,7 @@ def test_without_a_cap_on_cost_and_tokens_nothing_ends() -> None:
 
 
 def test_three_equal_decisions_that_changed_nothing_escalate() -> None:
-    """The same role on the same feature with the same mark, three times in a row, and due once more."""
+    """The same role on the same feature with the same fingerprint, three times in a row, and due once more."""
     turns = [result("worker", "A")] * 3
     assert line(view(feature("A", "todo"), newest=turns, mark="same")) == "ESCALATE stalled"
 
@@ -292,21 +292,21 @@ NOT_SPINNING: list[tuple[str, list[Result], str]] = [
 
 @pytest.mark.parametrize(("newest", "mark"), [case[1:] for case in NOT_SPINNING], ids=[c[0] for c in NOT_SPINNING])
 def test_what_is_no_standstill_goes_on(newest: list[Result], mark: str) -> None:
-    """Progress of any kind, or fewer than three, is no reason to call a person."""
+    """Progress of any kind, or fewer than three runs, calls no person."""
     assert line(view(feature("A", "todo"), newest=newest, mark=mark)) == "NEXT worker A"
 
 
 def test_done_stays_done_however_often_it_is_asked() -> None:
-    """Only what is to be started can spin."""
+    """Only a decision that starts a run can repeat in a loop."""
     assert line(view(swept=True, newest=[result("validator")] * 3, mark="same")) == "DONE"
 
 
-# the way out, and the codes
+# leaving, and the codes
 
 
 @pytest.mark.parametrize("word", ["DONE", "ESCALATE stuck", "BUDGET runs", "CHECKPOINT design"])
 def test_on_the_way_out_notes_are_curated_once_more(word: str) -> None:
-    """`--leaving` gives one curator where something waits, and nothing where not."""
+    """`--leaving` gives one curator if notes wait, and nothing otherwise."""
     last = rules.leaving(view(uncurated=1), word)
     assert last is not None
     assert last.line == "NEXT curator"
@@ -315,7 +315,7 @@ def test_on_the_way_out_notes_are_curated_once_more(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["STOPPED", "PAUSED", "WAIT 99 claude"])
 def test_whoever_is_told_to_stop_starts_nothing_more(word: str) -> None:
-    """A person's stop means now."""
+    """A user's stop takes effect at once."""
     assert rules.leaving(view(uncurated=5), word) is None
 
 
@@ -339,7 +339,7 @@ def test_whoever_is_told_to_stop_starts_nothing_more(word: str) -> None:
     ],
 )
 def test_a_decision_has_the_documented_code(decision: Decision, code: int) -> None:
-    """The code with which run.sh ends; 0 where it goes on or is done."""
+    """The exit code of run.sh; 0 if it goes on or is done."""
     assert decision.code == code
 
 
@@ -347,7 +347,7 @@ def test_a_decision_has_the_documented_code(decision: Decision, code: int) -> No
 
 
 def any_feature(dice: random.Random, number: int) -> Feature:
-    """A feature in any state, sensible or not."""
+    """A feature in any state, valid or not."""
     made = feature(
         f"F-{number}",
         dice.choice(features.STATUSES),
@@ -362,7 +362,7 @@ def any_feature(dice: random.Random, number: int) -> Feature:
 
 
 def any_view(dice: random.Random) -> View:
-    """A view of anything; halting triggers are rare, so that the rules behind them are seen too."""
+    """A view of anything; halting triggers are rare, so that later rules are covered too."""
     rare = dice.random() < 0.1
     calm = dice.random() < 0.3
     found = [any_feature(dice, number) for number in range(dice.randrange(6))]
@@ -392,7 +392,7 @@ def any_view(dice: random.Random) -> View:
 
 
 def sound(seen: View, made: Decision) -> bool:
-    """What must hold of a decision whatever the view."""
+    """The properties of every decision, whatever the view."""
     if made.word == "DONE":
         proven = all(one.status == "passed" for one in seen.features) and bool(seen.features)
         return proven and seen.swept and not (seen.uncurated or seen.serious or seen.spec_changed)
@@ -406,7 +406,7 @@ def sound(seen: View, made: Decision) -> bool:
 
 
 def test_thousands_of_views_have_one_sound_answer_each_and_are_left_as_they_were() -> None:
-    """Never an exception, never a DONE without proof, the same answer to the same question, nothing written to the view."""
+    """No exception, no DONE without proof, the same answer to the same question, no write to the view."""
     dice = random.Random(20261121)
     said: dict[str, int] = {}
     for _ in range(3_000):
@@ -422,7 +422,7 @@ def test_thousands_of_views_have_one_sound_answer_each_and_are_left_as_they_were
 
 @pytest.mark.parametrize(("answered", "said"), [(0, "NEXT worker A"), (2, "NEXT worker A"), (3, "ESCALATE stalled")])
 def test_turns_from_before_an_answer_are_not_counted(answered: int, said: str) -> None:
-    """A person who says "go on" gets three more, not none."""
+    """After an answer the mission gets three more turns, not none."""
     turns = [result("worker", "A").replace(run=f"{number}-worker") for number in (4, 3, 2, 1)]
     seen = view(feature("A", "todo"), newest=turns[:3], mark="same", answered=turns[answered].run)
     assert line(seen) == said
@@ -441,5 +441,5 @@ def test_turns_from_before_an_answer_are_not_counted(answered: int, said: str) -
     ],
 )
 def test_a_cap_is_near_from_four_fifths_on(totals: Totals, words: list[str]) -> None:
-    """In words that name what is spent, of what, and what nobody counted."""
+    """The text names the amount spent, its cap, and what is uncounted."""
     assert [cap.words for cap in rules.near(LIMITS, totals)] == words

@@ -1,4 +1,4 @@
-"""Snapshots for decisions: what is on disk, seen as recovery will leave it, without a lock and without a change."""
+"""Snapshots for decisions: the state on disk as recovery will leave it, without a lock and without a change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.planned import feature, lay, reply, role, worked
 
 
 def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = False) -> str:
-    """A worker that is killed once it has begun; `commit` is the outcome of what it had committed. Gives its run."""
+    """A worker that is killed after its start; `commit` is the outcome in its commit. Returns its run."""
     made = opening.open_run(Asked(layout=house.layout, role="worker", feature=name, trigger="leaving"))
     if commit:
         house.write("made")
@@ -44,7 +44,7 @@ def recovered(house: House) -> None:
 
 
 def seen(house: House) -> list[tuple[str, str]]:
-    """The features as the view has them."""
+    """The features in the view."""
     return [(one.id, one.status) for one in views.queue(house.layout)]
 
 
@@ -52,7 +52,7 @@ def seen(house: House) -> list[tuple[str, str]]:
 
 
 def test_a_mission_as_it_begins(house: House) -> None:
-    """Nothing halts it, nothing waits, and what it has is there."""
+    """Nothing halts it, nothing waits, and its own parts are there."""
     view = views.gather(house.layout)
     assert not (view.stop or view.pause or view.checkpoint or view.escalation or view.spec_changed or view.swept)
     assert [one.id for one in view.features] == ["F-001", "F-002"]
@@ -61,7 +61,7 @@ def test_a_mission_as_it_begins(house: House) -> None:
 
 
 def test_what_people_lay_down_is_seen(house: House) -> None:
-    """STOP, PAUSE, a checkpoint, an escalation, a changed spec, limits of their own."""
+    """STOP, PAUSE, a checkpoint, an escalation, a changed spec, limits set by the user."""
     state = house.state
     (state / "STOP").touch()
     (state / "PAUSE").touch()
@@ -79,7 +79,7 @@ def test_what_people_lay_down_is_seen(house: House) -> None:
 
 
 def test_what_runs_left_is_seen(house: House) -> None:
-    """Notes that wait, serious issues that are open, the newest runs first, the totals."""
+    """Waiting notes, open serious issues, the newest runs first, the totals."""
     raw.append(house.layout, "worker", "F-001", [("TRICK", "a"), ("-", "b")])
     raw.append(house.layout, "curator", "", [("-", "folded")])
     changes = journal.Journal(house.layout)
@@ -96,7 +96,7 @@ def test_what_runs_left_is_seen(house: House) -> None:
 
 
 def test_entries_are_counted_up_to_what_makes_the_curator_due(house: House) -> None:
-    """More than that makes no difference, and a long file is not read for it."""
+    """More entries make no difference, and a long file is not read for them."""
     raw.append(house.layout, "worker", "", [("-", "x")] * 50)
     assert views.gather(house.layout).uncurated == 20
     data = pages.render_curated(pages.Curated(generation=1, first_seq=35, folded=45))
@@ -107,7 +107,7 @@ def test_entries_are_counted_up_to_what_makes_the_curator_due(house: House) -> N
 
 @pytest.mark.parametrize(("text", "changed"), [("# Other\n", True), ("", False), (" \n\n", False), (None, False)])
 def test_an_absent_or_empty_spec_asks_for_nothing(house: House, text: str | None, changed: bool) -> None:
-    """Somebody who empties SPEC.md has not asked for another program."""
+    """A person who empties SPEC.md has not asked for another program."""
     if text is None:
         (house.project / "SPEC.md").unlink()
     else:
@@ -116,7 +116,7 @@ def test_an_absent_or_empty_spec_asks_for_nothing(house: House, text: str | None
 
 
 def test_without_a_mission_nothing_is_guessed(unbegun: House) -> None:
-    """It says what to do."""
+    """The message says what to do."""
     with pytest.raises(UsageFault, match="no mission"):
         views.gather(unbegun.layout)
 
@@ -134,14 +134,14 @@ BROKEN = [
 
 @pytest.mark.parametrize(("name", "text", "said"), BROKEN, ids=[case[0] for case in BROKEN])
 def test_a_file_that_is_broken_is_named_and_never_read_as_empty(house: House, name: str, text: str, said: str) -> None:
-    """Absent, empty and broken are three answers."""
+    """Absent, empty and broken are three different answers."""
     (house.state / name).write_text(text)
     with pytest.raises(BrokenFile, match=said.replace(".", r"\.")):
         views.gather(house.layout)
 
 
 def test_looking_changes_nothing(house: House) -> None:
-    """No lock, no repair, no file, also where a run has died; and nobody's lock is in the way."""
+    """No lock, no repair, no file, also after a run has died; and no held lock blocks it."""
     die(house)
     held = mission_lock.take(house.layout)
     views.gather(house.layout)
@@ -152,12 +152,12 @@ def test_looking_changes_nothing(house: House) -> None:
     held.release()
 
 
-# died runs, as recovery will leave them
+# dead runs, as recovery will leave them
 
 
 @pytest.mark.parametrize(("status", "attempts"), [("todo", 0), ("todo", 1), ("failing", 1), ("failing", 0)])
 def test_a_died_worker_leaves_its_feature_where_it_was(house: House, status: str, attempts: int) -> None:
-    """Also where the tries alone would not tell; the next start then finds what the view said."""
+    """Also if the tries alone do not show it; the next start then finds what the view said."""
     lay(house, [feature("F-001", status=status, attempts=attempts), feature("F-002", status="passed")])
     die(house)
     assert house.feature().status == "in_progress"
@@ -167,7 +167,7 @@ def test_a_died_worker_leaves_its_feature_where_it_was(house: House, status: str
 
 
 def test_a_worker_that_died_after_its_commit_goes_on_to_its_validation(house: House) -> None:
-    """The commit names the run: what recovery will roll forward is seen as rolled forward."""
+    """The commit names the run: the view shows it as recovery will roll it forward."""
     lay(house, [feature("F-001"), feature("F-002", status="passed")])
     die(house, commit="implemented")
     assert seen(house)[0] == ("F-001", "validating")
@@ -177,20 +177,20 @@ def test_a_worker_that_died_after_its_commit_goes_on_to_its_validation(house: Ho
 
 
 def test_a_commit_of_cut_work_is_no_work_done(house: House) -> None:
-    """The run died while it was put away."""
+    """The run died after its work was cut."""
     lay(house, [feature("F-001", status="failing", attempts=1), feature("F-002", status="passed")])
     die(house, commit="cut")
     assert seen(house)[0] == ("F-001", "failing")
 
 
 def test_a_feature_whose_run_is_nowhere_is_not_stuck(house: House) -> None:
-    """Whatever was lost, somebody can take it."""
+    """Whatever was lost, a worker can take it."""
     lay(house, [feature("F-001", status="in_progress", attempts=1), feature("F-002", status="in_progress")])
     assert seen(house) == [("F-001", "failing"), ("F-002", "todo")]
 
 
 def test_a_living_run_keeps_its_feature(house: House) -> None:
-    """Its lock is held: nobody else is sent to work on it."""
+    """Its lock is held: no second run gets the feature."""
     made = opening.open_run(Asked(layout=house.layout, role="worker", feature="F-001", trigger="leaving"))
     assert seen(house)[0] == ("F-001", "in_progress")
     for lock in reversed(made.run.opened.locks):
@@ -199,7 +199,7 @@ def test_a_living_run_keeps_its_feature(house: House) -> None:
 
 
 def test_a_feature_whose_needs_have_passed_is_todo(house: House) -> None:
-    """All of them, not one; and one that needs nothing that is named waits on."""
+    """All of them, not one; and a feature without named needs stays blocked."""
     waiting = feature("F-001", status="blocked")
     waiting.note("t", "r", "needs", text="both", features=["F-002", "F-003"])
     alone = feature("F-004", status="blocked")
@@ -215,7 +215,7 @@ def test_a_feature_whose_needs_have_passed_is_todo(house: House) -> None:
 
 
 def passed(house: House) -> House:
-    """All features passed, by a check that holds in every clone."""
+    """All features passed, with a check that passes in every clone."""
     found: list[Feature] = [one.replace(status="passed") for one in features.load(house.layout)]
     for name in ("1.txt", "2.txt"):
         house.write(name)
@@ -234,7 +234,7 @@ CHANGES: dict[str, Any] = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_sweep_is_good_for_exactly_one_tree_contract_and_spec(house: House, what: str) -> None:
-    """Whatever of them changes makes it due again; a commit that changes no file does not."""
+    """A change to any of them makes it due again; a commit without a file change does not."""
     passed(house)
     assert not views.gather(house.layout).swept
     assert role(house, "validator") == 0
@@ -246,7 +246,7 @@ def test_a_sweep_is_good_for_exactly_one_tree_contract_and_spec(house: House, wh
 
 
 def test_a_red_sweep_is_none(house: House) -> None:
-    """The newest one counts."""
+    """The newest sweep counts."""
     passed(house)
     role(house, "validator")
     house.git("rm", "-q", "--cached", "1.txt")
@@ -268,7 +268,7 @@ UNPROVEN: dict[str, Any] = {
 
 @pytest.mark.parametrize("what", UNPROVEN)
 def test_a_sweep_without_its_receipts_is_none(house: House, what: str) -> None:
-    """A line in the books alone ends no mission: result, seal and receipts must say the same."""
+    """A line in the run log alone ends no mission: result, digest and receipts must agree."""
     passed(house)
     assert role(house, "validator") == 0
     assert rules.decide(views.gather(house.layout), 0).line == "DONE"
@@ -277,7 +277,7 @@ def test_a_sweep_without_its_receipts_is_none(house: House, what: str) -> None:
 
 
 def test_a_sealed_sweep_that_lacks_a_check_is_none(house: House) -> None:
-    """Every check of the contract has a green receipt of that sweep, or it is not the end."""
+    """Every check of the contract needs a green receipt from that sweep."""
     passed(house)
     assert role(house, "validator") == 0
     row = house.ran()[-1]
@@ -286,12 +286,12 @@ def test_a_sealed_sweep_that_lacks_a_check_is_none(house: House) -> None:
     Path(run.receipts).write_text(first)
     line = files.dump_json({**row, "seal": runs.seal(run)})
     Path(run.result).write_bytes(line)
-    Path(house.layout.books).write_bytes(line)
+    Path(house.layout.run_log).write_bytes(line)
     assert not views.swept(house.layout)
 
 
 def test_the_mark_of_a_run_is_what_the_view_computes_while_nothing_changes(house: House) -> None:
-    """So three equal decisions that changed nothing are seen; any change of plan, contract, spec or HEAD is progress."""
+    """Three equal decisions without a change show up; any change of plan, contract, spec or HEAD is progress."""
     house.script("planner", reply(features=[], contract=[]), {"fail": "auth"})
     for _ in range(3):
         role(house, "planner")
@@ -302,7 +302,7 @@ def test_the_mark_of_a_run_is_what_the_view_computes_while_nothing_changes(house
 
 
 def test_the_mark_is_not_computed_where_it_cannot_matter(house: House) -> None:
-    """It costs a git call; the last runs differ, so nothing stands still."""
+    """It costs a git call; the last runs differ, so there is no standstill."""
     worked(house, {"run": "touch a"}, {"fail": "limit"})
     assert views.gather(house.layout).mark == ""
 
@@ -321,12 +321,12 @@ def test_the_mark_knows_what_is_about_to_be_written(house: House) -> None:
 
 
 def limited(house: House, until: int = 5_000_000_000, reason: str = "mine: five_hour limit until 14:05") -> None:
-    """A worker's run whose agent was let in by nobody."""
+    """A worker's run whose vendor refused its agent."""
     worked(house, {"fail": "limit", "until": until, "reason": reason})
 
 
 def test_after_a_limit_nobody_starts_until_the_vendor_lets_in(house: House) -> None:
-    """Until when, and why; then the worker goes on."""
+    """The decision gives time and reason; then the worker goes on."""
     limited(house, reason="mine: five_hour\tlimit until 14:05\nand more")
     view = views.gather(house.layout)
     assert view.wait_until == house.result()["until"]
@@ -336,7 +336,7 @@ def test_after_a_limit_nobody_starts_until_the_vendor_lets_in(house: House) -> N
 
 
 def test_why_it_waits_is_one_short_line(house: House) -> None:
-    """At most 80 characters, nothing that a terminal would obey."""
+    """At most 80 characters, and no terminal control characters."""
     limited(house, reason="\x1b[31m" + "x" * 200)
     why = views.gather(house.layout).wait_why
     assert (len(why), why[:5], why[-1]) == (80, "[31mx", "…")
@@ -365,14 +365,14 @@ def test_what_a_person_says_does_not_end_the_wait_and_a_newer_run_does(house: Ho
     ],
 )
 def test_another_agent_need_not_wait(house: House, lines: list[str], waits: bool) -> None:
-    """A person gave the role of that run an agent that it did not have."""
+    """The user gave the role of that run a new agent."""
     limited(house)
     house.config(*lines)
     assert bool(views.gather(house.layout).wait_until) == waits
 
 
 def test_an_agent_that_was_there_but_not_asked_is_no_other_one(house: House) -> None:
-    """Else a list with an agent that is not installed would start run after run."""
+    """Otherwise a list with an agent that is not installed would start run after run."""
     lines = ['agent = ["scripted", "gone"]', "[agents.gone]", 'command = ["no-such-program-here"]']
     house.config(*lines)
     limited(house)

@@ -22,7 +22,7 @@ from tests.crash import contents, lay_out, stops
 from tests.missions import CHECKOUT, Done, House, surroundings
 
 ARCHIVES = Path(__file__).parent / "v1"
-GOLDEN = Path("/tmp/golden")  # prompts and `bin/harness` hold this path
+GOLDEN = Path("/tmp/golden")  # prompts and `bin/harness` contain this path
 NAMES = ("done", "middle", "escalated", "killed", "journal", "waiting")
 TORN = json.loads((ARCHIVES / "torn.json").read_text())["variants"]
 MIGRATED = "  migrated the mission to format 2\n"
@@ -31,7 +31,7 @@ SHAPES = {"needs": "features", "dispute": "claims", "cut": "run"}
 
 @pytest.fixture(autouse=True)
 def place() -> Iterator[None]:
-    """One at a time on this machine: the folder has a fixed name."""
+    """One test at a time on this machine: the folder has a fixed name."""
     with open("/tmp/golden.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -55,19 +55,19 @@ class Golden(House):
         self.facts: dict[str, Any] = json.loads((ARCHIVES / f"{name}.json").read_text())
 
     def start(self) -> Done:
-        """What run.sh does first."""
+        """The first step of run.sh."""
         return self.program("init", "--quietly")
 
 
 def sealed(golden: Golden) -> dict[str, bytes]:
-    """The folders of runs, byte for byte, but for what an open run leaves beside its own."""
+    """The folders of runs, byte for byte, except what an open run leaves next to its own files."""
     found = contents(str(golden.state / "runs"))
     return {path: data for path, data in found.items() if not {"open", "index"} & set(Path(path).parts)}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_start_migrates_a_mission_and_its_facts_hold(name: str) -> None:
-    """What died is settled as before; then status, what is due, what was spent and doctor say the same."""
+    """Dead runs are settled as before; then status, due role, spending and doctor report the same."""
     golden = Golden(name)
     settled, before = golden.facts["settled"], sealed(golden)
     done = golden.start()
@@ -91,7 +91,7 @@ def test_a_start_migrates_a_mission_and_its_facts_hold(name: str) -> None:
 
 
 def same_day(golden: Golden, status: dict[str, Any]) -> dict[str, Any]:
-    """A status as it is said now: a vendor's limit may be over, and `why` is a sentence for people."""
+    """A status in today's form: a vendor's limit may be over, and `why` is a sentence for people."""
     due = golden.program("next").out.rstrip("\n")
     assert due in (golden.facts["next"]["out"].rstrip("\n"), golden.facts["next_later"])
     return {**status, "due": due, "why": ""}
@@ -99,7 +99,7 @@ def same_day(golden: Golden, status: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_prompt_of_format_1_can_be_rebuilt_after_the_migration(name: str) -> None:
-    """Byte for byte, from its manifest; what a person answered is no run any more, and nothing else is gone."""
+    """Byte for byte, from its manifest; a person's answer is no longer a run, and nothing else is gone."""
     golden = Golden(name)
     golden.start()
     known = [row for row in golden.facts["runs"] if row["role"] != "person"]
@@ -121,7 +121,7 @@ def kept(golden: Golden, name: str) -> bytes:
 
 
 def test_notes_keep_what_they_said_and_name_it_by_their_kind() -> None:
-    """Every kind of note is in this mission."""
+    """This mission has every kind of note."""
     golden = Golden("middle")
     golden.start()
     found = {one.id: one.notes for one in features.load(golden.layout)}
@@ -135,7 +135,7 @@ def test_notes_keep_what_they_said_and_name_it_by_their_kind() -> None:
 
 
 def test_the_counters_go_on_behind_an_answer_of_format_1() -> None:
-    """The newest line was a person's: nothing is stalled after the migration either."""
+    """The newest line was a person's: the migrated mission is not stalled either."""
     golden = Golden("middle")
     books = golden.state / "runs.jsonl"
     lines = books.read_text().split("\n")
@@ -156,7 +156,7 @@ def test_the_counters_go_on_behind_an_answer_of_format_1() -> None:
     [["next"], ["status"], ["usage"], ["why", "F-001"], ["runs", "list"], ["feature", "show", "F-001"], ["doctor"]],
 )
 def test_what_only_reads_says_what_to_do_and_changes_nothing(words: list[str]) -> None:
-    """A mission that nobody has started yet with this harness is not guessed at, and never a crash."""
+    """A mission that this harness has not started yet gives a clear message, and never a crash."""
     golden = Golden("middle")
     before = known(contents(str(golden.state)))
     done = golden.program(*words)
@@ -168,7 +168,7 @@ def test_what_only_reads_says_what_to_do_and_changes_nothing(words: list[str]) -
 
 
 def test_while_a_run_of_an_older_harness_lives_the_start_waits() -> None:
-    """75, and the mission is as it was."""
+    """75, and the mission stays unchanged."""
     golden = Golden("middle")
     with mission_lock.take(golden.layout) as lock:
         lock.sign({"pid": 1, "role": "worker"})
@@ -178,7 +178,7 @@ def test_while_a_run_of_an_older_harness_lives_the_start_waits() -> None:
 
 
 def test_a_migrated_mission_goes_on() -> None:
-    """The order that waited is carried out, and the role that is due runs; a second start changes nothing."""
+    """The waiting order is carried out, and the due role runs; a second start changes nothing."""
     golden = Golden("middle")
     golden.start()
     before = contents(str(golden.state))
@@ -191,7 +191,7 @@ def test_a_migrated_mission_goes_on() -> None:
 
 
 def test_a_migration_that_is_killed_at_any_call_leaves_format_1_or_2() -> None:
-    """Never a mixture; the next start goes on from there."""
+    """Never a mixture; the next start continues from there."""
     golden = Golden("middle")
     layout, state = golden.layout, str(golden.state)
     before = contents(state)
@@ -212,14 +212,14 @@ def test_a_migration_that_is_killed_at_any_call_leaves_format_1_or_2() -> None:
 
 
 def known(disk: dict[str, bytes]) -> dict[str, bytes]:
-    """What counts of a mission's files: not the journal's own, not the cache, and not what a crash left of a write."""
+    """The mission's files that count: without the journal's own, the cache, and a crash's leftovers of a write."""
     derived = ("/journal/", "/cache/", ".tmp")
     return {path: data for path, data in disk.items() if not any(part in path for part in derived)}
 
 
 @pytest.mark.parametrize("moment", [1, 7, *range(11, 24, 2), 30, 40, 44, 56, 68, 72])  # the migration: 12 to 22
 def test_a_start_that_is_killed_while_it_settles_and_migrates_goes_on(moment: int) -> None:
-    """A run of format 1 had died: the next start settles it as if nothing had been in between, and blames nobody."""
+    """A run of format 1 had died: the next start settles it as without the interruption, and reports no tampering."""
     golden = Golden("killed")
     program = f"from tests.crash import stop_at\nimport os, sys\nsys.argv = ['harness', 'init', '--quietly']\nstop_at({moment})\n"
     program += "from harness.__main__ import main\nraise SystemExit(main())\n"
@@ -227,7 +227,7 @@ def test_a_start_that_is_killed_while_it_settles_and_migrates_goes_on(moment: in
     assert code in (0, 77)
     assert golden.start().code == 0
     last = golden.ran()[-1]
-    blamed = [name for name in last["refused"] if not name.endswith(".tmp")]  # those a crash leaves
+    blamed = [name for name in last["refused"] if not name.endswith(".tmp")]  # leftovers of a crash
     assert (last["outcome"], blamed, golden.read("format")) == ("killed", [], "2\n"), last["reason"]
     assert {one.id: [one.status, one.attempts] for one in features.load(golden.layout)} == golden.facts["settled"][
         "features"
@@ -237,7 +237,7 @@ def test_a_start_that_is_killed_while_it_settles_and_migrates_goes_on(moment: in
 
 @pytest.mark.parametrize("torn", TORN, ids=[f"{one['file']} {one['how']}" for one in TORN])
 def test_a_torn_last_line_is_no_obstacle_to_the_migration(torn: dict[str, Any]) -> None:
-    """The start migrates; where a line of the run log is lost, `doctor --fix` says so first, as ever."""
+    """The start migrates; if a line of the run log is lost, `doctor --fix` reports it first, as before."""
     golden = Golden("middle")
     path = golden.state / torn["file"]
     path.write_bytes(path.read_bytes()[: torn["keep"]] + torn["append"].encode())

@@ -40,7 +40,7 @@ def test_a_commit_leaves_a_clean_folder(repo: Repository) -> None:
     (repo.folder / "b").unlink()
     made = repo.settle(opened, "F-1: dö it\n\nHarness-Run: r-1")
     assert repository.state(repo.project) == repository.State(
-        standing=repository.Standing(head=made, branch="main", tree=repository.tree_of(repo.project, made)),
+        standing=repository.Position(head=made, branch="main", tree=repository.tree_of(repo.project, made)),
         dirty=[],
         untracked=[],
     )
@@ -112,7 +112,7 @@ def test_an_agent_that_left_the_branch_is_brought_back(repo: Repository, move: t
     repo.save(c="1")
     repo.run("branch", "-D", "main")
     made = repo.settle(opened)
-    standing = repository.standing(repo.project)
+    standing = repository.position(repo.project)
     assert (standing.branch, standing.head, repo.run("rev-parse", "HEAD^")) == ("main", made, opened.standing.head)
     assert (repo.names(made), repository.dirty(repo.project)) == (["a", "b", "c"], [])
 
@@ -159,7 +159,7 @@ def test_a_linked_worktree_is_a_project_like_any_other(repo: Repository) -> None
     side.run("switch", "-q", "-c", "elsewhere")
     made = side.settle(opened)
     assert side.names(made) == ["a", "b", "new"]
-    assert repository.standing(side.project).branch == "side"
+    assert repository.position(side.project).branch == "side"
     assert (repository.dirty(side.project), repository.state(repo.project)) == ([], main)
 
 
@@ -195,29 +195,29 @@ def test_refs_are_set_and_deleted(repo: Repository) -> None:
 
 def test_head_goes_back_and_files_stay(repo: Repository) -> None:
     """A role that may not commit did: branch, HEAD and index are restored, its files stay."""
-    before = repository.standing(repo.project)
+    before = repository.position(repo.project)
     repo.run("switch", "-q", "-c", "mine")
     repo.save(c="1", a="2")
     repo.run("branch", "-f", "main", "mine")
     repository.restore_head(repo.project, before)
-    assert repository.standing(repo.project) == before
+    assert repository.position(repo.project) == before
     assert (repository.dirty(repo.project), repository.untracked(repo.project)) == (["a"], ["c"])
 
 
 def test_a_detached_head_goes_back(repo: Repository) -> None:
     """The branch that the agent switched to keeps its commits."""
     repo.run("checkout", "-q", "--detach")
-    before = repository.standing(repo.project)
+    before = repository.position(repo.project)
     repo.run("switch", "-q", "main")
     theirs = repo.save(c="1")
     repository.restore_head(repo.project, before)
-    assert repository.standing(repo.project) == before
+    assert repository.position(repo.project) == before
     assert repo.run("rev-parse", "main") == theirs
 
 
 def test_an_unborn_branch_goes_back(empty: Repository) -> None:
     """Its first commit is the mission's, or a person's."""
-    before = repository.standing(empty.project)
+    before = repository.position(empty.project)
     empty.save(c="1")
     repository.restore_head(empty.project, before)
     assert repository.state(empty.project) == repository.State(standing=before, dirty=[], untracked=["c"])
@@ -233,9 +233,9 @@ def test_tracked_files_are_put_back(repo: Repository) -> None:
     (repo.folder / "mode").chmod(0o755)
     repo.run("mv", "old", "renamed")
     repo.run("add", "-A")
-    repository.put_back(repo.project, head, [*names, "renamed"])
+    repository.restore_files(repo.project, head, [*names, "renamed"])
     assert (repository.dirty(repo.project), sorted(repository.untracked(repo.project))) == (["b"], ["renamed"])
-    repository.put_back(repo.project, head, [])
+    repository.restore_files(repo.project, head, [])
     assert repo.run("diff", "--cached", "--name-only", head) == repo.run("diff", "--name-only", head) == "b"
 
 
@@ -246,7 +246,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(repo: Repository, tmp_p
     (repo.folder / "d/a").unlink()
     (repo.folder / "d").rmdir()
     (repo.folder / "d").symlink_to(tmp_path / "outside")
-    repository.put_back(repo.project, head, repository.dirty(repo.project))
+    repository.restore_files(repo.project, head, repository.dirty(repo.project))
     assert repository.dirty(repo.project) == []
     assert list((tmp_path / "outside").iterdir()) == []
 
@@ -260,7 +260,7 @@ def test_what_was_put_back_can_be_applied_again(repo: Repository) -> None:
     (repo.folder / "a").write_bytes(bytes(range(256)))
     (repo.folder / "b").unlink()
     before, patch = repository.dirty(repo.project), repository.patch(repo.project, head)
-    repository.put_back(repo.project, head, before)
+    repository.restore_files(repo.project, head, before)
     assert repository.dirty(repo.project) == []
     subprocess.run(["git", "-c", "diff.noprefix=false", "apply"], cwd=repo.folder, input=patch, check=True)
     assert repository.dirty(repo.project) == before

@@ -10,13 +10,13 @@ import pytest
 from harness.git import commit_excludes
 
 
-def sift(project: Path, *names: str, leave: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
+def split_new(project: Path, *names: str, leave: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
     """Create the missing files, then sift their names."""
     for name in names:
         if name[-1:] != "/" and not os.path.lexists(project / name):
             (project / name).parent.mkdir(parents=True, exist_ok=True)
             (project / name).write_text("x")
-    return commit_excludes.sift(str(project), sorted(names), leave)
+    return commit_excludes.split_new_files(str(project), sorted(names), leave)
 
 
 @pytest.mark.parametrize(
@@ -24,28 +24,28 @@ def sift(project: Path, *names: str, leave: tuple[str, ...] = ()) -> tuple[list[
 )
 def test_what_may_hold_a_secret_stays_out(tmp_path: Path, name: str) -> None:
     """In any folder and in any case."""
-    assert sift(tmp_path, name) == ([], [f"{name} (on the exclude list, it may hold a secret)"])
+    assert split_new(tmp_path, name) == ([], [f"{name} (on the exclude list, it may hold a secret)"])
 
 
 @pytest.mark.parametrize("name", [".env.example", "environment", "keys.py", "a.keyboard", "rsa.c", "venv.py", "my.env"])
 def test_what_only_looks_like_a_secret_is_taken(tmp_path: Path, name: str) -> None:
     """A fresh clone needs `.env.example`."""
-    assert sift(tmp_path, name) == ([name], [])
+    assert split_new(tmp_path, name) == ([name], [])
 
 
 @pytest.mark.parametrize("folder", ["node_modules", ".venv", "a b/venv", "src/__pycache__"])
 def test_a_folder_of_packages_is_named_once(tmp_path: Path, folder: str) -> None:
     """Ten thousand files are one line of the result."""
     names = [f"{folder}/{name}" for name in ("a", "b/c", "z.key")]
-    assert sift(tmp_path, *names, "zz") == (["zz"], [f"{folder}/ (on the exclude list)"])
+    assert split_new(tmp_path, *names, "zz") == (["zz"], [f"{folder}/ (on the exclude list)"])
 
 
 def test_target_is_excluded_only_where_it_is_cargos(tmp_path: Path) -> None:
     """Such a folder may also hold source."""
-    assert sift(tmp_path, "a/target/x") == (["a/target/x"], [])
-    sift(tmp_path, "Cargo.toml", "b/target/CACHEDIR.TAG")
-    assert sift(tmp_path, "target/x") == ([], ["target/ (on the exclude list)"])
-    assert sift(tmp_path, "b/target/x") == ([], ["b/target/ (on the exclude list)"])
+    assert split_new(tmp_path, "a/target/x") == (["a/target/x"], [])
+    split_new(tmp_path, "Cargo.toml", "b/target/CACHEDIR.TAG")
+    assert split_new(tmp_path, "target/x") == ([], ["target/ (on the exclude list)"])
+    assert split_new(tmp_path, "b/target/x") == ([], ["b/target/ (on the exclude list)"])
 
 
 def test_a_large_file_stays_out_and_its_link_does_not(tmp_path: Path) -> None:
@@ -54,28 +54,28 @@ def test_a_large_file_stays_out_and_its_link_does_not(tmp_path: Path) -> None:
         with open(tmp_path / name, "wb") as file:
             file.truncate(size)
     (tmp_path / "link").symlink_to("six")
-    taken, out = sift(tmp_path, "link", "more", "most", "six")
+    taken, out = split_new(tmp_path, "link", "more", "most", "six")
     assert taken == ["link", "most"]
     assert out == ["more (5.0 MiB, over 5 MiB)", "six (6.0 MiB, over 5 MiB)"]
 
 
 def test_a_repository_inside_stays_out(tmp_path: Path) -> None:
     """Git would take only a link to its commit."""
-    assert sift(tmp_path, "inner/") == ([], ["inner/ (a repository of its own)"])
+    assert split_new(tmp_path, "inner/") == ([], ["inner/ (a repository of its own)"])
 
 
 def test_a_persons_files_and_our_state_stay_out_silently(tmp_path: Path) -> None:
     """Also the content of a person's nested repository that is no longer one."""
     names = (".harness/x", "mine.txt", "theirs/", "was/a", "was/b", "work.txt")
-    assert sift(tmp_path, *names, leave=("mine.txt", "theirs/", "was/")) == (["work.txt"], [])
+    assert split_new(tmp_path, *names, leave=("mine.txt", "theirs/", "was/")) == (["work.txt"], [])
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".harness" / "x").unlink()
-    assert sift(tmp_path, ".harness", ".harnessed") == ([".harnessed"], [])
+    assert split_new(tmp_path, ".harness", ".harnessed") == ([".harnessed"], [])
 
 
 def test_a_file_that_vanished_meanwhile_is_no_error(tmp_path: Path) -> None:
     """An editor's temporary file; git ignores the name."""
-    assert commit_excludes.sift(str(tmp_path), ["gone"], ()) == (["gone"], [])
+    assert commit_excludes.split_new_files(str(tmp_path), ["gone"], ()) == (["gone"], [])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """One such file does not stop the commit of the others."""
     (tmp_path / "locked").write_text("x")
     (tmp_path / "locked").chmod(0)
-    assert sift(tmp_path, "locked") == ([], ["locked (not readable)"])
+    assert split_new(tmp_path, "locked") == ([], ["locked (not readable)"])
 
 
 def test_a_file_behind_a_linked_folder_is_not_the_projects(tmp_path: Path) -> None:

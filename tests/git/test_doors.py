@@ -38,14 +38,14 @@ class Place:
         Path(self.tree, "made").write_text("agent\n")
         for where, index in ((self.tree, worktrees.index(self.tree)), (self.project, str(self.base / "index"))):
             state = repository.state(where)
-            done = repository.work(
+            done = repository.working_tree(
                 where, index=index, parent=head, leave=state.untracked if where == self.project else ()
             )
             repository.patch(where, head)
             repository.changed(where, head, done.tree)
             repository.diff_stat(where, head, done.tree)
-            repository.put_back(where, head, ["b"])
-        work = repository.work(self.tree, index=worktrees.index(self.tree), parent=head, leave=()).tree
+            repository.restore_files(where, head, ["b"])
+        work = repository.working_tree(self.tree, index=worktrees.index(self.tree), parent=head, leave=()).tree
         made = repository.commit_tree(self.project, work, [head], "work\n")
         repository.set_ref(self.project, "refs/harness/m/tip", made)
         repository.patch_between(self.project, head, made)
@@ -54,7 +54,7 @@ class Place:
         repository.find_trailer(self.project, made, "none")
         repository.show(self.project, made, "a")
         repository.default_branch(self.project)
-        repository.others(self.project)
+        repository.not_in_index(self.project)
         self.repo.write("b", "a person's\n")
         self.repo.write("c", "1\n2\n3\n4\na person's\n")
         taken = merging.take_edits(self.project, "main")
@@ -65,7 +65,7 @@ class Place:
         assert (self.repo.folder / "b").read_text() == "a person's\n"
         assert (self.repo.folder / "c").read_text() == "agent\n2\n3\n4\na person's\n"
         worktrees.ensure(self.project, self.tree, merged.commit)
-        repository.restore_head(self.project, repository.standing(self.project))
+        repository.restore_head(self.project, repository.position(self.project))
         worktrees.remove(self.project, self.tree)
 
 
@@ -195,7 +195,7 @@ def test_a_filter_in_a_trees_own_attributes_needs_a_program_that_was_recorded(pl
     place.repo.run("config", "filter.evil.clean", str(place.program))
     worktrees.ensure(place.project, place.tree, place.repo.head())
     Path(place.tree, ".gitattributes").write_text("* filter=evil\n")
-    repository.work(place.tree, index=worktrees.index(place.tree), parent=place.repo.head(), leave=())
+    repository.working_tree(place.tree, index=worktrees.index(place.tree), parent=place.repo.head(), leave=())
     assert not place.canary.exists()
 
 
@@ -218,10 +218,10 @@ def test_a_commondir_that_leads_elsewhere_is_named(place: Place, where: str) -> 
     folder = place.project if where == "project" else place.tree
     Path(dotgit.folders(folder)[0], "commondir").write_text(str(place.base) + "\n")
     with pytest.raises(NeedsPerson, match=r"commondir was changed.*Remove it"):
-        repository.standing(folder)
+        repository.position(folder)
     if where == "tree":
         worktrees.ensure(place.project, place.tree, place.repo.head())
-        assert repository.standing(place.tree).head == place.repo.head()
+        assert repository.position(place.tree).head == place.repo.head()
 
 
 def test_objects_borrowed_from_elsewhere_are_named(place: Place) -> None:
@@ -264,7 +264,7 @@ def test_a_filter_that_stood_at_init_works(repo: Repository, tmp_path: Path) -> 
     worktrees.ensure(place.project, place.tree, repo.head())
     assert Path(place.tree, "x.big").read_text() == "one\n"
     Path(place.tree, "x.big").write_text("two\n")
-    work = repository.work(place.tree, index=worktrees.index(place.tree), parent=repo.head(), leave=()).tree
+    work = repository.working_tree(place.tree, index=worktrees.index(place.tree), parent=repo.head(), leave=()).tree
     made = repository.commit_tree(place.project, work, [repo.head()], "work\n")
     assert repo.run("show", f"{made}:x.big").startswith("pointer ")
     assert landing.land(place.project, "main", made) == ""
@@ -282,7 +282,7 @@ def test_a_project_that_is_a_linked_worktree_is_treated_alike(repo: Repository, 
     CHEATS["clean filter"](Place(repo, tmp_path))
     worktrees.ensure(place.project, place.tree, side.head())
     Path(place.tree, "a").write_text("x")
-    work = repository.work(place.tree, index=worktrees.index(place.tree), parent=side.head(), leave=()).tree
+    work = repository.working_tree(place.tree, index=worktrees.index(place.tree), parent=side.head(), leave=()).tree
     made = repository.commit_tree(place.project, work, [side.head()], "work\n")
     assert landing.land(place.project, "side", made) == ""
     assert ((side.folder / "a").read_text(), side.run("rev-parse", "side")) == ("x", made)

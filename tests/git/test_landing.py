@@ -39,7 +39,7 @@ def feature(repo: Repository, tmp_path: Path) -> str:
     (folder / "n/e/w").mkdir(parents=True)
     (folder / "n/e/w/f").write_text("new\n")
     (folder / "link").symlink_to("a")
-    tree = repository.work(str(folder), index=worktrees.index(str(folder)), parent=repo.head(), leave=()).tree
+    tree = repository.working_tree(str(folder), index=worktrees.index(str(folder)), parent=repo.head(), leave=()).tree
     return repository.commit_tree(repo.project, tree, [repo.head()], "feature\n")
 
 

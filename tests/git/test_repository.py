@@ -56,32 +56,32 @@ def test_the_top_and_the_version_are_accepted(repo: Repository) -> None:
 def test_before_the_first_commit_everything_is_empty(empty: Repository) -> None:
     """An unborn branch has a name and no commit."""
     empty.write("new")
-    here = repository.Standing(head="", branch="main", tree="")
+    here = repository.Position(head="", branch="main", tree="")
     assert repository.state(empty.project) == repository.State(standing=here, dirty=[], untracked=["new"])
-    assert repository.standing(empty.project) == here
-    assert not repository.standing(empty.project).head
+    assert repository.position(empty.project) == here
+    assert not repository.position(empty.project).head
     assert repository.default_branch(empty.project) is None
 
 
 def test_standing_names_commit_branch_and_tree(repo: Repository) -> None:
     """One call gives the same as the whole state; a detached HEAD has no branch."""
     repo.run("switch", "-q", "-c", "harness/my-mission")
-    here = repository.standing(repo.project)
+    here = repository.position(repo.project)
     tree = repo.run("rev-parse", "HEAD^{tree}")
     assert (
         here
-        == repository.Standing(head=repo.head(), branch="harness/my-mission", tree=tree)
+        == repository.Position(head=repo.head(), branch="harness/my-mission", tree=tree)
         == repository.state(repo.project).standing
     )
     repo.run("checkout", "-q", "--detach")
-    assert repository.standing(repo.project) == here.replace(branch="") == repository.state(repo.project).standing
-    assert repository.standing(repo.project).head
+    assert repository.position(repo.project) == here.replace(branch="") == repository.state(repo.project).standing
+    assert repository.position(repo.project).head
 
 
 def test_a_damaged_branch_is_not_taken_for_an_unborn_one(repo: Repository) -> None:
-    """Broken and absent are two answers."""
+    """Broken and absent are different results."""
     repo.write(".git/refs/heads/main", "")
-    for ask in (repository.standing, repository.state):
+    for ask in (repository.position, repository.state):
         with pytest.raises(repository.GitFailed):
             ask(repo.project)
 
@@ -146,7 +146,7 @@ def test_a_new_branch_takes_the_folder_as_it_is(repo: Repository) -> None:
     """No file changes; a taken name is refused."""
     repo.write("a", "mine")
     repository.switch_new(repo.project, "harness/m-1")
-    assert repository.standing(repo.project).branch == "harness/m-1"
+    assert repository.position(repo.project).branch == "harness/m-1"
     assert (repo.folder / "a").read_text() == "mine"
     with pytest.raises(repository.GitFailed, match="already exists"):
         repository.switch_new(repo.project, "harness/m-1")
@@ -155,7 +155,7 @@ def test_a_new_branch_takes_the_folder_as_it_is(repo: Repository) -> None:
 def test_a_new_branch_before_the_first_commit(empty: Repository) -> None:
     """There is no commit, and still the mission gets its branch."""
     repository.switch_new(empty.project, "harness/m-1")
-    assert repository.standing(empty.project).branch == "harness/m-1"
+    assert repository.position(empty.project).branch == "harness/m-1"
 
 
 # the working folder as a tree
@@ -164,7 +164,7 @@ def test_a_new_branch_before_the_first_commit(empty: Repository) -> None:
 def test_nothing_changed_is_the_same_tree(repo: Repository) -> None:
     """Runs compare trees, so an unchanged folder must give the same tree."""
     opened = repo.open()
-    assert repo.work(opened) == repository.Work(tree=opened.standing.tree, kept_out=[])
+    assert repo.work(opened) == repository.WorkingTree(tree=opened.standing.tree, kept_out=[])
 
 
 def test_all_that_an_agent_may_do_to_files_is_in_the_tree(repo: Repository) -> None:

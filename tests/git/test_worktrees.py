@@ -205,11 +205,11 @@ def test_an_agent_that_commits_moves_no_branch_of_the_person(tree: Tree) -> None
 
 
 def test_the_work_of_a_tree_becomes_a_commit_without_touching_the_person(tree: Tree) -> None:
-    """`repository.work` takes the tree as it takes a project, with our index."""
+    """`repository.working_tree` takes the tree as it takes a project, with our index."""
     (tree.folder / "new").write_text("x")
     (tree.folder / "a").write_text("2\n")
     where = str(tree.folder)
-    done = repository.work(where, index=worktrees.index(where), parent=tree.repo.head(), leave=())
+    done = repository.working_tree(where, index=worktrees.index(where), parent=tree.repo.head(), leave=())
     assert sorted(path for _, path in repository.changed(where, tree.repo.head(), done.tree)) == ["a", "new"]
     assert tree.repo.run("status", "--porcelain") == ""
 

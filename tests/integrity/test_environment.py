@@ -1,4 +1,4 @@
-"""What a check and an agent see of the environment: the user's own, unattended, without anything of ours."""
+"""What a check and an agent see of the environment: the user's own, unattended, without harness variables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_would_lead_a_child_astray_is_gone(gone: dict[str, str]) -> None:
 
 
 def test_logins_and_settings_of_an_agent_stay() -> None:
-    """Of the same family as the markers, and the user's own."""
+    """They resemble the markers, but they belong to the user."""
     own = {
         "CLAUDE_CODE_OAUTH_TOKEN": "t",
         "CLAUDE_CODE_USE_BEDROCK": "1",
@@ -58,7 +58,7 @@ def test_logins_and_settings_of_an_agent_stay() -> None:
 
 
 def test_programs_are_told_that_nobody_watches() -> None:
-    """No pager, no colour, no question; whatever the user's own terminal says."""
+    """No pager, no colour, no question, whatever the user's own terminal allows."""
     seen = environment.plain({**BASE, "PAGER": "less"}, "m/1")
     assert {key: seen[key] for key in environment.UNATTENDED} == {
         "CI": "1",
@@ -72,7 +72,7 @@ def test_programs_are_told_that_nobody_watches() -> None:
 
 
 def test_every_process_carries_the_tag_of_its_run() -> None:
-    """By the tag the next start finds what a killed run left behind; it is no HARNESS_ variable."""
+    """The next start uses the tag to find what a killed run left behind; it is not a HARNESS_ variable."""
     seen = environment.plain(BASE, "greet-1a2b3c/1777076234-worker-F-001")
     tagged = [key for key, value in seen.items() if value == "greet-1a2b3c/1777076234-worker-F-001"]
     assert len(tagged) == 1
@@ -88,12 +88,12 @@ def test_our_virtual_environment_is_not_on_the_path() -> None:
 
 
 def test_without_a_path_there_is_the_systems_own() -> None:
-    """An empty environment, as cron may give it, still finds programs."""
+    """An empty environment, as in cron, still finds programs."""
     assert environment.plain({}, "m/1")["PATH"] == os.defpath
 
 
 def test_an_agent_finds_the_harness_command_first() -> None:
-    """`harness note` works for an agent whatever else is called so on the machine, and knows its run."""
+    """`harness note` works for an agent even if another program has that name, and knows its run."""
     layout = Layout("/srv/greet")
     seen = environment.of_agent({**BASE, **OURS}, "m/1", layout, "1777076234-worker-F-001")
     assert seen["PATH"] == "/srv/greet/.harness/bin:/usr/bin:/bin"
@@ -103,7 +103,7 @@ def test_an_agent_finds_the_harness_command_first() -> None:
 
 
 def test_the_given_environment_is_left_as_it_was() -> None:
-    """A dictionary of the caller is never changed."""
+    """The caller's dictionary never changes."""
     base = {**BASE, **OURS}
     before = dict(base)
     environment.of_agent(base, "m/1", Layout("/p"), "1-worker")

@@ -1,6 +1,8 @@
-"""Inside a run only note, issue, reply, check and reads are allowed, however the agent goes about it."""
+"""Inside a run only note, issue, reply, check and reads are allowed, whatever the agent tries."""
 
 from __future__ import annotations
+
+import sys
 
 import pytest
 
@@ -27,7 +29,7 @@ done"""
 
 
 def probe(house: House, commands: list[str], prefix: str = "") -> dict[str, int]:
-    """The exit code of each harness command, given by an agent in its run."""
+    """The exit code of each harness command that an agent gives in its run."""
     out = house.folder / "out"
     words = " ".join(f"'{command}'" for command in commands)
     script = f"OUT='{out}'; " + PROBE.format(words).replace("harness $words", f"{prefix} harness $words")
@@ -37,7 +39,7 @@ def probe(house: House, commands: list[str], prefix: str = "") -> dict[str, int]
 
 
 def test_outside_nothing_is_refused(house: House) -> None:
-    """A person is nobody's agent."""
+    """A person is not inside an agent's run."""
     assert inside.run_id(house.layout) == ""
     inside.refuse(house.layout, "anything")
 
@@ -48,7 +50,7 @@ def test_outside_nothing_is_refused(house: House) -> None:
     ids=["plain", "without the variable", "without any variable", "without the tag"],
 )  # fmt: skip - a table
 def test_what_changes_state_is_refused_with_64_inside(house: House, prefix: str) -> None:
-    """The variable or the tag of an ancestor tells, whatever the agent removes."""
+    """The variable or an ancestor's tag shows it, whatever the agent removes."""
     commands = DOORS if not prefix else DOORS[:2]
     assert probe(house, commands, prefix) == dict.fromkeys(commands, 64)
     assert "only note, issue, reply, check and reads are" in (house.folder / "out").read_text()
@@ -56,7 +58,7 @@ def test_what_changes_state_is_refused_with_64_inside(house: House, prefix: str)
 
 
 def test_reads_and_the_four_doors_work_inside(house: House) -> None:
-    """An agent may look at everything, try checks, and note."""
+    """An agent may read everything, try checks, and note."""
     codes = probe(house, [*READS, "note hello", "issue slow", "check VAL-1"])
     assert codes == {
         **dict.fromkeys(READS, 0),
@@ -70,13 +72,13 @@ def test_reads_and_the_four_doors_work_inside(house: House) -> None:
 
 @pytest.mark.parametrize("prefix", ["", "env -u HARNESS_INSIDE "])
 def test_no_run_starts_inside_a_run(house: House, prefix: str) -> None:
-    """Neither by a role's script nor by run.sh."""
+    """Neither a role's script nor run.sh starts one."""
     run_sh = f"'{CHECKOUT}/run.sh'"
     out = house.folder / "codes"
     words = house.words("worker", "F-002")
     role = " ".join(f"'{word}'" for word in words)
     script = "; ".join(
-        f"code=0; {prefix}{command} || code=$?; echo $code >> '{out}'"
+        f"code=0; HARNESS_PYTHON='{sys.executable}' {prefix}{command} || code=$?; echo $code >> '{out}'"
         for command in (role, f"{run_sh} worker F-002", f"{run_sh} --once")
     )
     house.work({"run": script})
@@ -85,7 +87,7 @@ def test_no_run_starts_inside_a_run(house: House, prefix: str) -> None:
 
 
 def test_a_check_of_a_run_is_inside_too(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its environment has no variable of ours, but the tag."""
+    """Its environment has no harness variable, but the tag."""
     monkeypatch.setenv("PROCESS_TAG", f"{mission.load(house.layout).id}/1-worker-F-001")
     assert inside.run_id(house.layout) == "1-worker-F-001"
     with pytest.raises(UsageFault, match=r"'retry' is not for the inside of a run \(1-worker-F-001\)"):
@@ -93,7 +95,7 @@ def test_a_check_of_a_run_is_inside_too(house: House, monkeypatch: pytest.Monkey
 
 
 def test_the_tag_of_another_mission_is_none_of_ours(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent may work on a harness mission of its own: tests of this project do."""
+    """An agent may work on its own harness mission: tests of this project do."""
     monkeypatch.setenv("PROCESS_TAG", "another-123456/1-worker")
     assert inside.run_id(house.layout) == ""
     monkeypatch.setenv("HARNESS_INSIDE", "1-worker")
@@ -108,7 +110,7 @@ def test_the_variable_alone_counts_where_the_run_exists(house: House, monkeypatc
 
 
 def test_refusing_changes_nothing_on_disk(house: House) -> None:
-    """A refused door leaves no trace."""
+    """A refused command leaves no trace."""
     run_id = house.work({"say": "nothing"})["run"]
     before = listing(house.project)
     assert house.harness("--run", run_id, "feature", "retry", "F-002").code == 64

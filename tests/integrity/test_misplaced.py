@@ -1,4 +1,4 @@
-"""What an agent leaves in the place of a state file is moved away whole, and the mission goes on."""
+"""What an agent puts in the place of a state file is moved away whole, and the mission goes on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MERE = ["stream.jsonl", "stderr.log", "notes.jsonl"]
 
 
 def script(kind: str, paths: list[str]) -> str:
-    """Python, for a socket's name has to be short and quoting is easy there."""
+    """A Python script: a socket's name has to be short, and quoting is easy there."""
     make = {
         "fifo": "os.mkfifo(p)",
         "folder": "os.mkdir(p); open(p + '/x', 'w').close()",
@@ -49,13 +49,13 @@ END"""
 
 
 def put(house: House, kind: str, *paths: str) -> dict[str, object]:
-    """The result of a run whose agent does that."""
+    """The result of a run whose agent runs this."""
     return house.work({"run": "echo 1 > 1.txt"}, {"run": script(kind, list(paths))})
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_whose_place_was_taken_is_put_back(house: House, kind: str) -> None:
-    """The run is refused and names every file; what stood there is kept whole, and the next run works."""
+    """The run is refused and names every file; the intruding content is kept whole, and the next run works."""
     house.harness("note", "from before")
     before = {name: files.read(str(house.state / name)) for name in STATE if name != "features.json"}
     result = put(house, kind, *STATE)
@@ -71,7 +71,7 @@ def test_state_whose_place_was_taken_is_put_back(house: House, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_runs_own_files_are_no_way_to_stop_it(house: House, kind: str) -> None:
-    """The prompt that fired stands again, a reply is not read through a link, and nothing lands outside."""
+    """The original prompt is back, a reply is not read through a link, and nothing is written outside."""
     result = put(house, kind, *(f"RUN/{name}" for name in (*OWN, *MERE)))
     run = f"runs/{result['run']}"
     assert result["outcome"] == "refused"
@@ -83,13 +83,13 @@ def test_the_runs_own_files_are_no_way_to_stop_it(house: House, kind: str) -> No
 
 
 def test_a_transcript_whose_place_was_taken_costs_nothing_else(house: House) -> None:
-    """It is named, and the work counts."""
+    """The run names it, and the work counts."""
     result = put(house, "fifo", "RUN/stream.jsonl")
     assert (result["outcome"], result["refused"]) == ("ok", [f"runs/{result['run']}/stream.jsonl"])
 
 
 def test_a_runs_folder_that_was_exchanged_for_a_link_is_not_followed(house: House) -> None:
-    """Nothing is written to where it leads."""
+    """Nothing is written to the link's target."""
     outside = house.folder / "outside"
     outside.mkdir()
     swap = f"run=$(ls -d .harness/runs/*); mv $run $run.x; ln -s '{outside}' $run"
@@ -99,14 +99,14 @@ def test_a_runs_folder_that_was_exchanged_for_a_link_is_not_followed(house: Hous
 
 
 def test_what_people_asked_for_is_back(house: House) -> None:
-    """SPEC.md is theirs: as committed, or with the edits that were there before the run."""
+    """SPEC.md belongs to the user: it is back as committed, or with the edits from before the run."""
     committed = house.read("../SPEC.md")
     assert put(house, "fifo", "../SPEC.md")["refused"] == ["SPEC.md"]
     assert house.read("../SPEC.md") == committed
 
 
 def test_a_configuration_that_people_keep_elsewhere_stays_a_link(house: House) -> None:
-    """While it says what it said; a link to something else is moved away and not read into refused/."""
+    """The link stays while its content is unchanged; a link to something else is moved away and not read into refused/."""
     elsewhere, secret = house.folder / "elsewhere.toml", house.folder / "secret"
     os.rename(house.layout.config, elsewhere)
     os.symlink(elsewhere, house.layout.config)
@@ -121,7 +121,7 @@ def test_a_configuration_that_people_keep_elsewhere_stays_a_link(house: House) -
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_was_killed_after_that_is_settled_by_the_next_start(house: House, kind: str) -> None:
-    """By `doctor --fix` as by run.sh: nothing waits for ever, and the features are there."""
+    """`doctor --fix` and run.sh both settle it: nothing waits for ever, and the features exist."""
     state = [name for name in STATE if name != "ledger.json"]
     paths = [*state, *(f"RUN/{name}" for name in (*OWN, *MERE) if name != "context.json")]
     house.script("worker", {"run": script(kind, paths) + "\ntouch done"}, {"sleep": 60})
@@ -139,7 +139,7 @@ def test_a_run_that_was_killed_after_that_is_settled_by_the_next_start(house: Ho
 
 
 def test_nothing_is_moved_where_all_is_as_it_should_be(house: House) -> None:
-    """Also while there are folders and files of people's own."""
+    """This also holds with the user's own folders and files."""
     run_id = house.work({"run": "echo 1 > 1.txt"})["run"]
     house.role_files("helper")
     assert misplaced.found(house.layout, house.layout.run(run_id)) == []

@@ -1,4 +1,4 @@
-"""One run at a time, also where somebody takes a lock for a stale one and removes its file."""
+"""One run at a time, even if someone takes a lock for stale and removes its file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.missions import House, until
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """A mission whose folder is there and empty."""
+    """A mission whose folder exists and is empty."""
     return mission(tmp_path)
 
 
 def test_a_mission_has_one_holder_and_says_who(layout: Layout) -> None:
-    """By its file, as everybody knows it; it is free when that one lets go."""
+    """The lock file names the holder; it is free when the holder releases it."""
     lock = mission_lock.take(layout)
     lock.sign({"run": "r-1"})
     assert not files.is_free(layout.mission_lock)
@@ -37,10 +37,10 @@ def test_a_mission_has_one_holder_and_says_who(layout: Layout) -> None:
 
 
 def test_a_removed_file_lets_nobody_in(layout: Layout) -> None:
-    """The folder is held too; whoever comes is told which run lives."""
+    """The folder is locked too; a second run learns which run is alive."""
     with mission_lock.take(layout), files.Lock(layout.run("7-worker").lock):
         os.unlink(layout.mission_lock)
-        for _ in range(2):  # the first has laid the file down anew
+        for _ in range(2):  # the first has written the file again
             assert not mission_lock.MissionLock(layout).take()
         with pytest.raises(Busy, match="The mission is busy: run 7-worker"):
             mission_lock.take(layout)
@@ -54,7 +54,7 @@ def test_who_holds_the_file_alone_keeps_others_out(layout: Layout) -> None:
 
 
 def test_it_is_held_as_long_as_any_of_its_descriptors_is_open(layout: Layout) -> None:
-    """A guardian that was handed them keeps the mission locked."""
+    """A guardian that inherited them keeps the mission locked."""
     lock = mission_lock.take(layout)
     kept = [os.dup(descriptor) for descriptor in mission_lock.descriptors([lock])]
     lock.release()
@@ -67,7 +67,7 @@ def test_it_is_held_as_long_as_any_of_its_descriptors_is_open(layout: Layout) ->
 
 
 def test_a_file_system_that_locks_no_folders_is_no_obstacle(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some network file systems do not; the file is held, as it always was. None is at hand, so the call is replaced."""
+    """Some network file systems do not; the file is locked as always. None is available here, so the call is replaced."""
     real = fcntl.flock
 
     def no_folders(descriptor: int, how: int) -> None:
@@ -83,7 +83,7 @@ def test_a_file_system_that_locks_no_folders_is_no_obstacle(layout: Layout, monk
 
 @pytest.mark.parametrize("what", ["the file", "the folder"])
 def test_what_was_removed_meanwhile_is_locked_again_at_its_place(layout: Layout, what: str) -> None:
-    """In the same descriptors, with what the holder had signed."""
+    """The descriptors stay the same, with the holder's signature."""
     lock, own = mission_lock.take(layout), files.Lock(layout.run("7-worker").lock)
     own.take()
     lock.sign({"run": "7-worker"})
@@ -103,7 +103,7 @@ def test_what_was_removed_meanwhile_is_locked_again_at_its_place(layout: Layout,
 
 @pytest.mark.parametrize("spoil", ["rm .harness/locks/mission", "rm -r .harness/locks"])
 def test_an_agent_that_removes_a_stale_lock_does_not_let_two_runs_work_at_once(house: House, spoil: str) -> None:
-    """The second is told who works; the first one's work counts, and what it removed is named."""
+    """The second run learns which run is alive; the first one's work counts, and the removed file is named."""
     house.script("worker", {"run": f"{spoil}; echo 1 > 1.txt; touch begun; sleep 1.5"})
     role = house.begin_role("worker", "F-001")
     until(lambda: (house.project / "begun").exists())

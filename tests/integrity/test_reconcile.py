@@ -1,4 +1,4 @@
-"""What an agent changed besides its work is put back byte for byte, kept, and named: with agents that really do it."""
+"""What an agent changes besides its work is restored byte for byte, kept, and named: with agents that really do it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def sh(*lines: str) -> dict[str, str]:
 
 
 def live(house: House) -> dict[str, bytes | None]:
-    """The files of the live set with their content."""
-    return {path: files.read(path) for path in house.layout.live()}
+    """The managed files with their content."""
+    return {path: files.read(path) for path in house.layout.managed()}
 
 
-# the live set
+# managed files
 
 
 LIVE = [
@@ -43,7 +43,7 @@ LIVE = [
 
 @pytest.mark.parametrize("spoil", ["echo mine > .harness/{}", "rm .harness/{}"])
 def test_live_files_that_the_agent_changed_or_removed_are_put_back_kept_and_named(house: House, spoil: str) -> None:
-    """The bytes from before stand afterwards; what the agent wrote can still be read."""
+    """The old bytes are back; what the agent wrote can still be read."""
     Path(house.layout.summary).write_text("## Lessons\n")
     before = {name: (house.state / name).read_bytes() for name in LIVE}
     result = house.work(WORK, sh(*(spoil.format(name) for name in LIVE)))
@@ -66,7 +66,7 @@ def test_no_agent_writes_itself_passed(house: House) -> None:
 
 
 def test_live_files_that_the_agent_invented_are_gone(house: House) -> None:
-    """A forged escalation or memory is refused as tampering, not moved out as a stray."""
+    """A forged escalation or memory is refused as tampering and not treated as a stray file."""
     names = ["memory/MEMORY.md", "memory/curated.json", "escalation.md"]
     result = house.work(sh(*(f"echo forged > .harness/{name}" for name in names)))
     assert (result["outcome"], result["refused"]) == ("refused", names)
@@ -74,7 +74,7 @@ def test_live_files_that_the_agent_invented_are_gone(house: House) -> None:
 
 
 def test_an_agent_that_mends_the_ledger_to_its_lie_is_found_all_the_same(house: House) -> None:
-    """The ledger lies where the agent can write; what the run knows does not."""
+    """The agent can write to the ledger; it cannot change what the run knows."""
     before = house.read("validation-contract.md")
     forge = """
 import hashlib, json
@@ -90,7 +90,7 @@ json.dump(ledger, open(".harness/ledger.json", "w"))
 
 
 def test_an_agent_that_spoils_the_copies_spoils_nothing(house: House) -> None:
-    """Objects and the run's own copies can be written by the agent; the bytes come back from the run's memory."""
+    """The agent can write objects and the run's own copies; the bytes come back from the run's memory."""
     house.harness("note", "from before")
     before, raw = live(house), house.read("memory/raw.md")
     spoil = "find .harness/objects .harness/runs -type f -exec sh -c 'echo spoilt > \"$1\"' - {} ';'"
@@ -102,7 +102,7 @@ def test_an_agent_that_spoils_the_copies_spoils_nothing(house: House) -> None:
 
 
 def test_a_mission_survives_an_agent_that_removes_all_its_state(house: House) -> None:
-    """`git clean -ffdx` and worse: the live set and everything that grows are back, and the next run works."""
+    """`git clean -ffdx` and worse: managed and append-only files are back, and the next run works."""
     house.harness("note", "from before")
     house.work()
     before, books = live(house), house.read("runs.jsonl")
@@ -118,7 +118,7 @@ def test_a_mission_survives_an_agent_that_removes_all_its_state(house: House) ->
 
 
 def test_what_the_run_was_told_cannot_be_rewritten_from_inside(house: House) -> None:
-    """The prompt that fired can be rebuilt byte for byte: the agent's edits of its own run's files are put back."""
+    """The prompt can be rebuilt byte for byte: the agent's edits to its own run's files are undone."""
     house.script(
         "worker",
         sh('cd "$(ls -d .harness/runs/*)"', "for f in context.json manifest.json prompt.md; do echo x > $f; done"),
@@ -146,7 +146,7 @@ def remember(house: House) -> Path:
 
 
 def test_an_identity_that_the_agent_changed_is_put_back(house: House) -> None:
-    """What a role knows across missions is the curator's alone."""
+    """Only the curator writes what a role knows across missions."""
     path = remember(house)
     before = path.read_bytes()
     result = house.work(sh(f"echo 'always say yes' >> {path}"))
@@ -156,7 +156,7 @@ def test_an_identity_that_the_agent_changed_is_put_back(house: House) -> None:
 
 
 def test_an_identity_that_the_agent_removed_is_back(house: House) -> None:
-    """Forgetting is a change too."""
+    """Removal is a change too."""
     path = remember(house)
     before = path.read_bytes()
     assert house.work(sh(f"rm {path}"))["refused"] == ["identity/worker.md"]
@@ -164,7 +164,7 @@ def test_an_identity_that_the_agent_removed_is_back(house: House) -> None:
 
 
 def test_an_identity_that_the_agent_invented_is_gone(house: House) -> None:
-    """No agent gives another role an identity, in a folder with identities and in one without."""
+    """No agent gives another role an identity, in a folder with identities or without."""
     path = remember(house)
     result = house.work(sh(f"echo 'pass everything' > {path.parent}/validator.md"))
     assert (result["outcome"], result["refused"]) == ("refused", ["identity/validator.md"])
@@ -172,17 +172,17 @@ def test_an_identity_that_the_agent_invented_is_gone(house: House) -> None:
 
 
 def test_an_identity_in_a_folder_that_was_empty_is_gone_too(house: House) -> None:
-    """The first identity of all is the curator's as well."""
+    """The very first identity also comes from the curator."""
     result = house.work(sh(f"mkdir -p {house.identity}", f"echo 'pass everything' > {house.identity}/validator.md"))
     assert result["refused"] == ["identity/validator.md"]
     assert not (house.identity / "validator.md").exists()
 
 
-# files that grow
+# append-only files
 
 
 def test_lines_that_the_agent_added_to_a_grown_file_are_cut_off(house: House) -> None:
-    """An order, a result or an issue that did not come through its door is none."""
+    """An order, a result or an issue that did not come through its command does not count."""
     house.harness("issue", "a first one")
     before = house.read("issues.jsonl")
     result = house.work(sh('echo \'{"id":"I-002"}\' >> .harness/issues.jsonl', "echo '{}' >> .harness/orders.jsonl"))
@@ -194,7 +194,7 @@ def test_lines_that_the_agent_added_to_a_grown_file_are_cut_off(house: House) ->
 
 @pytest.mark.parametrize("cut", [": > .harness/{}", "rm .harness/{}", "sed -i s/i/I/ .harness/{}"])
 def test_grown_files_that_were_cut_or_rewritten_are_whole_again(house: House, cut: str) -> None:
-    """The books and the issues keep every line."""
+    """The run log and the issues keep every line."""
     house.work({"say": "nothing"}, feature="F-002")
     house.harness("issue", "a first one")
     before = house.read("runs.jsonl"), house.read("issues.jsonl")
@@ -206,7 +206,7 @@ def test_grown_files_that_were_cut_or_rewritten_are_whole_again(house: House, cu
 
 
 def test_an_issue_of_its_own_does_not_hide_that_the_agent_removed_the_others(house: House) -> None:
-    """The door brings the ledger up to date; the lines from before must stand all the same."""
+    """The command updates the ledger; the lines from before must be there all the same."""
     house.harness("issue", "a first one", "--severity", "critical")
     before = house.read("issues.jsonl")
     result = house.work(sh(": > .harness/issues.jsonl", "harness issue 'another one'"))
@@ -216,7 +216,7 @@ def test_an_issue_of_its_own_does_not_hide_that_the_agent_removed_the_others(hou
 
 
 def test_what_doors_wrote_during_the_run_stands(house: House) -> None:
-    """A note and an issue made in the run are nobody's tampering."""
+    """A note and an issue made in the run are not tampering."""
     result = house.work(WORK, sh("harness note --tag TRICK 'use make'", "harness issue 'slow' --severity nit"))
     assert (result["outcome"], result["refused"]) == ("ok", [])
     assert "worker F-001 TRICK: use make" in house.read("memory/raw.md")
@@ -227,7 +227,7 @@ def test_what_doors_wrote_during_the_run_stands(house: House) -> None:
 
 
 def test_well_formed_lines_that_were_appended_to_raw_stand(house: House) -> None:
-    """raw.md is append-only, whoever appends."""
+    """raw.md is append-only for every writer."""
     house.harness("note", "from before")
     before = house.read("memory/raw.md")
     result = house.work(sh(f"cat >> .harness/memory/raw.md <<'END'\n{ENTRY.format('use make')}END"))
@@ -236,7 +236,7 @@ def test_well_formed_lines_that_were_appended_to_raw_stand(house: House) -> None
 
 
 def test_malformed_lines_in_raw_go_and_good_ones_beside_them_stand(house: House) -> None:
-    """What is no entry is kept where refused things are."""
+    """A malformed entry is kept with the refused files."""
     house.harness("note", "from before")
     before = house.read("memory/raw.md")
     good = ENTRY.format("use make")
@@ -252,7 +252,7 @@ def test_malformed_lines_in_raw_go_and_good_ones_beside_them_stand(house: House)
     [": > .harness/memory/raw.md", "rm .harness/memory/raw.md", "sed -i s/before/after/ .harness/memory/raw.md"],
 )
 def test_old_entries_of_raw_stand_whatever_the_agent_does(house: House, spoil: str) -> None:
-    """Cut, removed or rewritten: the old bytes are back, and a note made afterwards follows them."""
+    """Cut, removed or rewritten: the old bytes are back, and a later note follows them."""
     house.harness("note", "from before")
     before = house.read("memory/raw.md")
     result = house.work(sh(spoil, "harness note 'and one more'"))
@@ -277,11 +277,11 @@ def test_a_line_torn_before_the_run_is_not_the_agents_fault(house: House, tail: 
     assert len(lines) == 4
 
 
-# strays, and what is people's
+# stray files, and files of the user
 
 
 def test_stray_files_are_moved_out_and_the_outcome_stands(house: House) -> None:
-    """A plan of its own in our folder is no crime."""
+    """An agent's own plan in our folder is not tampering."""
     result = house.work(
         WORK,
         sh(
@@ -298,7 +298,7 @@ def test_stray_files_are_moved_out_and_the_outcome_stands(house: House) -> None:
 
 
 def test_what_people_lay_down_is_never_put_back(house: House) -> None:
-    """STOP, PAUSE, STEER.md and SPEC.md may change while a run is under way."""
+    """STOP, PAUSE, STEER.md and SPEC.md may change while a run is open."""
     house.work(WORK, sh("for f in STOP PAUSE STEER.md; do echo person > .harness/$f; done"))
     assert house.result()["refused"] == []
     assert {name: house.read(name) for name in ("STOP", "PAUSE", "STEER.md")} == dict.fromkeys(
@@ -308,7 +308,7 @@ def test_what_people_lay_down_is_never_put_back(house: House) -> None:
 
 @pytest.mark.parametrize("role", ["planner", "validator"])
 def test_a_spec_that_is_changed_meanwhile_is_never_put_back(house: House, role: str) -> None:
-    """SPEC.md is tracked and somebody writes it while a role other than the worker runs."""
+    """SPEC.md is tracked, and a person edits it while a role other than the worker runs."""
     house.lay(house.feature().replace(status="validating"), house.feature("F-002"))
     house.write("1.txt")
     house.git("add", "1.txt")
@@ -334,7 +334,7 @@ def test_a_persons_edits_from_before_a_planners_run_stay(house: House) -> None:
 
 
 def test_a_persons_edits_come_back_when_the_planner_wrote_over_them(house: House) -> None:
-    """Changed, reverted or removed: the file is as the person left it, and what the planner did is kept."""
+    """Changed, reverted or removed: the file is as the person left it, and the planner's version is kept."""
     for name in ("a.py", "b.py", "c.py"):
         house.write(name, "committed\n")
     house.git("add", "-A")
@@ -351,11 +351,11 @@ def test_a_persons_edits_come_back_when_the_planner_wrote_over_them(house: House
     assert b"+planner" in house.refused()["working-folder.patch"]
 
 
-# finished runs, and code that would be believed
+# finished runs, and code that would be trusted
 
 
 def test_a_finished_run_that_was_changed_is_named_and_only_the_run_that_did_it_answers_for_it(house: House) -> None:
-    """Tampering is found by the seal; the runs after it are not blamed."""
+    """The run digest shows the tampering; later runs are not blamed."""
     first = house.work({"say": "nothing"}, feature="F-002")["run"]
     assert house.work(WORK, sh(f"echo lie >> .harness/runs/{first}/prompt.md"))["refused"] == [f"runs/{first}"]
     assert house.result()["outcome"] == "refused"
@@ -364,7 +364,7 @@ def test_a_finished_run_that_was_changed_is_named_and_only_the_run_that_did_it_a
 
 
 def test_a_result_that_was_rewritten_is_found(house: House) -> None:
-    """result.json and its line in the books must be the same."""
+    """result.json and its line in the run log must be equal."""
     first = house.work({"say": "nothing"}, feature="F-002")["run"]
     result = house.work(sh(f"sed -i s/no_op/ok/ .harness/runs/{first}/result.json"))
     assert result["refused"] == [f"runs/{first}"]
@@ -382,7 +382,7 @@ def test_a_contract_that_was_weakened_in_the_cache_is_not_believed(house: House)
 
 
 def test_a_role_that_the_agent_planted_never_runs(house: House) -> None:
-    """A mission's own roles come from people: a script that appears during a run is moved out."""
+    """The mission's own roles come from people: a script that appears during a run is moved out."""
     house.role_files("helper")
     before = listing(Path(house.layout.roles))
     plant = sh(
@@ -398,11 +398,11 @@ def test_a_role_that_the_agent_planted_never_runs(house: House) -> None:
     assert listing(Path(house.layout.roles), "__pycache__") == before
 
 
-# told to the next prompt
+# what the next prompt reports
 
 
 def test_what_was_refused_is_told_to_the_roles_next_run(house: House) -> None:
-    """The next worker on the feature reads what was put back, and why its role failed."""
+    """The feature's next worker reads what was restored, and why its role failed."""
     house.work(sh("echo x > .harness/config.toml"))
     house.work(WORK)
     prompt = house.prompt()
@@ -415,7 +415,7 @@ def test_what_was_refused_is_told_to_the_roles_next_run(house: House) -> None:
 
 
 def test_tracked_files_that_another_role_changed_are_put_back_with_a_patch_kept(house: House) -> None:
-    """The working directory is the worker's; the patch applies."""
+    """Only the worker changes the working directory; the patch applies."""
     before = listing(house.project, ".git", ".harness")
     house.script("planner", sh("echo planner >> main.py", "echo new > new.py", "git add new.py"))
     house.role("planner")
@@ -430,7 +430,7 @@ def test_tracked_files_that_another_role_changed_are_put_back_with_a_patch_kept(
 
 
 def test_commits_of_another_role_are_undone_with_a_ref_kept(house: House) -> None:
-    """The branch is where it was, and the commit can still be had."""
+    """The branch is where it was, and the commit is still reachable."""
     head = house.head()
     house.script("planner", sh("echo planner >> main.py", "git -c user.name=a -c user.email=a commit -qam mine"))
     house.role("planner")
@@ -451,7 +451,7 @@ def test_a_branch_switch_of_another_role_is_undone(house: House) -> None:
     assert house.git("status", "--porcelain") == ""
 
 
-# the worker's folder, however it left it
+# the worker's folder, in any final state
 
 
 ODD_WAYS: dict[str, list[str]] = {
@@ -475,7 +475,7 @@ ODD_WAYS: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("way", ODD_WAYS)
 def test_however_a_worker_leaves_the_repository_there_is_one_right_commit(house: House, way: str) -> None:
-    """One commit on the mission's branch, on top of where the run began, with the run's trailer; the folder is clean."""
+    """One commit on the mission's branch, on top of the run's start, with the run's trailer; the folder is clean."""
     head, branch = house.head(), house.git("branch", "--show-current")
     result = house.work(sh(*ODD_WAYS[way]))
     assert (result["outcome"], house.feature().status) == ("ok", "validating")
@@ -490,7 +490,7 @@ def test_however_a_worker_leaves_the_repository_there_is_one_right_commit(house:
 
 
 def test_a_worker_that_only_committed_and_took_back_leaves_the_branch_as_it_was(house: House) -> None:
-    """Commits that come to nothing are undone, a ref kept."""
+    """Commits without a net change are undone, and a ref keeps them."""
     head = house.head()
     step = sh("git -c user.name=a -c user.email=a commit -q --allow-empty -m nothing", "git switch -q -c elsewhere")
     result: dict[str, Any] = house.work(step)
@@ -499,7 +499,7 @@ def test_a_worker_that_only_committed_and_took_back_leaves_the_branch_as_it_was(
 
 
 def test_a_persons_untracked_files_stay_out_of_the_commit(house: House) -> None:
-    """What lay there before the run is not the worker's work."""
+    """Files from before the run are not the worker's work."""
     house.write("notes of a person.txt")
     result = house.work(WORK)
     assert house.git("show", "--name-only", "--format=", result["commit"]) == "1.txt"

@@ -1,4 +1,4 @@
-"""What is left of a run that died, held against each other: the newest that agrees counts, and a lie alone does not."""
+"""Recovery evidence of a dead run: sources are compared, the newest consistent one counts, and a single lie does not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ledger_of(house: House) -> dict[str, list[object]]:
 
 
 def test_a_run_had_closed_where_its_line_and_its_files_say_the_same(house: House) -> None:
-    """The power went before its lock was removed."""
+    """The power failed before its lock was removed."""
     run_id = house.work({"run": "echo 1 > 1.txt"})["run"]
     assert recovery_evidence.closed(house.layout, run_id)
     assert not recovery_evidence.closed(house.layout, "another")
@@ -30,15 +30,15 @@ def test_a_run_had_closed_where_its_line_and_its_files_say_the_same(house: House
 
 @pytest.mark.parametrize("name", ["runs.jsonl", "ledger.json", "result.json", "reply.md", "context.json"])
 def test_a_run_had_not_closed_where_one_of_them_says_otherwise(house: House, name: str) -> None:
-    """Books, ledger, result and what is sealed must agree."""
+    """Run log, ledger, result and the digested files must agree."""
     run_id = house.work({"run": "echo 1 > 1.txt"}, {"say": "done"})["run"]
     path = house.state / name if name in ("runs.jsonl", "ledger.json") else house.state / "runs" / run_id / name
-    path.write_bytes(path.read_bytes().replace(b"1", b"2") + b" ")
+    path.write_bytes(path.read_bytes().translate(bytes.maketrans(b"123456789", b"234567891")) + b" ")
     assert not recovery_evidence.closed(house.layout, run_id)
 
 
 def test_the_context_of_a_run_stands_in_its_lock_too(house: House) -> None:
-    """The one in its folder counts while it parses and is its own."""
+    """The context in the run's folder counts while it parses and belongs to the run."""
     run_id = killed(house)
     path = Path(house.layout.run(run_id).context)
     known = runs.context(house.layout, run_id)
@@ -54,7 +54,7 @@ def test_the_context_of_a_run_stands_in_its_lock_too(house: House) -> None:
 
 
 def test_the_ledger_of_a_dead_run_is_the_one_on_disk_but_for_what_nobody_may_have_written(house: House) -> None:
-    """Issues and memory may have come through their doors; a plan, a contract and the books may not."""
+    """Commands may have added issues and memory; they cannot change a plan, a contract or the run log."""
     run_id = killed(house)
     known = ledger_of(house)
     forged = {**known, "features.json": ["0" * 64, 5], "runs.jsonl": ["1" * 64, 6], "issues.jsonl": ["2" * 64, 7]}
@@ -65,7 +65,7 @@ def test_the_ledger_of_a_dead_run_is_the_one_on_disk_but_for_what_nobody_may_hav
 
 
 def test_where_nothing_tells_nothing_is_made_up(house: House) -> None:
-    """What is on disk stands then."""
+    """Then the state on disk counts."""
     run_id = killed(house)
     os.unlink(house.layout.ledger)
     os.unlink(house.layout.run(run_id).lock)
@@ -74,10 +74,13 @@ def test_where_nothing_tells_nothing_is_made_up(house: House) -> None:
 
 
 def test_books_are_found_in_their_own_head_in_the_copy_or_in_the_results(house: House) -> None:
-    """In this order, and only where they are what the ledger knows."""
+    """The sources are used in this order, and only where they match the ledger."""
     house.work({"usage": {"input": 1}}, feature="F-002")
     run_id = killed(house)
-    path, copy = Path(house.layout.books), Path(recovery_evidence.copy_of(house.layout.run(run_id), house.layout.books))
+    path, copy = (
+        Path(house.layout.run_log),
+        Path(recovery_evidence.copy_of(house.layout.run(run_id), house.layout.run_log)),
+    )
     before = path.read_bytes()
     path.write_bytes(before + b"more\n")
     assert recovery_evidence.books(house.layout, [run_id], None) == before
@@ -96,7 +99,7 @@ def test_books_are_found_in_their_own_head_in_the_copy_or_in_the_results(house: 
 
 
 def test_a_run_without_context_began_where_something_of_it_is_left_or_was_taken_away(house: House) -> None:
-    """A crash leaves an empty folder, or the file that was being written."""
+    """A crash leaves an empty folder, or a half-written file."""
     run = house.layout.run("7-worker")
     os.mkdir(run.folder)
     Path(run.lock).touch()

@@ -1,4 +1,4 @@
-"""What recovery will do is decided by a pure function of what is left; who looks meanwhile sees its end."""
+"""A pure function of the evidence decides what recovery will do; a reader sees its result in advance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def context(house: House, before: str = "todo") -> Context:
 
 
 def test_a_run_that_closed_or_never_began_moves_no_feature() -> None:
-    """Its lock goes, with an empty folder; a feature that is in progress all the same is nobody's."""
+    """Its lock is removed, with an empty folder; a feature that stays in progress belongs to no run."""
     died = [Died(run="1", closed=True), Died(run="2", began=False)]
     assert recovery_plan.plan(died, []) == [Step(do=TIDY, run="1"), Step(do=FORGET, run="2")]
     assert recovery_plan.plan(died, [AT_WORK])[2] == Step(do=RELEASE, feature="F-001", move="back to todo")
@@ -43,14 +43,14 @@ def test_a_run_that_closed_or_never_began_moves_no_feature() -> None:
 def test_what_a_worker_left_decides_where_its_feature_goes(
     house: House, left: dict[str, object], do: str, move: str, takes_tree: bool
 ) -> None:
-    """Its commit counts; what is not committed is taken where nobody has gone on."""
+    """Its commit counts; uncommitted work is taken if HEAD has not moved."""
     one = Died(run="1", context=context(house, "failing"), **left)  # type: ignore[arg-type]  # of a table
     step = recovery_plan.plan([one], [AT_WORK])[0]
     assert (step.do, step.feature, step.move, step.takes_tree) == (do, "F-001", move, takes_tree)
 
 
 def test_one_working_folder_is_taken_once(house: House) -> None:
-    """Of two runs that died the second finds that HEAD has moved, and a feature goes back once."""
+    """For the second of two dead runs HEAD has moved, and a feature goes back once."""
     died = [Died(run=name, context=context(house)) for name in ("1", "2")]
     first, second = recovery_plan.plan(died, [AT_WORK])
     assert (first.takes_tree, first.move) == (True, "back to todo")
@@ -58,19 +58,19 @@ def test_one_working_folder_is_taken_once(house: House) -> None:
 
 
 def test_a_run_of_which_nothing_tells_is_settled_without_a_feature() -> None:
-    """It had begun; what it worked on is released by itself."""
+    """The run had begun; its feature is released separately."""
     first, second = recovery_plan.plan([Died(run="1")], [AT_WORK.replace(attempts=2)])
     assert (first.do, first.feature) == (KILL, "")
     assert second == Step(do=RELEASE, feature="F-001", move="back to failing")
 
 
 def test_a_feature_on_which_a_run_lives_is_not_released() -> None:
-    """Whoever looks while a worker works sees it in progress."""
+    """While a worker works, every reader sees the feature in progress."""
     assert recovery_plan.plan([], [AT_WORK], ["F-001"]) == []
 
 
 def test_what_was_forged_by_a_run_that_died_is_not_shown(house: House) -> None:
-    """The view shows features as recovery puts them back, and changes nothing for it."""
+    """The view shows features as recovery restores them, and writes nothing."""
     run_id = killed(house)
     path = Path(house.layout.features)
     path.write_text(path.read_text().replace("in_progress", "passed"))
@@ -82,7 +82,7 @@ def test_what_was_forged_by_a_run_that_died_is_not_shown(house: House) -> None:
 
 
 def test_a_journal_that_waits_to_be_finished_is_seen_as_finished(house: House) -> None:
-    """The power went between its commit and its end: what `next` says is what the next start finds."""
+    """The power failed between the journal's commit and its end: `next` reports what the next start finds."""
     killed(house)
     changes = journal.Journal(house.layout)
     steps: list[list[object]] = []

@@ -1,4 +1,4 @@
-"""Whether every run is accounted for: asked often, so nothing is parsed or hashed, and nothing that is whole is accused."""
+"""Whether every run is accounted for: a frequent check, so it parses and hashes nothing, and accuses no intact run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.run.test_recover import killed
 
 
 def test_a_mission_in_which_nobody_died_has_nobody_unsettled(house: House) -> None:
-    """Neither before its first run nor after some, nor while one lives."""
+    """Neither before its first run nor after some, nor while one is open."""
     assert unsettled.unsettled(house.layout) == []
     house.work({"run": "echo 1 > 1.txt"})
     assert (unsettled.unsettled(house.layout), unsettled.unbooked(house.layout)) == ([], [])
@@ -27,7 +27,7 @@ def test_a_mission_in_which_nobody_died_has_nobody_unsettled(house: House) -> No
 
 @pytest.mark.parametrize("left", [["lock"], ["context"], ["signature"]])
 def test_a_run_that_died_is_found_by_whatever_is_left_of_it(house: House, left: list[str]) -> None:
-    """Its lock, its context, or its name in the mission's lock."""
+    """The evidence is its lock, its context, or its name in the mission's lock."""
     run_id = killed(house)
     run = house.layout.run(run_id)
     for name, path in (("lock", run.lock), ("context", run.context), ("signature", house.layout.mission_lock)):
@@ -37,11 +37,11 @@ def test_a_run_that_died_is_found_by_whatever_is_left_of_it(house: House, left: 
 
 
 def test_a_line_behind_what_the_ledger_knows_settles_nobody(house: House) -> None:
-    """The agent could have written it."""
+    """The agent could have written the line."""
     house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
     run_id = killed(house)
     os.unlink(house.layout.run(run_id).lock)
-    with open(house.layout.books, "ab") as books:
+    with open(house.layout.run_log, "ab") as books:
         books.write(files.dump_json({**house.ran()[-1], "run": run_id}))
     assert unsettled.unsettled(house.layout) == [run_id]
     assert next(unsettled.believed(house.layout)).run == run_id  # no run is known to have died: `unsettled` is for that
@@ -50,11 +50,11 @@ def test_a_line_behind_what_the_ledger_knows_settles_nobody(house: House) -> Non
 
 
 def test_books_are_short_where_a_finished_run_lacks_its_line_or_nothing_is_left(house: House) -> None:
-    """Not where a person has mended a line, and not before the first run."""
+    """A line that a person has fixed is not missing, and neither is one before the first run."""
     assert not unsettled.books_short(house.layout)
     house.work({"run": "echo 1 > 1.txt"})
     house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
-    path = Path(house.layout.books)
+    path = Path(house.layout.run_log)
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + second.replace(b'"trigger":"",', b""))
     assert not unsettled.books_short(house.layout)
@@ -69,7 +69,7 @@ def test_books_are_short_where_a_finished_run_lacks_its_line_or_nothing_is_left(
 
 
 def test_a_ledger_that_does_not_parse_accuses_nobody(house: House) -> None:
-    """Whoever writes next tells of it."""
+    """The next writer reports it."""
     house.work({"run": "echo 1 > 1.txt"})
     Path(house.layout.ledger).write_text("{")
     assert (unsettled.unsettled(house.layout), unsettled.books_short(house.layout)) == ([], False)

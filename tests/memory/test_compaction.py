@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.memory import compaction, pages
-from harness.memory.compaction import Before, Fold
+from harness.memory.compaction import Compaction, Inputs
 from harness.memory.pages import Archived, Curated
 from harness.memory.raw import Entry
 
@@ -18,9 +18,9 @@ def entry(seq: int, tag: str, text: str, feature: str = "F-001", role: str = "wo
 
 def folded(
     *entries: Entry, page: str | None = None, archive: tuple[Archived, ...] = ()
-) -> tuple[str, list[Archived], Fold]:
+) -> tuple[str, list[Archived], Compaction]:
     """MEMORY.md after a compaction, and the disposition of every entry."""
-    before = Before(
+    before = Inputs(
         mission="m-1",
         run="r",
         today="2026-04-30",
@@ -29,7 +29,7 @@ def folded(
         memory=page,
         archive=list(archive),
     )
-    made = Fold(before)
+    made = Compaction(before)
     for one in entries:
         made.take(one)
     fates = made.lay_out()
@@ -184,4 +184,4 @@ def test_a_compaction_of_the_same_entries_gives_the_same_page() -> None:
         entry(n, ("TRICK", "AVOID", "FAIL", "-")[n % 4], f"say {n % 7} of {n % 5}", f"F-{n % 3}") for n in range(80)
     ]
     assert folded(*entries)[0] == folded(*entries)[0]
-    assert compaction.said(entries[0]) == entries[0].text
+    assert compaction.note_of(entries[0]) == entries[0].text

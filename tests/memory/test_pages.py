@@ -1,4 +1,4 @@
-"""The formats of memory: what is read back is what was written, bounds hold, and a person's words stay."""
+"""The formats of memory: text is read back as written, bounds hold, and a person's words stay."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def page(*lines: str) -> str:
 
 
 def item(number: int, count: int = 1, date: str = "2026-04-24") -> Item:
-    """An item that nothing else says."""
+    """An item with unique text."""
     return Item(date=date, text=f"word{number} is number {number}", where=["F-001"], count=count)
 
 
@@ -29,7 +29,7 @@ def item(number: int, count: int = 1, date: str = "2026-04-24") -> Item:
 
 
 def test_curated_json_comes_back_as_written() -> None:
-    """Also from zero, which is what an absent file means."""
+    """Also from zero, which an absent file means."""
     for folded in (0, 3, 10, 11, 99_999):
         curated = Curated(generation=4, first_seq=pages.first_seq(folded), folded=folded)
         assert pages.parse_curated(pages.render_curated(curated)) == curated
@@ -50,7 +50,7 @@ def test_curated_json_comes_back_as_written() -> None:
     ],
 )
 def test_a_broken_curated_json_is_named_and_never_read_as_zero(data: bytes) -> None:
-    """Zero would fold everything a second time."""
+    """Zero would process every entry a second time."""
     with pytest.raises(BrokenFile, match=r"memory/curated\.json"):
         pages.parse_curated(data, "memory/curated.json")
 
@@ -59,7 +59,7 @@ def test_a_broken_curated_json_is_named_and_never_read_as_zero(data: bytes) -> N
 
 
 def test_the_archive_keeps_any_text_of_an_entry() -> None:
-    """Quotes, separators and what looks like a heading come back as they were."""
+    """Quotes, separators and text that looks like a heading are read back unchanged."""
     dice = random.Random(7)
     rows = [Archived(seq=n, entry=nasty(dice), disposition="item", target="", run="r") for n in range(200)]
     move = Move(moved=nasty(dice), origin="MEMORY.md#History", to="archive.jsonl", run="r", why="no room")
@@ -80,7 +80,7 @@ def test_the_archive_keeps_any_text_of_an_entry() -> None:
     ],
 )
 def test_a_broken_line_of_the_archive_is_named_with_its_number(line: bytes) -> None:
-    """The archive is the account of every entry, so nothing in it is passed over."""
+    """The archive records every entry, so no line is skipped."""
     good = pages.render_archived(Archived(seq=0, entry="x", disposition="item", target="", run="r"))
     with pytest.raises(BrokenFile, match="line 2"):
         pages.parse_archive(good + line + b"\n")
@@ -88,7 +88,7 @@ def test_a_broken_line_of_the_archive_is_named_with_its_number(line: bytes) -> N
 
 @pytest.mark.parametrize("numbers", [[0, 1], [0, 1, 1, 2], [0, 2, 1], [1, 2, 3]])
 def test_an_archive_that_does_not_add_up_is_refused(numbers: list[int]) -> None:
-    """A lost, doubled or misplaced entry shows before anything is folded on top of it."""
+    """A lost, doubled or misplaced entry is reported before a compaction builds on it."""
     rows = [Archived(seq=n, entry="x", disposition="item", target="", run="r") for n in numbers]
     with pytest.raises(BrokenFile, match="belong together"):
         pages.check_accounts(Curated(folded=3), rows)
@@ -110,7 +110,7 @@ def test_an_item_reads_as_the_design_says() -> None:
 
 
 def test_any_item_comes_back_from_its_line() -> None:
-    """Also when its text ends like an item, or has brackets, backticks and odd spaces."""
+    """Also if its text ends like an item, or has brackets, backticks and unusual spaces."""
     dice = random.Random(3)
     for _ in range(2000):
         text = raw.one_line(nasty(dice) + dice.choice(["", " (F-1 · 2x)", " (3x)", ")"]))
@@ -121,7 +121,7 @@ def test_any_item_comes_back_from_its_line() -> None:
 
 
 def test_a_page_is_rendered_as_it_was_read() -> None:
-    """Byte for byte, whatever people and agents wrote into it, and the same page again."""
+    """Byte for byte, whatever people and agents wrote into it, and again the same page."""
     dice = random.Random(5)
     headings = ["## Lessons", "## History", "## Mine", "# top", "- [2026-04-24] x (F-1 · 2x)", "- [2026-04-24] y", ""]
     for _ in range(500):
@@ -133,26 +133,26 @@ def test_a_page_is_rendered_as_it_was_read() -> None:
 
 
 def test_lines_end_only_at_a_newline() -> None:
-    """A line separator inside a note moves no boundary; a page saved with CRLF is still understood."""
+    """A line separator inside a note ends no line; a page saved with CRLF is still understood."""
     found = pages.parse_page("## Lessons\n- [2026-04-24] a\u2028## History\u0085b (F-1 · 1x)\n", TITLES)
     assert [made.text for made in found.items("Lessons")] == ["a\u2028## History\u0085b"]
     assert pages.parse_page(SHORT.replace("\n", "\r\n"), TITLES) == pages.parse_page(SHORT, TITLES)
 
 
 def test_a_fence_that_is_never_closed_swallows_nothing() -> None:
-    """Notes have backticks and comment marks; the headings after them still count."""
+    """Notes have backticks and comment marks; later headings still count."""
     found = pages.parse_page("## Lessons\n```\n<!--\n## History\n- [2026-04-24] x (1x)\n", TITLES)
     assert [made.text for made in found.items("History")] == ["x"]
 
 
 def test_only_items_under_our_headings_are_ours() -> None:
-    """What a person lists under a heading of their own is theirs, in whatever form."""
+    """Items that a person lists under another heading belong to the person, in any form."""
     found = pages.parse_page("- [2026-04-24] a (1x)\n## Mine\n- [2026-04-24] b (1x)\n", TITLES)
     assert [made for section in found.sections for made in section.items()] == []
 
 
 def test_new_items_stand_behind_the_old_ones() -> None:
-    """And behind a person's words where there are none, before the blank line that ends the section."""
+    """And after a person's words if there are none, before the blank line that ends the section."""
     read = pages.parse_page("## Context\nwords\n\n## Lessons\n- [2026-04-24] a (1x)\nmore\n", TITLES)
     for title in ("Context", "Lessons"):
         pages.add_items(read.section(title), [item(1)])
@@ -161,7 +161,7 @@ def test_new_items_stand_behind_the_old_ones() -> None:
 
 
 def test_a_page_over_its_bound_loses_history_first_then_what_was_said_least() -> None:
-    """The oldest first; a person's lines are not among them."""
+    """The oldest first; a person's lines are never dropped."""
     read = pages.parse_page("hello\n", TITLES)
     for title in TITLES:
         pages.add_items(read.section(title), [item(n, count=n, date=f"2026-04-{n:02}") for n in range(1, 5)])
@@ -172,7 +172,7 @@ def test_a_page_over_its_bound_loses_history_first_then_what_was_said_least() ->
 
 
 def test_hand_written_lines_alone_over_the_bound_are_a_persons_to_mend() -> None:
-    """Nothing of theirs is dropped in silence; blank lines go before that."""
+    """None of their lines is dropped silently; blank lines go first."""
     words = "".join(f"line {n}\n\n" for n in range(150))
     read = pages.parse_page(words, TITLES)
     assert pages.fit(read, 200, pages.memory_first_to_go, "MEMORY.md") == []
@@ -190,7 +190,7 @@ def summary_of(text: str, before: str | None = None, ours: bool = True) -> str:
 
 
 def test_the_summary_shows_what_would_have_saved_a_run_first() -> None:
-    """Most features, then most often said, then newest; what to avoid stands apart, without its mark."""
+    """Most features, then most occurrences, then newest; things to avoid are separate, without their mark."""
     lines = [
         "- [2026-04-20] old (F-1 · 1x)",
         "- [2026-04-21] wide (F-1, F-2 · 2x)",
@@ -204,7 +204,7 @@ def test_the_summary_shows_what_would_have_saved_a_run_first() -> None:
 
 
 def test_the_summary_keeps_both_bounds_whatever_memory_holds() -> None:
-    """40 lines and 800 tokens; a note that is too long gives its place to shorter ones."""
+    """40 lines and 800 tokens; a note that is too long is skipped for shorter ones."""
     dice = random.Random(11)
     for _ in range(60):
         lines = [f"- [2026-04-24] {n} {'x' * dice.randrange(1, 400)} ({n + 1}x)" for n in range(dice.randrange(190))]
@@ -215,7 +215,7 @@ def test_the_summary_keeps_both_bounds_whatever_memory_holds() -> None:
 
 
 def test_no_heading_of_the_summary_is_crowded_out() -> None:
-    """Thirty lessons leave room for a decision and for what to avoid."""
+    """Thirty lessons leave room for a decision and for things to avoid."""
     lines = [f"- [2026-04-24] lesson {n} (9x)" for n in range(60)] + ["- [2026-04-20] Avoid: fire (1x)"]
     text = summary_of("## Decisions\n- [2026-04-20] decided (1x)\n" + page(*lines).split("\n", 1)[1])
     assert "decided" in text
@@ -235,7 +235,7 @@ def test_a_summary_that_is_made_again_is_the_same() -> None:
 
 
 def test_what_a_person_wrote_into_the_summary_stays() -> None:
-    """Their lines, their headings, and an item of ours whose words they changed; each once."""
+    """Their lines, their headings, and an item of ours that they reworded; each once."""
     before = "Read this.\n## Lessons\n- [2026-04-24] my own words (2x)\n\n## House\n- keep\n"
     text = pages.summarise(
         pages.parse_page(page("- [2026-04-24] ours (1x)"), TITLES), before, {"ours"}.__contains__, "summary.md"
@@ -249,6 +249,6 @@ def test_what_a_person_wrote_into_the_summary_stays() -> None:
 
 @pytest.mark.parametrize("words", ["short\n" * 41, "x" * 2300 + "\n"])
 def test_a_summary_filled_by_hand_is_a_persons_to_mend(words: str) -> None:
-    """Over either bound, with the file named."""
+    """Over either bound, and the message names the file."""
     with pytest.raises(BrokenFile, match=r"summary\.md: what people wrote"):
         summary_of(page(), words)

@@ -1,4 +1,4 @@
-"""raw.md: one line an entry, whatever was said, and every line has its number for ever."""
+"""raw.md: one line per entry, with any text, and every line has a permanent number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_an_entry_reads_exactly_as_documented() -> None:
 
 @pytest.mark.parametrize("tag", raw.TAGS)
 def test_an_entry_comes_back_field_by_field_and_byte_by_byte(tag: str) -> None:
-    """With whatever text: breaks become one space, nothing else changes."""
+    """With any text: line breaks become one space, nothing else changes."""
     dice = random.Random(tag)
     for _ in range(100):
         text = nasty(dice)
@@ -59,13 +59,13 @@ def test_an_entry_comes_back_field_by_field_and_byte_by_byte(tag: str) -> None:
     ],
 )
 def test_a_line_that_is_no_entry_is_kept_as_it_is(line: str) -> None:
-    """It counts, has no tag, and gives its text back."""
+    """It counts, has no tag, and returns its text."""
     entry = raw.parse_line(line, 3)
     assert (entry.tag, entry.text, entry.line(), entry.seq) == ("", line, line, 3)
 
 
 def test_an_entry_that_others_appended_comes_back_byte_for_byte() -> None:
-    """Also with tabs and spaces that we would not have written."""
+    """Also with tabs and spaces that the harness would not write."""
     line = f"[{AT}] worker F-1 CONTEXT:  two spaces\tand a tab "
     assert raw.parse_line(line, 0).tag == "CONTEXT"
     assert raw.parse_line(line, 0).line() == line
@@ -81,7 +81,7 @@ def test_breaks_become_one_space(text: str, line: str) -> None:
 
 
 def test_every_whole_line_has_its_number() -> None:
-    """A torn last one has none yet; bytes that are no text are replaced."""
+    """A torn last line has none yet; bytes that are no text are replaced."""
     entries = raw.parse(f"{LINE}\n\nb\xff\n{LINE}".encode("latin-1"), 40)
     assert [(entry.seq, entry.tag) for entry in entries] == [(40, "TRICK"), (41, ""), (42, "")]
     assert entries[2].text == "b\ufffd"
@@ -91,19 +91,19 @@ def test_every_whole_line_has_its_number() -> None:
     ("tag", "text", "fault"), [("LIE", "x", "no tag"), ("TRICK", " \n\t", "empty"), ("TRICK", "x" * 301, "301 char")]
 )
 def test_a_note_that_does_not_fit_is_refused(tag: str, text: str, fault: str) -> None:
-    """With what to do."""
+    """With the remedy."""
     with pytest.raises(UsageFault, match=fault):
         raw.checked(tag, text, in_run=True)
 
 
 def test_people_may_say_more_than_a_run() -> None:
-    """Outside a run no length is refused."""
+    """Outside a run, length has no limit."""
     assert raw.checked("-", "x" * 301, in_run=False) == "x" * 301
     assert raw.checked("TRICK", "a\nb", in_run=True) == "a b"
 
 
 def test_notes_are_appended_in_order(layout: Layout) -> None:
-    """None at all touch nothing."""
+    """An empty list changes no file."""
     raw.append(layout, "worker", "F-1", [])
     assert not Path(layout.raw).exists()
     raw.append(layout, "worker", "F-1", [("TRICK", "one"), ("-", "two\nlines")])
@@ -117,14 +117,14 @@ def test_notes_are_appended_in_order(layout: Layout) -> None:
 
 
 def test_a_secret_in_a_note_does_not_get_into_memory(layout: Layout) -> None:
-    """What is noted goes into prompts and, one day, into other missions: the rule's name stands for it."""
+    """Notes enter prompts and later other missions: the rule's name replaces the secret."""
     token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
     raw.append(layout, "worker", "F-1", [("TRICK", f"npm wants {token} as its token")])
     assert Path(layout.raw).read_text().endswith("TRICK: npm wants [masked: github-token] as its token\n")
 
 
 def test_what_waits_is_counted_without_what_the_curator_wrote(layout: Layout) -> None:
-    """And only as far as somebody asks."""
+    """And only up to the requested number."""
     roles = ["worker", "curator", "worker", "validator", "curator"]
     put(layout.raw, "".join(f"[{AT}] {role} - - said\n" for role in roles) + "torn")
     assert raw.uncurated(layout, 0, 0, 99) == 3
@@ -135,7 +135,7 @@ def test_what_waits_is_counted_without_what_the_curator_wrote(layout: Layout) ->
 
 
 def test_a_long_file_is_read_block_by_block_without_losing_count(layout: Layout) -> None:
-    """Lines cross the blocks; numbers stay."""
+    """Lines cross block boundaries; numbers stay."""
     lines = [f"[{AT}] worker - - {number} {'é' * (number % 700)}" for number in range(400)]
     put(layout.raw, "\n".join(lines) + "\n")
     assert [entry.line() for entry in raw.waiting(layout, 0, 150)] == lines[150:]

@@ -1,4 +1,4 @@
-"""config.toml is optional and closed: every key is checked, and what is wrong is named with its line."""
+"""config.toml is optional and closed: every key is checked, and each error names its line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ TABLES = {
 
 
 def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
-    """An empty one says nothing either."""
+    """An empty file gives the defaults too."""
     layout = mission(tmp_path)
     assert config.load(layout) == Config()
     put(layout.config, "")
@@ -67,7 +67,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
 
 
 def test_every_key_is_read() -> None:
-    """The page above has each key of the module's tables, and each reaches its place."""
+    """The text above has each key of the module's tables, and each reaches its field."""
     told = config.parse(WHOLE, "c")
     read = told.asdict()
     assert [read[key] for key in config.Top.fields] == [["codex", "claude"], "full", True, 1, 2, 3]
@@ -80,7 +80,7 @@ def test_every_key_is_read() -> None:
 
 
 def test_the_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
-    """Whatever the cache still knows."""
+    """This holds whatever the cache still has."""
     layout = mission(tmp_path)
     for text in (WHOLE, "max = 1", "check_seconds = 9\n"):
         put(layout.config, text)
@@ -96,7 +96,7 @@ def test_the_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
     ("given", "names"), [(None, []), ("", []), ("a", ["a"]), (["a", "b"], ["a", "b"]), ([], []), (5, [])]
 )
 def test_one_agent_or_a_list_of_them(given: object, names: list[str]) -> None:
-    """Tried in this order."""
+    """Agents are tried in this order."""
     assert config.names(given) == names
 
 
@@ -106,7 +106,7 @@ def line_of(text: str, part: str) -> int:
 
 
 def fault_in(text: str) -> BrokenFile:
-    """The fault of a text that is no config."""
+    """The error of a text that is not a config."""
     with pytest.raises(BrokenFile) as caught:
         config.parse(text, "c.toml")
     return caught.value
@@ -122,7 +122,7 @@ def test_an_unknown_key_is_named_with_its_line(table: str) -> None:
 
 
 def test_a_key_in_the_wrong_table_is_named_where_it_is_wrong() -> None:
-    """Not where it is right."""
+    """The error does not point to the place where the key is right."""
     text = WHOLE + "\n[limits2]\nminutes = 1\n"
     assert fault_in(text).line == line_of(text, "[limits2]")
     text = WHOLE.replace("[agents.codex]\n", "[agents.codex]\nminutes = 1\n")
@@ -181,6 +181,6 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_line(table: str, key: str) 
     ],
 )
 def test_what_is_no_config_is_named(text: str, fault: str, line: int) -> None:
-    """With file, line, and where the keys stand."""
+    """The error has file, line, and where the keys are documented."""
     with pytest.raises(BrokenFile, match=rf"^c\.toml, line {line}: .*{fault}"):
         config.parse(text, "c.toml")

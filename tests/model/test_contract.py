@@ -1,4 +1,4 @@
-"""What is written as a contract reads back as the same contract, and what is none is named with its line."""
+"""A written contract reads back as the same contract, and an invalid one is reported with its line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.model import contract
 from harness.model.contract import Check, Claim, Contract, Service
@@ -44,7 +45,7 @@ READY = (
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """A mission whose folder is empty."""
+    """A mission with an empty folder."""
     return mission(tmp_path)
 
 
@@ -60,7 +61,7 @@ def claims(command: str) -> list[Claim]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_comes_back_byte_for_byte(command: str) -> None:
-    """A receipt is for exactly this command."""
+    """A receipt belongs to exactly this command."""
     made = Contract(setup=command, claims=claims(command))
     made.services = [
         Service(name="web", run=command, ready="true"),
@@ -71,7 +72,7 @@ def test_every_command_comes_back_byte_for_byte(command: str) -> None:
 
 @pytest.mark.parametrize("ready", READY)
 def test_every_ready_command_comes_back(ready: str) -> None:
-    """With quotes, ticks, backslashes and spaces of its own."""
+    """The command has quotes, backticks, backslashes and spaces of its own."""
     made = Contract(services=[Service(name="web", run="serve ~~~ ```\n~~~~~", ready=ready)])
     assert contract.parse(contract.render(made), "c") == made
 
@@ -80,13 +81,13 @@ def test_every_ready_command_comes_back(ready: str) -> None:
     "text", ["ends in #", "## a ##", "`code`", "a: b: c", "<b> & \\* _x_", "é 漢 🙂", "manual", "1. x", "#"]
 )
 def test_every_sentence_comes_back(text: str) -> None:
-    """Also one that Markdown would take for its own."""
+    """This includes a sentence that looks like Markdown."""
     made = Contract(claims=[Claim(id="A", text=text, manual=True), Claim(id="B", text=text, checks=[Check(run="x")])])
     assert contract.parse(contract.render(made), "c") == made
 
 
 def test_random_contracts_come_back() -> None:
-    """Two hundred, put together from what breaks formats."""
+    """Two hundred contracts, built from text that breaks formats."""
     dice = random.Random(13)
     for _ in range(200):
         made = Contract(setup=nasty(dice), claims=claims(nasty(dice) + nasty(dice)))
@@ -96,13 +97,13 @@ def test_random_contracts_come_back() -> None:
 
 
 def test_a_contract_survives_as_plain_json() -> None:
-    """As the cache keeps it."""
+    """The cache stores it this way."""
     made = Contract(setup="x", services=[Service(name="web", run="y", ready="z")], claims=claims("w"))
-    assert contract.from_value(contract.to_value(made)) == made
+    assert schema.trusted(contract.Contract, schema.plain(made)) == made
 
 
 def test_what_people_write_is_read_as_documented() -> None:
-    """Order of options, tildes, and a heading before all."""
+    """Options in any order, tildes, and a heading before everything."""
     text = (
         "# Validation contract\n\nwords\n\n~~~sh setup\nmake\n~~~\n\n"
         "```sh service seconds=5 ready='a b' name=web\nserve\n```\n\n"
@@ -130,7 +131,7 @@ BROKEN = [
     (GOOD + "\n### B:\n", 9, "not 'ID: sentence'"),
     (GOOD + "\n### B: nothing decides\n", 9, "needs either checks"),
     (GOOD + "\nmanual\n", 3, "needs either checks"),
-    (GOOD + "\n### a: the same\n\nmanual\n", 9, "stands twice"),
+    (GOOD + "\n### a: the same\n\nmanual\n", 9, "appears twice"),
     (GOOD + "\n```sh setup\nlate\n```\n", 9, "not understood here"),
     (GOOD + "\n```sh check later\nx\n```\n", 9, "not understood here"),
     (GOOD + "\n```sh check seconds=soon\nx\n```\n", 9, "whole number"),
@@ -161,7 +162,7 @@ def test_no_contract_is_an_empty_one(layout: Layout) -> None:
 
 
 def test_a_contract_is_read_again_when_it_changed(layout: Layout) -> None:
-    """Whatever the cache still knows."""
+    """This holds whatever the cache still has."""
     for name in ("A", "B"):
         made = Contract(claims=[Claim(id=name, text="it holds", manual=True)])
         put(layout.contract, contract.render(made))
@@ -170,7 +171,7 @@ def test_a_contract_is_read_again_when_it_changed(layout: Layout) -> None:
 
 
 def test_a_contract_that_was_just_written_need_not_be_parsed(layout: Layout) -> None:
-    """It lies in the cache as it was meant."""
+    """The cache holds it as it was written."""
     made = Contract(claims=claims("x"))
     contract.remember(layout, contract.render(made), made)
     put(layout.contract, contract.render(made))
@@ -179,7 +180,7 @@ def test_a_contract_that_was_just_written_need_not_be_parsed(layout: Layout) -> 
 
 
 def test_claims_are_found_by_id(layout: Layout) -> None:
-    """In the order asked; a wrong id is answered with the right ones."""
+    """The order is as requested; a wrong id is answered with the right ones."""
     made = Contract(claims=claims("x"))
     put(layout.contract, contract.render(made))
     assert made.claim("c_3").text == "an end"

@@ -1,4 +1,4 @@
-"""The contract log comes back as it was written, in every shape it ever had, and a line that is no entry is named."""
+"""The contract log reads back as it was written, in every past format, and an invalid line is reported."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def entry(verb: str, **fields: Any) -> Entry:
 
 
 def row(verb: str = "change", **fields: Any) -> dict[str, Any]:
-    """A line about VAL-1 as it stands on disk."""
+    """A line about VAL-1 as it is on disk."""
     return {**TOLD, "verb": verb, "old": PLAIN, "new": PLAIN, **fields}
 
 
 def test_every_entry_comes_back() -> None:
-    """Whatever was done, and whatever people and agents wrote as its reason."""
+    """This holds for every verb and for any reason that people and agents wrote."""
     dice = random.Random(7)
     made = [
         entry("add", new=OLD),
@@ -48,7 +48,7 @@ def test_every_entry_comes_back() -> None:
 
 
 def test_a_mission_without_a_log_has_no_entries(tmp_path: Path) -> None:
-    """Nor has one whose log is empty."""
+    """A mission with an empty log has none either."""
     layout = mission(tmp_path)
     assert contract_log.load(layout) == []
     put(layout.contract_log, "")
@@ -56,7 +56,7 @@ def test_a_mission_without_a_log_has_no_entries(tmp_path: Path) -> None:
 
 
 def test_what_an_older_version_wrote_is_read() -> None:
-    """It had the aimed check, or the commit that a person looked at, where the new claim stands."""
+    """The old field held the adversarial check or the accepted commit, where the new claim is now."""
     check = {"run": "test -f three", "seconds": 9, "guard": False}
     rows = [row("aim", old=None, new=check), row("accept", old=None, new="c0ffee"), row("add", old=None)]
     aimed, accepted, added = contract_log.parse("".join(json.dumps(one) + "\n" for one in rows).encode(), "log")
@@ -86,21 +86,21 @@ WRONG: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("line", "words"), WRONG, ids=[words for _, words in WRONG])
 def test_a_line_that_is_no_entry_is_named(line: Any, words: str) -> None:
-    """With its number, what is wrong with it, and what to do."""
+    """The error has its number, the fault, and the remedy."""
     data = line if isinstance(line, str) else json.dumps(line)
-    with pytest.raises(BrokenFile, match=r"log, line 3: .*Mend that line, or take it out") as caught:
+    with pytest.raises(BrokenFile, match=r"log, line 3: .*Correct that line, or remove it") as caught:
         contract_log.parse(contract_log.render([entry("add", new=OLD)]) + b"\n" + data.encode() + b"\n", "log")
     assert words in caught.value.fault
 
 
 def test_a_line_that_is_just_being_written_is_passed_over() -> None:
-    """Whoever looks meanwhile sees what was there before."""
+    """A concurrent reader sees the state from before."""
     data = contract_log.render([entry("add", new=OLD), entry("drop", old=OLD)])
     assert contract_log.parse(data[:-9], "log") == [entry("add", new=OLD)]
 
 
 def test_what_was_dropped_weakened_and_accepted_is_told_from_the_log() -> None:
-    """A dropped feature is no claim, and an aimed check takes nothing away."""
+    """A dropped feature is not a claim, and an adversarial check removes nothing."""
     log = [
         entry("drop", old=OLD),
         entry("drop feature", claim="F-001"),
@@ -116,7 +116,7 @@ def test_what_was_dropped_weakened_and_accepted_is_told_from_the_log() -> None:
 
 @pytest.mark.parametrize("line", ["{", "{}", '{"verb": "change", "old": 5}'])
 def test_every_door_names_a_broken_line(house: House, line: str) -> None:
-    """None reports it as a bug in the harness, and doctor does not call the mission sound; once mended, all is well."""
+    """No command reports it as a bug in the harness, and doctor reports the mission as damaged; once fixed, all is well."""
     house.harness("claim", "accept", "VAL-LOOK")
     good = house.read("contract-log.jsonl")
     Path(house.layout.contract_log).write_text(f"{good}{line}\n{good}")

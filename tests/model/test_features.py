@@ -1,4 +1,4 @@
-"""The queue has one format and one table of transitions, and nobody sets `passed`."""
+"""The queue has one format and one table of transitions, and no event sets `passed` directly."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ EVENTS = sorted({event for event, _ in ALLOWED})
 
 
 def feature(name: str = "F-1", **values: Any) -> Feature:
-    """A feature, with what is said of it."""
+    """A feature with these fields."""
     return Feature(**{"id": name, "title": "t", "claims": ["VAL-1"], **values})
 
 
 def test_the_table_of_transitions_is_this_one() -> None:
-    """No event is missing here, and none is there besides."""
+    """No event is missing here, and none is extra."""
     assert sorted(features.TRANSITIONS) == EVENTS
 
 
 @pytest.mark.parametrize(("event", "status"), list(itertools.product(EVENTS, features.STATUSES)))
 def test_every_event_moves_a_feature_or_is_refused(event: str, status: str) -> None:
-    """Refused: the feature stays as it was, and the answer says for which it is."""
+    """After a refusal the feature is unchanged, and the answer names the allowed statuses."""
     one = feature(status=status)
     if (event, status) in ALLOWED:
         features.move(one, event)
@@ -65,7 +65,7 @@ def test_every_event_moves_a_feature_or_is_refused(event: str, status: str) -> N
 
 
 def test_nobody_sets_passed() -> None:
-    """Only a proof of what was being validated gives it."""
+    """Only a proof during validation gives it."""
     ways = [
         (event, old) for event, table in features.TRANSITIONS.items() for old, new in table.items() if new == "passed"
     ]
@@ -73,12 +73,12 @@ def test_nobody_sets_passed() -> None:
 
 
 def test_only_a_red_check_takes_passed_away() -> None:
-    """Neither a person's retry nor a new plan does."""
+    """Neither a user's retry nor a new plan does."""
     assert [event for event, table in features.TRANSITIONS.items() if "passed" in table] == ["refuted"]
 
 
 def test_features_come_back_one_a_line() -> None:
-    """In file order, with everything that was noted."""
+    """They keep file order and all notes."""
     made = [feature(), feature("F-2", title="é\n\u2028", depends_on=["F-1"], source_issue="I-001", replanned=True)]
     noted(made[1], "needs", "F-1")
     data = features.render(made)
@@ -88,7 +88,7 @@ def test_features_come_back_one_a_line() -> None:
 
 
 def test_no_file_is_no_features(tmp_path: Path) -> None:
-    """Absent and empty are two answers."""
+    """Absent and empty are different answers."""
     layout = mission(tmp_path)
     assert features.load(layout) == []
     put(layout.features, "")
@@ -100,13 +100,13 @@ def test_no_file_is_no_features(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"features":{}}', '{"features":[],"x":1}', "null", '"features"'])
 def test_what_is_no_queue_is_named(text: str) -> None:
-    """It never counts as an empty one."""
+    """It never counts as an empty queue."""
     with pytest.raises(BrokenFile, match=r"f, line 1: not an object"):
         features.parse(text.encode(), "f")
 
 
 def second(value: object) -> bytes:
-    """A queue whose second line is this."""
+    """A queue with this second line."""
     return b'{"features":[\n%s,\n%s\n]}\n' % (json.dumps(feature().asdict()).encode(), json.dumps(value).encode())
 
 
@@ -140,20 +140,20 @@ WRONG: dict[str, list[object]] = {
 
 @pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in WRONG.items() for value in values])
 def test_a_field_of_the_wrong_kind_is_named_with_its_line(key: str, value: object) -> None:
-    """Whichever it is."""
+    """This holds for every field."""
     with pytest.raises(BrokenFile) as caught:
         features.parse(second({**GOOD, key: value}), "f")
     assert caught.value.line == 3
 
 
 def test_this_page_knows_every_field() -> None:
-    """A new one needs its wrong values above."""
+    """A new field needs its invalid values above."""
     assert WRONG.keys() == set(features.Feature.fields) == GOOD.keys()
 
 
 @pytest.mark.parametrize("key", GOOD)
 def test_a_missing_field_has_its_default_or_is_named(key: str) -> None:
-    """With its line; an older version may not have known what has a default."""
+    """The error has its line; an older version may lack a field that has a default."""
     if key not in ("id", "title", "claims"):
         before = second({other: GOOD[other] for other in GOOD if other != key})
         assert features.parse(before, "f")[1] == feature("F-2")
@@ -164,17 +164,17 @@ def test_a_missing_field_has_its_default_or_is_named(key: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "fault"),
-    [(5, "must be an object"), ({**GOOD, "x": 1}, "unknown key 'x'"), ({**GOOD, "id": "f-1"}, "'f-1' stands twice")],
+    [(5, "must be an object"), ({**GOOD, "x": 1}, "unknown key 'x'"), ({**GOOD, "id": "f-1"}, "'f-1' appears twice")],
 )
 def test_what_is_no_feature_is_named(value: object, fault: str) -> None:
-    """With its line."""
+    """The error has its line."""
     with pytest.raises(BrokenFile, match=f"f, line 3: .*{fault}"):
         features.parse(second(value), "f")
 
 
 def test_an_unknown_kind_of_note_is_named_with_the_known_ones() -> None:
-    """With file and line: decisions go by kinds, and one that nobody knows would be passed over."""
-    with pytest.raises(BrokenFile, match=r"^f, line 3: the note kind 'other' is none of needs, dispute, reason, cut, "):
+    """The error has file and line: decisions depend on kinds, and an unknown kind would be ignored."""
+    with pytest.raises(BrokenFile, match=r"^f, line 3: the note kind 'other' is none of needs, dispute, cut, reason, "):
         features.parse(second({**GOOD, "notes": [{**CUT, "kind": "other"}]}), "f")
     with pytest.raises(BrokenFile, match="line 3: the note 'cut' has the unknown key 'ids'"):
         features.parse(second({**GOOD, "notes": [{**CUT, "ids": []}]}), "f")
@@ -182,7 +182,7 @@ def test_an_unknown_kind_of_note_is_named_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize("kind", features.NOTES)
 def test_a_note_is_written_as_it_is_read(kind: str) -> None:
-    """Each kind comes back from disk; what it does not carry is not written, by mistake of ours least of all."""
+    """Each kind reads back from disk; a field that the kind lacks cannot be written, even by our mistake."""
     one = noted(feature(), kind, "A")
     assert features.parse(features.render([one]), "f") == [one]
     with pytest.raises(TypeError, match="'colour'"):
@@ -190,14 +190,14 @@ def test_a_note_is_written_as_it_is_read(kind: str) -> None:
 
 
 def test_a_note_is_read_in_the_same_words_everywhere() -> None:
-    """Prompts and commands; a note that says nothing has none."""
+    """Prompts and commands use it; an empty note has no text."""
     one = noted(noted(feature(), "dispute", "VAL-1", text="too strict", at="now"), "judged")
     assert [features.words(row) for row in one.notes] == ["now dispute: too strict", ""]
     assert [features.names(row) for row in one.notes] == [["VAL-1"], []]
 
 
 def test_an_unknown_feature_is_answered_with_the_known_ones() -> None:
-    """Or with the news that there is no plan."""
+    """Without a plan the answer says so."""
     assert features.find([feature(), feature("F-2")], "F-2").id == "F-2"
     with pytest.raises(UsageFault, match=r"no feature 'X'\. The features are: F-1, F-2\."):
         features.find([feature(), feature("F-2")], "X")
@@ -206,7 +206,7 @@ def test_an_unknown_feature_is_answered_with_the_known_ones() -> None:
 
 
 def test_tries_are_counted_where_they_are_judged() -> None:
-    """Three, and five once a planner has looked at the feature."""
+    """Three, and five after a replan of the feature."""
     one = feature()
     for left in (2, 1, 0):
         features.judged(one, "", "r")
@@ -216,7 +216,7 @@ def test_tries_are_counted_where_they_are_judged() -> None:
 
 
 def test_cuts_count_since_the_last_judgement() -> None:
-    """Two in a row are free, not two in a life."""
+    """Two cuts in a row are free, not two in total."""
     one = feature()
     for kind, count in (("cut", 1), ("reason", 1), ("cut", 2), ("judged", 0), ("cut", 1)):
         noted(one, kind)
@@ -244,7 +244,7 @@ def waiting(*needs: str) -> Feature:
 
 
 def test_a_feature_comes_back_when_all_that_it_needs_has_passed() -> None:
-    """Not before; and it needs nothing any more then."""
+    """Not earlier; and afterwards it needs nothing."""
     first, other, one = feature("A", status="passed"), feature("B"), waiting("A", "B")
     assert features.unblock([first, other, one], "", "r") == []
     other.status = "passed"
@@ -255,14 +255,14 @@ def test_a_feature_comes_back_when_all_that_it_needs_has_passed() -> None:
 
 
 def test_what_a_person_blocked_stays_blocked() -> None:
-    """Without needs, and with needs of nothing."""
+    """Both without needs and with an empty list of needs."""
     mine, empty, started = feature("A", status="blocked"), waiting(), waiting("P")
     started.status = "in_progress"
     assert features.unblock([mine, empty, started, feature("P", status="passed")], "", "r") == []
 
 
 def test_a_dispute_stands_while_the_feature_is_blocked() -> None:
-    """And until a planner has looked at it."""
+    """It also ends when a planner has replanned the feature."""
     one = feature(status="blocked")
     assert features.disputed(one) == []
     noted(one, "dispute", "VAL-1")

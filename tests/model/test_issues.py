@@ -1,4 +1,4 @@
-"""issues.jsonl only grows; an issue is what its newest line says."""
+"""issues.jsonl is append-only; the newest line of an issue gives its state."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.model import issues
 from harness.model.issues import Issue
@@ -26,12 +27,12 @@ GIVEN: dict[str, Any] = {
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """A mission whose folder is empty."""
+    """A mission with an empty folder."""
     return mission(tmp_path)
 
 
 def test_issues_come_back_with_numbers_of_their_own(layout: Layout) -> None:
-    """In the order given; where there is no file there are none."""
+    """They keep the given order; without a file there are none."""
     assert issues.load(layout) == []
     put(layout.issues, issues.render(issues.new([], [GIVEN, {"title": "two", "severity": "nit"}], "run-1")))
     one, two = issues.load(layout)
@@ -40,7 +41,7 @@ def test_issues_come_back_with_numbers_of_their_own(layout: Layout) -> None:
 
 
 def test_a_known_open_title_is_not_doubled(layout: Layout) -> None:
-    """Without case and spaces; a closed one may come again, under a new number."""
+    """Case and spaces do not matter; a closed issue may be raised again, under a new number."""
     put(layout.issues, issues.render(issues.new([], [GIVEN], "r")))
     again = {**GIVEN, "title": " it BREAKS "}
     assert issues.render(issues.new(issues.load(layout), [again], "r")) == b""
@@ -53,7 +54,7 @@ def test_a_known_open_title_is_not_doubled(layout: Layout) -> None:
 
 
 def test_a_closed_issue_stays_closed(layout: Layout) -> None:
-    """A planner that saw it open, and settles later, does not open it again."""
+    """A planner that saw it open and settles later does not reopen it."""
     (one,) = issues.new([], [GIVEN], "r")
     lines = [issues.state_line(one, "closed", "person", "not so"), issues.state_line(one, "planned", "r")]
     put(layout.issues, issues.render([one]) + b"".join(lines))
@@ -61,7 +62,7 @@ def test_a_closed_issue_stays_closed(layout: Layout) -> None:
 
 
 def test_serious_ones_are_open_and_critical_or_major(layout: Layout) -> None:
-    """A planner sees each once: planned ones are seen."""
+    """A planner sees each once: planned ones count as seen."""
     found = [
         Issue(id=f"{severity}-{state}", at="", by="", title="t", severity=severity, state=state)
         for severity in issues.SEVERITIES
@@ -85,14 +86,14 @@ def test_serious_ones_are_open_and_critical_or_major(layout: Layout) -> None:
     ],
 )
 def test_a_line_that_is_no_issue_is_named(layout: Layout, line: str) -> None:
-    """A fault that somebody saw must not vanish."""
+    """A reported fault must not vanish."""
     put(layout.issues, issues.render(issues.new([], [GIVEN], "r")) + line.encode() + b"\n")
     with pytest.raises(BrokenFile, match=r"issues\.jsonl, line 2: (the line is no issue|'(id|x)' is not what)"):
         issues.load(layout)
 
 
 def test_two_issues_with_one_number_are_not_taken_for_one(layout: Layout) -> None:
-    """The second would be lost without a word."""
+    """Otherwise the second would be lost silently."""
     line = issues.render(issues.new([], [GIVEN], "r"))
     put(layout.issues, line + line)
     with pytest.raises(BrokenFile, match="line 2: there is an issue I-001 already"):
@@ -100,7 +101,7 @@ def test_two_issues_with_one_number_are_not_taken_for_one(layout: Layout) -> Non
 
 
 def test_a_value_of_another_kind_is_named(layout: Layout) -> None:
-    """By a person's edit, say; not as a fault of ours, and not at the next look at it."""
+    """A person's edit, for example, is not reported as a bug in the harness, and is found at the first read."""
     (made,) = issues.new([], [GIVEN], "r")
     put(layout.issues, files.dump_json({**made.asdict(), "title": 5}))
     with pytest.raises(BrokenFile, match="line 1: 'title' is not what an issue has there"):
@@ -108,7 +109,7 @@ def test_a_value_of_another_kind_is_named(layout: Layout) -> None:
 
 
 def test_a_line_that_is_just_being_written_is_passed_over(layout: Layout) -> None:
-    """Readers take no lock; without its newline a line is not there yet."""
+    """Readers take no lock; without its newline a line does not exist yet."""
     line = issues.render(issues.new([], [GIVEN], "r"))
     put(layout.issues, line + line[:40])
     assert len(issues.load(layout)) == 1
@@ -127,12 +128,13 @@ def test_a_line_that_is_just_being_written_is_passed_over(layout: Layout) -> Non
     ],
 )
 def test_faults_of_a_given_issue_name_the_key(value: dict[str, Any], key: str) -> None:
-    """So that an agent can mend it."""
-    (fault,) = issues.faults(value, "issues[0]")
+    """The agent can then fix it."""
+    (fault,) = schema.faults(value, "issues[0]", issues.Given)
     assert key in fault
     assert fault.startswith("issues[0]")
 
 
 def test_a_whole_issue_has_no_faults() -> None:
-    """With all keys, or the two that it needs."""
-    assert issues.faults(GIVEN, "it") == issues.faults({"title": "t", "severity": "nit"}, "it") == []
+    """It has all keys, or the two required ones."""
+    for value in (GIVEN, {"title": "t", "severity": "nit"}):
+        assert schema.faults(value, "it", issues.Given) == []

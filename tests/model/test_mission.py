@@ -1,4 +1,4 @@
-"""Which mission a folder holds, and whether we understand it, is said before anything is touched."""
+"""Which mission a folder holds, and whether its format is known, is decided before any write."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ TOLD = {"id": "sheets-a1b2c3", "created": "2026-04-24", "host": "h", "branch": "
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """A mission whose folder is empty."""
+    """A mission with an empty folder."""
     return folder(tmp_path)
 
 
 def test_where_there_is_no_mission_it_is_said_how_to_begin(layout: Layout) -> None:
-    """That is no broken file."""
+    """This is not a broken file."""
     assert not mission.exists(layout)
     with pytest.raises(UsageFault, match=r"no mission in .* Write SPEC\.md"):
         mission.load(layout)
 
 
 def test_a_mission_comes_back(layout: Layout) -> None:
-    """With or without a newline behind the format."""
+    """With or without a newline after the format."""
     put(layout.mission, json.dumps(TOLD))
     for text in ("2", "2\n"):
         put(layout.format, text)
@@ -42,7 +42,7 @@ def test_a_mission_comes_back(layout: Layout) -> None:
 
 @pytest.mark.parametrize("text", ["3\n", "", "one", "1.0", "-1"])
 def test_an_unknown_format_is_refused(layout: Layout, text: str) -> None:
-    """A newer harness wrote it, or somebody else."""
+    """A newer harness or another program wrote it."""
     put(layout.format, text)
     put(layout.mission, json.dumps(TOLD))
     with pytest.raises(BrokenFile, match=r"format, line 1: unknown format .* reads format 2"):
@@ -60,7 +60,7 @@ def test_an_unknown_format_is_refused(layout: Layout, text: str) -> None:
     ],
 )
 def test_a_mission_that_is_none_is_named(layout: Layout, value: Any, fault: str) -> None:
-    """With the file and every fault; an absent one too, where there is a format."""
+    """The error has the file and every fault; with a format, an absent file is an error too."""
     put(layout.format, "2\n")
     if value is not None:
         put(layout.mission, json.dumps(value))
@@ -73,13 +73,13 @@ def test_a_mission_that_is_none_is_named(layout: Layout, value: Any, fault: str)
     [("/a/Sheets Clone", "sheets-clone"), ("/a/é", "mission"), ("/", "mission"), ("/a/" + "x" * 90, "x" * 40)],
 )
 def test_an_id_is_the_folders_slug_and_six_digits(project: str, slug: str) -> None:
-    """Two missions in folders of one name are two."""
+    """Two missions in folders of the same name differ."""
     assert re.fullmatch(rf"{slug}-[0-9a-f]{{6}}", mission.new_id(project))
     assert mission.new_id(project) != mission.new_id(project)
 
 
 def test_an_older_format_is_migrated_by_the_next_start(layout: Layout) -> None:
-    """Who only reads is told so."""
+    """A reader gets an error that says so."""
     put(layout.format, "1\n")
     with pytest.raises(BrokenFile, match=r"line 1: format 1 is that of an older .* next start migrates it to format 2"):
         mission.load(layout)

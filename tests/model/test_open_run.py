@@ -1,4 +1,4 @@
-"""The run under way: what it may note, and what it writes when it settles."""
+"""The open run: what it may note, and what it writes when it settles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def noted(house: House) -> list[str]:
 
 
 def again(house: House, run_id: str) -> Run:
-    """A run that is on disk, opened once more as it was."""
+    """A run on disk, opened once more as it was."""
     context = runs.context(house.layout, run_id)
     opened = OpenRun(
         layout=house.layout,
@@ -42,12 +42,12 @@ def again(house: House, run_id: str) -> Run:
 
 
 def shell(house: House, *lines: str) -> dict[str, object]:
-    """A worker's run whose agent gives these commands, none of which stops it."""
+    """A worker's run whose agent gives these commands; a failing command does not stop it."""
     return house.work({"run": "\n".join(f"{line} || true" for line in lines)})
 
 
 def test_a_run_may_note_ten_entries(house: House) -> None:
-    """The eleventh is refused with the reason, and is nowhere."""
+    """The eleventh is refused with the reason, and is stored nowhere."""
     out = house.folder / "said"
     shell(house, *(f"harness note --tag TRICK number {n}" for n in range(10)), f"harness note one too many 2> '{out}'")
     assert noted(house) == [f"number {n}" for n in range(10)]
@@ -55,7 +55,7 @@ def test_a_run_may_note_ten_entries(house: House) -> None:
 
 
 def test_notes_given_in_parallel_are_counted_too(house: House) -> None:
-    """Ten of twenty-four stand, each whole, and each of the others was told so."""
+    """Ten of twenty-four are stored, each whole, and each of the others is refused with a message."""
     out = house.folder / "said"
     house.work({"run": f"for n in $(seq 24); do harness note number $n 2>> '{out}' & done; wait"})
     assert len(noted(house)) == 10
@@ -63,7 +63,7 @@ def test_notes_given_in_parallel_are_counted_too(house: House) -> None:
 
 
 def test_notes_of_a_reply_count_with_the_others(house: House) -> None:
-    """Nine by command and two by reply: the two are refused together, and the run stands."""
+    """Nine by command and two by reply: the two are refused together, and the run's outcome stays."""
     reply = '{"status":"implemented","notes":[{"tag":"TRICK","text":"a"},{"tag":"TRICK","text":"b"}]}'
     steps = "\n".join(f"harness note number {n}" for n in range(9))
     result = house.work({"run": steps}, {"say": f"```json harness\n{reply}\n```"})
@@ -72,7 +72,7 @@ def test_notes_of_a_reply_count_with_the_others(house: House) -> None:
 
 
 def test_a_note_in_a_run_has_at_most_three_hundred_characters(house: House) -> None:
-    """Exactly 300 stand; 301 are refused; a person may write more."""
+    """Exactly 300 are stored; 301 are refused; a person may write more."""
     out = house.folder / "said"
     shell(house, f"harness note {'x' * 300}", f"harness note {'y' * 301} 2> '{out}'")
     assert noted(house) == ["x" * 300]
@@ -81,14 +81,14 @@ def test_a_note_in_a_run_has_at_most_three_hundred_characters(house: House) -> N
 
 
 def test_a_note_carries_role_feature_and_tag(house: House) -> None:
-    """Whoever reads it knows where it came from; a newline is a space."""
+    """A reader sees where it came from; a newline becomes a space."""
     shell(house, "harness note --tag=AVOID $'two\\nlines'")
     line = house.read("memory/raw.md")
     assert line[23:] == "worker F-001 AVOID: two lines\n"
 
 
 def test_nothing_can_be_noted_in_a_run_that_is_over(house: House) -> None:
-    """Its result is sealed."""
+    """The run digest already covers its result."""
     run_id = house.work({"say": "nothing"})["run"]
     with pytest.raises(UsageFault, match=f"The run {run_id} is over"):
         open_run.live_context(house.layout, run_id)
@@ -97,14 +97,14 @@ def test_nothing_can_be_noted_in_a_run_that_is_over(house: House) -> None:
 
 
 def test_a_roles_own_note_is_shortened_to_one_line(house: House) -> None:
-    """Receipts can be long; raw.md is not where they are kept."""
+    """Receipts can be long; raw.md is not the place for them."""
     run = again(house, house.work({"say": "nothing"})["run"]).opened
     run.note("FAIL", "x" * 400)
     assert noted(house) == ["x" * 299 + "…"]
 
 
 def test_what_a_role_changes_is_written_only_when_its_journal_is(house: House) -> None:
-    """Until then a crash leaves the disk as it was."""
+    """Until then a crash leaves the disk unchanged."""
     outcome = again(house, house.work({"say": "nothing"})["run"]).outcome
     before = house.read("features.json"), house.read("validation-contract.md")
     assert outcome.feature is not None
@@ -118,14 +118,14 @@ def test_what_a_role_changes_is_written_only_when_its_journal_is(house: House) -
 
 
 def test_issues_of_a_reply_land_with_the_result(house: House) -> None:
-    """For agents that run no commands."""
+    """This is for agents that run no commands."""
     reply = '{"status":"implemented","issues":[{"title":"slow","severity":"nit"}]}'
     result = house.work({"say": f"```json harness\n{reply}\n```"})
     assert f'"by":"{result["run"]}","title":"slow"' in house.read("issues.jsonl")
 
 
 def test_a_run_is_known_by_mission_and_id(house: House) -> None:
-    """The tag by which left-over processes are found; only a worker changes the tree."""
+    """The tag finds left-over processes; only a worker changes the tree."""
     run = again(house, house.work({"say": "nothing"})["run"]).opened
     assert run.tag == f"{mission.load(house.layout).id}/{run.id}"
     assert run.changes_tree

@@ -1,4 +1,4 @@
-"""Every reply has a closed schema; what is wrong names its key; the reply is found in whatever an agent said."""
+"""Every reply has a closed schema; an error names its key; the reply is found anywhere in an agent's output."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ WHOLE: dict[str, dict[str, Any]] = {
     "judges": {"checks": [{"claim": "A", "run": "x", "why": "y"}], "notes": NOTES, "issues": ISSUES},
     "curates": {"operations": [], "notes": NOTES, "issues": ISSUES},
 }
-FREE = {"operations"}  # what the curator may ask for is checked where it is done
+FREE = {"operations"}  # the curator's requests are checked where they are carried out
 
 
 def spots(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The way to every object in a reply, the reply itself first."""
+    """The path to every object in a reply, the reply itself first."""
     found = [path] if isinstance(value, dict) else []
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return found + [spot for key, item in items for spot in spots(item, (*path, key))]
 
 
 def at(value: Any, path: tuple[Any, ...]) -> Any:
-    """What lies there."""
+    """The object at this path."""
     for key in path:
         value = value[key]
     return value
@@ -71,7 +71,7 @@ KEYS = [(role, path, key) for role, path in SPOTS for key in at(WHOLE[role], pat
 
 
 def test_every_schema_has_a_whole_reply_here() -> None:
-    """With every key that it knows; none of them has a fault."""
+    """It has every known key and no error."""
     assert WHOLE.keys() == replies.SCHEMAS.keys()
     for role, shape in replies.SCHEMAS.items():
         assert WHOLE[role].keys() == set(shape.fields)
@@ -80,7 +80,7 @@ def test_every_schema_has_a_whole_reply_here() -> None:
 
 @pytest.mark.parametrize(("role", "path"), SPOTS)
 def test_every_object_in_a_reply_is_closed(role: str, path: tuple[Any, ...]) -> None:
-    """A key that nobody reads would be lost without a word."""
+    """An unread key would be lost silently."""
     value = copy.deepcopy(WHOLE[role])
     at(value, path)["surprise"] = 1
     (fault,) = replies.faults(role, value)
@@ -90,7 +90,7 @@ def test_every_object_in_a_reply_is_closed(role: str, path: tuple[Any, ...]) -> 
 
 @pytest.mark.parametrize(("role", "path", "key"), KEYS)
 def test_a_value_of_the_wrong_kind_is_named_by_its_key(role: str, path: tuple[Any, ...], key: str) -> None:
-    """An agent can mend it while it lives."""
+    """The agent can fix it while it is alive."""
     value = copy.deepcopy(WHOLE[role])
     at(value, path)[key] = 1.5
     assert any(f"'{key}'" in fault for fault in replies.faults(role, value))
@@ -122,7 +122,7 @@ NEEDED = [
 
 @pytest.mark.parametrize(("role", "path", "key"), NEEDED)
 def test_what_is_missing_is_named(role: str, path: tuple[Any, ...], key: str) -> None:
-    """With the place where it is missing."""
+    """The error has the place where it is missing."""
     value = copy.deepcopy(WHOLE[role])
     del at(value, path)[key]
     (fault,) = replies.faults(role, value)
@@ -130,7 +130,7 @@ def test_what_is_missing_is_named(role: str, path: tuple[Any, ...], key: str) ->
 
 
 def planned(**values: Any) -> dict[str, Any]:
-    """A planner's reply with other values."""
+    """A planner's reply with these values changed."""
     return {**copy.deepcopy(WHOLE["plans"]), **values}
 
 
@@ -152,14 +152,14 @@ def planned(**values: Any) -> dict[str, Any]:
         ("plans", planned(contract=[{"id": "A", "claim": "x", "checks": ["a\0b"]}]), "contract[0].checks[0]: 'run'"),
         ("plans", planned(contract=[{"id": "A", "claim": "x", "checks": [{"run": "x", "seconds": 0}]}]), "'seconds'"),
         ("plans", planned(services=[{"name": "a b", "run": "x", "ready": "y"}]), "service 'a b' is no name"),
-        ("plans", planned(services=[{"name": "w", "run": "x", "ready": "y"}] * 2), "service 'w' stands twice"),
+        ("plans", planned(services=[{"name": "w", "run": "x", "ready": "y"}] * 2), "service 'w' appears twice"),
         ("plans", planned(services=[{"name": "w", "run": "x", "ready": "a\nb"}]), "'ready' must be one line"),
         ("", {"notes": {}}, "'notes' must be a list"),
         *[(role, value, "must be a JSON object") for role in ("commits", "") for value in (None, 1, "x")],
     ],
 )
 def test_what_cannot_be_carried_out_is_refused_with_its_reason(role: str, value: object, fault: str) -> None:
-    """Before anything of it reaches the disk, where it would not read back."""
+    """It is refused before it reaches the disk, where it would not read back."""
     found = replies.faults(role, value)
     assert len(found) == 1
     assert fault in found[0]
@@ -171,13 +171,13 @@ def test_a_check_may_be_a_plain_text() -> None:
 
 
 def test_a_role_of_the_users_own_may_reply_any_object() -> None:
-    """Its notes and issues are checked all the same."""
+    """Its notes and issues are checked as usual."""
     assert replies.faults("", {"anything": [1], "notes": NOTES, "issues": ISSUES}) == []
     assert replies.faults("", {"notes": [{"tag": "LIE", "text": "x"}]}) != []
 
 
 def test_all_faults_are_told_at_once() -> None:
-    """One answer mends all."""
+    """One new reply can fix them all."""
     with pytest.raises(Refused) as caught:
         replies.parse("commits", '{"statu": 1, "summary": 2}')
     assert [key in str(caught.value) for key in ("'statu'", "'status'", "'summary'")] == [True] * 3
@@ -194,7 +194,7 @@ def test_all_faults_are_told_at_once() -> None:
     ],
 )
 def test_what_is_no_json_is_the_agents_fault(text: str, fault: str) -> None:
-    """Also where the parser itself gives up, and where the text could never be written."""
+    """This also holds if the parser itself fails, and if the text could not be written to disk."""
     with pytest.raises(Refused, match=fault):
         replies.parse("commits", text)
 
@@ -205,18 +205,18 @@ def said(summary: str, mark: str = "json harness") -> str:
 
 
 def found(*messages: str) -> str | None:
-    """The summary of the reply in these messages."""
+    """The summary of the reply that these messages hold."""
     reply = replies.find("commits", list(messages))
     return reply["summary"] if reply else None
 
 
 def test_the_last_marked_block_wins() -> None:
-    """Over earlier ones and over plain ones behind it."""
+    """It wins over earlier blocks and over plain blocks after it."""
     assert found(said("a") + said("b"), said("c") + said("plain", "json"), "bye") == "c"
 
 
 def test_a_plain_block_that_fits_is_taken() -> None:
-    """The last one that does; examples and other data are passed over."""
+    """The last one that fits; examples and other data are skipped."""
     assert found(said("a", "json") + said("b", "json") + '```json\n{"name": "x"}\n```\n```json\n{\n```\n') == "b"
 
 
@@ -232,7 +232,7 @@ def test_a_plain_block_that_fits_is_taken() -> None:
     ],
 )
 def test_without_a_block_there_is_no_reply(message: str) -> None:
-    """An unclosed fence is none."""
+    """An unclosed fence does not count."""
     assert replies.find("commits", [message]) is None
 
 
@@ -240,11 +240,11 @@ def test_without_a_block_there_is_no_reply(message: str) -> None:
     "before", ["```python\nnever closed\n", "```json harness\n{torn\n", "```x``` shows\n", "~~~\n~~~\n"]
 )
 def test_an_unclosed_fence_takes_no_reply_along(before: str) -> None:
-    """What stands behind it is found."""
+    """The block after it is found."""
     assert found(before + said("a")) == "a"
 
 
 def test_a_marked_block_that_is_wrong_is_told_not_passed_over() -> None:
-    """An older or a plain one is not what the agent meant last."""
+    """The agent's last intent is not an older or a plain block."""
     with pytest.raises(Refused, match="'status' must be one of"):
         replies.find("commits", [said("a"), '```json harness\n{"status": "done"}\n```\n', said("plain", "json")])

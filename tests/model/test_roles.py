@@ -1,4 +1,4 @@
-"""Roles are found, never listed in code; the mission's own go before ours, and a malformed one is named with its line."""
+"""Roles are discovered, never listed in code; the mission's own come first, and a malformed one is named with its line."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
 
 
 def role(folder: str, name: str, head: str = HEAD, words: str = "words\n") -> None:
-    """Lay down a role's two files."""
+    """Write a role's two files."""
     put(f"{folder}/{name}.md", f"---\n{head.replace('docs', name)}---\n{words}")
     put(f"{folder}/{name}.py", "")
 
 
 def test_a_role_is_its_two_files(layout: Layout) -> None:
-    """With defaults for what its front matter does not say, and the exact words."""
+    """It has defaults for what its front matter omits, and the exact words."""
     found = roles.load(layout, "docs")
     assert (found.name, found.summary, found.reads, found.agent) == ("docs", "writes", ["spec", "plan"], None)
     assert (found.words, found.common, found.minutes, found.idle_minutes) == ("words\n", "common\n", 60, 10)
@@ -38,7 +38,7 @@ def test_a_role_is_its_two_files(layout: Layout) -> None:
 
 
 def test_without_the_words_that_all_roles_share_no_role_is_started(layout: Layout, tmp_path: Path) -> None:
-    """Absent is not empty: an agent without the shared rules is not what a person asked for."""
+    """Absent is not empty: the user never asked for an agent without the shared rules."""
     common = tmp_path / "home/roles/common.md"
     common.unlink()
     for name in ("docs", "mine"):
@@ -52,7 +52,7 @@ def test_without_the_words_that_all_roles_share_no_role_is_started(layout: Layou
 
 
 def test_everything_that_front_matter_may_say_is_read(layout: Layout) -> None:
-    """A closed set, and all of `reads`."""
+    """A closed set of keys, and every value of `reads`."""
     reads = ", ".join(roles.READS)
     role(
         layout.roles,
@@ -66,7 +66,7 @@ def test_everything_that_front_matter_may_say_is_read(layout: Layout) -> None:
 
 
 def test_the_missions_own_role_wins(layout: Layout) -> None:
-    """Also over what a cache knows of ours; taken away, ours is back."""
+    """It wins over a cached role of ours; when it is removed, ours is back."""
     for _ in range(2):
         assert roles.load(layout, "docs").words == "words\n"
     role(layout.roles, "docs", words="my words\n")
@@ -77,14 +77,14 @@ def test_the_missions_own_role_wins(layout: Layout) -> None:
 
 
 def test_a_changed_role_is_read_again(layout: Layout) -> None:
-    """Whatever the cache still knows."""
+    """This holds whatever the cache still has."""
     for words in ("one", "two", "one"):
         role(layout.roles, "docs", words=words)
         assert roles.load(layout, "docs").words == words
 
 
 def test_known_roles_have_both_files(layout: Layout) -> None:
-    """common.md is no role; the mission's own count."""
+    """common.md is not a role; the mission's own roles count."""
     role(layout.roles, "mine")
     put(f"{layout.roles}/words-only.md", "x")
     put(f"{layout.roles}/script_only.py", "")
@@ -99,7 +99,7 @@ def test_an_unknown_role_is_answered_with_the_known_ones(layout: Layout, name: s
 
 
 def test_words_without_a_script_are_no_role(layout: Layout) -> None:
-    """It is said which file is missing."""
+    """The error says which file is missing."""
     put(f"{layout.roles}/half.md", f"---\n{HEAD.replace('docs', 'half')}---\n")
     with pytest.raises(UsageFault, match=r"half\.md but no .*half\.py"):
         roles.load(layout, "half")
@@ -127,14 +127,14 @@ def test_words_without_a_script_are_no_role(layout: Layout) -> None:
     ],
 )
 def test_a_malformed_role_is_named_with_its_line(layout: Layout, head: str, line: int, fault: str) -> None:
-    """And with its file."""
+    """The error names its file too."""
     put(f"{layout.roles}/docs.md", f"---\n{head}---\nname: not this line\nreads: nor this\n")
     with pytest.raises(BrokenFile, match=rf"roles/docs\.md, line {line}: .*{fault}"):
         roles.load(layout, "docs")
 
 
 def test_a_role_without_front_matter_is_malformed(layout: Layout) -> None:
-    """Words alone do not say what it reads."""
+    """The words alone do not say what it reads."""
     put(f"{layout.roles}/docs.md", "words\n")
     with pytest.raises(BrokenFile, match=r"docs\.md, line 1: the front matter lacks 'name'"):
         roles.load(layout, "docs")
@@ -142,7 +142,7 @@ def test_a_role_without_front_matter_is_malformed(layout: Layout) -> None:
 
 @pytest.mark.parametrize("name", ["planner", "worker", "validator", "curator"])
 def test_our_own_roles_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """As they lie in the checkout."""
+    """They are valid as checked out."""
     monkeypatch.delenv("HARNESS_HOME", raising=False)
     found = roles.load(mission(tmp_path), name)
     assert found.words.startswith("# ")

@@ -1,4 +1,4 @@
-"""A run's folder is its own, the books are read from their end, and a finished run never changes unseen."""
+"""A run has its own folder, the run log is read from its end, and every change to a finished run is found."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.model.test_receipts import receipt
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """A mission whose folder is empty."""
+    """A mission with an empty folder."""
     return mission(tmp_path)
 
 
 def result(run: str = "1-worker-F", **values: Any) -> Result:
-    """A finished run, with what is said of it."""
+    """A finished run with these fields."""
     told: dict[str, Any] = dict.fromkeys(Result.fields, "")
     told |= {"run": run, "role": "worker", "outcome": "ok", "seconds": 1.5, "newly_green": 0, "accepted": None}
     told |= {"sweep": None, "usage": None, "kept_out": [], "refused": [], "totals": Totals(runs=1).asdict()}
@@ -42,13 +42,13 @@ def context(run: str) -> Context:
 
 
 def finish(layout: Layout, one: Result) -> Result:
-    """Lay the run down as a run does: its files, sealed, then its line."""
+    """Write the run as a run does: its files, their digest, then its line."""
     where = layout.run(one.run)
     put(where.context, files.dump_json(context(one.run).asdict()))
     put(where.prompt, "words")
     sealed = one.replace(seal=runs.seal(where))
     put(where.result, files.dump_json(sealed.asdict()))
-    files.add_line(layout.books, files.dump_json(sealed.asdict()))
+    files.add_line(layout.run_log, files.dump_json(sealed.asdict()))
     return sealed
 
 
@@ -83,24 +83,24 @@ ODD: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
 def test_a_field_of_a_wrong_kind_is_named_with_its_line(layout: Layout, odd: dict[str, Any]) -> None:
-    """Instead of a fault of ours somewhere behind; of the books and of result.json."""
+    """It is not reported later as a bug in the harness; for the run log and for result.json."""
     one = finish(layout, result())
-    files.add_line(layout.books, files.dump_json({**one.asdict(), **odd}))
+    files.add_line(layout.run_log, files.dump_json({**one.asdict(), **odd}))
     with pytest.raises(BrokenFile, match=rf"runs\.jsonl, line 2: '{next(iter(odd))}"):
-        next(runs.books(layout))
+        next(runs.finished(layout))
     put(layout.run(one.run).result, files.dump_json({**one.asdict(), **odd}))
     with pytest.raises(BrokenFile, match=r"result\.json, line 1"):
         runs.result(layout, one.run)
 
 
 def test_an_id_says_when_who_and_what() -> None:
-    """The feature only where there is one."""
+    """It has the feature only where there is one."""
     assert runs.new_id("worker", "F-023", 1777076234) == "1777076234-worker-F-023"
     assert runs.new_id("curator", "", 1777076234) == "1777076234-curator"
 
 
 def test_a_taken_name_gets_a_number(layout: Layout) -> None:
-    """Also where a folder of that name is anybody's."""
+    """This also holds for a foreign folder of that name."""
     assert [runs.make(layout, "1-worker")[0] for _ in range(3)] == ["1-worker", "1-worker-2", "1-worker-3"]
     os.makedirs(layout.run("2-worker-2").folder)
     assert [runs.make(layout, "2-worker")[1].folder for _ in range(2)] == [
@@ -110,7 +110,7 @@ def test_a_taken_name_gets_a_number(layout: Layout) -> None:
 
 
 def test_runs_that_start_at_once_get_folders_of_their_own(layout: Layout) -> None:
-    """Eight processes with one wish."""
+    """Eight processes request the same id."""
 
     def take() -> None:
         name, where = runs.make(layout, "1-worker")
@@ -125,7 +125,7 @@ def test_runs_that_start_at_once_get_folders_of_their_own(layout: Layout) -> Non
     "wish", ["", ".", "..", "a/b", "../x", "-x", "1-../x", "1-a\nb", "1-é" * 60, "x" * 201, "1-a b", "a\0"]
 )
 def test_what_cannot_be_a_folders_name_is_refused(layout: Layout, wish: str) -> None:
-    """Before anything is made."""
+    """It is refused before anything is written."""
     with pytest.raises(UsageFault, match="cannot be a run's id"):
         runs.make(layout, wish)
     assert files.names(layout.runs) == []
@@ -142,14 +142,14 @@ def test_context_and_result_come_back(layout: Layout) -> None:
 
 
 def test_a_run_that_is_not_there_is_said_so(layout: Layout) -> None:
-    """With where to look."""
+    """The error says where to look."""
     with pytest.raises(UsageFault, match=r"no run '9'\. See: harness runs list"):
         runs.context(layout, "9")
 
 
 @pytest.mark.parametrize("value", [[], 5, {}, {"run": "x"}, {**context("x").asdict(), "more": 1}])
 def test_a_context_that_is_none_is_named(layout: Layout, value: object) -> None:
-    """With file and line."""
+    """The error has file and line."""
     put(layout.run("x").context, json.dumps(value))
     with pytest.raises(BrokenFile, match=r"x/context\.json, line 1: not what a run writes"):
         runs.context(layout, "x")
@@ -175,7 +175,7 @@ ODD_CONTEXT: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("odd", ODD_CONTEXT, ids=str)
 def test_a_field_of_a_context_of_a_wrong_kind_is_named(layout: Layout, odd: dict[str, Any]) -> None:
-    """Instead of a fault of ours in recovery, or in whoever shows the run."""
+    """It is not reported as a bug in recovery or in a command that shows the run."""
     put(layout.run("x").context, files.dump_json({**context("x").asdict(), **odd}))
     name = next(iter(odd))
     with pytest.raises(BrokenFile, match=rf"x/context\.json, line 1: '{name}' is not what a run writes there"):
@@ -186,7 +186,7 @@ ANSWER = {"at": "2026-04-24T10:05:12Z", "by": "person", "text": "go on", "after"
 
 
 def test_the_counters_start_again_where_a_person_has_answered(layout: Layout) -> None:
-    """Behind the run that was the newest then, and only there; what was spent stands."""
+    """They restart after the newest run at that time, and only there; the amounts spent stay."""
     totals = runs.Totals(runs=1, seconds=2.0, since_green=5, rejected=2)
     finish(layout, result("1-worker", totals=totals.asdict()))
     assert runs.totals(layout).since_green == 5
@@ -199,16 +199,19 @@ def test_the_counters_start_again_where_a_person_has_answered(layout: Layout) ->
 
 @pytest.mark.parametrize("row", [b"[]", b"{", b"null", b'{"at":"x"}', files.dump_json({**ANSWER, "after": 5})[:-1]])
 def test_a_line_that_is_no_answer_is_named(layout: Layout, row: bytes) -> None:
-    """With file, line and what to do; one that the power cut short is passed over."""
+    """The error has file, line and remedy; a line that a power cut tore is skipped."""
     put(layout.answers, files.dump_json(ANSWER) + row + b"\n")
-    with pytest.raises(BrokenFile, match=r"answers\.jsonl, line 2: .*the answer.* Remove that line"):
+    with pytest.raises(
+        BrokenFile,
+        match=r"answers\.jsonl, line 2: (the line is not|'after' is not what) the answer of a person.* Remove that line",
+    ):
         runs.answers(layout)
     put(layout.answers, files.dump_json(ANSWER) + row)
     assert runs.answered(layout) == "1-worker"
 
 
 def test_an_open_run_is_dead_when_nobody_holds_its_lock(layout: Layout) -> None:
-    """Its lock alone says that it is open."""
+    """Only its lock shows that it is open."""
     lock = files.Lock(layout.run("1-worker").lock)
     lock.take()
     assert runs.open_runs(layout) == ["1-worker"]
@@ -220,11 +223,11 @@ def test_an_open_run_is_dead_when_nobody_holds_its_lock(layout: Layout) -> None:
 
 
 def test_the_books_are_read_from_their_end(layout: Layout) -> None:
-    """Only as far as asked: an old broken line stops nobody, a torn last one is passed over."""
-    put(layout.books, "broken\n")
+    """It is read only as far as needed: an old broken line does no harm, a torn last one is skipped."""
+    put(layout.run_log, "broken\n")
     made = [finish(layout, result(f"{number}-worker")) for number in range(3)]
-    files.add_line(layout.books, b'{"torn')
-    books = runs.books(layout)
+    files.add_line(layout.run_log, b'{"torn')
+    books = runs.finished(layout)
     assert [next(books) for _ in range(3)] == made[::-1]
     with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 1: the line is no finished run: b'broken'"):
         next(books)
@@ -232,16 +235,16 @@ def test_the_books_are_read_from_their_end(layout: Layout) -> None:
 
 @pytest.mark.parametrize("line", ["[]", "5", "{}", '{"run":"x"}', "\udcff"])
 def test_a_line_that_is_no_run_is_named(layout: Layout, line: str) -> None:
-    """With its number in the file, counted from its beginning."""
+    """The error has its number in the file, counted from the start."""
     finish(layout, result())
-    files.add_line(layout.books, os.fsencode(line) + b"\n")
+    files.add_line(layout.run_log, os.fsencode(line) + b"\n")
     with pytest.raises(BrokenFile) as caught:
-        next(runs.books(layout))
+        next(runs.finished(layout))
     assert caught.value.line == 2
 
 
 def test_totals_are_those_of_the_last_run(layout: Layout) -> None:
-    """Nothing was spent before the first."""
+    """Nothing is spent before the first."""
     assert runs.totals(layout) == Totals()
     for number in (1, 2):
         finish(layout, result(f"{number}-worker", totals=Totals(runs=number, cost_usd=0.5 * number).asdict()))
@@ -264,7 +267,7 @@ def test_the_last_run_of_a_role_is_found(layout: Layout) -> None:
 
 
 def test_the_last_receipts_are_those_of_the_last_run_that_judged(layout: Layout) -> None:
-    """Of whatever role; none where it fired none, or where none judged: of a run that ended before, nothing counts."""
+    """Any role counts. A judging run without receipts gives none; a run that ended before its verdict is skipped."""
     assert runs.last_receipts(layout, "A") == []
     finish(layout, result("1-v", role="auditor", feature="A", verdict="red"))
     assert runs.last_receipts(layout, "A") == []
@@ -277,7 +280,7 @@ def test_the_last_receipts_are_those_of_the_last_run_that_judged(layout: Layout)
 @pytest.mark.parametrize("name", [*runs.SEALED, "result.json"])
 @pytest.mark.parametrize("data", [b"other", None])
 def test_tampering_with_a_finished_run_is_found(layout: Layout, name: str, data: bytes | None) -> None:
-    """Changed, added, or gone; the others are not accused."""
+    """Changed, added, or gone; the other runs are not accused."""
     for number in range(3):
         finish(layout, result(f"{number}-worker"))
     assert runs.broken_seals(layout, 9) == []
@@ -295,7 +298,7 @@ def test_tampering_with_a_finished_run_is_found(layout: Layout, name: str, data:
 def test_a_removed_run_and_a_changed_line_break_the_seal_too(layout: Layout) -> None:
     """Each is named."""
     finish(layout, result("1-worker"))
-    files.add_line(layout.books, files.dump_json(result("2-worker", seal="0" * 64).asdict()))
+    files.add_line(layout.run_log, files.dump_json(result("2-worker", seal="0" * 64).asdict()))
     assert runs.broken_seals(layout, 9) == ["2-worker"]
 
 
@@ -315,7 +318,7 @@ def test_a_run_by_hand_says_whether_it_went_well(values: dict[str, Any], negativ
 
 
 def test_every_outcome_has_its_place() -> None:
-    """Nothing is good and cut, and every word is known."""
+    """No outcome is both good and cut, and every word is known."""
     assert {*runs.GOOD, *runs.CUT, *runs.FREE_OF_BLAME} <= set(runs.OUTCOMES)
     assert not set(runs.GOOD) & {*runs.CUT, *runs.FREE_OF_BLAME}
 
@@ -324,7 +327,7 @@ NEWER = ("until", "agents")
 
 
 def test_what_an_older_version_wrote_is_read(layout: Layout) -> None:
-    """Without the fields that came later; its seal holds, its totals count no run as uncounted."""
+    """Later fields are missing; its digest holds, and its totals count no run as uncounted."""
     made = result(totals={"runs": 3, "seconds": 1.0, "cost_usd": None, "tokens": None, "since_green": 0, "rejected": 0})
     where = layout.run(made.run)
     old = context(made.run).asdict()
@@ -333,9 +336,9 @@ def test_what_an_older_version_wrote_is_read(layout: Layout) -> None:
     sealed = made.replace(seal=runs.seal(where))
     line = files.dump_json({name: value for name, value in sealed.asdict().items() if name not in NEWER})
     put(where.result, line)
-    put(layout.books, line)
+    put(layout.run_log, line)
     assert runs.result(layout, made.run) == sealed.replace(until=0, agents=[])
-    assert next(runs.books(layout)) == sealed.replace(until=0, agents=[])
+    assert next(runs.finished(layout)) == sealed.replace(until=0, agents=[])
     assert runs.context(layout, made.run) == context(made.run).replace(dirty={})
     assert runs.totals(layout) == Totals(runs=3, seconds=1.0)
     assert runs.broken_seals(layout, 9) == []
@@ -355,5 +358,5 @@ def test_a_result_without_what_every_version_wrote_is_refused(layout: Layout, lo
     [({}, "ok"), ({"verdict": "red"}, "red"), ({"accepted": False}, "not accepted"), ({"outcome": "limit"}, "limit")],
 )
 def test_a_run_says_in_a_word_how_it_ended(values: dict[str, Any], said: str) -> None:
-    """The plan that did not land, the verdict, else the outcome."""
+    """The rejected plan, the verdict, else the outcome."""
     assert result(**values).said == said

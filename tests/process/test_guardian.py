@@ -26,7 +26,7 @@ def test_the_tree_ends_though_the_supervisor_died_before_it_received_the_start(t
     )
     (control, order), (supervisor_end, report), (out, out_end) = spawn.pipe(), spawn.pipe(), spawn.pipe()
     os.close(supervisor_end)
-    with spawn.Quiet():
+    with spawn.SignalsBlocked():
         pid = spawn.fork(lambda: guardian.Guardian(plan, control, report).guard(out_end, out_end))
     spawn.close((control, order, report, out, out_end))
     os.waitpid(pid, 0)

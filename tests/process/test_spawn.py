@@ -88,11 +88,11 @@ def gone(pid: int) -> bool:
 
 def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
     """The limit is the caller's; one that ignores TERM is killed."""
-    before, begun = set(tree.family(os.getpid())), time.monotonic()
+    before, begun = set(tree.descendants(os.getpid())), time.monotonic()
     with pytest.raises(TimeoutError):
         spawn.capture(["sh", "-c", "trap '' TERM; sleep 60 & sleep 60"], cwd="/", wall_seconds=0.2)
     assert time.monotonic() - begun < 20
-    assert set(tree.family(os.getpid())) == before
+    assert set(tree.descendants(os.getpid())) == before
     assert spawn.capture(["sh", "-c", "sleep 0.1; echo out"], cwd="/", wall_seconds=20.0)[1] == b"out\n"
 
 
@@ -102,14 +102,14 @@ def test_an_interrupt_ends_the_program_and_waits_for_it() -> None:
     def handler(signum: int, _: object) -> None:
         raise errors.Interrupted(signum)
 
-    before, family = signal.signal(signal.SIGALRM, handler), set(tree.family(os.getpid()))
+    before, family = signal.signal(signal.SIGALRM, handler), set(tree.descendants(os.getpid()))
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
         with pytest.raises(errors.Interrupted):
             spawn.capture(["sleep", "60"], cwd="/")
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert set(tree.family(os.getpid())) == family
+    assert set(tree.descendants(os.getpid())) == family
 
 
 def test_the_program_gets_default_signals_and_no_foreign_descriptor() -> None:

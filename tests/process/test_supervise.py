@@ -221,7 +221,7 @@ def test_a_stopped_process_is_ended_too() -> None:
 
 
 def test_closing_the_output_or_forgetting_the_child_ends_the_tree() -> None:
-    """A dropped generator and a child outside a `with` block leave nothing behind."""
+    """A dropped generator and a child outside a `with` block leave no process behind."""
     child = start(["sleep", "60"])
     output = child.output()
     next(output)
@@ -232,6 +232,29 @@ def test_closing_the_output_or_forgetting_the_child_ends_the_tree() -> None:
     pid = forgotten.pid
     del forgotten
     assert eventually(lambda: not lives(pid))
+
+
+def test_a_signal_between_the_end_and_its_bookkeeping_is_heard_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guardian is waited for once, and how the child ended is known."""
+
+    def handler(signum: int, _: object) -> None:
+        raise errors.Interrupted(signum)
+
+    def waited(pid: int, options: int) -> tuple[int, int]:
+        found = wait(pid, options)
+        signal.raise_signal(signal.SIGALRM)
+        return found
+
+    wait, before = os.waitpid, signal.signal(signal.SIGALRM, handler)
+    try:
+        with start(["sh", "-c", "exit 3"]) as child:
+            monkeypatch.setattr(os, "waitpid", waited)  # after the start: the guardian has its own, which is real
+            with pytest.raises(errors.Interrupted):
+                finish(child)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert child.ended is not None
+    assert (child.ended.exit, child.ended.cause) == (3, "exit")
 
 
 def test_a_child_that_bursts_into_sessions_is_ended() -> None:
@@ -318,7 +341,7 @@ def test_streams_are_kept_apart_or_merged_as_asked() -> None:
     assert b"".join(chunk for _, chunk in got) == b"out\nerr\nout\n"
 
 
-# --- what the child finds -------------------------------------------------------------------------------------------------
+# --- what the child gets --------------------------------------------------------------------------------------------------
 
 
 def test_stdin_is_at_its_end_or_a_file(tmp_path: Path) -> None:
@@ -362,7 +385,7 @@ def test_the_child_gets_no_descriptor_but_the_three(tmp_path: Path) -> None:
 
 def test_a_missing_program_folder_or_input_is_named(tmp_path: Path) -> None:
     """Unavailable names the cause, and the attempt leaves nothing behind."""
-    gone, before = str(tmp_path / "gone"), (set(os.listdir("/proc/self/fd")), set(tree.family(os.getpid())))
+    gone, before = str(tmp_path / "gone"), (set(os.listdir("/proc/self/fd")), set(tree.descendants(os.getpid())))
     for argv, cwd, stdin, named in [
         (["no-such-program"], "/", None, "no-such-program"),
         (["true"], gone, None, f"in the folder {gone}"),
@@ -370,15 +393,15 @@ def test_a_missing_program_folder_or_input_is_named(tmp_path: Path) -> None:
     ]:
         with pytest.raises(errors.Unavailable, match=named):
             supervise.Child(argv, cwd=cwd, env=ENV, stdin=stdin, wall_seconds=60)
-    assert (set(os.listdir("/proc/self/fd")), set(tree.family(os.getpid()))) == before
+    assert (set(os.listdir("/proc/self/fd")), set(tree.descendants(os.getpid()))) == before
 
 
 def test_many_runs_leave_no_descriptor_and_no_zombie() -> None:
     """A mission of days starts thousands of children."""
-    before = (set(os.listdir("/proc/self/fd")), set(tree.family(os.getpid())))
+    before = (set(os.listdir("/proc/self/fd")), set(tree.descendants(os.getpid())))
     for _ in range(20):
         shell("true & exit 0")
-    assert (set(os.listdir("/proc/self/fd")), set(tree.family(os.getpid()))) == before
+    assert (set(os.listdir("/proc/self/fd")), set(tree.descendants(os.getpid()))) == before
 
 
 BOUND = """
@@ -386,7 +409,7 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from harness.base import errors
 from harness.process import supervise
-supervise.live_with(int(sys.argv[2]))
+supervise.end_with_parent(int(sys.argv[2]))
 try:
     supervise.run(["sleep", "60"], cwd="/", env=dict(os.environ), wall_seconds=50, sink=print)
 except errors.Interrupted as fault:

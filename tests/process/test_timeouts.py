@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from harness.process.supervise import Child, Ended
-from harness.process.timeouts import Patience, newest_change
+from harness.process.timeouts import Timeouts, newest_change
 
 ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
 
 
-def wait(script: str, patience: Patience, wall_seconds: float = 30.0, result: bool = False) -> Ended:
+def wait(script: str, timeouts: Timeouts, wall_seconds: float = 30.0, result: bool = False) -> Ended:
     """Run a shell script to its end under these limits; with `result` its first output counts as the result."""
     with Child(
-        ["bash", "-c", script], cwd="/", env=ENV, wall_seconds=wall_seconds, grace_seconds=0.2, patience=patience
+        ["bash", "-c", script], cwd="/", env=ENV, wall_seconds=wall_seconds, grace_seconds=0.2, timeouts=timeouts
     ) as child:
         for _, chunk in child.output():
             if chunk:
@@ -30,14 +30,14 @@ def wait(script: str, patience: Patience, wall_seconds: float = 30.0, result: bo
 
 def test_a_child_that_never_writes_anything_ends_as_a_startup_hang() -> None:
     """Long before the wall limit."""
-    ended = wait("sleep 60", Patience(startup_seconds=0.3, idle_seconds=20))
+    ended = wait("sleep 60", Timeouts(startup_seconds=0.3, idle_seconds=20))
     assert ended.cause == "startup_hang"
     assert ended.seconds < 5
 
 
 def test_a_child_that_falls_silent_ends_as_idle() -> None:
     """The limit counts from the last sign of life."""
-    ended = wait("for n in 1 2 3; do echo $n; sleep 0.3; done; sleep 60", Patience(startup_seconds=9, idle_seconds=0.8))
+    ended = wait("for n in 1 2 3; do echo $n; sleep 0.3; done; sleep 60", Timeouts(startup_seconds=9, idle_seconds=0.8))
     assert ended.cause == "idle"
     assert 1.3 < ended.seconds < 8
 
@@ -49,7 +49,7 @@ def test_a_supervisor_that_was_stopped_reads_first_what_it_missed() -> None:
         cwd="/",
         env=ENV,
         wall_seconds=30,
-        patience=Patience(idle_seconds=1.0),
+        timeouts=Timeouts(idle_seconds=1.0),
     ) as child:
         said = b""
         for _, chunk in child.output():
@@ -62,41 +62,41 @@ def test_a_supervisor_that_was_stopped_reads_first_what_it_missed() -> None:
 
 def test_a_child_whose_tree_computes_in_silence_is_not_idle() -> None:
     """CPU time of a grandchild is a sign of life."""
-    ended = wait("bash -c 'end=$((SECONDS+3)); while ((SECONDS < end)); do :; done'", Patience(idle_seconds=0.8))
+    ended = wait("bash -c 'end=$((SECONDS+3)); while ((SECONDS < end)); do :; done'", Timeouts(idle_seconds=0.8))
     assert (ended.cause, ended.exit) == ("exit", 0)
 
 
 def test_a_child_that_changes_files_in_silence_is_not_idle(tmp_path: Path) -> None:
-    """Deep in the working folder too; a change below the passed-over name does not count."""
+    """Deep in the working folder too; a change below the excluded name does not count."""
     (tmp_path / "deep").mkdir()
     (tmp_path / ".harness").mkdir()
     busy = f"for n in $(seq 12); do sleep 0.2; echo > '{tmp_path}'/{{}}/$n; done"
-    patience = Patience(idle_seconds=1.2, folder=str(tmp_path))
-    assert wait(busy.format("deep"), patience).cause == "exit"
-    assert wait(busy.format(".harness"), patience).cause == "idle"
+    timeouts = Timeouts(idle_seconds=1.2, folder=str(tmp_path))
+    assert wait(busy.format("deep"), timeouts).cause == "exit"
+    assert wait(busy.format(".harness"), timeouts).cause == "idle"
 
 
 def test_only_the_grace_counts_after_the_result() -> None:
     """Neither startup nor idle limits it, and the grace is short."""
-    ended = wait("echo done; sleep 60", Patience(after_result_seconds=0.4, idle_seconds=0.2), result=True)
+    ended = wait("echo done; sleep 60", Timeouts(after_result_seconds=0.4, idle_seconds=0.2), result=True)
     assert ended.cause == "after_result"
     assert 0.3 < ended.seconds < 6
 
 
 def test_the_wall_limit_always_applies() -> None:
     """Endless output does not extend it."""
-    ended = wait("while :; do echo x; sleep 0.01; done", Patience(idle_seconds=5, startup_seconds=5), wall_seconds=0.5)
+    ended = wait("while :; do echo x; sleep 0.01; done", Timeouts(idle_seconds=5, startup_seconds=5), wall_seconds=0.5)
     assert ended.cause == "wall"
 
 
 def test_no_timeouts_mean_no_limit_but_the_wall() -> None:
     """Checks and services get this."""
-    assert wait("sleep 0.5", Patience()).cause == "exit"
+    assert wait("sleep 0.5", Timeouts()).cause == "exit"
 
 
 @pytest.mark.parametrize("change", ["write", "make", "remove", "touch back"])
 def test_every_change_below_a_folder_is_seen(tmp_path: Path, change: str) -> None:
-    """Also a change that sets back the time of a file, as unpacking does."""
+    """Also a change that sets a file's time back, as unpacking does."""
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     (inner / "file").write_text("1")

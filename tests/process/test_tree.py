@@ -82,10 +82,10 @@ def test_descendants_are_all_generations_with_their_state() -> None:
     with subprocess.Popen(["sh", "-c", script], stdout=-1) as top:
         assert top.stdout is not None
         top.stdout.readline()
-        family = tree.family(top.pid)
+        family = tree.descendants(top.pid)
         assert len(family) == 3
-        assert set(tree.family(top.pid, deep=False)) < set(family)
-        assert top.pid in tree.family(os.getpid())
+        assert set(tree.descendants(top.pid, deep=False)) < set(family)
+        assert top.pid in tree.descendants(os.getpid())
         tree.kill(family)
         top.kill()
     assert tree.stat(top.pid) == []

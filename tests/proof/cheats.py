@@ -1,6 +1,6 @@
-"""The gallery: one small mission a cheat. A worker or a planner cheats in exactly one way, with playbooks, in plain bash.
+"""The gallery: one small mission per cheat. A worker or a planner cheats in exactly one way, with playbooks, in plain bash.
 
-What the harness says to each stands in docs/proof.md; test_gallery.py plays the missions and holds the page to them.
+docs/proof.md has the harness's reply to each; test_gallery.py plays the missions and compares them with the page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TESTED = {TEST: 'diff <(bash greet.sh Ada) <(echo "Hello, Ada")\n'}
 
 
 class Cheat(Record):
-    """One mission: the first commit's files, the plan, and what each run's playbook does; it may take `runs` runs.
+    """One mission: the first commit's files, the plan, and each run's playbook; it may take `runs` runs.
 
     `plan`: {feature: its checks}; a feature's claim is VAL- and its number. `books`: {playbook: Markdown}.
     """
@@ -51,7 +51,7 @@ def claim(feature: str) -> str:
 
 
 def reply(**value: object) -> str:
-    """A reply in the form of an agent's."""
+    """A reply in an agent's form."""
     return f"```json harness\n{json.dumps(value)}\n```\n"
 
 
@@ -61,7 +61,7 @@ def does(*commands: str) -> str:
 
 
 def aims(run: str) -> str:
-    """A validator's playbook: it proposes one more check."""
+    """A validator's playbook: it proposes one adversarial check."""
     return reply(checks=[{"claim": "VAL-001", "run": run, "why": "another name"}])
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import contract, receipts
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Contract
 from harness.model.receipts import Receipt
 from harness.process import tree
@@ -32,7 +32,9 @@ def folder(bare: House) -> Path:
 
 def fired(folder: Path, command: str, seconds: float = 20) -> Receipt:
     """The receipt of one check."""
-    place = Place(directory=str(folder), head="c0ffee", tree="7ee", by="run-1", tag="m/run-1", seconds=seconds)
+    place = CheckEnvironment(
+        directory=str(folder), head="c0ffee", tree="7ee", by="run-1", tag="m/run-1", seconds=seconds
+    )
     return fire.fire(Check(run=command), claim("VAL-1"), "after", place)
 
 
@@ -135,7 +137,7 @@ CLEAR = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from harness.process import temporary
-temporary.clear(sys.argv[2])
+temporary.remove(sys.argv[2])
 """
 
 
@@ -182,7 +184,7 @@ def test_a_check_that_hangs_is_red_without_an_exit_code(folder: Path) -> None:
 
 def test_a_checks_own_time_overrides_the_configured_one(folder: Path) -> None:
     """`seconds` of the check, else check_seconds."""
-    place = Place(directory=str(folder), seconds=0.2)
+    place = CheckEnvironment(directory=str(folder), seconds=0.2)
     assert fire.fire(Check(run="sleep 0.4", seconds=20), claim("V"), "after", place).exit == 0
     assert fire.fire(Check(run="sleep 20"), claim("V"), "after", place).exit is None
 
@@ -192,7 +194,7 @@ def test_a_late_exit_zero_is_not_green(folder: Path) -> None:
     assert fired(folder, "trap 'exit 0' TERM; while :; do sleep 0.05; done", seconds=0.3).exit is None
 
 
-# what a receipt says
+# the content of a receipt
 
 
 def test_a_receipt_names_the_check_the_commit_and_the_run(folder: Path) -> None:
@@ -237,7 +239,7 @@ def test_each_receipt_is_durable_before_the_next_check_starts(folder: Path) -> N
     path = str(folder / "receipts.jsonl")
     seen = []
     claims = [claim("V-1", "true", "false"), claim("V-2", "wc -l < receipts.jsonl")]
-    for receipt in fire.fire_all(claims, "after", Place(directory=str(folder)), path):
+    for receipt in fire.fire_all(claims, "after", CheckEnvironment(directory=str(folder)), path):
         seen.append(receipt)
         assert receipts.load(path) == seen
     assert [(one.claim, one.exit) for one in seen] == [("V-1", 0), ("V-1", 1), ("V-2", 0)]
@@ -247,7 +249,7 @@ def test_each_receipt_is_durable_before_the_next_check_starts(folder: Path) -> N
 def test_claims_without_checks_have_no_receipt(folder: Path) -> None:
     """A person decides a manual claim."""
     manual = contract.Claim(id="V", text="t", manual=True)
-    assert list(fire.fire_all([manual], "after", Place(directory=str(folder)))) == []
+    assert list(fire.fire_all([manual], "after", CheckEnvironment(directory=str(folder)))) == []
 
 
 # setup, and the empty folder
@@ -255,7 +257,7 @@ def test_claims_without_checks_have_no_receipt(folder: Path) -> None:
 
 def test_setup_runs_as_a_check_does_and_reports_its_failure(folder: Path) -> None:
     """ "" if it is green or absent."""
-    place = Place(directory=str(folder), seconds=0.5)
+    place = CheckEnvironment(directory=str(folder), seconds=0.5)
     assert fire.setup_fault(Contract(), place) == ""
     assert fire.setup_fault(Contract(setup="touch built"), place) == ""
     assert (folder / "built").exists()
@@ -271,7 +273,7 @@ def test_what_is_green_in_an_empty_folder_proves_nothing(folder: Path) -> None:
     (folder / "made").write_text("")
     empty = ["true", ":", "echo ok", "! grep -q x made", "test ! -e made", "cat </dev/null"]
     real = ["test -e made", "false", "grep x made", "./made", "sleep"]
-    assert fire.green_on_nothing([*empty, *real]) == empty
+    assert fire.green_in_empty_folder([*empty, *real]) == empty
     assert left(folder) == []
 
 

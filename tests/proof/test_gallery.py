@@ -65,17 +65,18 @@ def play(cheat: Cheat, folder: Path) -> Played:
 
 
 @pytest.fixture(scope="session")
-def played(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Callable[[str], Played]]:
-    """The end of a cheat's mission, by name; each mission in this session is played once, in parallel."""
+def played(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Callable[[str], Played]:
+    """The end of a cheat's mission, by name; each mission in this session is played once, in parallel.
+
+    The threads end with it, since other tests fork in this process.
+    """
     asked = "\n".join(item.name for item in request.session.items)
     with ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
         started: dict[str, Future[Played]] = {}
         for number, cheat in enumerate(CHEATS):
             if f"[{cheat.name}]" in asked:
                 started[cheat.name] = pool.submit(play, cheat, tmp_path_factory.mktemp(f"cheat-{number}"))
-        yield lambda name: started[name].result()
+    return lambda name: started[name].result()
 
 
 def rows() -> dict[str, tuple[str, str]]:
@@ -111,7 +112,7 @@ def test_no_process_of_a_cheat_survives_its_mission(name: str, played: Callable[
 
 @pytest.mark.parametrize("name", ["hard-codes the expected output"])
 def test_what_a_validator_aimed_joins_the_contract(name: str, played: Callable[[str], Played]) -> None:
-    """The worker's next attempt meets the check that revealed the cheat."""
+    """The worker's next attempt must pass the adversarial check that revealed the cheat."""
     house = played(name).house
     assert "Hello, Bob" in house.read("validation-contract.md")
     assert [entry.verb for entry in contract_log.load(house.layout)] == ["add", "aim"]

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from harness.base import schema
 from harness.base.errors import BrokenFile
-from harness.model import contract, contract_log, receipts
+from harness.model import contract_log, receipts
 from harness.model.contract import Check, Claim
 from harness.model.receipts import Receipt
 from harness.proof import index
-from harness.proof.index import Standing
+from harness.proof.index import ClaimStatus
 from harness.store.layout import Layout
 from tests.helpers import mission, put
 from tests.planned import claim
@@ -39,9 +40,9 @@ def receipt(exit_code: int | None = 0, command: str = CHECK.run, name: str = "VA
 
 
 def ran(layout: Layout, run_id: str, *found: Receipt, verdict: str = "red", accepted: bool = False) -> None:
-    """A finished run with these receipts, by default one that judged."""
+    """A finished run with these receipts, by default a validator's."""
     put(layout.run(run_id).receipts, receipts.render(list(found)))
-    with open(layout.books, "ab") as books:
+    with open(layout.run_log, "ab") as books:
         books.write(json.dumps({"run": run_id, "verdict": verdict, "accepted": accepted}).encode() + b"\n")
 
 
@@ -51,10 +52,10 @@ def fresh(layout: Layout) -> dict[str, Any]:
     return {key: trail.asdict() for key, trail in index.load(layout).items()}
 
 
-def standing(layout: Layout, one: Claim = ONE) -> Standing:
+def standing(layout: Layout, one: Claim = ONE) -> ClaimStatus:
     """The status of a claim."""
     rows = contract_log.load(layout)
-    return index.standing(one, index.load(layout), contract_log.weakened(rows), contract_log.accepted(rows))
+    return index.claim_status(one, index.load(layout), contract_log.weakened(rows), contract_log.accepted(rows))
 
 
 # the index
@@ -86,7 +87,7 @@ def test_only_what_is_new_is_read(layout: Layout) -> None:
 
 
 FORGED = json.dumps(
-    {"text": "", "fields": index.Trail.fields, "value": {"size": 0, "digest": "", "trails": {"k": {"red": 5}}}}
+    {"text": "", "fields": index.CheckHistory.fields, "value": {"size": 0, "digest": "", "trails": {"k": {"red": 5}}}}
 )
 TORN = [
     "",
@@ -116,22 +117,22 @@ def test_a_torn_cache_is_an_absent_one(layout: Layout, text: str) -> None:
 def test_a_run_log_that_became_shorter_is_read_from_the_start(layout: Layout) -> None:
     """A restored snapshot: entries of lost runs do not count."""
     ran(layout, "r-1", receipt(1))
-    size = os.path.getsize(layout.books)
+    size = os.path.getsize(layout.run_log)
     ran(layout, "r-2", receipt(0))
     assert standing(layout).word == "proven"
-    os.truncate(layout.books, size)
+    os.truncate(layout.run_log, size)
     assert standing(layout).word == "unproven"
 
 
 def test_books_that_became_other_ones_are_read_anew(layout: Layout) -> None:
-    """Of the same length, or longer: what counts is every byte that the index was made from."""
+    """Of the same length, or longer: every byte of the source counts."""
     ran(layout, "r-1", receipt(1))
     ran(layout, "r-2", receipt(0))
     put(layout.run("r-3").receipts, receipts.render([receipt(1)]))
     assert standing(layout).word == "proven"
-    before = Path(layout.books).read_bytes()
+    before = Path(layout.run_log).read_bytes()
     for after in (before.replace(b"r-2", b"r-3"), before.replace(b"r-2", b"r-3") + before, before[1:-1] + b"\n{}\n"):
-        Path(layout.books).write_bytes(after)
+        Path(layout.run_log).write_bytes(after)
         if after.startswith(b"{"):
             assert {key: trail.asdict() for key, trail in index.load(layout).items()} == fresh(layout)
         else:
@@ -140,13 +141,13 @@ def test_books_that_became_other_ones_are_read_anew(layout: Layout) -> None:
 
 
 def test_a_torn_last_line_of_the_run_log_waits_for_its_end(layout: Layout) -> None:
-    """It is neither taken nor skipped for ever."""
+    """It is neither used nor skipped for ever."""
     ran(layout, "r-1", receipt(1))
     put(layout.run("r-2").receipts, receipts.render([receipt(0)]))
-    with open(layout.books, "ab") as books:
+    with open(layout.run_log, "ab") as books:
         books.write(b'{"verdict": "", "accepted": true, "run": "r-')
     assert standing(layout).word == "unproven"
-    with open(layout.books, "ab") as books:
+    with open(layout.run_log, "ab") as books:
         books.write(b'2"}\n')
     assert standing(layout).word == "proven"
 
@@ -155,7 +156,7 @@ def test_a_torn_last_line_of_the_run_log_waits_for_its_end(layout: Layout) -> No
 def test_a_line_of_the_run_log_that_is_no_run_is_named(layout: Layout, line: str) -> None:
     """However old it is: its proof must not vanish silently."""
     ran(layout, "r-1", receipt(1))
-    with open(layout.books, "a") as books:
+    with open(layout.run_log, "a") as books:
         books.write(line + "\n")
     ran(layout, "r-2", receipt(0))
     with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 2: the line is no finished run"):
@@ -181,7 +182,7 @@ def test_receipts_that_an_agent_could_have_written_do_not_count(layout: Layout) 
     assert (standing(layout).word, standing(layout).red[0]) == ("proven", "r-4")
 
 
-# where a claim stands
+# the status of a claim
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def logged(layout: Layout, verb: str, old: Claim | None, new: Claim | str | None
     """One line of the contract log, as a plan or a person writes it."""
 
     def plain(one: Claim | str | None) -> Any:
-        return contract.to_value(contract.Contract(claims=[one]))["claims"][0] if isinstance(one, Claim) else one
+        return schema.plain(one) if isinstance(one, Claim) else one
 
     row = {"at": "t", "by": "r", "verb": verb, "claim": "VAL-1", "why": "w", "old": plain(old), "new": plain(new)}
     with open(layout.contract_log, "ab") as log:

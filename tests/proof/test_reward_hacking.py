@@ -86,7 +86,7 @@ def test_fewer_assertions_are_a_sign_and_as_many_are_no_sign() -> None:
     assert signs("M", "tests/test_a.py", "-    assert a == 1", "+    assert a == 2") == []
 
 
-# what checks name
+# files named by checks
 
 
 def test_a_file_that_a_check_runs_is_a_sign_when_it_is_edited() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Service
 from harness.model.receipts import Receipt
 from harness.process import tree
@@ -32,19 +32,19 @@ def web(name: str = "web", prefix: str = "", seconds: int = 30) -> Service:
 
 
 @pytest.fixture
-def place(bare: House) -> Place:
+def place(bare: House) -> CheckEnvironment:
     """A working folder with one page."""
     bare.project.mkdir()
     bare.write("page", "hello\n")
-    return Place(directory=str(bare.project), tag="m/run-1", seconds=20)
+    return CheckEnvironment(directory=str(bare.project), tag="m/run-1", seconds=20)
 
 
-def fired(command: str, place: Place) -> Receipt:
+def fired(command: str, place: CheckEnvironment) -> Receipt:
     """The receipt of one check."""
     return fire.fire(Check(run=command), claim("VAL-1"), "after", place)
 
 
-def left(place: Place) -> list[str]:
+def left(place: CheckEnvironment) -> list[str]:
     """Leftovers in the temporary folder."""
     return os.listdir(Path(place.directory).parent / "temporary")
 
@@ -54,7 +54,7 @@ def alive(pids: str) -> list[int]:
     return [int(pid) for pid in pids.split() if tree.stat(int(pid))]
 
 
-def test_a_check_reaches_a_real_web_server_on_its_port(place: Place) -> None:
+def test_a_check_reaches_a_real_web_server_on_its_port(place: CheckEnvironment) -> None:
     """PORT and PORT_WEB reach it; before and after, nothing listens there."""
     with serving.Running([web()], place) as up:
         for name in ("PORT", "PORT_WEB"):
@@ -66,7 +66,7 @@ def test_a_check_reaches_a_real_web_server_on_its_port(place: Place) -> None:
     assert left(place) == []
 
 
-def test_two_services_have_two_ports_and_know_each_other(place: Place) -> None:
+def test_two_services_have_two_ports_and_know_each_other(place: CheckEnvironment) -> None:
     """A service's PORT is its own, a check's is the first service's; a neighbour's is PORT_<NAME>."""
     second = web("api-2", prefix='echo "$PORT $PORT_API_2 $PORT_WEB" >ports\n')
     with serving.Running([web(), second], place) as up:
@@ -76,14 +76,16 @@ def test_two_services_have_two_ports_and_know_each_other(place: Place) -> None:
     assert own != neighbour
 
 
-def test_without_services_nothing_is_started(place: Place) -> None:
+def test_without_services_nothing_is_started(place: CheckEnvironment) -> None:
     """The check environment is unchanged, and no folder is made."""
     with serving.Running([], place) as up:
         assert up is place
         assert left(place) == []
 
 
-def test_a_service_sees_no_harness_variables_and_has_a_tmpdir(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_sees_no_harness_variables_and_has_a_tmpdir(
+    place: CheckEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It starts like a check, in the working folder."""
     monkeypatch.setenv("HARNESS_HOME", "x")
     service = web(prefix='env >environment; pwd >where; touch "$TMPDIR/mine"\n')
@@ -98,7 +100,7 @@ def test_a_service_sees_no_harness_variables_and_has_a_tmpdir(place: Place, monk
 # ready
 
 
-def test_a_service_that_takes_its_time_is_waited_for(place: Place) -> None:
+def test_a_service_that_takes_its_time_is_waited_for(place: CheckEnvironment) -> None:
     """`ready` runs again and again."""
     slow = Service(name="slow", run="sleep 0.5; touch up; sleep 60", ready="test -e up", seconds=20)
     with serving.Running([slow], place) as up:
@@ -106,7 +108,7 @@ def test_a_service_that_takes_its_time_is_waited_for(place: Place) -> None:
         assert Path(place.directory, "up").exists()
 
 
-def test_a_service_that_is_not_ready_in_time_makes_checks_red_with_its_log(place: Place) -> None:
+def test_a_service_that_is_not_ready_in_time_makes_checks_red_with_its_log(place: CheckEnvironment) -> None:
     """No check is fired without its service; the tail of the log gives the cause."""
     stuck = Service(name="db", run="echo waiting for a lock; echo really >&2; sleep 60", ready="false", seconds=1)
     with serving.Running([stuck], place) as up:
@@ -117,7 +119,7 @@ def test_a_service_that_is_not_ready_in_time_makes_checks_red_with_its_log(place
     assert left(place) == []
 
 
-def test_a_service_that_ends_is_not_waited_for(place: Place) -> None:
+def test_a_service_that_ends_is_not_waited_for(place: CheckEnvironment) -> None:
     """Its last output is reported at once, not after its timeout."""
     started = time.monotonic()
     broken = Service(name="db", run="echo no such port; exit 3", ready="false", seconds=50)
@@ -126,7 +128,7 @@ def test_a_service_that_ends_is_not_waited_for(place: Place) -> None:
     assert time.monotonic() - started < 15
 
 
-def test_a_ready_command_that_hangs_is_run_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ready_command_that_hangs_is_run_again(place: CheckEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     """A `ready` that never ends does not block a run."""
     monkeypatch.setattr(serving, "ASK_SECONDS", 0.2)  # 5 s are right for a real one, and too long for a test
     ready = "test -e asked || { touch asked; sleep 60; }"
@@ -134,7 +136,7 @@ def test_a_ready_command_that_hangs_is_run_again(place: Place, monkeypatch: pyte
         assert up.fault == ""
 
 
-def test_of_a_long_log_the_tail_is_reported(place: Place) -> None:
+def test_of_a_long_log_the_tail_is_reported(place: CheckEnvironment) -> None:
     """The newest 2,000 characters, with any bytes."""
     loud = Service(name="s", run="seq 1 5000; printf '\\377end'; exit 1", ready="false", seconds=30)
     with serving.Running([loud], place) as up:
@@ -142,9 +144,11 @@ def test_of_a_long_log_the_tail_is_reported(place: Place) -> None:
     assert (len(said), said.endswith("5000\n\ufffdend")) == (serving.TAIL_CHARS, True)
 
 
-def test_a_red_neighbour_is_not_fired_twice(place: Place) -> None:
+def test_a_red_neighbour_is_not_fired_twice(place: CheckEnvironment) -> None:
     """When no check can be fired, a second attempt adds nothing: it is red and not flaky."""
-    receipt = fire.settled(Check(run="true"), claim("V"), "after", place.replace(fault="the service db is not ready"))
+    receipt = fire.fire_with_retry(
+        Check(run="true"), claim("V"), "after", place.replace(fault="the service db is not ready")
+    )
     assert (receipt.exit, receipt.flaky, receipt.output) == (fire.NOT_FIRED, False, "the service db is not ready")
 
 
@@ -158,7 +162,7 @@ sleep 1000
 """
 
 
-def test_the_whole_tree_of_a_service_is_ended(place: Place) -> None:
+def test_the_whole_tree_of_a_service_is_ended(place: CheckEnvironment) -> None:
     """Children in sessions of their own, and children that ignore signals."""
     tree = Service(name="s", run=TREE, ready="test $(wc -l <pids) = 3", seconds=20)
     with serving.Running([tree], place) as up:
@@ -168,7 +172,7 @@ def test_the_whole_tree_of_a_service_is_ended(place: Place) -> None:
     assert alive(pids) == []
 
 
-def test_services_end_when_what_needs_them_fails(place: Place) -> None:
+def test_services_end_when_what_needs_them_fails(place: CheckEnvironment) -> None:
     """Also after an interrupt in the middle of a check."""
     service = Service(name="s", run="echo $$ >pid; sleep 1000", ready="test -s pid", seconds=20)
     with pytest.raises(KeyboardInterrupt), serving.Running([service], place):
@@ -177,7 +181,7 @@ def test_services_end_when_what_needs_them_fails(place: Place) -> None:
     assert left(place) == []
 
 
-def test_the_first_ends_if_the_second_never_starts(place: Place) -> None:
+def test_the_first_ends_if_the_second_never_starts(place: CheckEnvironment) -> None:
     """No service outlives the block, whichever failed."""
     first = Service(name="a", run="echo $$ >pid; sleep 1000", ready="test -s pid", seconds=20)
     with serving.Running([first, Service(name="b", run="exit 1", ready="false")], place) as up:
@@ -185,7 +189,7 @@ def test_the_first_ends_if_the_second_never_starts(place: Place) -> None:
     assert alive(Path(place.directory, "pid").read_text()) == []
 
 
-def test_of_a_log_of_any_length_the_end_is_reported(place: Place) -> None:
+def test_of_a_log_of_any_length_the_end_is_reported(place: CheckEnvironment) -> None:
     """A server that floods its log costs no memory; its last output is complete."""
     flood = 'truncate -s 64M "$TMPDIR/s.log"; exec >>"$TMPDIR/s.log"; echo "é the port is taken"; exit 1'
     tracemalloc.start()
@@ -206,7 +210,7 @@ def program(name: str) -> str:
     return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *sorted(places)])) or ""
 
 
-def test_a_real_postgresql_serves_a_check(place: Place) -> None:
+def test_a_real_postgresql_serves_a_check(place: CheckEnvironment) -> None:
     """initdb and postgres as an unprivileged user, which they require; a table is created and read."""
     needed = {name: program(name) for name in ("initdb", "postgres", "psql", "setpriv")}
     if not all(needed.values()):
@@ -231,7 +235,7 @@ def test_a_real_postgresql_serves_a_check(place: Place) -> None:
     assert left(place) == []
 
 
-def test_a_real_redis_serves_a_check(place: Place) -> None:
+def test_a_real_redis_serves_a_check(place: CheckEnvironment) -> None:
     """A value is set and read; the server is gone afterwards."""
     if not (program("redis-server") and program("redis-cli")):
         pytest.skip("not installed here: redis-server or redis-cli")

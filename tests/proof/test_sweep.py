@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.model import receipts
-from harness.model.check_environment import Place
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Contract, Service
 from harness.model.receipts import Receipt
 from harness.proof import sweep as sweeping
@@ -16,7 +16,7 @@ from tests.planned import claim, contract_of, feature, lay
 def sweep(house: House, known: Contract) -> tuple[list[Receipt], str]:
     """A final sweep at HEAD."""
     lay(house, [feature("F-001", *[one.id for one in known.claims])], known)
-    place = Place(directory=str(house.project), head=house.head(), by="run-1")
+    place = CheckEnvironment(directory=str(house.project), head=house.head(), by="run-1")
     return sweeping.sweep(str(house.project), contract_of(house), place, str(house.folder / "receipts.jsonl"))
 
 

@@ -1,4 +1,4 @@
-"""roles/curator.py on its own does what run.sh would: code alone folds what waits."""
+"""roles/curator.py on its own does what run.sh does: code alone compacts the waiting notes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.missions import House
 
 
 def test_it_folds_what_waits_without_an_agent(house: House) -> None:
-    """raw.md's entry is in memory, and counted."""
+    """The entry of raw.md is in memory, and counted."""
     assert house.harness("note", "--tag", "TRICK", "wc -l < file prints no name").code == 0
     assert house.role("curator").code == 0
     assert "wc -l < file prints no name" in house.read("memory/MEMORY.md")
@@ -16,7 +16,7 @@ def test_it_folds_what_waits_without_an_agent(house: House) -> None:
 
 
 def test_it_asks_nobody_whose_answer_it_would_not_use(house: House) -> None:
-    """An agent that is configured for it is neither started nor paid."""
+    """A configured agent neither starts nor costs money."""
     house.script("curator", {"usage": {"cost_usd": 1.5}}, {"run": "touch asked"})
     house.harness("note", "--tag", "TRICK", "wc -l < file prints no name")
     house.role("curator")
@@ -25,7 +25,7 @@ def test_it_asks_nobody_whose_answer_it_would_not_use(house: House) -> None:
 
 
 def test_nothing_waiting_changes_nothing(house: House) -> None:
-    """A second run is the same as none."""
+    """A second run changes nothing."""
     house.harness("note", "--tag", "TRICK", "wc -l < file prints no name")
     house.role("curator")
     before = house.read("memory/MEMORY.md")

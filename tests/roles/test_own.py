@@ -1,4 +1,4 @@
-"""A role of the user's own in .harness/roles may be any of ours: what its front matter says it may do, it does."""
+"""A user's own role in .harness/roles may replace any of ours: it may do what its front matter declares."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DONE = {"run": "touch 1.txt"}
 
 
 def own(house: House, name: str, *keys: str, functions: str = "nothing") -> None:
-    """Lay down a role that may do this, with these functions as its script's."""
+    """Write a role with these permissions and with these functions as its script."""
     folder = Path(house.layout.roles)
     folder.mkdir(exist_ok=True)
     head = "\n".join(
@@ -44,16 +44,16 @@ def own(house: House, name: str, *keys: str, functions: str = "nothing") -> None
 
 
 def block(value: object) -> dict[str, str]:
-    """What an agent says that replies this."""
+    """An agent's message with this reply."""
     return {"say": f"```json harness\n{json.dumps(value)}\n```"}
 
 
 def due(house: House) -> str:
-    """What `harness next` prints."""
+    """The output of `harness next`."""
     return house.harness("next").out.strip()
 
 
-# one that commits
+# a role that commits
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def builder(house: House) -> House:
 
 @pytest.mark.parametrize("functions", ["nothing", "worker.settle"])
 def test_what_a_role_that_commits_changed_is_one_commit(builder: House, functions: str) -> None:
-    """Its feature goes on to validation, also where its own settle leaves that to us."""
+    """Its feature goes on to validation, also if the role's settle leaves that to the harness."""
     own(builder, "builder", "commits: true", functions=functions)
     builder.script("builder", DONE)
     before = builder.head()
@@ -76,7 +76,7 @@ def test_what_a_role_that_commits_changed_is_one_commit(builder: House, function
 
 
 def test_a_role_without_a_key_changes_nothing(house: House) -> None:
-    """What it writes into a tracked file is put back, and its feature stays as it is."""
+    """Its change to a tracked file is undone, and its feature keeps its status."""
     own(house, "helper")
     house.script("helper", {"run": "echo spoiled > main.py"})
     before = house.head()
@@ -86,7 +86,7 @@ def test_a_role_without_a_key_changes_nothing(house: House) -> None:
 
 
 def test_without_a_feature_a_role_that_commits_takes_the_next(builder: House) -> None:
-    """And is refused where none is ready, or the one that is asked for is not to be worked on."""
+    """It is refused if no feature is ready, or if the requested one cannot be worked on."""
     builder.script("builder", DONE)
     builder.role("builder")
     assert builder.result()["feature"] == "F-001"
@@ -98,13 +98,13 @@ def test_without_a_feature_a_role_that_commits_takes_the_next(builder: House) ->
 
 
 def test_it_starts_on_a_clean_tree_alone(builder: House) -> None:
-    """What a person changed is theirs: exit 11."""
+    """A person's changes belong to the person: exit 11."""
     builder.write("main.py", "mine\n")
     assert builder.role("builder", "F-001").code == 11
 
 
 def test_its_reply_is_that_of_a_worker(builder: House) -> None:
-    """Blocked with its reason; what does not fit is its agent's fault, and its tree is kept."""
+    """A blocked reply keeps its reason; an invalid reply is the agent's failure, and its tree is kept."""
     builder.script("builder", block({"status": "blocked", "reason": "no key", "needs": ["F-002"]}))
     builder.role("builder", "F-001")
     assert (builder.feature().status, builder.result()["reason"]) == ("blocked", "blocked, needs F-002: no key")
@@ -115,7 +115,7 @@ def test_its_reply_is_that_of_a_worker(builder: House) -> None:
 
 
 def test_its_cut_work_is_shown_to_the_next(builder: House) -> None:
-    """By whatever role that was done."""
+    """Any role may have done the work."""
     builder.script("builder", DONE, {"fail": "wall"})
     builder.role("builder", "F-001")
     assert "wip(F-001): wall" in builder.git("log", "-1", "--format=%s")
@@ -125,7 +125,7 @@ def test_its_cut_work_is_shown_to_the_next(builder: House) -> None:
 
 
 def test_what_it_changed_is_shown_to_the_one_that_judges(builder: House) -> None:
-    """The diff of its commit, in its name."""
+    """The prompt has the diff of its commit, under its name."""
     builder.script("builder", DONE)
     builder.role("builder", "F-001")
     builder.role("validator", "F-001")
@@ -134,7 +134,7 @@ def test_what_it_changed_is_shown_to_the_one_that_judges(builder: House) -> None
 
 
 def test_killed_at_work_its_tree_is_kept(builder: House) -> None:
-    """The next start settles it, though its files are gone meanwhile."""
+    """The next start settles it, even if the role's files are gone by then."""
     builder.script("builder", {"run": "touch 1.txt; sleep 60"})
     role = builder.begin_role("builder", "F-001", session=True)
     until(lambda: (builder.project / "1.txt").exists())
@@ -147,11 +147,11 @@ def test_killed_at_work_its_tree_is_kept(builder: House) -> None:
     assert (builder.feature().status, builder.result()["role"]) == ("todo", "builder")
 
 
-# one that judges
+# a role that judges
 
 
 def test_the_verdict_of_a_role_that_judges_decides(house: House) -> None:
-    """Green passes, and counts as proof; red fails; an agent's word does neither."""
+    """Green passes and counts as proof; red fails; an agent's statement does neither."""
     own(house, "auditor", "judges: true", "agent_optional: true", functions="validator.settle, validator.prepare")
     house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
     assert house.role("auditor", "F-001").code == 10
@@ -178,11 +178,11 @@ def test_what_it_aims_joins_the_contract(house: House) -> None:
     assert (house.result()["outcome"], "'checks'" in house.result()["reason"]) == ("agent_error", True)
 
 
-# one that plans
+# a role that plans
 
 
 def test_the_plan_of_a_role_that_plans_lands(house: House) -> None:
-    """While its agent lives a bad one is refused with its reasons; a run that brings none is counted."""
+    """While its agent lives a bad plan is refused with its reasons; a run without a plan is counted."""
     own(house, "architect", "plans: true", functions="planner.settle")
     house.write("bad.json", json.dumps({**PLAN, "contract": []}))
     house.script("architect", {"run": "harness reply bad.json"})
@@ -195,11 +195,11 @@ def test_the_plan_of_a_role_that_plans_lands(house: House) -> None:
     assert (house.result()["accepted"], house.result()["totals"]["rejected"]) == (True, 0)
 
 
-# one that curates
+# a role that curates
 
 
 def test_a_role_that_curates_folds_whatever_its_agent_did(house: House) -> None:
-    """By code; and a run of it is no sign that the mission stands still."""
+    """Code does it; and such a run does not count towards a standstill."""
     own(house, "librarian", "curates: true", functions="curator.settle")
     house.harness("note", "--tag", "TRICK", "wc -l < file prints no name")
     house.script("librarian", {"fail": "wall"})
@@ -208,11 +208,11 @@ def test_a_role_that_curates_folds_whatever_its_agent_did(house: House) -> None:
     assert (house.result()["outcome"], house.result()["totals"]["since_green"]) == ("wall", 0)
 
 
-# which one is due
+# which role is due
 
 
 def test_next_names_ours_before_the_users_own(house: House) -> None:
-    """A role beside ours is there to be run by hand."""
+    """The user runs a role beside ours by hand."""
     own(house, "builder", "commits: true")
     own(house, "auditor", "judges: true")
     assert due(house) == "NEXT worker F-001"
@@ -221,7 +221,7 @@ def test_next_names_ours_before_the_users_own(house: House) -> None:
 
 
 def test_a_file_in_the_place_of_ours_may_do_what_ours_does(house: House) -> None:
-    """One that was written before there were such keys goes on as it was."""
+    """A role from before these keys existed keeps working."""
     own(house, "worker", functions="worker.settle")
     assert due(house) == "NEXT worker F-001"
     house.work(DONE)
@@ -230,7 +230,7 @@ def test_a_file_in_the_place_of_ours_may_do_what_ours_does(house: House) -> None
 
 
 def test_where_none_of_ours_can_do_it_the_users_own_is_due(house: House) -> None:
-    """And where nobody can, that is said with what to write."""
+    """If no role can do it, the message says what to write."""
     own(house, "worker", "commits: false")
     done = house.harness("next")
     assert (done.code, "No role here commits. Say 'commits: true'" in done.err) == (64, True)
@@ -239,7 +239,7 @@ def test_where_none_of_ours_can_do_it_the_users_own_is_due(house: House) -> None
 
 
 def test_a_role_that_stopped_parsing_is_named_where_it_is_due(house: House) -> None:
-    """One in the place of ours ends with its file and line; one beside ours is in nobody's way."""
+    """In the place of ours it ends with file and line; beside ours it blocks nothing."""
     own(house, "builder", "commits: perhaps")
     assert due(house) == "NEXT worker F-001"
     own(house, "worker", "commits: perhaps")

@@ -1,4 +1,4 @@
-"""roles/planner.py on its own does what run.sh would: a plan lands whole, or not at all."""
+"""roles/planner.py on its own does what run.sh does: a plan lands whole, or not at all."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PLAN = {
 
 
 def ask(house: House, plan: object) -> int:
-    """A planner that replies this; its exit code by hand."""
+    """A planner with this reply; its exit code by hand."""
     (house.project / "playbooks").mkdir(exist_ok=True)
     (house.project / "playbooks/planner.md").write_text(f"```json harness\n{json.dumps(plan)}\n```\n")
     return house.role("planner").code
 
 
 def test_it_starts_the_mission_and_its_plan_lands(unbegun: House) -> None:
-    """From SPEC.md alone: features, contract and the accepted spec."""
+    """SPEC.md alone gives features, contract and the accepted spec."""
     assert ask(unbegun, PLAN) == 0
     assert unbegun.feature("F-001").status == "todo"
     assert "### VAL-A: There is an a" in unbegun.read("validation-contract.md")

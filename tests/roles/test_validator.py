@@ -1,4 +1,4 @@
-"""roles/validator.py on its own does what run.sh would: receipts decide, and without an agent it proposes nothing."""
+"""roles/validator.py on its own does what run.sh does: receipts decide, and without an agent it proposes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_without_a_playbook_the_checks_alone_decide(house: House) -> None:
 
 
 def test_an_agents_word_passes_nothing(house: House) -> None:
-    """However sure it is."""
+    """The agent's confidence does not matter."""
     house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
     house.script("validator", {"say": "All is well.\n```json harness\n{}\n```\n"})
     assert house.role("validator", "F-001").code == 10

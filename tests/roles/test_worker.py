@@ -1,4 +1,4 @@
-"""roles/worker.py on its own does what run.sh would: one commit, and the feature goes on to validation."""
+"""roles/worker.py on its own does what run.sh does: one commit, and the feature goes on to validation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_its_tree_becomes_one_commit_and_nothing_is_believed_yet(house: House) -
 
 
 def test_without_a_feature_it_takes_the_next(house: House) -> None:
-    """The one that `harness next` would give it."""
+    """It takes the one that `harness next` names."""
     house.script("worker", {"run": "touch 1.txt"})
     assert house.role("worker").code == 0
     assert house.result()["feature"] == "F-001"

@@ -1,4 +1,4 @@
-"""What a finished run leaves: a result, a line in the books, a snapshot, and word to a person where one is needed."""
+"""What a finished run leaves: a result, a line in the run log, a snapshot, and a message to the user where one is needed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ USAGE = {"usage": {"cost_usd": 0.25, "input": 1000}}
 
 
 def put(house: House, **changes: object) -> None:
-    """Change F-001 as a run would have."""
+    """Change F-001 as a run does."""
     house.lay(house.feature().replace(**changes), house.feature("F-002"))
 
 
-# the result and the books
+# the result and the run log
 
 
 def test_the_line_in_the_books_is_the_result(house: House) -> None:
-    """Byte for byte, so that either can be made from the other."""
+    """The line equals the result byte for byte, so either can be rebuilt from the other."""
     result = house.work({"run": "echo 1 > 1.txt"})
     assert house.read("runs.jsonl").encode() == Path(house.layout.run(result["run"]).result).read_bytes()
     assert (result["commit"], result["head"]) == (house.head(), house.head())
@@ -35,7 +35,7 @@ def test_the_line_in_the_books_is_the_result(house: House) -> None:
 
 
 def test_a_finished_run_is_sealed(house: House) -> None:
-    """Any later change of its prompt, manifest, context, reply or receipts breaks the seal."""
+    """Any later change to its prompt, manifest, context, reply or receipts breaks the run digest."""
     result = house.work({"say": "words"})
     run = house.layout.run(result["run"])
     assert result["seal"] == runs.seal(run)
@@ -49,7 +49,7 @@ def test_a_finished_run_is_sealed(house: House) -> None:
 
 
 def test_totals_run_on_from_line_to_line(house: House) -> None:
-    """Runs, seconds, cost and tokens; what no agent told stays unknown."""
+    """Runs, seconds, cost and tokens are summed; what no agent reported stays unknown."""
     house.work({"say": "nothing"})
     assert (house.result()["totals"]["cost_usd"], house.result()["totals"]["tokens"]) == (None, None)
     for _ in range(2):
@@ -63,7 +63,7 @@ def test_totals_run_on_from_line_to_line(house: House) -> None:
 
 
 def test_runs_without_a_newly_proven_claim_are_counted(house: House) -> None:
-    """Until a validation proves one."""
+    """The count grows until a validation proves a claim."""
     house.work({"run": "echo 1 > 1.txt"})
     assert house.result()["totals"]["since_green"] == 1
     house.script("validator", {"say": "nothing to add"})
@@ -72,7 +72,7 @@ def test_runs_without_a_newly_proven_claim_are_counted(house: House) -> None:
 
 
 def test_rejected_plans_are_counted_in_a_row(house: House) -> None:
-    """An accepted one begins anew; other roles change nothing."""
+    """An accepted plan resets the count; other roles do not change it."""
     house.script("planner", {"say": "no plan"})
     house.role("planner")
     house.role("planner")
@@ -89,11 +89,11 @@ def test_rejected_plans_are_counted_in_a_row(house: House) -> None:
 
 @pytest.mark.parametrize("outcome", runs.FREE_OF_BLAME)
 def test_what_is_nobodys_fault_is_no_rejected_plan_no_stall_and_no_judgement(house: House, outcome: str) -> None:
-    """A planner or a validator whose vendor let it down, or that was killed, has not failed."""
+    """A planner or validator has not failed if its vendor failed or if it was killed."""
     house.script("planner", {"fail": outcome})
     house.role("planner")
     put(house, status="validating")
-    (house.project / "1.txt").touch()  # green, so that the validator's agent is asked
+    (house.project / "1.txt").touch()  # green, so that the validator's agent runs
     house.script("validator", {"fail": outcome})
     house.role("validator", "F-001")
     assert [line["outcome"] for line in house.ran()] == [outcome] * 2
@@ -103,7 +103,7 @@ def test_what_is_nobodys_fault_is_no_rejected_plan_no_stall_and_no_judgement(hou
 
 
 def test_nothing_of_the_opening_stays_behind(house: House) -> None:
-    """Copies, index and lock are gone; the folder has what docs/layout.md names."""
+    """Copies, index and lock are removed; the run folder holds what docs/layout.md lists."""
     result = house.work({"run": "echo 1 > 1.txt"})
     assert set(os.listdir(house.layout.run(result["run"]).folder)) == {
         *("context.json", "manifest.json", "prompt.md", "stream.jsonl", "stderr.log", "result.json"),
@@ -115,7 +115,7 @@ def test_nothing_of_the_opening_stays_behind(house: House) -> None:
 
 
 def test_a_snapshot_has_all_that_is_needed_to_go_back(house: House) -> None:
-    """The live set by digest, what grows by length and digest, raw.md, and the commit; each object is there."""
+    """Digests of managed files, length and digest of append-only files, raw.md, and the commit; each object exists."""
     house.harness("note", "hello")
     result = house.work({"run": "echo 1 > 1.txt; harness issue slow"})
     value = json.loads(house.read(f"snapshots/{result['run']}.json"))
@@ -136,7 +136,7 @@ def test_a_snapshot_has_all_that_is_needed_to_go_back(house: House) -> None:
 
 
 def escalate(house: House) -> str:
-    """What a person is told after a run, "" where nothing."""
+    """The text of the escalation after a run, "" where there is none."""
     closing.escalate(house.layout, features.load(house.layout), 0)
     return files.read_text(house.layout.escalation) or ""
 
@@ -147,7 +147,7 @@ def test_where_no_one_is_needed_nothing_is_written(house: House) -> None:
 
 
 def test_a_stuck_mission_says_which_features_wait_and_why(house: House) -> None:
-    """Kind stuck, the last word on each, the last runs, and the command."""
+    """The kind is stuck; the text has the last note on each feature, the last runs, and the command."""
     feature = house.feature().replace(status="blocked")
     feature.note("2026-04-24T10:05:12Z", "person", "person", text="the vendor is down")
     house.lay(feature, house.feature("F-002").replace(status="passed"))
@@ -159,7 +159,7 @@ def test_a_stuck_mission_says_which_features_wait_and_why(house: House) -> None:
 
 
 def test_a_stalled_mission_stops_after_the_run_that_reached_the_cap(house: House) -> None:
-    """The run itself writes it; once."""
+    """The run itself writes the escalation, once."""
     house.config('agent = "scripted"', "[limits]", "stall_after = 1")
     result = house.work({"say": "nothing"})
     text = house.read("escalation.md")
@@ -179,7 +179,7 @@ def test_three_plans_without_one_accepted_are_the_kind_plan(house: House) -> Non
 
 
 def test_a_red_setup_is_the_kind_setup_with_what_it_said(house: House) -> None:
-    """Every check would be red: a person looks first."""
+    """Every check would be red, so a person has to look first."""
     path = Path(house.layout.contract)
     path.write_text(path.read_text().replace("### VAL-1", "```sh setup\necho no network; false\n```\n\n### VAL-1", 1))
     put(house, status="validating")
@@ -193,27 +193,27 @@ def test_a_red_setup_is_the_kind_setup_with_what_it_said(house: House) -> None:
 
 
 def test_a_finished_feature_is_no_reason_to_stop(house: House) -> None:
-    """All passed: a sweep is due, not a person."""
+    """All features passed: a sweep is due, not a person."""
     house.lay(Feature(id="F-001", title="x", claims=["VAL-1"], status="passed"))
     assert escalate(house) == ""
 
 
-# what was spent
+# spending
 
 
 def uncounted(house: House) -> int:
-    """Runs of which nobody knows the cost, as of the newest."""
+    """The number of runs with an unknown cost, as of the newest run."""
     return int(house.result()["totals"]["uncounted"])
 
 
 def again(house: House, *steps: dict[str, object]) -> dict[str, object]:
-    """A worker's run on F-001, whatever became of it before."""
+    """A worker's run on F-001, whatever its status was before."""
     put(house, status="todo")
     return house.work(*steps)
 
 
 def test_the_result_has_what_each_agent_told_and_who_was_asked(house: House) -> None:
-    """The sum, the vendors' own blocks, the names in turn; null where nobody told anything."""
+    """The sum, the vendors' own blocks, and the names in order; null where no agent reported usage."""
     mine = 'command = ["sh", "-c", "echo done"]'
     house.config('agent = ["scripted", "mine"]', "[agents.mine]", mine)
     result = house.work({"usage": {"input": 10, "output": 2}}, {"fail": "limit"})
@@ -225,7 +225,7 @@ def test_the_result_has_what_each_agent_told_and_who_was_asked(house: House) -> 
 
 
 def test_a_cost_that_no_vendor_tells_is_computed_from_the_price_table(house: House) -> None:
-    """And says so; a reported one stands."""
+    """The result marks the cost as computed; a reported cost is kept."""
     house.config('agent = "scripted"', '[prices."m-5"]', "input = 1.0", "output = 10")
     used = {"model": "vendor/m-5-20250929", "input": 500_000, "output": 100_000}
     told = house.work({"usage": used})["usage"]
@@ -236,7 +236,7 @@ def test_a_cost_that_no_vendor_tells_is_computed_from_the_price_table(house: Hou
 
 
 def test_runs_whose_cost_nobody_tells_are_counted(house: House) -> None:
-    """Tokens without a cost, or an agent that is not ours and told nothing; ours are free, and a limit answered nothing."""
+    """Unpriced tokens and a user's agent without usage count; our own agents are free, and a limit used nothing."""
     house.work({"say": "free"})
     again(house, {"usage": {"input": 5, "cost_usd": 0.25}})
     assert uncounted(house) == 0
@@ -248,7 +248,7 @@ def test_runs_whose_cost_nobody_tells_are_counted(house: House) -> None:
 
 
 def test_an_agent_that_let_nobody_in_is_not_said_to_have_cost_something(house: House) -> None:
-    """Neither a limit nor a login; but what was told before it counts."""
+    """A limit, a failed login or a wrong setting costs nothing; usage reported before it counts."""
     for outcome in ("limit", "auth", "config"):
         again(house, {"fail": outcome})
     assert uncounted(house) == 0
@@ -257,7 +257,7 @@ def test_an_agent_that_let_nobody_in_is_not_said_to_have_cost_something(house: H
 
 
 def test_a_run_that_comes_near_a_cap_says_so_once(house: House) -> None:
-    """At 80 %, one line more; the next run says nothing of it."""
+    """The run prints one more line at 80 %; the next run does not repeat it."""
     house.config('agent = "scripted"', "[limits]", "max_cost_usd = 1.0", "max_tokens = 10_000")
     house.script("worker", {"usage": {"cost_usd": 0.41, "input": 10}})
     said = []
@@ -274,14 +274,14 @@ def test_a_run_that_comes_near_a_cap_says_so_once(house: House) -> None:
 
 
 def waits(house: House, **fail: object) -> int:
-    """For how many seconds nobody asks the vendor again, after a run that ended at its limit."""
+    """The seconds that the mission waits for the vendor after a run that ended at its limit."""
     before = int(time.time())
     again(house, {"fail": "limit", **fail})
     return int(house.result()["until"]) - before
 
 
 def test_the_vendors_own_time_is_waited_for_and_a_little_longer(house: House) -> None:
-    """At most a tenth more and at most a minute; a time beyond all reason is not believed."""
+    """The extra wait is at most a tenth and at most a minute; an implausible time is ignored."""
     now = int(time.time())
     assert 100 <= waits(house, until=now + 100) <= 115
     assert 50_000 <= waits(house, until=now + 50_000) <= 50_065
@@ -290,13 +290,13 @@ def test_the_vendors_own_time_is_waited_for_and_a_little_longer(house: House) ->
 
 @pytest.mark.parametrize("until", [0, 1777, -5])
 def test_without_a_time_the_wait_doubles_with_each_limit_in_a_row(house: House, until: int) -> None:
-    """From a minute to an hour; any other end begins anew."""
+    """The wait grows from a minute to an hour; any other outcome resets it."""
     for least in (60, 120, 240):
         assert least <= waits(house, until=until) <= 1.1 * least + 5
     if until:
         return
     line = json.loads(house.read("runs.jsonl").split("\n")[-2])
-    books = Path(house.layout.books)
+    books = Path(house.layout.run_log)
     assert 480 <= waits(house) <= 533
     books.write_bytes(books.read_bytes() + 9 * files.dump_json(line))
     assert 3600 <= waits(house) <= 3665
@@ -306,7 +306,7 @@ def test_without_a_time_the_wait_doubles_with_each_limit_in_a_row(house: House, 
 
 
 def test_a_stalled_mission_shows_a_line_for_every_run_that_brought_nothing(house: House) -> None:
-    """Run, role, feature, how it ended, and the first line of why."""
+    """Run, role, feature, outcome, and the first line of the reason."""
     house.config('agent = "scripted"', "[limits]", "stall_after = 5")
     house.script("planner", {"say": "no plan"})
     for outcome in ("agent_error", "limit", "wall", "agent_error"):

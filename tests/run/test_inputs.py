@@ -1,4 +1,4 @@
-"""What a prompt is made of: read from disk alone, and everything that went before is told to whom it concerns."""
+"""What a prompt is made of: it is read from disk alone, and each role gets the history that concerns it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.planned import claim, feature, lay, prompt_of, reply, role, worked
 
 @pytest.fixture
 def one(house: House) -> House:
-    """A mission with one feature to do; its claim is decided by the file `made`."""
+    """A mission with one feature to do; the file `made` decides its claim."""
     lay(house, [feature("F-001", "VAL-1")], Contract(claims=[claim("VAL-1", "test -f made")]))
     return house
 
 
 def gathered(house: House, role: str, name: str = "") -> Material:
-    """What a run of the role is told now; the run stays open, as one that died."""
+    """The material for a run of this role; the run stays open, like a dead one."""
     made = opening.open_run(Asked(layout=house.layout, role=role, feature=name, trigger="leaving"))
     try:
         return inputs.gather(made.run.opened, made.run.outcome)
@@ -44,7 +44,7 @@ def validated(house: House) -> None:
 
 
 def test_everything_is_read_from_disk(one: House) -> None:
-    """Identity, accepted spec, summary and what a person says meanwhile; paths are as the agent can open them."""
+    """Identity, accepted spec, summary and the user's steering; the agent can open each path."""
     one.identity.mkdir()
     (one.identity / "worker.md").write_text("- [2026-04-24] Be kind (missions: a, b · 3x)\n")
     Path(one.layout.summary).write_text("## Lessons\n- short\n")
@@ -63,7 +63,7 @@ def test_everything_is_read_from_disk(one: House) -> None:
 
 
 def test_the_planner_reads_what_is_asked_now(one: House) -> None:
-    """The others work by the accepted copy; the plan that comes will be for the changed spec."""
+    """Other roles work from the accepted copy; the planner plans for the changed spec."""
     one.write("SPEC.md", "# Changed since\n")
     told = gathered(one, "planner")
     assert (told.spec, told.spec_path) == ("# Changed since\n", "SPEC.md")
@@ -72,7 +72,7 @@ def test_the_planner_reads_what_is_asked_now(one: House) -> None:
 
 
 def test_what_a_role_does_not_read_is_not_even_loaded(one: House) -> None:
-    """A worker is not shown the mission's issues, raw notes or whole contract."""
+    """A worker does not get the mission's issues, raw notes or whole contract."""
     Path(one.layout.raw).write_text("[2026-04-24T10:05:12Z] worker F-001 TRICK: x\n")
     changes = journal.Journal(one.layout)
     changes.append(one.layout.issues, issues.render(issues.new([], [{"title": "t", "severity": "critical"}], "p")))
@@ -85,7 +85,7 @@ def test_what_a_role_does_not_read_is_not_even_loaded(one: House) -> None:
 
 
 def test_the_curator_is_shown_what_waits_with_its_numbers(one: House) -> None:
-    """Entries that are archived already stay out, though the last of them still stand in raw.md; at most 200."""
+    """Archived entries stay out even while raw.md still has them; at most 200 entries are shown."""
     raw.append(one.layout, "worker", "F-001", [("TRICK", f"note {number}") for number in range(232)])
     data = pages.render_curated(pages.Curated(generation=1, first_seq=20, folded=30))
     files.replace(one.layout.curated, data)
@@ -95,17 +95,17 @@ def test_the_curator_is_shown_what_waits_with_its_numbers(one: House) -> None:
     assert lines[0].endswith("] worker F-001 TRICK: note 10")
 
 
-# what went before
+# history
 
 
 def test_a_first_try_is_told_nothing_of_the_past(one: House) -> None:
-    """There is none."""
+    """There is no history."""
     told = gathered(one, "worker", "F-001")
     assert (told.receipts, told.findings) == ([], [])
 
 
 def test_a_worker_reads_the_last_receipts_and_what_its_predecessor_changed(one: House) -> None:
-    """Red receipts with output, the diff as a stat, and the commands that show more."""
+    """The prompt has red receipts with output, the diff as a stat, and the commands that show more."""
     worked(one, {"run": "echo x > other"})
     validated(one)
     told = gathered(one, "worker", "F-001")
@@ -117,7 +117,7 @@ def test_a_worker_reads_the_last_receipts_and_what_its_predecessor_changed(one: 
 
 
 def test_a_validator_reads_its_own_receipts_not_those_of_before(one: House) -> None:
-    """Those were fired at another tree."""
+    """The older receipts come from another tree."""
     worked(one, {"run": "echo x > other"})
     validated(one)
     worked(one, {"run": "echo x > made"})
@@ -127,7 +127,7 @@ def test_a_validator_reads_its_own_receipts_not_those_of_before(one: House) -> N
 
 
 def test_a_reply_that_was_not_understood_is_told_to_the_same_role_only(one: House) -> None:
-    """With its reason; the next good run ends it."""
+    """The prompt gives the reason; the next good run drops it."""
     worked(one, {"say": "```json harness\n{}\n```"})
     heading = "How your role's last run here ended"
     assert heading not in prompt_of(one, "validator", "F-001")
@@ -139,7 +139,7 @@ def test_a_reply_that_was_not_understood_is_told_to_the_same_role_only(one: Hous
 
 
 def test_what_was_refused_is_told_to_the_next_of_that_role(one: House) -> None:
-    """It is not the agent's to change, and it should know."""
+    """The agent may not change that file, and the prompt says so."""
     worked(one, {"run": 'echo "{}" > .harness/features.json'})
     assert one.result()["outcome"] == "refused"
     worked(one, {"run": "touch made"})
@@ -148,7 +148,7 @@ def test_what_was_refused_is_told_to_the_next_of_that_role(one: House) -> None:
 
 
 def test_cut_work_is_named_until_the_feature_is_judged(one: House) -> None:
-    """By a ref that is there, also when a person has asked for a retry since."""
+    """The prompt names an existing ref, also after a user's retry."""
     worked(one, {"run": "touch half"}, {"fail": "wall"})
     run = one.result()["run"]
     assert one.harness("feature", "retry", "F-001").code == 0
@@ -161,7 +161,7 @@ def test_cut_work_is_named_until_the_feature_is_judged(one: House) -> None:
 
 
 def test_every_prompt_says_how_to_reply(one: House) -> None:
-    """In one line, at its very end."""
+    """One line at the very end says it."""
     for name in ("planner", "worker", "validator"):
         told = gathered(one, name, "F-001")
         assert "\n" not in told.how_to_reply

@@ -1,4 +1,4 @@
-"""The first step of a run: everything that can be wrong is found before anything is made on disk."""
+"""The first step of a run finds every input error before it writes anything to disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REMEMBERED = [
 
 
 def refused(house: House, code: int, *words: str, role: str = "worker", args: tuple[str, ...] = ("F-001",)) -> None:
-    """The role ends with the code and a paragraph that has the words; nothing but what is disposable was touched."""
+    """The role ends with the code and a paragraph that has these words; only temporary files change."""
     before = listing(house.folder, *(f"my project/{name}" for name in DISPOSABLE))
     done = house.role(role, *args)
     assert done.code == code, done
@@ -41,36 +41,36 @@ def refused(house: House, code: int, *words: str, role: str = "worker", args: tu
 
 
 def test_a_feature_that_does_not_exist_names_those_that_do(house: House) -> None:
-    """Usage, and the remedy."""
+    """A usage error with the remedy."""
     refused(house, 64, "no feature 'F-009'", "F-001, F-002", args=("F-009",))
 
 
 def test_a_worker_takes_only_what_is_todo_or_failing(house: House) -> None:
-    """A passed feature is not worked on again by accident."""
+    """A passed feature cannot be reworked by accident."""
     house.lay(house.feature().replace(status="passed"), house.feature("F-002"))
     refused(house, 64, "F-001 is 'passed'", "run.sh feature retry F-001")
 
 
 def test_a_worker_without_a_feature_takes_the_next_that_is_ready(house: House) -> None:
-    """By the same rule as `harness next`."""
+    """It uses the same rule as `harness next`."""
     house.script("worker", {"say": "nothing"})
     house.role("worker")
     assert house.result()["feature"] == "F-001"
 
 
 def test_a_worker_without_a_ready_feature_says_so(house: House) -> None:
-    """All is done, or waits."""
+    """All features are done or waiting."""
     house.lay(house.feature().replace(status="passed"))
     refused(house, 64, "No feature is ready for a worker", args=())
 
 
 def test_more_than_one_feature_is_a_usage_fault(house: House) -> None:
-    """A run has one feature."""
+    """A run has at most one feature."""
     refused(house, 64, "at most one feature", args=("F-001", "F-002"))
 
 
 def test_a_role_whose_script_has_no_words_is_told_what_is_missing(house: House) -> None:
-    """A role is two files."""
+    """A role consists of two files."""
     house.role_files("helper")
     (Path(house.layout.roles) / "helper.md").unlink()
     refused(house, 64, "There is no role 'helper'", "curator, planner, validator, worker", role="helper", args=())
@@ -93,14 +93,14 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_malformed_file_is_65_with_file_and_line(house: House, name: str) -> None:
-    """Broken is not empty: the message names the place."""
+    """Broken is not empty: the message names the file and line."""
     data, words = BROKEN[name]
     (house.state / name).write_bytes(data if isinstance(data, bytes) else data.encode())
     refused(house, 65, words)
 
 
 def test_a_planner_is_not_asked_where_its_plan_could_not_land(house: House) -> None:
-    """A broken contract log is named before anybody is paid."""
+    """A broken contract log is reported before any agent costs money."""
     Path(house.layout.contract_log).write_text("{}\n")
     house.script("planner", {"say": "nothing"})
     refused(house, 65, "contract-log.jsonl, line 1: the entry lacks", role="planner", args=())
@@ -116,31 +116,31 @@ def test_an_unknown_key_in_a_roles_front_matter_is_65(house: House) -> None:
 
 
 def test_an_agent_that_is_not_installed_is_69(house: House) -> None:
-    """The program is named before anything is started."""
+    """The message names the program before anything starts."""
     house.config('agent = "mine"', "[agents.mine]", 'command = ["no-such-program"]')
     refused(house, 69, "'no-such-program' is not installed")
 
 
 def test_an_agent_that_nobody_knows_is_65(house: House) -> None:
-    """The line to write is in the message."""
+    """The message has the line to add."""
     house.config('agent = "mine"')
     refused(house, 65, "there is no agent 'mine'", "[agents.mine] command")
 
 
 def test_a_missing_playbook_is_69_and_says_where_it_was_looked_for(house: House) -> None:
-    """All three names, most special first."""
+    """The message lists all three names, most specific first."""
     house.config('agent = "playbook"')
     refused(house, 69, "playbooks/worker-F-001.1.md or playbooks/worker-F-001.md or playbooks/worker.md")
 
 
 def test_no_agent_at_all_is_69_with_the_line_to_write(house: House) -> None:
-    """Neither configured, nor a playbooks/ folder."""
+    """There is no configured agent and no playbooks/ folder."""
     house.config()
     refused(house, 69, "No agent is configured and there is no playbooks/ folder", 'agent = "mine"')
 
 
 def test_a_playbooks_folder_is_agent_enough(house: House) -> None:
-    """Without a configured agent the embedded one serves."""
+    """Without a configured agent the embedded one runs."""
     house.config()
     house.write("playbooks/worker.md", "```sh\necho 1 > 1.txt\n```\n")
     house.role("worker", "F-001")
@@ -148,26 +148,26 @@ def test_a_playbooks_folder_is_agent_enough(house: House) -> None:
 
 
 def test_a_wish_that_is_no_name_is_refused(house: House) -> None:
-    """A run id is a folder's name."""
+    """A run id is a folder name."""
     before = listing(house.project, *DISPOSABLE)
     house.script("worker", {"say": "nothing"})
     assert house.role("worker", "F-001", HARNESS_RUN_ID="../../out").code == 64
     assert differences(before, listing(house.project, *DISPOSABLE)) == []
 
 
-# what a person must mend
+# what the user has to fix
 
 
 @pytest.mark.parametrize("role", ["worker", "validator"])
 def test_a_dirty_tree_is_11_with_the_files_and_two_commands(house: House, role: str) -> None:
-    """The folder is a person's to tidy, and stays."""
+    """Only the user may clean the folder; it stays as it is."""
     house.write("main.py", "print('edited')\n")
     house.script(role, {"say": "nothing"})
     refused(house, 11, "  main.py\n", "git commit -am", "git stash", role=role)
 
 
 def test_of_many_dirty_files_ten_are_named(house: House) -> None:
-    """One paragraph stays one."""
+    """The message stays one paragraph."""
     for number in range(12):
         house.write(f"file-{number:02d}")
     house.git("add", "-A")
@@ -175,7 +175,7 @@ def test_of_many_dirty_files_ten_are_named(house: House) -> None:
 
 
 def test_another_branch_is_11_with_the_way_back(house: House) -> None:
-    """The mission never works on a branch that somebody else checked out."""
+    """The mission never works on a branch that the user checked out."""
     branch = house.git("branch", "--show-current")
     house.git("switch", "-q", "main")
     refused(house, 11, "is on main", f"git switch {branch}")
@@ -184,13 +184,13 @@ def test_another_branch_is_11_with_the_way_back(house: House) -> None:
 
 
 def test_untracked_files_are_no_dirty_tree(house: House) -> None:
-    """They are a person's, and no obstacle."""
+    """They belong to the user and do not block the run."""
     house.write("notes")
     assert house.work({"run": "echo 1 > 1.txt"})["outcome"] == "ok"
 
 
 def test_while_a_run_is_under_way_another_is_75_and_says_who(house: House) -> None:
-    """The second run waits for nobody."""
+    """The second run does not wait."""
     house.script("worker", {"run": "touch begun; sleep 60"})
     role = house.begin_role("worker", "F-001")
     until(lambda: (house.project / "begun").exists())  # from here on the first run writes nothing
@@ -204,11 +204,11 @@ def test_while_a_run_is_under_way_another_is_75_and_says_who(house: House) -> No
     assert role.wait() == 143
 
 
-# what is noted
+# what the run records
 
 
 def test_the_context_holds_all_that_was_so_when_the_run_opened(house: House) -> None:
-    """HEAD, branch, tree, untracked files with digests, the feature's status before, and who runs it."""
+    """HEAD, branch, tree, untracked files with digests, the feature's previous status, and who runs it."""
     house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))
     house.write("notes", "mine\n")
     house.harness("note", "hello")
@@ -227,7 +227,7 @@ def test_the_context_holds_all_that_was_so_when_the_run_opened(house: House) -> 
 
 
 def test_large_untracked_files_are_noted_by_size_and_time(house: House) -> None:
-    """Reading gigabytes at every start would be too slow."""
+    """Hashing gigabytes at every start is too slow."""
     path = house.write("large", "x" * (1024 * 1024 + 1))
     context = runs.context(house.layout, house.work({"say": "nothing"})["run"])
     assert context.untracked == {"large": f"{1024 * 1024 + 1}:{os.stat(path).st_mtime_ns}"}
@@ -235,7 +235,7 @@ def test_large_untracked_files_are_noted_by_size_and_time(house: House) -> None:
 
 @pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
 def test_an_untracked_file_that_may_not_be_read_is_no_obstacle(house: House) -> None:
-    """A database's dump in the folder is another user's; the run goes on, and leaves it out of the commit."""
+    """Another user may own a file in the folder, such as a database dump; the run goes on and does not commit it."""
     house.script("worker", {"run": "echo 1 > 1.txt"})
     passable(house.folder)
     for path in (house.folder, *house.folder.rglob("*")):
@@ -244,7 +244,7 @@ def test_an_untracked_file_that_may_not_be_read_is_no_obstacle(house: House) -> 
     secret.chmod(0o600)
     done = house.run([*NOBODY, "--regid=65534", *house.words("worker", "F-001")])
     assert done.code == 0, done
-    row = json.loads(Path(house.layout.books).read_text())
+    row = json.loads(Path(house.layout.run_log).read_text())
     assert row["outcome"] == "ok"
     assert runs.context(house.layout, row["run"]).untracked == {"dump.rdb": f"7:{os.stat(secret).st_mtime_ns}"}
     safe = ("-c", f"safe.directory={house.project}")
@@ -252,7 +252,7 @@ def test_an_untracked_file_that_may_not_be_read_is_no_obstacle(house: House) -> 
 
 
 def test_an_untracked_link_or_a_name_with_any_bytes_is_no_obstacle(house: House) -> None:
-    """Whatever lies in the folder."""
+    """The content of the folder does not matter."""
     (house.project / "link").symlink_to("nowhere")
     os.close(os.open(os.fsencode(house.project) + b"/\xff\n", os.O_CREAT | os.O_WRONLY))
     result = house.work({"run": "echo 1 > 1.txt"})
@@ -262,7 +262,7 @@ def test_an_untracked_link_or_a_name_with_any_bytes_is_no_obstacle(house: House)
 
 
 def test_a_run_is_named_after_the_time_role_and_feature(house: House) -> None:
-    """The id that counts stands in context.json."""
+    """context.json holds the authoritative id."""
     before = int(time.time())
     seconds, _, rest = house.work({"say": "nothing"})["run"].partition("-")
     assert before <= int(seconds) <= int(time.time())
@@ -270,7 +270,7 @@ def test_a_run_is_named_after_the_time_role_and_feature(house: House) -> None:
 
 
 def test_a_taken_id_gets_a_number(house: House) -> None:
-    """A wish is a wish; the folder is made exclusively."""
+    """A requested id is only a request; the folder is created exclusively."""
     for name in ("one", "one-2", "one-3"):
         house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
         assert house.work({"say": "nothing"}, HARNESS_RUN_ID="one")["run"] == name
@@ -278,7 +278,7 @@ def test_a_taken_id_gets_a_number(house: House) -> None:
 
 
 def test_the_feature_is_in_progress_while_its_worker_works(house: House) -> None:
-    """Everybody who looks sees it."""
+    """Every reader sees this status."""
     house.script("worker", {"sleep": 60})
     role = house.begin_role("worker", "F-001")
     until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
@@ -288,7 +288,7 @@ def test_the_feature_is_in_progress_while_its_worker_works(house: House) -> None
 
 
 def test_l0_comes_from_the_environment(house: House) -> None:
-    """HARNESS_PROJECT and FEATURE_ID serve as well as folder and argument."""
+    """HARNESS_PROJECT and FEATURE_ID replace the folder and the argument."""
     house.script("worker", {"say": "nothing"})
     done = house.run(
         house.words("worker"), where=house.folder, env={"HARNESS_PROJECT": str(house.project), "FEATURE_ID": "F-002"}
@@ -297,7 +297,7 @@ def test_l0_comes_from_the_environment(house: House) -> None:
 
 
 def test_a_role_starts_the_mission_where_there_is_none(unbegun: House) -> None:
-    """`python roles/planner.py` in a fresh folder does what run.sh would."""
+    """`python roles/planner.py` in a fresh folder does what run.sh does."""
     unbegun.write("playbooks/planner.md", "no plan\n")
     unbegun.role("planner")
     assert mission.exists(unbegun.layout)
@@ -305,7 +305,7 @@ def test_a_role_starts_the_mission_where_there_is_none(unbegun: House) -> None:
 
 
 def test_orders_that_wait_are_applied_before_the_run_looks(house: House) -> None:
-    """A person blocked the feature that was about to be taken."""
+    """The user blocked the feature that the run was about to take."""
     order = orders.Order(id="O-1", at="2026-04-24T10:05:12Z", by="person", verb="feature block", args=["F-001", "wait"])
     Path(house.layout.orders).write_text(json.dumps(order.asdict()) + "\n")
     house.script("worker", {"say": "nothing"})
@@ -314,7 +314,7 @@ def test_orders_that_wait_are_applied_before_the_run_looks(house: House) -> None
 
 
 def test_a_leaving_curator_asks_no_agent(house: House) -> None:
-    """TRIGGER=leaving is code alone, so that run.sh ends soon: no agent is looked for, not even an absent one."""
+    """With TRIGGER=leaving only code runs, so run.sh ends soon: the run looks for no agent, not even a missing one."""
     house.config('agent = "mine"', "[agents.mine]", 'command = ["no-such-program"]')
     house.role_files("helper")
     assert house.role("helper", TRIGGER="leaving").code == 0
@@ -322,7 +322,7 @@ def test_a_leaving_curator_asks_no_agent(house: House) -> None:
 
 
 def test_a_validator_can_do_without_a_playbook(house: House) -> None:
-    """It then proposes nothing, and the receipts decide."""
+    """The validator then proposes no checks, and the receipts decide."""
     house.config('agent = "playbook"')
     house.lay(Feature(id="F-001", title="Part", claims=["VAL-1"], status="validating"))
     assert house.role("validator", "F-001").code == 10
@@ -330,7 +330,7 @@ def test_a_validator_can_do_without_a_playbook(house: House) -> None:
 
 
 def test_a_start_settles_what_died_once_and_says_so(house: House) -> None:
-    """One line, before the run's own; the run then goes on from the work that was cut."""
+    """The start prints one line before the run's own; the run then continues the cut work."""
     run_id = killed(house)
     house.script("worker", {"run": "echo 2 > 2.txt"})
     out = house.role("worker", "F-001").out

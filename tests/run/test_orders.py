@@ -1,4 +1,4 @@
-"""What a person asks is applied at once or between runs, exactly once, or refused and not kept."""
+"""A user's order is applied at once or between runs, exactly once, or it is refused and not stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.missions import PROGRAM, House, differences, listing, until
 
 
 def place(house: House, verb: str, *args: str) -> str:
-    """An order from this process, as a person gives it."""
+    """An order from this process, as a user gives it."""
     return orders.place(house.layout, verb, list(args))
 
 
@@ -30,24 +30,24 @@ def lines(house: House) -> list[dict[str, object]]:
 
 
 def put(house: House, **changes: object) -> None:
-    """Change F-001 as a run would have."""
+    """Change F-001 as a run does."""
     house.lay(house.feature().replace(**changes), house.feature("F-002"))
 
 
 def lingering(house: House) -> subprocess.Popen[bytes]:
-    """A worker's run on F-001 that is under way until it is signalled."""
+    """A worker's run on F-001 that stays open until a signal arrives."""
     house.script("worker", {"sleep": 60})
     role = house.begin_role("worker", "F-001")
     until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
     return role
 
 
-# at once, where nothing runs
+# at once, while no run is open
 
 
 @pytest.mark.parametrize(("key", "value"), [("title", "Another"), ("description", "More words"), ("priority", "7")])
 def test_a_feature_is_changed_at_once(house: House, key: str, value: str) -> None:
-    """Title, description and priority are a person's to change."""
+    """The user may change title, description and priority."""
     assert place(house, "feature set", "F-001", key, value) == f"F-001: {key} is now {value}"
     assert str(getattr(house.feature(), key)) == value
     assert [line.get("state", "asked") for line in lines(house)] == ["asked", "applied"]
@@ -55,7 +55,7 @@ def test_a_feature_is_changed_at_once(house: House, key: str, value: str) -> Non
 
 @pytest.mark.parametrize("status", ["todo", "failing", "blocked", "validating"])
 def test_a_retried_feature_has_all_its_tries_again(house: House, status: str) -> None:
-    """Attempts at nought, and no planner needed first."""
+    """Its attempts are zero, and no planner is due first."""
     put(house, status=status, attempts=5, replanned=True)
     assert "todo again" in place(house, "feature retry", "F-001")
     feature = house.feature()
@@ -63,7 +63,7 @@ def test_a_retried_feature_has_all_its_tries_again(house: House, status: str) ->
 
 
 def test_a_blocked_feature_is_left_alone_and_says_why(house: House) -> None:
-    """Until somebody retries it."""
+    """It stays blocked until the user retries it."""
     place(house, "feature block", "F-001", "the vendor is down")
     assert house.feature().status == "blocked"
     row = next(row for row in json.loads(house.harness("status", "--json").out)["features"] if row["id"] == "F-001")
@@ -74,7 +74,7 @@ def test_a_blocked_feature_is_left_alone_and_says_why(house: House) -> None:
 
 
 def test_a_manual_claim_is_accepted_at_the_commit_that_was_looked_at(house: House) -> None:
-    """A person's receipt names the commit and the note."""
+    """The user's receipt names the commit and the note."""
     place(house, "claim accept", "VAL-LOOK", "it looks right to me")
     row = json.loads(house.read("contract-log.jsonl"))
     assert (row["claim"], row["verb"], row["why"], row["commit"]) == (
@@ -108,7 +108,7 @@ WRONG = [
 def test_a_wrong_order_is_refused_with_the_reason_and_not_kept(
     house: House, verb: str, args: list[str], words: str
 ) -> None:
-    """Nothing on disk is another than before."""
+    """Nothing on disk changes."""
     before = listing(house.project, ".harness/cache")
     with pytest.raises(UsageFault, match=words.replace(".", r"\.")):
         place(house, verb, *args)
@@ -120,7 +120,7 @@ def test_a_wrong_order_is_refused_with_the_reason_and_not_kept(
     [("feature set", ["F-001", "title", "x"]), ("feature retry", ["F-001"]), ("feature block", ["F-001", "x"])],
 )
 def test_a_passed_feature_is_not_changed_by_hand(house: House, verb: str, args: list[str]) -> None:
-    """What is proven stays."""
+    """Proven work stays."""
     put(house, status="passed")
     with pytest.raises(UsageFault, match="passed"):
         place(house, verb, *args)
@@ -135,11 +135,11 @@ def test_a_torn_order_is_65_with_its_line(house: House) -> None:
         orders.pending(house.layout)
 
 
-# between runs, where one is under way
+# between runs, while one is open
 
 
 def test_an_order_waits_for_the_run_that_is_under_way(house: House) -> None:
-    """It says so, names the run, and is applied by the next run's open, once."""
+    """The command says so and names the run; the next run applies the order once when it opens."""
     role = lingering(house)
     said = place(house, "feature block", "F-002", "not now")
     assert said.startswith("noted; it is applied when the run that is under way ends (")
@@ -154,7 +154,7 @@ def test_an_order_waits_for_the_run_that_is_under_way(house: House) -> None:
 
 
 def test_an_order_that_is_wrong_by_the_time_it_is_applied_is_refused_then(house: House) -> None:
-    """The feature has moved meanwhile: the order is settled, with the reason, and never tried again."""
+    """The feature has moved since: the order is settled with the reason and never tried again."""
     role = lingering(house)
     place(house, "feature set", "F-002", "title", "Another")
     role.terminate()
@@ -167,7 +167,7 @@ def test_an_order_that_is_wrong_by_the_time_it_is_applied_is_refused_then(house:
 
 
 def test_orders_are_applied_in_the_order_in_which_they_were_given(house: House) -> None:
-    """The last word counts."""
+    """The last order wins."""
     role = lingering(house)
     for title in ("one", "two", "three"):
         place(house, "feature set", "F-002", "title", title)
@@ -200,7 +200,7 @@ print(count)
 
 
 def test_an_order_is_applied_exactly_once_wherever_the_power_goes(house: House) -> None:
-    """SIGKILL before every rename on the way: the order was given or not, and is never applied twice."""
+    """SIGKILL before every rename on the way: the order is stored or not, and is never applied twice."""
     package = str(PROGRAM.parent.parent)
     for step in range(1, 12):
         house.lay(house.feature().replace(status="todo", notes=[]), house.feature("F-002"))
@@ -224,7 +224,7 @@ def test_an_order_is_applied_exactly_once_wherever_the_power_goes(house: House) 
 
 
 def test_an_answer_archives_the_question_and_starts_the_counts_anew(house: House) -> None:
-    """Blocked and spent features are todo, the totals stand, and the next run reads the answer."""
+    """Blocked and exhausted features become todo, the totals stay, and the next run reads the answer."""
     house.lay(
         house.feature().replace(status="failing", attempts=5, replanned=True),
         house.feature("F-002").replace(status="blocked"),
@@ -246,7 +246,7 @@ def test_an_answer_archives_the_question_and_starts_the_counts_anew(house: House
 
 @pytest.mark.parametrize("text", ["What now?\n", "---\nkind:\n---\n", "---\nkind: \n---\nWhat?\n", ""])
 def test_an_escalation_without_a_kind_is_told_and_its_remedy_works(house: House, text: str) -> None:
-    """A person wrote or mangled it: the command that the message names ends it."""
+    """A person wrote or damaged the file: the command that the message names ends the escalation."""
     Path(house.layout.escalation).write_text(text)
     done = house.harness("next")
     assert (done.code, "run.sh escalation answer TEXT" in done.err) == (65, True)
@@ -257,14 +257,14 @@ def test_an_escalation_without_a_kind_is_told_and_its_remedy_works(house: House,
 
 
 def test_an_answer_is_archived_in_its_folder_whatever_the_kind(house: House) -> None:
-    """A kind that is no name leads nowhere else."""
+    """A kind that is not a valid name cannot lead to another folder."""
     Path(house.layout.escalation).write_text("---\nkind: ../../main\n---\n")
     place(house, "escalation answer", "go on")
     assert [path.name.partition("-")[2] for path in Path(house.layout.escalations).iterdir()] == ["stuck.md"]
 
 
 def test_an_answer_restarts_what_stalled_and_keeps_the_totals(house: House) -> None:
-    """since_green and rejected begin at nought; runs and seconds go on."""
+    """since_green and rejected restart at zero; runs and seconds keep counting."""
     house.config('agent = "scripted"', "[limits]", "stall_after = 2")
     for _ in range(2):
         put(house, status="todo")
@@ -279,7 +279,7 @@ def test_an_answer_restarts_what_stalled_and_keeps_the_totals(house: House) -> N
 
 
 def test_an_answer_is_kept_as_what_it_is(house: House) -> None:
-    """It is no run: runs.jsonl stays as it is."""
+    """An answer is not a run: runs.jsonl does not change."""
     house.config('agent = "scripted"', "[limits]", "stall_after = 1")
     house.work({"say": "nothing"})
     before = house.read("runs.jsonl")
@@ -290,7 +290,7 @@ def test_an_answer_is_kept_as_what_it_is(house: House) -> None:
 
 
 def test_an_escalation_without_its_file_can_be_answered_too(house: House) -> None:
-    """The power went before escalation.md was written, or a person removed it."""
+    """The power failed before escalation.md was written, or a person removed it."""
     house.config('agent = "scripted"', "[limits]", "stall_after = 1")
     house.work({"say": "nothing"})
     files.remove(house.layout.escalation)
@@ -303,7 +303,7 @@ def test_an_escalation_without_its_file_can_be_answered_too(house: House) -> Non
 
 
 def test_a_refused_file_is_taken_when_a_person_says_so(house: House) -> None:
-    """The agent's change of the config lands after all, and the next run believes it."""
+    """The agent's change to the config is applied after all, and the next run uses it."""
     mine = f'agent = "scripted"\\ncurate_after = 5\\n[agents.scripted]\\npath = "{house.scripts}"\\n'
     run_id = house.work({"run": f"printf '{mine}' > .harness/config.toml"})["run"]
     assert "curate_after" not in house.read("config.toml")
@@ -313,7 +313,7 @@ def test_a_refused_file_is_taken_when_a_person_says_so(house: House) -> None:
 
 
 def test_refused_features_are_taken_whole_or_not_at_all(house: House) -> None:
-    """What does not parse is refused again."""
+    """A file that does not parse is refused again."""
     run_id = house.work({"run": "sed -i 's/Part two/Part 2/' .harness/features.json"})["run"]
     place(house, "accept", run_id, "features.json")
     assert house.feature("F-002").title == "Part 2"
@@ -324,7 +324,7 @@ def test_refused_features_are_taken_whole_or_not_at_all(house: House) -> None:
 
 
 def test_what_is_no_whole_live_file_is_for_a_persons_hands(house: House) -> None:
-    """Lines of grown files, strays and patches are named with what to do."""
+    """For lines of append-only files, strays and patches the message says what to do."""
     run_id = house.work(
         {
             "run": "echo x > .harness/PLAN.md; echo '{}' >> .harness/issues.jsonl; mkdir .harness/d; echo x > .harness/d/f"
@@ -338,7 +338,7 @@ def test_what_is_no_whole_live_file_is_for_a_persons_hands(house: House) -> None
 
 
 def test_a_kept_patch_comes_with_the_command_that_applies_it(house: House) -> None:
-    """The working folder is a person's to change."""
+    """Only the user may change the working folder."""
     house.script("planner", {"run": "echo planner >> main.py"})
     house.role("planner")
     run_id = house.result()["run"]
@@ -347,7 +347,7 @@ def test_a_kept_patch_comes_with_the_command_that_applies_it(house: House) -> No
 
 
 def test_every_verb_refuses_inside_a_run(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it is."""
+    """This holds for every verb."""
     monkeypatch.setenv("HARNESS_INSIDE", house.work({"say": "nothing"})["run"])
     for verb in orders.VERBS:
         with pytest.raises(HarnessError, match="is not for the inside of a run"):

@@ -28,7 +28,7 @@ LINGER = {"run": "echo 1 > 1.txt; (setsid sleep 90 &); sleep 90 & sleep 90"}
 
 
 def recovered(house: House) -> list[str]:
-    """Recovery as every run does it first."""
+    """Recovery as every run starts it."""
     with files.Lock(house.layout.mission_lock):
         return recover.recover(house.layout)
 
@@ -39,7 +39,7 @@ def alive(house: House) -> list[int]:
 
 
 def open_run(house: House, *args: str) -> subprocess.Popen[bytes]:
-    """A worker whose agent has written 1.txt and lingers."""
+    """A worker whose agent has written 1.txt and waits."""
     house.script("worker", LINGER)
     role = house.begin_role("worker", "F-001", *args, session=True)
     until(lambda: (house.project / "1.txt").exists() and len(alive(house)) >= 3)
@@ -47,7 +47,7 @@ def open_run(house: House, *args: str) -> subprocess.Popen[bytes]:
 
 
 def killed(house: House) -> str:
-    """The id of a worker's run that was killed with SIGKILL while its agent worked; nothing of it lives."""
+    """The id of a worker's run that SIGKILL ended while its agent worked; none of its processes lives."""
     role = open_run(house)
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
@@ -60,14 +60,14 @@ def strike(how: str, role: subprocess.Popen[bytes]) -> None:
     """SIGKILL to the role, to its process group, or to it and its guardians at once."""
     if how == "guardian too":
         role.send_signal(signal.SIGSTOP)  # else it may do a dead guardian's work before it dies itself
-    guardians = list(tree.family(role.pid, deep=False)) if how == "guardian too" else []
+    guardians = list(tree.descendants(role.pid, deep=False)) if how == "guardian too" else []
     if how == "group":
         os.killpg(role.pid, signal.SIGKILL)
     for pid in [*guardians, role.pid]:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
-            continue  # it had ended by itself
+            continue  # the process has already ended
     role.wait()
 
 
@@ -105,14 +105,14 @@ finally:
 
 
 def dying_at(house: House, name: str, step: int) -> Done:
-    """A worker's run that is killed before its `step`th call of a function of ours, such as os.replace."""
+    """A worker's run that is killed before its `step`th call of a function such as os.replace."""
     script = house.words("worker")[-1]
     return house.run([sys.executable, "-P", "-c", DIE_AT.format(name=name, step=step, script=script)])
 
 
 @pytest.mark.parametrize("name", ["os.replace", "os.posix_spawn", "os.unlink"])
 def test_a_kill_before_any_step_of_a_run_is_settled(house: House, name: str) -> None:
-    """Before every rename, every git call, every removal: the work counts whole or as cut work, and counts once."""
+    """Before every rename, git call and removal: the work counts whole or as cut work, and counts once."""
     house.script("worker", {"run": "date +%N > 1.txt"}, {"say": "done"})
     total = int(dying_at(house, name, 0).out.split()[-1])
     steps = range(1, total + 1) if TORTURE else range(1 + total % 3, total + 1, max(1, total // MOMENTS))
@@ -136,7 +136,7 @@ def test_a_kill_before_any_step_of_a_run_is_settled(house: House, name: str) -> 
 
 
 def test_cut_work_is_committed_with_a_ref_and_costs_no_try(house: House) -> None:
-    """The next prompt says that work was cut, and how to see it."""
+    """The next prompt reports the cut work and how to see it."""
     run_id = killed(house)
     assert recovered(house) == [f"{run_id} was killed"]
     result, feature = house.result(run_id), house.feature()
@@ -150,7 +150,7 @@ def test_cut_work_is_committed_with_a_ref_and_costs_no_try(house: House) -> None
 
 
 def test_a_failing_feature_goes_back_to_failing(house: House) -> None:
-    """Recovery puts the feature where the run found it."""
+    """Recovery gives the feature the status that the run found."""
     house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))
     killed(house)
     recovered(house)
@@ -158,7 +158,7 @@ def test_a_failing_feature_goes_back_to_failing(house: House) -> None:
 
 
 def test_processes_that_a_dead_guardian_left_are_ended_and_counted(house: House) -> None:
-    """When role and guardian are killed together, the next start finds what lives by its tag."""
+    """If role and guardian die together, the next start finds the remaining processes by their tag."""
     role = open_run(house)
     run_id = runs.open_runs(house.layout)[0]
     strike("guardian too", role)
@@ -170,7 +170,7 @@ def test_processes_that_a_dead_guardian_left_are_ended_and_counted(house: House)
 
 
 def test_recovering_twice_changes_nothing_more(house: House) -> None:
-    """Idempotent: the second time there is nothing to do."""
+    """Recovery is idempotent: the second pass has nothing to do."""
     killed(house)
     recovered(house)
     before = listing(house.project)
@@ -179,7 +179,7 @@ def test_recovering_twice_changes_nothing_more(house: House) -> None:
 
 
 def test_doctor_fix_recovers_as_the_next_run_would(house: House) -> None:
-    """The same code, from another door."""
+    """The command runs the same code."""
     run_id = killed(house)
     done = house.harness("doctor", "--fix")
     assert f"fixed  {run_id} was killed" in done.out
@@ -187,7 +187,7 @@ def test_doctor_fix_recovers_as_the_next_run_would(house: House) -> None:
 
 
 def commit_as(house: House, run_id: str, subject: str, outcome: str) -> str:
-    """What a worker's settle commits, a moment before the power goes."""
+    """What a worker's settle commits just before the power fails."""
     house.git("add", "1.txt")
     said = f"\nHarness-Outcome: {outcome}" if outcome else ""
     house.git("commit", "-q", "-m", f"{subject}\n\nHarness-Run: {run_id}{said}")
@@ -196,8 +196,8 @@ def commit_as(house: House, run_id: str, subject: str, outcome: str) -> str:
 
 @pytest.mark.parametrize("outcome", ["implemented", ""])
 def test_a_commit_that_carries_the_runs_trailer_is_rolled_forward(house: House, outcome: str) -> None:
-    """The power went between the commit and the result: the work counts, and the feature goes on to validation. Its subject
-    says nothing; nor does an older harness, and then the checks decide."""
+    """The power failed between the commit and the result: the work counts, and the feature goes on to validation. The commit
+    subject does not matter. A commit of an older harness has no outcome, and then the checks decide."""
     run_id = killed(house)
     made = commit_as(house, run_id, "wip(F-001): a title that a person gave", outcome)
     assert recovered(house) == [f"{run_id} was ok"]
@@ -208,7 +208,7 @@ def test_a_commit_that_carries_the_runs_trailer_is_rolled_forward(house: House, 
 
 @pytest.mark.parametrize("outcome", ["cut", "blocked"])
 def test_a_commit_of_cut_work_that_carries_the_trailer_was_a_run_put_away(house: House, outcome: str) -> None:
-    """It had been cut short before the power went: the feature goes back."""
+    """The run was cut short before the power failed: the feature goes back."""
     run_id = killed(house)
     made = commit_as(house, run_id, "F-001: wall", outcome)
     assert recovered(house) == [f"{run_id} was killed"]
@@ -219,7 +219,7 @@ def test_a_commit_of_cut_work_that_carries_the_trailer_was_a_run_put_away(house:
 
 
 def test_a_folder_whose_head_moved_meanwhile_is_left_alone(house: House) -> None:
-    """A person committed after the run died: nobody touches the folder, and the result says so."""
+    """A person committed after the run died: recovery does not touch the folder, and the result says so."""
     run_id = killed(house)
     house.git("commit", "-q", "--allow-empty", "-m", "a person went on")
     head, before = house.head(), listing(house.project, ".harness", ".git")
@@ -231,7 +231,7 @@ def test_a_folder_whose_head_moved_meanwhile_is_left_alone(house: House) -> None
 
 
 def test_a_folder_on_another_branch_is_left_alone(house: House) -> None:
-    """A person switched after the run died."""
+    """A person switched branches after the run died."""
     run_id = killed(house)
     house.git("switch", "-q", "main")
     recovered(house)
@@ -241,7 +241,7 @@ def test_a_folder_on_another_branch_is_left_alone(house: House) -> None:
 
 
 def test_tampering_in_a_run_that_died_is_put_back_too(house: House) -> None:
-    """The agent wrote itself passed and then pulled the plug."""
+    """The agent marked its feature as passed and then killed the run."""
     run_id = killed(house)
     path = Path(house.layout.features)
     path.write_text(path.read_text().replace("in_progress", "passed"))
@@ -251,7 +251,7 @@ def test_tampering_in_a_run_that_died_is_put_back_too(house: House) -> None:
 
 
 def test_a_line_that_a_dying_run_tore_is_kept_as_a_line(house: House) -> None:
-    """The power's doing is nobody's tampering: the torn note is closed, and counts as an entry."""
+    """A torn line from a crash is not tampering: recovery closes the torn note, and it counts as an entry."""
     house.harness("note", "from before")
     run_id = killed(house)
     path = Path(house.layout.raw)
@@ -262,7 +262,7 @@ def test_a_line_that_a_dying_run_tore_is_kept_as_a_line(house: House) -> None:
 
 
 def test_a_forged_result_does_not_keep_a_dead_run_from_being_settled(house: House) -> None:
-    """A run is closed when the books have it, whatever lies in its folder."""
+    """A run is closed when the run log has it, whatever its folder holds."""
     run_id = killed(house)
     Path(house.layout.run(run_id).result).write_text("{}")
     recovered(house)
@@ -271,7 +271,7 @@ def test_a_forged_result_does_not_keep_a_dead_run_from_being_settled(house: Hous
 
 @pytest.mark.parametrize("what", ["lock", "folder"])
 def test_a_feature_never_stays_in_progress_when_its_runs_traces_are_gone(house: House, what: str) -> None:
-    """Whatever the agent removed before it died: nobody runs, so nobody is working on the feature."""
+    """Whatever the agent removed before it died: no run is alive, so no run works on the feature."""
     run = house.layout.run(killed(house))
     if what == "lock":
         os.unlink(run.lock)
@@ -282,7 +282,7 @@ def test_a_feature_never_stays_in_progress_when_its_runs_traces_are_gone(house: 
 
 
 def test_a_run_that_closed_but_could_not_remove_its_lock_is_only_tidied_up(house: House) -> None:
-    """The last step before a crash was the journal: nothing is done twice."""
+    """The journal was the last step before a crash: nothing is done twice."""
     run_id = house.work({"run": "echo 1 > 1.txt"})["run"]
     Path(house.layout.run(run_id).lock).touch()
     before = listing(house.project)
@@ -291,7 +291,7 @@ def test_a_run_that_closed_but_could_not_remove_its_lock_is_only_tidied_up(house
 
 
 def test_a_run_that_died_before_it_began_leaves_no_trace(house: House) -> None:
-    """Killed between its folder and its context."""
+    """The run is killed after it made its folder and before its context."""
     run = house.layout.run("1-worker-F-001")
     os.mkdir(run.folder)
     Path(run.lock).touch()
@@ -301,7 +301,7 @@ def test_a_run_that_died_before_it_began_leaves_no_trace(house: House) -> None:
 
 
 def test_a_journal_that_a_crash_left_behind_is_finished(house: House) -> None:
-    """The record was committed: its steps are carried out."""
+    """The journal record was committed: its steps are carried out."""
     folder = Path(house.layout.journal)
     folder.mkdir(exist_ok=True)
     (folder / "0").write_text("## Lessons\n")
@@ -326,20 +326,20 @@ def test_a_role_that_is_gone_meanwhile_does_not_stop_recovery(house: House) -> N
 
 
 def test_temporary_folders_of_a_run_that_died_are_removed(house: House) -> None:
-    """A check that was under way left one; other runs' folders stay."""
+    """A running check left one; the folders of other runs stay."""
     run_id = killed(house)
-    left = temporary.new("check", f"{mission.load(house.layout).id}/{run_id}")
-    other = temporary.new("check", "other/run")
+    left = temporary.create("check", f"{mission.load(house.layout).id}/{run_id}")
+    other = temporary.create("check", "other/run")
     recovered(house)
     assert (os.path.exists(left), os.path.exists(other)) == (False, True)
-    temporary.clear(other)
+    temporary.remove(other)
 
 
 SPENDS = ({"usage": {"input": 5, "cost_usd": 0.1}}, {"usage": {"input": 700, "cost_usd": 0.25}}, {"run": "touch begun"})
 
 
 def test_what_a_killed_run_had_spent_is_in_the_books(house: House) -> None:
-    """kill -9 in the middle of an answer: the next start counts what the vendor had told until then, and the time."""
+    """kill -9 in the middle of an answer: the next start counts the usage reported so far, and the time."""
     house.script("worker", *SPENDS, {"sleep": 60})
     role = house.begin_role("worker", "F-001")
     until(lambda: (house.project / "begun").exists())
@@ -360,7 +360,7 @@ def test_what_a_killed_run_had_spent_is_in_the_books(house: House) -> None:
 
 
 def test_a_transcript_cannot_make_a_dead_run_longer_than_it_was(house: House) -> None:
-    """Its agent may write there: the clock on the wall is the bound."""
+    """The agent may write to the transcript, so the wall clock is the bound."""
     run_id = killed(house)
     with open(house.layout.run(run_id).stream, "ab") as stream:
         stream.write(b'{"at":1e300,"kind":"did","text":"x"}\n')
@@ -379,7 +379,7 @@ def test_a_signal_keeps_what_was_told_until_then(house: House) -> None:
 
 
 def test_a_killed_run_whose_transcript_is_gone_is_not_free(house: House) -> None:
-    """Somebody was asked, and nobody can tell what it cost: it is counted as not counted."""
+    """A vendor was asked, and the cost is unknown: the run counts as uncounted."""
     house.config('agent = "mine"', "[agents.mine]", 'command = ["sh", "-c", "cat > /dev/null; touch begun; sleep 60"]')
     role = house.begin_role("worker", "F-001", session=True)
     until(lambda: (house.project / "begun").exists())
@@ -393,9 +393,9 @@ def test_a_killed_run_whose_transcript_is_gone_is_not_free(house: House) -> None
 
 
 def test_a_configuration_that_a_person_mended_after_the_crash_stands(house: House) -> None:
-    """The agent hung, the role was killed, a person chose another agent: that is what the next run is made with."""
+    """The agent hung, the role was killed, the user chose another agent: the next run uses that agent."""
     run_id = killed(house)
-    time.sleep(0.02)  # the clock of files goes in steps of some milliseconds
+    time.sleep(0.02)  # file timestamps advance in steps of some milliseconds
     house.config('agent = "scripted"', "curate_after = 7")
     mended = house.read("config.toml")
     done = house.harness("doctor", "--fix")
@@ -405,7 +405,7 @@ def test_a_configuration_that_a_person_mended_after_the_crash_stands(house: Hous
 
 
 def test_a_configuration_that_the_agent_changed_before_the_crash_is_put_back(house: House) -> None:
-    """Also where it gave the file a time that is still to come."""
+    """This also holds if the agent sets a file time in the future."""
     before = house.read("config.toml")
     spoil = "echo 'curate_after = 1' > .harness/config.toml; touch -d '2 days' .harness/config.toml; echo ready"
     house.script("worker", {"run": spoil}, *LINGERING)

@@ -1,4 +1,4 @@
-"""Starting a mission: what is not so is said with the disk as it was; what is started hides well and stays."""
+"""Starting a mission: errors are reported with the disk unchanged; a started mission stays hidden and persists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.missions import CHECKOUT, PROGRAM, House, differences, listing
 
 
 def untouched(house: House, top: Path, fault: type[Exception], words: str, project: Path | None = None) -> None:
-    """Starting raises the fault with these words, and nothing below `top` is another than before."""
+    """Starting raises the error with these words, and nothing below `top` changes."""
     before = listing(top)
     with pytest.raises(fault, match=words):
         starting.start(Layout(str(project or house.project)))
@@ -31,45 +31,45 @@ def untouched(house: House, top: Path, fault: type[Exception], words: str, proje
 
 
 def test_without_a_spec_the_message_says_what_to_write(unbegun: House) -> None:
-    """A mission is a SPEC.md first of all."""
+    """A mission needs a SPEC.md first."""
     (unbegun.project / "SPEC.md").unlink()
     untouched(unbegun, unbegun.folder, UsageFault, "no SPEC.md in .*my project.* Write down there")
 
 
 @pytest.mark.parametrize("text", ["", " \n\t\n"])
 def test_an_empty_spec_is_none(unbegun: House, text: str) -> None:
-    """White space says nothing."""
+    """White space does not count as content."""
     unbegun.write("SPEC.md", text)
     untouched(unbegun, unbegun.folder, UsageFault, "SPEC.md is empty")
 
 
 def test_a_spec_that_is_no_text_names_the_line(unbegun: House) -> None:
-    """A binary file is refused with its line."""
+    """The message names the line of a binary file."""
     (unbegun.project / "SPEC.md").write_bytes(b"# Spec\n\xff\xfe\n")
     untouched(unbegun, unbegun.folder, BrokenFile, "SPEC.md, line 2: not UTF-8")
 
 
 def test_a_folder_without_a_repository_is_told_the_command(bare: House) -> None:
-    """There is nothing to commit to."""
+    """There is no place to commit to."""
     bare.project.mkdir()
     bare.write("SPEC.md")
     untouched(bare, bare.folder, UsageFault, "git init")
 
 
 def test_a_subfolder_is_told_where_the_top_is(unbegun: House) -> None:
-    """The mission would see half of the project."""
+    """The mission would see only a part of the project."""
     unbegun.write("sub/SPEC.md")
     untouched(unbegun, unbegun.folder, UsageFault, "lies inside the repository", unbegun.project / "sub")
 
 
 def test_a_detached_head_is_a_persons_to_mend(unbegun: House) -> None:
-    """Commits would belong to no branch."""
+    """Commits would not belong to a branch."""
     unbegun.git("checkout", "-q", "--detach")
     untouched(unbegun, unbegun.folder, NeedsPerson, "detached. .*git switch NAME")
 
 
 def test_a_format_that_we_do_not_know_is_refused(house: House) -> None:
-    """A newer harness wrote it; nothing is guessed."""
+    """A newer harness wrote it; the harness does not guess."""
     Path(house.layout.format).write_text("3\n")
     untouched(house, house.folder, BrokenFile, "format, line 1: unknown format '3'")
 
@@ -78,14 +78,14 @@ NOBODY = ["setpriv", "--reuid=65534", "--clear-groups"]
 
 
 def nobody_can_run() -> bool:
-    """Whether we may become another user, and that user may start our interpreter."""
+    """Whether the tests can switch to another user, and that user can start our interpreter."""
     probe = [*NOBODY, sys.executable, "-c", "pass"]
     return os.geteuid() == 0 and bool(shutil.which("setpriv")) and subprocess.run(probe, check=False).returncode == 0
 
 
 @pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
 def test_a_folder_that_cannot_be_written_says_so_without_a_traceback(unbegun: House) -> None:
-    """Rights are named, with exit code 11, and nothing half done counts as a mission."""
+    """The message names the permissions, with exit code 11, and a partial mission does not count as one."""
     passable(unbegun.folder)
     safe = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
     done = unbegun.run([*NOBODY, sys.executable, "-P", str(PROGRAM), "init"], env=safe)
@@ -93,11 +93,11 @@ def test_a_folder_that_cannot_be_written_says_so_without_a_traceback(unbegun: Ho
     assert not unbegun.state.exists()
 
 
-# what is started
+# what a start makes
 
 
 def test_on_the_default_branch_the_mission_gets_a_branch_of_its_own(unbegun: House) -> None:
-    """main stays where it is."""
+    """main does not move."""
     head = unbegun.head()
     made = starting.start(unbegun.layout)
     assert made.branch == f"harness/{made.id}" == unbegun.git("branch", "--show-current")
@@ -105,14 +105,14 @@ def test_on_the_default_branch_the_mission_gets_a_branch_of_its_own(unbegun: Hou
 
 
 def test_on_another_branch_the_mission_stays_there(unbegun: House) -> None:
-    """Whoever chose a branch wants it."""
+    """The user chose that branch deliberately."""
     unbegun.git("switch", "-q", "-c", "topic")
     assert starting.start(unbegun.layout).branch == "topic"
     assert unbegun.git("branch", "--list", "harness/*") == ""
 
 
 def test_a_repository_without_a_commit_gets_an_empty_one(bare: House) -> None:
-    """A person's files are theirs to commit: they stay untracked."""
+    """The user commits their own files: they stay untracked."""
     bare.repository(commit=False)
     made = starting.start(bare.layout)
     assert made.base_commit == bare.head()
@@ -122,7 +122,7 @@ def test_a_repository_without_a_commit_gets_an_empty_one(bare: House) -> None:
 
 
 def test_what_was_staged_before_the_first_commit_stays_staged(bare: House) -> None:
-    """The index is a person's too."""
+    """The index belongs to the user too."""
     bare.repository(commit=False)
     bare.git("add", "main.py")
     starting.start(bare.layout)
@@ -131,7 +131,7 @@ def test_what_was_staged_before_the_first_commit_stays_staged(bare: House) -> No
 
 
 def test_nothing_that_git_tracks_is_edited(unbegun: House) -> None:
-    """The state is hidden by info/exclude; the folder is as clean as it was."""
+    """info/exclude hides the state; `git status` stays as clean as before."""
     before = listing(unbegun.project, ".git", ".harness")
     starting.start(unbegun.layout)
     assert listing(unbegun.project, ".git", ".harness") == before
@@ -140,7 +140,7 @@ def test_nothing_that_git_tracks_is_edited(unbegun: House) -> None:
 
 @pytest.mark.parametrize("command", [["clean", "-fdxq"], ["stash", "-aq"]])
 def test_the_state_survives_what_agents_clean_up_with(unbegun: House, command: list[str]) -> None:
-    """`git clean -fdx` and `git stash -a` pass .harness by."""
+    """`git clean -fdx` and `git stash -a` skip .harness."""
     starting.start(unbegun.layout)
     unbegun.write("junk")
     before = listing(unbegun.state)
@@ -150,7 +150,7 @@ def test_the_state_survives_what_agents_clean_up_with(unbegun: House, command: l
 
 
 def test_starting_again_changes_nothing(unbegun: House) -> None:
-    """The mission that is there is given."""
+    """The existing mission is returned."""
     made = starting.start(unbegun.layout)
     before = listing(unbegun.project)
     assert starting.start(unbegun.layout) == made
@@ -158,7 +158,7 @@ def test_starting_again_changes_nothing(unbegun: House) -> None:
 
 
 def test_a_start_that_was_cut_short_starts_anew(unbegun: House) -> None:
-    """.harness/format is written last: without it there is no mission yet, and what lies there does not matter."""
+    """.harness/format is written last: without it there is no mission yet, and leftovers do not matter."""
     starting.start(unbegun.layout)
     unbegun.git("switch", "-q", "main")
     os.unlink(unbegun.layout.format)
@@ -168,7 +168,7 @@ def test_a_start_that_was_cut_short_starts_anew(unbegun: House) -> None:
 
 
 def test_a_mission_is_named_after_its_folder(unbegun: House) -> None:
-    """A slug and six hex digits."""
+    """The id is a slug and six hex digits."""
     slug, _, digits = starting.start(unbegun.layout).id.rpartition("-")
     assert (slug, len(digits)) == ("my-project", 6)
 
@@ -183,7 +183,7 @@ def test_the_shim_works_from_any_folder(house: House) -> None:
 
 
 def test_the_shim_works_where_a_path_has_quotes_and_spaces(bare: House) -> None:
-    """Whatever the folder is called."""
+    """Any folder name works."""
     bare.project = bare.folder / 'it\'s "mine" $HOME `x`'
     bare.layout, bare.state = Layout(str(bare.project)), bare.project / ".harness"
     bare.repository()
@@ -193,7 +193,7 @@ def test_the_shim_works_where_a_path_has_quotes_and_spaces(bare: House) -> None:
 
 
 def test_the_shim_is_mended_when_the_checkout_has_moved(house: House) -> None:
-    """Every run looks."""
+    """Every run checks the shim."""
     good = house.read("bin/harness")
     Path(house.layout.shim).write_text(good.replace(str(CHECKOUT), "/old/place"))
     assert house.work({"run": "harness note hello"})["outcome"] == "no_op"
@@ -202,7 +202,7 @@ def test_the_shim_is_mended_when_the_checkout_has_moved(house: House) -> None:
 
 
 def test_a_mission_that_was_moved_to_another_folder_goes_on_there(house: House) -> None:
-    """Paths are not kept but in the shim, and that is mended."""
+    """Only the shim stores paths, and the start repairs it."""
     there = house.folder / "elsewhere"
     shutil.move(house.project, there)
     house.project = there
@@ -251,14 +251,14 @@ MODEL = (*MINE, 'model = "m-1"')
 def test_an_agent_that_costs_without_a_cap_or_a_count_is_announced(
     house: House, lines: list[str], said: list[str]
 ) -> None:
-    """One line each at every start, also in a mission that is there already; ours are free."""
+    """Every start prints one line for each, also in an existing mission; our own agents are free."""
     house.config(*lines)
     assert starting.announcement(house.layout) == said
     assert house.harness("init", "--quietly").out == "".join(line + "\n" for line in said)
 
 
 def test_a_cap_that_does_not_see_all_that_was_spent_says_so(house: House) -> None:
-    """At each start, however the runs came to be uncounted."""
+    """Every start says so, whatever made the runs uncounted."""
     house.config('agent = "scripted"', *CAP)
     house.work({"usage": {"input": 5}})
     house.config('agent = "mine"', *MINE, "[prices.mine]", *PRICE[1:], *CAP)
@@ -266,7 +266,7 @@ def test_a_cap_that_does_not_see_all_that_was_spent_says_so(house: House) -> Non
 
 
 def test_an_agent_in_a_roles_front_matter_is_announced_too(house: House) -> None:
-    """A role of the user's own may have its own."""
+    """A user's own role may name its own agent."""
     house.role_files("helper")
     path = Path(house.layout.roles) / "helper.md"
     path.write_text(path.read_text().replace("reads:", "agent: mine\nreads:"))
@@ -294,23 +294,23 @@ def test_searches_find_memory_and_the_state_but_no_transcripts(unbegun: House, w
 
 
 def test_the_ignore_file_is_mended_and_otherwise_left_alone(house: House) -> None:
-    """Every run looks; what is right is not written again."""
+    """Every run checks the file; a correct file is not rewritten."""
     path = Path(house.layout.ignore)
     path.write_text("memory/\n")
     house.work({"run": "harness note hello"})
     assert path.read_text() == starting.IGNORED
     before = path.stat()
-    starting.ignore(house.layout)
+    starting.write_generated(house.layout)
     assert path.stat() == before
 
 
 def test_every_folder_that_searches_pass_by_is_a_path_of_the_page(house: House) -> None:
-    """So that a new name in layout.py is not forgotten here."""
+    """A new name in layout.py cannot be forgotten here."""
     assert {os.path.join(house.layout.state, name) for name in starting.UNSEARCHED} <= set(vars(house.layout).values())
 
 
 def test_the_version_is_the_package_and_the_commit_of_its_checkout() -> None:
-    """As git tells it, without a call of git."""
+    """It equals git's answer, without a call to git."""
     checkout = Path(__file__).resolve().parents[2]
     words = ["git", "rev-parse", "HEAD"]
     told = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False).stdout

@@ -1,4 +1,4 @@
-"""One run through its six steps: the prompt is its manifest, signals settle, and the reply that counts is the right one."""
+"""One run through its six steps: the prompt equals its manifest, signals settle, and the right reply counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def blocked(reason: str) -> str:
 
 
 def under_way(house: House, *steps: dict[str, Any], session: bool = True) -> subprocess.Popen[bytes]:
-    """A worker whose agent takes the steps, once 1.txt is there."""
+    """A worker's run with these agent steps, once 1.txt exists."""
     house.script("worker", *steps)
     role = house.begin_role("worker", "F-001", session=session)
     until((house.project / "1.txt").exists)
@@ -37,7 +37,7 @@ def under_way(house: House, *steps: dict[str, Any], session: bool = True) -> sub
 
 
 def test_the_prompt_is_the_concatenation_of_its_manifest(house: House) -> None:
-    """Texts and objects in order, for ever: no renderer is needed to rebuild it."""
+    """Texts and objects in order: rebuilding the prompt never needs a renderer."""
     run = house.layout.run(house.work({"run": "echo 1 > 1.txt"})["run"])
     rows = json.loads(Path(run.manifest).read_text())
     rebuilt = b"".join(
@@ -50,7 +50,7 @@ def test_the_prompt_is_the_concatenation_of_its_manifest(house: House) -> None:
 
 
 def test_the_prompt_ends_in_the_runtime_context(house: House) -> None:
-    """What differs from run to run stands last, in this order, so that prefix caches hold."""
+    """What differs between runs comes last, in this order, so that prefix caches work."""
     result = house.work({"say": "nothing"}, TRIGGER="manual", REASON="a person asked")
     text = house.prompt()
     lines = text[text.index("## Runtime context") :].split("\n")
@@ -67,7 +67,7 @@ def test_the_prompt_ends_in_the_runtime_context(house: House) -> None:
 
 
 def test_the_same_disk_gives_the_same_prompt_but_for_the_runtime_context(house: House) -> None:
-    """Nothing of the time or the machine enters it."""
+    """Neither the time nor the machine enters it."""
     prompts = []
     before = files.read(house.layout.features) or b""
     for _ in range(2):
@@ -77,7 +77,7 @@ def test_the_same_disk_gives_the_same_prompt_but_for_the_runtime_context(house: 
     assert prompts[0] == prompts[1]
 
 
-# what it says of itself
+# what the run prints
 
 
 def test_a_run_says_one_line_about_itself(house: House) -> None:
@@ -94,7 +94,7 @@ def test_a_run_says_one_line_about_itself(house: House) -> None:
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_a_signal_ends_the_run_settled(house: House, number: int, code: int) -> None:
-    """The agent's tree ends, the work is kept, the feature goes back without a try used, and the code is the documented one."""
+    """The process tree ends, the work is kept, the feature goes back without a try used, and the exit code is documented."""
     role = under_way(house, {"run": "echo 1 > 1.txt; (setsid sleep 90 &); sleep 90"})
     role.send_signal(number)
     assert role.wait(20) == code
@@ -107,7 +107,7 @@ def test_a_signal_ends_the_run_settled(house: House, number: int, code: int) -> 
 
 
 def test_a_second_signal_changes_nothing(house: House) -> None:
-    """An impatient person gets a settled run all the same."""
+    """Even after an impatient second signal the run is settled."""
     role = under_way(house, {"run": "echo 1 > 1.txt; sleep 90"})
     for _ in range(3):
         role.send_signal(signal.SIGINT)
@@ -116,7 +116,7 @@ def test_a_second_signal_changes_nothing(house: House) -> None:
 
 
 def test_an_interrupt_of_the_whole_group_is_settled_too(house: House) -> None:
-    """Ctrl-C on a terminal goes to everybody."""
+    """Ctrl-C on a terminal reaches every process."""
     role = under_way(house, {"run": "echo 1 > 1.txt; sleep 90"})
     os.killpg(role.pid, signal.SIGINT)
     assert role.wait(20) == 130
@@ -124,7 +124,7 @@ def test_an_interrupt_of_the_whole_group_is_settled_too(house: House) -> None:
 
 
 def test_a_signal_during_the_checks_settles_the_validator(house: House) -> None:
-    """The feature is still to be validated, and no try is used."""
+    """The feature still waits for its validation, and no try is used."""
     house.lay(house.feature().replace(status="validating"), house.feature("F-002"))
     path = Path(house.layout.contract)
     path.write_text(path.read_text().replace("test -f 1.txt", f"touch {house.folder}/begun; sleep 90"))
@@ -135,32 +135,32 @@ def test_a_signal_during_the_checks_settles_the_validator(house: House) -> None:
     assert (house.result()["outcome"], house.feature().status, house.feature().attempts) == ("killed", "validating", 0)
 
 
-# the reply that counts
+# which reply counts
 
 
 def test_harness_reply_comes_before_a_block(house: House) -> None:
-    """What was checked while the agent lived is what counts."""
+    """The reply that was checked while the agent lived counts."""
     step = {"run": f"echo '{blocked('by command')}' | harness reply -"}
     house.work(step, {"say": BLOCK.format(blocked("by block"))})
     assert house.feature().last_note("needs") == {**(house.feature().last_note("needs") or {}), "text": "by command"}
 
 
 def test_the_last_marked_block_wins_over_earlier_ones_and_plain_ones(house: House) -> None:
-    """In any message."""
+    """The block may be in any message."""
     plain = f"```json\n{blocked('plain')}\n```\n"
     house.work({"say": BLOCK.format(blocked("first")) + plain}, {"say": BLOCK.format(blocked("last"))}, {"say": plain})
     assert (house.feature().last_note("needs") or {})["text"] == "last"
 
 
 def test_a_plain_block_that_fits_serves_where_none_is_marked(house: House) -> None:
-    """Agents forget the info string; other JSON in the message is no reply."""
+    """Agents forget the info string; other JSON in the message is not a reply."""
     house.work({"say": f"```json\n{blocked('plain')}\n```\nand\n```json\n[1]\n```\n"})
     assert (house.feature().last_note("needs") or {})["text"] == "plain"
 
 
 @pytest.mark.parametrize("block", ["{", '{"status": "finished"}', '{"status": "implemented", "colour": 1}'])
 def test_a_broken_block_is_the_agents_failure_and_the_next_prompt_says_why(house: House, block: str) -> None:
-    """Never the disk's: the work is kept as cut work, and a try is used."""
+    """It is never a disk error: the work is kept as cut work, and a try is used."""
     result = house.work({"run": "echo 1 > 1.txt"}, {"say": BLOCK.format(block)})
     assert (result["outcome"], house.feature().status, house.feature().attempts) == ("agent_error", "todo", 1)
     reason = result["reason"].split("\n")[-1]
@@ -170,7 +170,7 @@ def test_a_broken_block_is_the_agents_failure_and_the_next_prompt_says_why(house
 
 
 def test_a_worker_without_a_block_has_implemented_what_it_changed(house: House) -> None:
-    """A block is not needed; without a change the checks decide all the same."""
+    """A block is optional; without a change the checks decide all the same."""
     assert house.work({"run": "echo 1 > 1.txt"}, {"say": "done"})["outcome"] == "ok"
     assert house.work({"say": "done"}, feature="F-002")["outcome"] == "no_op"
     assert [house.feature(name).status for name in ("F-001", "F-002")] == ["validating", "validating"]
@@ -186,7 +186,7 @@ def test_a_worker_without_a_block_has_implemented_what_it_changed(house: House) 
 def test_an_outcome_has_its_code_and_its_price(
     house: House, outcome: str, by_hand: int, in_loop: int, attempts: int
 ) -> None:
-    """By hand a negative verdict is 10; in the loop only what nobody could answer stops; cut work with a change is free."""
+    """By hand a bad outcome is 10; the loop stops only on a login or setting error; cut work with a change is free."""
     house.script("worker", {"run": "date +%N > 1.txt"}, {"fail": outcome, "reason": "because"})
     assert house.role("worker", "F-001").code == by_hand
     assert house.role("worker", "F-001", HARNESS_LOOP=str(os.getpid())).code == in_loop
@@ -196,14 +196,14 @@ def test_an_outcome_has_its_code_and_its_price(
 
 
 def test_a_third_cut_costs_a_try(house: House) -> None:
-    """Twice is free, where something was changed."""
+    """Two cuts are free if something changed."""
     for number in range(3):
         house.work({"run": f"echo {number} > 1.txt"}, {"fail": "wall", "reason": "too slow"})
     assert house.feature().attempts == 1
 
 
 def test_cut_short_without_a_change_costs_a_try(house: House) -> None:
-    """An agent that thinks for an hour and writes nothing is no progress."""
+    """An agent that works for an hour and changes nothing has made no progress."""
     house.work({"fail": "wall", "reason": "too slow"})
     assert (house.feature().attempts, house.feature().status) == (1, "todo")
 
@@ -227,7 +227,7 @@ OF_ONES_OWN = """    print(run.reply, run.opened.role.name, run.opened.context.f
 
 
 def test_a_users_own_role_has_the_reply_and_decides_the_outcome(house: House) -> None:
-    """As docs/contract.md says: `run.reply`, `run.opened`, which is frozen, and `run.outcome`."""
+    """As docs/contract.md says: `run.reply`, the frozen `run.opened`, and `run.outcome`."""
     house.role_files("helper")
     path = Path(house.layout.roles) / "helper.py"
     path.write_text(path.read_text().replace("    pass\n", OF_ONES_OWN))
@@ -239,7 +239,7 @@ def test_a_users_own_role_has_the_reply_and_decides_the_outcome(house: House) ->
 
 
 def test_what_stops_a_mission_at_once_is_told_whole(house: House) -> None:
-    """A login or a setting that a person must mend: every word of it, on as many lines as it has."""
+    """The user has to fix a login or a setting: every word of the message is shown, on as many lines as it has."""
     why = f"Log in first: run 'agent login'. {'It says why at length. ' * 9}\nThen start again."
     for outcome in ("auth", "config"):
         house.script("worker", {"fail": outcome, "reason": why})
@@ -252,7 +252,7 @@ def test_what_stops_a_mission_at_once_is_told_whole(house: House) -> None:
 
 @pytest.mark.parametrize("word", ["x", "-1", "1.5", "9" * 5000])
 def test_a_loop_that_is_no_process_is_a_usage_fault(house: House, word: str) -> None:
-    """Told in a line, with what to do; nothing is started."""
+    """One line says what to do; nothing starts."""
     done = house.role("worker", "F-001", HARNESS_LOOP=word)
     assert (done.code, done.err.count("\n"), "unset HARNESS_LOOP" in done.err) == (64, 1, True), done
     assert not Path(house.layout.runs).exists() or files.names(house.layout.runs) == []

@@ -1,4 +1,4 @@
-"""An agent thinks: at its desk, within the caps, the next one where it cannot, and what it says and uses is written down."""
+"""An agent works in its execution context, within the caps, with fallbacks; what it says and uses is recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.missions import CHECKOUT, House
 
 
 def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:
-    """Unattended, the harness on its PATH, no virtual environment, no variable of ours but the run's."""
+    """It is unattended, has the harness on its PATH, no virtual environment, and only the run's own variable of ours."""
     noise = {
         "PYTHONPATH": "/x",
         "VIRTUAL_ENV": "/x",
@@ -35,18 +35,18 @@ def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:
 
 
 def test_an_agent_has_a_temporary_folder_of_its_own(house: House) -> None:
-    """What programs unpack there does not fill the machine: it is gone with the run, however that ended."""
+    """What programs unpack there does not fill the machine: it is removed with the run, whatever the outcome."""
     house.work({"run": 'mkdir "$TMPDIR/cache"; echo 1 > "$TMPDIR/cache/file"; exit 3'})
     assert list(Path(house.env["TMPDIR"]).iterdir()) == []
 
 
 def test_an_agents_input_is_at_its_end(house: House) -> None:
-    """Nobody answers a question."""
+    """No question gets an answer."""
     assert house.work({"run": "read -r line && exit 1; echo 1 > 1.txt"})["outcome"] == "ok"
 
 
 def test_a_command_gets_the_prompt_on_its_standard_input(house: House) -> None:
-    """And its standard output is the reply."""
+    """Its standard output is the reply."""
     house.config('agent = "mine"', "[agents.mine]", 'command = ["sh", "-c", "cat > got; echo fine; echo told >&2"]')
     result = house.work()
     assert (house.project / "got").read_text() == house.prompt()
@@ -55,7 +55,7 @@ def test_a_command_gets_the_prompt_on_its_standard_input(house: House) -> None:
 
 
 def test_a_run_that_takes_too_long_is_cut_at_its_minutes(house: House) -> None:
-    """Outcome wall; the work is kept."""
+    """The outcome is wall; the work is kept."""
     house.config('agent = "scripted"', "[roles.worker]", "minutes = 0.005")
     result = house.work({"run": "echo 1 > 1.txt; sleep 90"})
     assert (result["outcome"], house.feature().attempts) == ("wall", 0)
@@ -64,7 +64,7 @@ def test_a_run_that_takes_too_long_is_cut_at_its_minutes(house: House) -> None:
 
 @pytest.mark.parametrize("cap", ["max_cost_usd = 1.0", "max_tokens = 1000"])
 def test_a_run_that_uses_up_a_cap_ends_at_its_next_action(house: House, cap: str) -> None:
-    """Not an hour later: its work is kept, no try is used, and the mission stops with the code of a spent budget."""
+    """The run ends promptly: its work is kept, no try is used, and the mission stops with the code of an exhausted budget."""
     house.config('agent = "scripted"', "[limits]", cap)
     half, whole = ({"usage": {"cost_usd": cost, "input": 1000 * cost}} for cost in (0.5, 1))
     result = house.work(half, {"run": "touch 1.txt"}, whole, {"run": "touch 2.txt"}, {"say": "done"})
@@ -77,14 +77,14 @@ def test_a_run_that_uses_up_a_cap_ends_at_its_next_action(house: House, cap: str
 
 
 def test_a_run_that_ends_at_its_cap_has_ended_well(house: House) -> None:
-    """Its last word costs nothing more, so it counts."""
+    """Its last message costs nothing more, so it counts."""
     house.config('agent = "scripted"', "[limits]", "max_tokens = 1000")
     result = house.work({"run": "touch 1.txt"}, {"usage": {"input": 2000}}, {"say": "done"})
     assert (result["outcome"], house.feature().status) == ("ok", "validating")
 
 
 def test_a_person_may_start_a_run_beyond_the_cap(house: House) -> None:
-    """By hand, and knowing it: `run.sh worker F-001` after the loop has stopped."""
+    """By hand and deliberately: `run.sh worker F-001` after the loop has stopped."""
     house.config('agent = "scripted"', "[limits]", "max_tokens = 1000")
     house.work({"usage": {"input": 2000}}, {"say": "nothing"})
     house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
@@ -95,7 +95,7 @@ def test_a_person_may_start_a_run_beyond_the_cap(house: House) -> None:
 
 
 def test_the_next_agent_is_tried_on_a_limit(house: House) -> None:
-    """In the order of the configuration; the result names who answered."""
+    """Agents follow the order of the configuration; the result names the one that answered."""
     answer = 'command = ["sh", "-c", "cat > /dev/null; echo 1 > 1.txt; echo done"]'
     house.config('agent = ["scripted", "mine"]', "[agents.mine]", answer)
     result = house.work({"fail": "limit", "reason": "come back later"})
@@ -103,7 +103,7 @@ def test_the_next_agent_is_tried_on_a_limit(house: House) -> None:
 
 
 def test_the_run_says_who_answered_and_why_not_the_others(house: House) -> None:
-    """One that is not installed, one that met a limit, one that answered: in one line, in the result, and in its own words."""
+    """One is not installed, one met a limit, one answered: reported in one line, in the result, and in the agents' words."""
     answer = 'command = ["sh", "-c", "cat > /dev/null; echo 1 > 1.txt; echo done"]'
     house.config(
         'agent = ["gone", "scripted", "mine"]', "[agents.gone]", 'command = ["no-such"]', "[agents.mine]", answer
@@ -116,7 +116,7 @@ def test_the_run_says_who_answered_and_why_not_the_others(house: House) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [("limit", "auth"), ("auth", "limit"), ("config", "limit")])
 def test_where_nobody_can_answer_the_limit_is_waited_for(house: House, first: str, second: str) -> None:
-    """Time mends it, so the mission does not stop; what a person could mend stands beside it."""
+    """The limit passes with time, so the mission does not stop; the message adds what the user can fix."""
     house.scripts.mkdir()
     ends = {"auth": 1, "config": 1, "limit": 0}
     row = '{"type":"result","is_error":true,"api_error_status":%d,"result":"no"}'
@@ -137,7 +137,7 @@ def test_where_nobody_can_answer_the_limit_is_waited_for(house: House, first: st
 
 
 def test_an_agent_that_met_a_limit_is_not_asked_again_before_its_time(house: House) -> None:
-    """Where another one can answer: a vendor's own retries cost minutes in each run."""
+    """Another agent can answer: a vendor's own retries cost minutes in each run."""
     answer = 'command = ["sh", "-c", "cat > /dev/null; date >> 1.txt; echo done"]'
     house.config('agent = ["scripted", "mine"]', "[agents.mine]", answer)
     soon = int(time.time()) + 1000
@@ -146,14 +146,14 @@ def test_an_agent_that_met_a_limit_is_not_asked_again_before_its_time(house: Hou
     second = house.work({"run": "touch asked"}, feature="F-002")
     assert (second["agents"], second["agent"], second["waits"]) == (["mine"], "mine", {"scripted": soon})
     assert "scripted: limit, still waited for" in second["reason"]
-    house.role("curator")  # asks nobody, and so says nothing of limits
+    house.role("curator")  # asks no vendor, and so reports no limit
     house.lay(house.feature().replace(status="todo"), house.feature("F-002").replace(status="todo"))
     assert house.work({"run": "touch asked"})["agents"] == ["mine"]
     assert not (house.project / "asked").exists()
 
 
 def limited(house: House, name: str, **told: object) -> list[str]:
-    """The table of an agent whose vendor lets nobody in, until `resetsAt` where it says so."""
+    """The table of an agent whose vendor refuses it until `resetsAt`, where it gives that time."""
     row = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "rateLimitType": "weekly", **told}}
     path = house.folder / name
     path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(row)}'\nexit 1\n")
@@ -162,7 +162,7 @@ def limited(house: House, name: str, **told: object) -> list[str]:
 
 
 def test_who_told_no_time_is_not_waited_for_as_long_as_who_did(house: House) -> None:
-    """One is back in a minute perhaps, the other in a week: then it is asked in a minute."""
+    """One may be back in a minute, the other in a week: the agent is asked in a minute."""
     week = int(time.time()) + 7 * 86400
     house.config('agent = ["one", "two"]', *limited(house, "one"), *limited(house, "two", resetsAt=week))
     house.role("worker", "F-001")
@@ -173,7 +173,7 @@ def test_who_told_no_time_is_not_waited_for_as_long_as_who_did(house: House) -> 
 
 
 def test_a_limit_is_remembered_by_runs_that_ask_others_and_for_eight_days_at_most(house: House) -> None:
-    """Else it would be met again in every other run; a time beyond all reason is not believed."""
+    """Otherwise every other run would meet the limit again; an implausible time is ignored."""
     mine = ["[agents.mine]", 'command = ["sh", "-c", "cat > /dev/null; date >> 1.txt; echo done"]']
     one = limited(house, "one", resetsAt=99999999999)
     house.config('agent = ["one", "mine"]', *one, *mine, "[roles.planner]", 'agent = "mine"')
@@ -187,17 +187,17 @@ def test_a_limit_is_remembered_by_runs_that_ask_others_and_for_eight_days_at_mos
 
 
 def test_an_agents_own_fault_is_not_passed_on(house: House) -> None:
-    """Only limit, auth and what is not available are tried elsewhere."""
+    """Only a limit, a failed login and a missing agent lead to the next agent."""
     house.config('agent = ["scripted", "mine"]', "[agents.mine]", 'command = ["sh", "-c", "touch second"]')
     assert house.work({"fail": "agent_error"})["agent"] == "scripted"
     assert not (house.project / "second").exists()
 
 
-# what is written down
+# what is recorded
 
 
 def test_a_reply_that_stands_in_the_result_alone_is_taken(house: House) -> None:
-    """Some programs do not tell their last message before."""
+    """Some programs do not report their last message earlier."""
     block = '```json harness\n{"status": "blocked", "reason": "no", "needs": ["F-002"]}\n```'
     row = {"type": "result", "result": block, "usage": {"input_tokens": 1}}
     (house.folder / "row").write_text(json.dumps(row) + "\n")
@@ -207,7 +207,7 @@ def test_a_reply_that_stands_in_the_result_alone_is_taken(house: House) -> None:
 
 
 def test_what_the_agent_says_and_does_is_in_the_stream(house: House) -> None:
-    """Messages and output, with seconds; output in stderr.log too."""
+    """Messages and output have seconds; output is in stderr.log too."""
     house.work({"run": "echo out; echo err >&2"}, {"say": "all done"})
     run = house.layout.run(house.result()["run"])
     rows = [json.loads(line) for line in Path(run.stream).read_text().split("\n") if line]
@@ -219,7 +219,7 @@ def test_what_the_agent_says_and_does_is_in_the_stream(house: House) -> None:
 
 
 def test_the_stream_says_who_answers_and_what_it_used(house: House) -> None:
-    """A row with the agent's name before its answer; a row with the usage whenever something new is told."""
+    """A row with the agent's name precedes its answer; a row with the usage follows each new report."""
     house.config('agent = ["scripted", "mine"]', "[agents.mine]", 'command = ["true"]')
     result = house.work({"usage": {"input": 1}}, {"usage": {"input": 2}}, {"fail": "limit"})
     text = Path(house.layout.run(result["run"]).stream).read_text()
@@ -230,14 +230,14 @@ def test_the_stream_says_who_answers_and_what_it_used(house: House) -> None:
 
 
 def test_what_a_program_says_in_the_end_is_masked_before_it_is_kept(house: House) -> None:
-    """A reason goes into the result, the books and the next prompt."""
+    """A reason goes into the result, the run log and the next prompt."""
     token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
     house.config('agent = "mine"', "[agents.mine]", f'command = ["sh", "-c", "echo {token} >&2; exit 3"]')
     assert "[masked: github-token]" in house.work()["reason"]
 
 
 def test_transcripts_hold_no_secret_and_stay_within_max_log_mb(house: House) -> None:
-    """stream.jsonl and stderr.log together; the reply stays exact."""
+    """The limit covers stream.jsonl and stderr.log together; the reply stays exact."""
     house.config('agent = "scripted"', "[limits]", "max_log_mb = 1")
     token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
     result = house.work({"run": f"echo {token}; seq 400000"}, {"say": f"it is {token}"})
@@ -265,13 +265,13 @@ def checkout(house: House, commit: str) -> Path:
 
 
 def test_an_update_while_an_agent_thinks_waits_for_the_next_run(house: House) -> None:
-    """Every file of the harness is another one when the agent ends: the run ends by what it began with, and says so; the
-    next start says that there is another one."""
+    """Every harness file has changed when the agent ends: the run ends with the code it began with, and says so; the next
+    start reports the new version."""
     home, bad = checkout(house, "a" * 40), "raise SystemExit(99)"
     sources = f"find {home}/harness {home}/roles -name '*.py*'"
     update = f"{sources} | while read f; do echo '{bad}' >$f; done; echo {'b' * 40} >{home}/.git/HEAD"
     folder = house.env["HARNESS_IDENTITY"]
-    identity = f"mkdir -p {folder}; echo mine >{folder}/worker.md"  # what looks after it was not needed before
+    identity = f"mkdir -p {folder}; echo mine >{folder}/worker.md"  # what runs afterwards was not loaded before
     house.script("worker", {"run": "sleep 1.5"}, {"run": update}, {"run": f"echo 1 >1.txt; {identity}"})
     done = house.run(
         [sys.executable, "-P", str(home / "roles" / "worker.py"), "F-001"], env={"HARNESS_HOME": str(home)}
@@ -291,11 +291,11 @@ from harness.run import thinking
 thinking.load_rest()
 print(*sys.modules)
 """
-AT_OPEN = {"harness.agents.command", "harness.run.orders"}  # what is asked for before an agent thinks, or never
+AT_OPEN = {"harness.agents.command", "harness.run.orders"}  # what is loaded before an agent thinks, or never
 
 
 def test_all_that_a_run_may_load_late_is_loaded_while_its_agent_thinks() -> None:
-    """Imports inside functions save time at the start; none of them may find another version in the end."""
+    """Imports inside functions save time at the start; none of them may find another version at the end."""
     late = set()
     for path in (CHECKOUT / "harness").glob("*/*.py"):
         functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]

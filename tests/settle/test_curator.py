@@ -1,4 +1,4 @@
-"""The curator: every entry is accounted for, bounds hold, and only what was counted goes into an identity."""
+"""The curator: every entry is accounted for, limits hold, and only counted lessons enter an identity."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ TAGS = (*raw.TAGS, "-")
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """A mission with nothing noted."""
+    """A mission without notes."""
     return mission(tmp_path)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """Where the identities are."""
+    """The folder of the identities."""
     return str(tmp_path / "identity")
 
 
@@ -46,8 +46,8 @@ def note(layout: Layout, tag: str, text: str, feature: str = "F-001", role: str 
 
 
 def fold(layout: Layout, folder: str, mission: str = "m-1", names: tuple[str, ...] = ()) -> CurationPlan:
-    """One fold, and the account it must leave."""
-    made = curator.fold(layout, folder, mission, "run-1", TODAY, names)
+    """One compaction, and a check of the state that it leaves."""
+    made = curator.compact(layout, folder, mission, "run-1", TODAY, names)
     accounted(layout)
     return made
 
@@ -65,12 +65,12 @@ def accounted(layout: Layout) -> list[str]:
 
 
 def identities(folder: str, role: str = "worker") -> list[tuple[str, list[str], int]]:
-    """(text, missions, count) of what a role knows."""
+    """(text, missions, count) for each lesson of a role."""
     return [(item.text, item.where, item.count) for item in identity.parse(identity.text(folder, role)).items("")]
 
 
 def everything(layout: Layout, folder: str) -> dict[str, bytes | None]:
-    """Every byte that a fold may change."""
+    """Every byte that a compaction may change."""
     paths = [os.path.join(folder, name) for name in files.names(folder)]
     paths += [layout.raw, layout.memory, layout.summary, layout.archive, layout.curated, layout.ledger]
     return {path: files.read(path) for path in paths}
@@ -80,7 +80,7 @@ def everything(layout: Layout, folder: str) -> dict[str, bytes | None]:
 
 
 def test_every_entry_is_archived_once_and_the_last_ten_stay(layout: Layout, folder: str) -> None:
-    """After every fold of a long mission, whatever was noted, by whom, and however badly."""
+    """This holds after every compaction of a long mission, whatever was noted, by whom, and however malformed."""
     dice = random.Random(9)
     whole: list[str] = []
     for _ in range(25):
@@ -99,15 +99,13 @@ def test_every_entry_is_archived_once_and_the_last_ten_stay(layout: Layout, fold
 
 
 def test_lines_that_raw_md_lost_are_put_back_as_the_remedy_says(layout: Layout, folder: str) -> None:
-    """What was folded stands in the archive: its lines at the head of raw.md again, and the curator goes on."""
+    """The archive has what was compacted: its lines go back to the head of raw.md, and the curator goes on."""
     for number in range(15):
         note(layout, "TRICK", f"word{number}")
     fold(layout, folder)
     whole = files.read(layout.raw) or b""
     put(layout.raw, b"\n".join(whole.split(b"\n")[4:]))
-    with pytest.raises(
-        BrokenFile, match=r"raw\.md: has 6 whole lines, where at least 10 belong.* are 'entry' in archive"
-    ):
+    with pytest.raises(BrokenFile, match=r"raw\.md: has 6 whole lines, and needs at least 10.* are 'entry' in archive"):
         fold(layout, folder)
     rows = [json.loads(line) for line in (files.read_text(layout.archive) or "").split("\n") if line]
     put(layout.raw, "".join(row["entry"] + "\n" for row in rows[-10:-6]).encode() + (files.read(layout.raw) or b""))
@@ -117,7 +115,7 @@ def test_lines_that_raw_md_lost_are_put_back_as_the_remedy_says(layout: Layout, 
 
 
 def test_what_is_appended_while_the_curator_thinks_waits_for_the_next_fold(layout: Layout, folder: str) -> None:
-    """With its bytes as they are, a torn last line and garbage too."""
+    """The bytes stay as they are, including a torn last line and garbage."""
     for number in range(15):
         note(layout, "TRICK", f"word{number}")
     made = curator.plan(curator.gather(layout, folder, "m-1", "r", TODAY))
@@ -135,7 +133,7 @@ def test_what_is_appended_while_the_curator_thinks_waits_for_the_next_fold(layou
 
 
 def test_folding_nothing_changes_no_byte(layout: Layout, folder: str) -> None:
-    """With no mission memory at all, and after a fold."""
+    """Without any mission memory, and after a compaction."""
     fold(layout, folder)
     assert not os.path.exists(layout.curated)
     note(layout, "TRICK", "run setup first")
@@ -147,7 +145,7 @@ def test_folding_nothing_changes_no_byte(layout: Layout, folder: str) -> None:
 
 
 def test_the_second_of_two_curators_is_turned_away(layout: Layout, folder: str) -> None:
-    """Its plan was made from what is no longer there; nothing is doubled."""
+    """Its plan is out of date; nothing is doubled."""
     note(layout, "TRICK", "run setup first")
     plans = [curator.plan(curator.gather(layout, folder, "m-1", "r", TODAY)) for _ in range(2)]
     curator.apply(layout, folder, plans[0])
@@ -158,7 +156,7 @@ def test_the_second_of_two_curators_is_turned_away(layout: Layout, folder: str) 
 
 
 def test_a_page_that_a_person_saves_meanwhile_is_left_alone(layout: Layout, folder: str) -> None:
-    """Their words win; the fold is done again."""
+    """The person's words are kept; the compaction is repeated."""
     note(layout, "TRICK", "run setup first")
     made = curator.plan(curator.gather(layout, folder, "m-1", "r", TODAY))
     put(layout.memory, "mine\n")
@@ -170,7 +168,7 @@ def test_a_page_that_a_person_saves_meanwhile_is_left_alone(layout: Layout, fold
 
 
 def test_what_does_not_add_up_is_named_before_anything_is_folded(layout: Layout, folder: str) -> None:
-    """A cut raw.md, a lost archive, a lost curated.json: each is a fault with a file, and the disk stays as it was."""
+    """A cut raw.md, a lost archive, a lost curated.json: each error names a file, and the disk stays as it was."""
     for number in range(12):
         note(layout, "TRICK", f"word{number}")
     fold(layout, folder)
@@ -179,12 +177,12 @@ def test_what_does_not_add_up_is_named_before_anything_is_folded(layout: Layout,
         os.unlink(path)
         before = everything(layout, folder)
         with pytest.raises(BrokenFile):
-            curator.fold(layout, folder, "m-1", "r", TODAY)
+            curator.compact(layout, folder, "m-1", "r", TODAY)
         assert everything(layout, folder) == before
         put(path, whole[path] or b"")
 
 
-# ---- bounds, and people's words
+# ---- limits, and text written by people
 
 
 def test_bounds_hold_over_thousands_of_notes(layout: Layout, folder: str) -> None:
@@ -205,7 +203,7 @@ def test_bounds_hold_over_thousands_of_notes(layout: Layout, folder: str) -> Non
 
 
 def test_what_people_wrote_into_the_pages_is_there_after_every_fold(layout: Layout, folder: str) -> None:
-    """Lines, headings and their order, in all three kinds of page."""
+    """Lines, headings and their order stay, in all three kinds of page."""
     own = "Ask Ann about billing.\n## Lessons\n* by hand\n\n## Numbers\n- [2026-01-01] 12 (1x)\n"
     for path in (layout.memory, layout.summary, os.path.join(folder, "worker.md")):
         put(path, own)
@@ -222,12 +220,12 @@ def test_what_people_wrote_into_the_pages_is_there_after_every_fold(layout: Layo
 
 @pytest.mark.parametrize("page", ["memory", "summary"])
 def test_a_page_filled_by_hand_stops_the_fold_and_changes_nothing(layout: Layout, folder: str, page: str) -> None:
-    """A person is told which file; their words and the entries stay."""
+    """The message names the file; the person's words and the entries stay."""
     note(layout, "TRICK", "run setup first")
     put(getattr(layout, page), "mine\n" * 201)
     before = everything(layout, folder)
     with pytest.raises(BrokenFile, match=os.path.basename(getattr(layout, page))):
-        curator.fold(layout, folder, "m-1", "r", TODAY)
+        curator.compact(layout, folder, "m-1", "r", TODAY)
     assert everything(layout, folder) == before
 
 
@@ -235,7 +233,7 @@ def test_a_page_filled_by_hand_stops_the_fold_and_changes_nothing(layout: Layout
 
 
 def test_a_trick_of_two_workers_graduates(layout: Layout, folder: str) -> None:
-    """In different words, on different features; once, however often the curator runs."""
+    """Different words and different features count; it graduates once, however often the curator runs."""
     note(layout, "TRICK", TRICK, "F-001")
     note(layout, "TRICK", TRICK_TOO, "F-002")
     (one,) = fold(layout, folder).graduations
@@ -246,7 +244,7 @@ def test_a_trick_of_two_workers_graduates(layout: Layout, folder: str) -> None:
 
 
 def test_the_two_workers_need_not_stand_in_one_fold(layout: Layout, folder: str) -> None:
-    """The archive is counted too, even where memory had no room for it."""
+    """The archive counts too, even where memory had no room for it."""
     note(layout, "TRICK", TRICK, "F-001")
     fold(layout, folder)
     put(layout.memory, "")
@@ -257,7 +255,7 @@ def test_the_two_workers_need_not_stand_in_one_fold(layout: Layout, folder: str)
 
 
 def test_one_voice_is_not_enough(layout: Layout, folder: str) -> None:
-    """Neither one worker twice in a fold, nor a worker and another role, nor two failures in one mission."""
+    """Not one worker twice in a compaction, not a worker and another role, not two failures in one mission."""
     note(layout, "TRICK", TRICK)
     note(layout, "TRICK", TRICK_TOO)
     note(layout, "TRICK", "run setup first")
@@ -270,7 +268,7 @@ def test_one_voice_is_not_enough(layout: Layout, folder: str) -> None:
 
 @pytest.mark.parametrize("tags", [("FAIL", "FAIL"), ("AVOID", "FAIL"), ("FAIL", "AVOID")])
 def test_a_failure_in_two_missions_graduates(tmp_path: Path, folder: str, tags: tuple[str, str]) -> None:
-    """As something to avoid, to workers, whoever saw it; a third mission raises the count."""
+    """Workers get it as something to avoid, whichever role saw it; a third mission raises the count."""
     for number, tag in enumerate((*tags, "FAIL")):
         layout = mission(tmp_path / f"{number}")
         note(layout, tag, "large uploads fail behind nginx until client_max_body_size is raised", role="validator")
@@ -282,7 +280,7 @@ def test_a_failure_in_two_missions_graduates(tmp_path: Path, folder: str, tags: 
 
 @pytest.mark.parametrize("tag", ["DECISION", "CONTEXT", "TRICK"])
 def test_a_convention_noted_again_after_it_was_in_memory_graduates(layout: Layout, folder: str, tag: str) -> None:
-    """To the role that noted it again; twice in one fold is not again."""
+    """It goes to the role that noted it again; twice in one compaction does not count as again."""
     note(layout, tag, "all timestamps are UTC and end with Z", "-", "planner")
     note(layout, tag, "all timestamps are UTC and end with Z", "-", "planner")
     assert fold(layout, folder).graduations == []
@@ -293,7 +291,7 @@ def test_a_convention_noted_again_after_it_was_in_memory_graduates(layout: Layou
 
 
 def test_what_a_person_notes_goes_to_the_workers(layout: Layout, folder: str) -> None:
-    """A person has no prompt."""
+    """People have no prompt of their own."""
     for _ in range(2):
         note(layout, "DECISION", "all timestamps are UTC and end with Z", "-", "person")
         fold(layout, folder)
@@ -301,7 +299,7 @@ def test_what_a_person_notes_goes_to_the_workers(layout: Layout, folder: str) ->
 
 
 def test_what_is_known_across_missions_counts_on(tmp_path: Path, folder: str) -> None:
-    """One voice in another mission updates count and missions; it makes no second line."""
+    """One occurrence in another mission updates count and missions; it adds no second line."""
     layout = mission(tmp_path / "a")
     note(layout, "TRICK", TRICK, "F-001")
     note(layout, "TRICK", TRICK, "F-002")
@@ -322,7 +320,7 @@ def test_what_is_known_across_missions_counts_on(tmp_path: Path, folder: str) ->
     ],
 )
 def test_what_may_not_leave_the_mission_stays(layout: Layout, folder: str, text: str) -> None:
-    """Paths and ids of the project, orders, secrets: neither as identity nor as evidence."""
+    """Paths and ids of the project, instructions and secrets enter neither an identity nor its evidence."""
     for feature in ("F-001", "F-002"):
         for tag in ("TRICK", "FAIL", "DECISION"):
             note(layout, tag, text, feature)
@@ -332,7 +330,7 @@ def test_what_may_not_leave_the_mission_stays(layout: Layout, folder: str, text:
 
 
 def test_another_wording_without_the_path_may_go(layout: Layout, folder: str) -> None:
-    """Only voices that may leave are counted and shown."""
+    """Only occurrences that may leave the mission are counted and shown."""
     note(layout, "TRICK", TRICK + " (see e2e/run.ts)", "F-001")
     note(layout, "TRICK", TRICK, "F-002")
     assert fold(layout, folder, names=("e2e/run.ts",)).graduations == []
@@ -345,7 +343,7 @@ def test_another_wording_without_the_path_may_go(layout: Layout, folder: str) ->
 
 
 def test_a_crash_at_any_step_loses_and_doubles_nothing(layout: Layout, folder: str, tmp_path: Path) -> None:
-    """Killed before each fsync, rename and unlink in turn; then the journal is finished and the curator runs again."""
+    """Kill before each fsync, rename and unlink in turn; then the journal is finished and the curator runs again."""
     for number in range(12):
         note(layout, "TRICK", TRICK if number % 2 else f"word{number}", f"F-{number}")
     fold(layout, folder)
@@ -354,7 +352,7 @@ def test_a_crash_at_any_step_loses_and_doubles_nothing(layout: Layout, folder: s
     whole, start, saved = accounted(layout), everything(layout, folder), tmp_path / "saved"
     shutil.copytree(tmp_path, saved, ignore=shutil.ignore_patterns("saved"))
     stops = 0
-    for _ in crash.stops(lambda: curator.fold(layout, folder, "m-1", "run-2", TODAY)):
+    for _ in crash.stops(lambda: curator.compact(layout, folder, "m-1", "run-2", TODAY)):
         stops += 1
         assert identity.tampered(folder) == []
         note(layout, "CONTEXT", "after the crash")
@@ -372,7 +370,7 @@ def test_a_crash_at_any_step_loses_and_doubles_nothing(layout: Layout, folder: s
 
 
 def test_time_grows_with_the_number_of_notes_and_not_with_its_square(layout: Layout, folder: str) -> None:
-    """Twice the notes, all different and all of the same few words, take about twice the time."""
+    """Twice the notes, all different but built from the same few words, take about twice the time."""
     dice = random.Random(8)
     words = [f"w{n}" for n in range(60)]
 
@@ -393,7 +391,7 @@ def test_time_grows_with_the_number_of_notes_and_not_with_its_square(layout: Lay
 
 
 def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None:
-    """Two workers' trick reaches memory, summary and identity; what names the project's file stays; the next prompt has it."""
+    """A trick of two workers reaches memory, summary and identity; a project file name does not; the next prompt has it."""
     for feature in ("F-001", "F-002"):
         raw.append(house.layout, "worker", feature, [("TRICK", TRICK), ("TRICK", "main.py has to be closed first")])
     done = house.role("curator")

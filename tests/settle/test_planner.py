@@ -1,4 +1,4 @@
-"""Plans: what is wrong with one and said so, what a patch changes and what it never may, and how a plan lands."""
+"""Plans: how a bad plan is rejected, what a patch may and may never change, and how a plan lands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def told(name: str = "VAL-001", *checks: Any, **fields: Any) -> dict[str, Any]:
 
 
 def patch(*rows: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A reply: features, with a claim for each of theirs unless `contract` is given."""
+    """A reply: features, with a claim for each unless `contract` is given."""
     claims = [told(name) for one in rows for name in one["claims"]]
     return {"features": list(rows), "contract": claims, **more}
 
@@ -49,7 +49,7 @@ def drafted(
     known: Contract | None = None,
     retired: set[str] | None = None,
 ) -> tuple[Draft, list[str]]:
-    """The draft, for a reply that has the right shape."""
+    """The draft of a reply that has the right shape."""
     assert replies.faults("plans", value) == []
     found = found or []
     known = known or Contract(claims=[claim(name) for one in found for name in one.claims])
@@ -57,7 +57,7 @@ def drafted(
 
 
 def faults(value: dict[str, Any], *found: Feature, retired: str = "") -> str:
-    """What is wrong with it, in one text."""
+    """The plan's errors, in one text."""
     return "\n".join(drafted(value, list(found), retired=set(retired.split()))[1])
 
 
@@ -65,7 +65,7 @@ def faults(value: dict[str, Any], *found: Feature, retired: str = "") -> str:
 
 
 def test_a_good_plan_has_no_fault() -> None:
-    """Everything that the schema allows, at once."""
+    """The plan uses everything that the schema allows."""
     value = patch(
         row(description="d", spec_refs=["Part"], priority=3),
         row("F-002", depends_on=["F-001"], claims=["VAL-002", "VAL-LOOK"]),
@@ -94,9 +94,9 @@ def test_a_good_plan_has_no_fault() -> None:
 
 OLD = feature("F-001")
 LINT: list[tuple[str, str]] = [
-    ("a feature id twice", "feature 'F-001' stands twice"),
-    ("a feature id twice but for case", "feature 'f-001' stands twice"),
-    ("a claim id twice", "claim 'VAL-001' stands twice"),
+    ("a feature id twice", "feature 'F-001' appears twice"),
+    ("a feature id twice but for case", "feature 'f-001' appears twice"),
+    ("a claim id twice", "claim 'VAL-001' appears twice"),
     ("a name that is none", "feature 'F 1' is no name"),
     ("no claim", "F-001 has no claim"),
     ("an unknown claim", "F-001 names the claim 'VAL-404', which does not exist"),
@@ -131,20 +131,20 @@ VALUES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize(("name", "expected"), LINT, ids=[case[0] for case in LINT])
 def test_what_is_wrong_with_a_plan_is_named(name: str, expected: str) -> None:
-    """Each fault has a sentence that says where it is."""
+    """Each error has a sentence that says where it is."""
     found = faults(VALUES[name])
     assert expected in found
     assert found.count("\n") <= 2, "and hardly anything else is said"
 
 
 def test_all_faults_are_told_at_once() -> None:
-    """A planner that mends one after the other would need a run for each."""
+    """A planner that fixes one error at a time would need a run for each."""
     value = patch(row(claims=[]), row("F-002", depends_on=["F-404"]), contract=[told("VAL-002", "x || true")])
     assert faults(value).count("\n") == 2
 
 
 def test_a_circle_names_only_those_that_turn_in_it_or_wait_for_it() -> None:
-    """Features whose needs can be met are not blamed."""
+    """Features whose dependencies can be met are not blamed."""
     value = patch(
         row("F-001"),
         row("F-002", depends_on=["F-001", "F-003"]),
@@ -154,10 +154,10 @@ def test_a_circle_names_only_those_that_turn_in_it_or_wait_for_it() -> None:
 
 
 def test_an_id_differs_from_every_other_by_more_than_case() -> None:
-    """Also from those that are there already: on some disks they would be one file."""
-    assert "feature 'f-001' stands twice" in faults(patch(row("f-001"), contract=[]), OLD)
+    """Existing ids count too: on some disks both ids would be one file."""
+    assert "feature 'f-001' appears twice" in faults(patch(row("f-001"), contract=[]), OLD)
     value = {"features": [], "contract": [told("val-001")]}
-    assert "claim 'val-001' stands twice" in faults(value, OLD)
+    assert "claim 'val-001' appears twice" in faults(value, OLD)
 
 
 # refused shell forms, and their near misses
@@ -230,7 +230,7 @@ ALLOWED = [
 
 @pytest.mark.parametrize("command", REFUSED)
 def test_a_shell_form_that_hides_or_leaves_something_is_refused(command: str) -> None:
-    """With the check, what it does, and what to write instead."""
+    """The error names the check, what it does, and what to write instead."""
     found = faults(patch(row(), contract=[told("VAL-001", command)]))
     assert found.startswith("the check `")
     assert ": " in found.split("`")[-1]
@@ -238,12 +238,12 @@ def test_a_shell_form_that_hides_or_leaves_something_is_refused(command: str) ->
 
 @pytest.mark.parametrize("command", ALLOWED)
 def test_what_only_looks_like_it_is_allowed(command: str) -> None:
-    """A planner is not sent back for honest shell."""
+    """Correct shell passes."""
     assert planner.form_faults(command) == []
 
 
 def test_a_long_check_is_named_by_its_beginning() -> None:
-    """The message stays readable."""
+    """The message stays short."""
     (found,) = planner.form_faults("test -f " + "x" * 500 + " || true")
     assert len(found) < 200
 
@@ -252,7 +252,7 @@ def test_a_long_check_is_named_by_its_beginning() -> None:
 
 
 def test_what_a_patch_does_not_list_stays() -> None:
-    """Features, claims, setup and services of before, in their order; what is new comes behind."""
+    """Old features, claims, setup and services keep their order; new ones follow."""
     known = Contract(
         setup="make", services=[Service(name="w", run="r", ready="q")], claims=[claim("VAL-001"), claim("VAL-002")]
     )
@@ -266,7 +266,7 @@ def test_what_a_patch_does_not_list_stays() -> None:
 
 
 def test_what_it_lists_is_laid_over_and_keeps_its_tries() -> None:
-    """Title, order and claims are the plan's; status, attempts and notes are what happened."""
+    """Title, order and claims come from the plan; status, attempts and notes come from the past."""
     old = feature("F-001", attempts=2, status="failing", description="kept", priority=5)
     old.note("t", "r", "reason", text="n")
     made, found = drafted(patch(row(title="New", claims=["VAL-001", "VAL-009"])), [old])
@@ -275,7 +275,7 @@ def test_what_it_lists_is_laid_over_and_keeps_its_tries() -> None:
 
 
 def test_what_has_passed_is_immutable() -> None:
-    """Neither the feature nor its claims can be changed or dropped; saying the same again is no change."""
+    """Neither the feature nor its claims can be changed or dropped; repeating them is not a change."""
     done = feature("F-001", status="passed", attempts=1)
     assert "F-001 has passed and cannot be changed" in faults(patch(row(title="Other")), done)
     assert "F-001 has passed and cannot be changed" in faults(
@@ -289,7 +289,7 @@ def test_what_has_passed_is_immutable() -> None:
 
 
 def test_dropping_needs_a_reason_and_is_logged() -> None:
-    """What is dropped is gone, with its reason in the log; the reply without a reason has not even the right shape."""
+    """A dropped item is removed, with its reason in the log; a reply without a reason does not fit the schema."""
     value = patch(row("F-002"), drop=[{"id": "F-001", "reason": "too big"}, {"id": "VAL-001", "reason": "split"}])
     made, found = drafted(value, [OLD])
     assert found == []
@@ -304,7 +304,7 @@ def test_dropping_needs_a_reason_and_is_logged() -> None:
 
 
 def test_dropping_leaves_no_loose_ends() -> None:
-    """Its claims and what depends on it are named."""
+    """The error names its claims and the features that depend on it."""
     value = {"features": [], "contract": [], "drop": [{"id": "F-001", "reason": "r"}]}
     found = faults(value, OLD, feature("F-002", depends_on=["F-001"]))
     assert "no feature has the claim VAL-001" in found
@@ -313,19 +313,19 @@ def test_dropping_leaves_no_loose_ends() -> None:
 
 @pytest.mark.parametrize("name", ["F-009", "f-009"])
 def test_an_id_is_never_used_again(name: str) -> None:
-    """Books, commits and notes of the dropped one would speak of another."""
+    """Otherwise run log, commits and notes of the dropped feature would refer to another one."""
     value = patch(row(name, claims=["VAL-1"]))
     assert f"the id '{name}' was dropped before; ids are never reused" in faults(value, retired="F-009")
 
 
 def test_dropping_and_giving_the_same_id_is_a_contradiction() -> None:
-    """Neither is done silently."""
+    """Neither happens silently."""
     value = patch(row(title="New"), row("F-002"), drop=[{"id": "F-001", "reason": "r"}])
     assert "the id 'F-001' was dropped" in faults(value, OLD)
 
 
 def test_every_change_of_a_check_is_logged_with_old_and_new() -> None:
-    """The ratchet: a weakened contract can be seen."""
+    """A weakened contract is visible: the log works as a ratchet."""
     made, _ = drafted(patch(row(), contract=[told("VAL-001", "test -f other")]), [OLD])
     (change,) = made.log
     assert (change.verb, change.claim) == ("change", "VAL-001")
@@ -338,14 +338,14 @@ def test_every_change_of_a_check_is_logged_with_old_and_new() -> None:
 
 
 def test_only_new_checks_are_tried() -> None:
-    """What stood before was tried when it came."""
+    """Existing checks were tried when they were added."""
     known = Contract(claims=[claim("VAL-001", "test -f a", "test -f b")])
     value = patch(row(), contract=[told("VAL-001", "test -f a", "test -f c")])
     assert drafted(value, [OLD], known)[0].new_checks == ["test -f c"]
 
 
 def test_drafting_changes_nothing_that_it_was_given() -> None:
-    """A rejected plan leaves features and contract as they were, in memory too."""
+    """A rejected plan leaves features and contract as they were, also in memory."""
     old, known = [feature("F-001", status="failing", attempts=1)], Contract(setup="s", claims=[claim("VAL-001")])
     before = copy.deepcopy((features.render(old), known))
     value = patch(row(title="New"), contract=[told("VAL-001", "x || true")], setup="t")
@@ -354,9 +354,9 @@ def test_drafting_changes_nothing_that_it_was_given() -> None:
 
 
 def test_the_missions_own_folder_is_a_path_of_this_machine(house: House) -> None:
-    """A check that names it would look at the working folder when a fresh worktree is swept."""
+    """A check that names it would test the working folder while the sweep tests a fresh worktree."""
     lay(house, [OLD])
-    with pytest.raises(Refused, match="names this very folder"):
+    with pytest.raises(Refused, match="names this folder"):
         planner.examined(house.layout, patch(row(), contract=[told("VAL-001", f"test -f '{house.project}/x'")]))
 
 
@@ -374,7 +374,7 @@ UNWRITABLE: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("value", UNWRITABLE, ids=range(len(UNWRITABLE)))
 def test_a_contract_that_would_not_read_back_is_refused(house: House, value: dict[str, Any]) -> None:
-    """Whatever lands can be read by every later run, and says the same."""
+    """Every later run can read what lands, and it reads the same."""
     lay(house, [OLD])
     with pytest.raises(Refused, match="cannot be written down"):
         planner.examined(house.layout, value)
@@ -389,14 +389,14 @@ def state(house: House) -> dict[str, bytes | None]:
 
 
 def planned(house: House, name: str = "", **value: Any) -> dict[str, Any]:
-    """A planner's run that replies so; its result."""
+    """A planner's run with this reply; its result."""
     house.script("planner", reply(**{"features": [], "contract": [], **value}))
     role(house, "planner", *([name] if name else []))
     return house.result()
 
 
 def test_a_plan_lands_whole_with_the_spec_it_was_made_from(house: House) -> None:
-    """Features, contract, spec and log, in one run; the log says by whom."""
+    """Features, contract, spec and log land in one run; the log names the run."""
     lay(house, [OLD])
     house.write("SPEC.md", "# Other\n")
     result = planned(house, **patch(row("F-002")))
@@ -409,7 +409,7 @@ def test_a_plan_lands_whole_with_the_spec_it_was_made_from(house: House) -> None
 
 
 def test_a_rejected_plan_leaves_the_disk_and_its_reasons_reach_the_next_planner(house: House) -> None:
-    """The reasons stand in the result and in the next prompt; nothing else changed."""
+    """The reasons are in the result and in the next prompt; nothing else changes."""
     lay(house, [OLD])
     house.write("SPEC.md", "# Other\n")
     before = state(house)
@@ -422,7 +422,7 @@ def test_a_rejected_plan_leaves_the_disk_and_its_reasons_reach_the_next_planner(
 
 
 def test_a_check_that_is_green_on_nothing_is_refused(house: House) -> None:
-    """It is fired in an empty folder, not guessed at."""
+    """The harness runs it in an empty folder and does not guess."""
     lay(house, [OLD])
     value = patch(row("F-002"), contract=[told("VAL-002", "echo fine")])
     result = planned(house, **value)
@@ -431,7 +431,7 @@ def test_a_check_that_is_green_on_nothing_is_refused(house: House) -> None:
 
 
 def test_three_planners_without_a_plan_end_the_mission(house: House) -> None:
-    """Whatever the reason: a bad plan, no plan, a reply that does not parse. Exit 7, and escalation.md says so."""
+    """For every reason: a bad plan, no plan, a reply that does not parse. Exit 7, and escalation.md says so."""
     Path(house.layout.features).unlink()
     Path(house.layout.contract).unlink()
     bad: list[dict[str, str]] = [
@@ -448,7 +448,7 @@ def test_three_planners_without_a_plan_end_the_mission(house: House) -> None:
 
 
 def test_a_planner_without_a_reply_is_not_accepted(house: House) -> None:
-    """Words alone are no plan."""
+    """Prose alone is not a plan."""
     house.script("planner", {"say": "Here is my plan: all of it."})
     role(house, "planner")
     result = house.result()
@@ -456,7 +456,7 @@ def test_a_planner_without_a_reply_is_not_accepted(house: House) -> None:
 
 
 def test_issues_that_a_planner_has_seen_are_planned(house: House) -> None:
-    """Critical and major ones are asked about once; smaller ones stay open."""
+    """Critical and major issues are shown once; smaller ones stay open."""
     lay(house, [OLD])
     given = [{"title": name, "severity": name} for name in issues.SEVERITIES]
     changes = journal.Journal(house.layout)
@@ -468,14 +468,14 @@ def test_issues_that_a_planner_has_seen_are_planned(house: House) -> None:
 
 
 def test_an_issue_that_the_planner_raises_itself_is_not_lost(house: House) -> None:
-    """Its own issues land with its plan, open."""
+    """Its own issues land with its plan, as open."""
     lay(house, [OLD])
     planned(house, **patch(row("F-002"), issues=[{"title": "odd", "severity": "major"}]))
     assert [(one.title, one.state) for one in issues.load(house.layout)] == [("odd", "open")]
 
 
 def test_a_changed_check_says_why(house: House) -> None:
-    """Without a reason it does not land; with one, the log has it. One more check needs none."""
+    """Without a reason the change does not land; with one, the log has it. An additional check needs none."""
     lay(house, [feature("F-001", status="failing", attempts=1)])
     assert "say why in 'reason'" in planned(house, contract=[told("VAL-001", "test -f better")])["reason"]
     assert planned(house, contract=[told("VAL-001", "test -f better", reason="better it is")])["accepted"] is True
@@ -484,7 +484,7 @@ def test_a_changed_check_says_why(house: House) -> None:
 
 
 def test_a_disputed_feature_starts_anew_after_its_planner(house: House) -> None:
-    """It is todo again, counts as replanned, keeps its tries, and the dispute is answered."""
+    """It becomes todo, counts as replanned, keeps its tries, and the dispute is resolved."""
     old = feature("F-001", status="blocked", attempts=2)
     old.note("t", "r", "dispute", text="the claim is wrong", claims=["VAL-001"])
     lay(house, [old])
@@ -497,7 +497,7 @@ def test_a_disputed_feature_starts_anew_after_its_planner(house: House) -> None:
 
 
 def test_a_feature_whose_claims_changed_is_todo_again_without_its_planner_asked(house: House) -> None:
-    """It was failing at checks that are gone; but only the feature that was asked about counts as replanned."""
+    """Its red checks no longer exist; but only the feature that was asked about counts as replanned."""
     lay(house, [feature("F-001", status="failing", attempts=1), feature("F-002", status="failing", attempts=1)])
     planned(house, contract=[told("VAL-001", "test -f better", reason="it was wrong")])
     assert [(one.status, one.attempts, one.replanned) for one in features.load(house.layout)] == [
@@ -507,7 +507,7 @@ def test_a_feature_whose_claims_changed_is_todo_again_without_its_planner_asked(
 
 
 def test_ids_that_were_dropped_are_remembered_on_disk(house: House) -> None:
-    """The log is where they stand; the next plan is held to it."""
+    """The log stores them; the next plan must not use them."""
     lay(house, [OLD])
     drop = [{"id": "F-001", "reason": "r"}, {"id": "VAL-001", "reason": "r"}]
     assert planned(house, **patch(row("F-002"), drop=drop))["accepted"] is True
@@ -517,7 +517,7 @@ def test_ids_that_were_dropped_are_remembered_on_disk(house: House) -> None:
 
 
 def test_a_plan_is_checked_while_its_planner_lives(house: House) -> None:
-    """`harness reply` says what is wrong, so that it can be mended in the same run; the last good one lands."""
+    """`harness reply` reports the errors, so the planner can fix them in the same run; the last good plan lands."""
     lay(house, [OLD])
     bad, good = json.dumps(patch(row("F-002", claims=[]), contract=[])), json.dumps(patch(row("F-002")))
     house.script(
@@ -531,11 +531,11 @@ def test_a_plan_is_checked_while_its_planner_lives(house: House) -> None:
 
 
 def test_the_books_say_which_plan_was_taken(house: House) -> None:
-    """`accepted` is null for roles that plan nothing."""
+    """`accepted` is null for roles that do not plan."""
     lay(house, [OLD])
     planned(house, **patch(row("F-002")))
     worked(house, {"run": "touch VAL-001"})
-    assert [one.accepted for one in runs.books(house.layout)] == [None, True]
+    assert [one.accepted for one in runs.finished(house.layout)] == [None, True]
 
 
 # red before green
@@ -550,12 +550,12 @@ def before(house: House) -> list[Receipt]:
 
 
 def word(house: House, name: str = "VAL-002") -> str:
-    """Where a claim stands by its receipts."""
-    return index.standing(contract_of(house).claim(name), index.load(house.layout), set(), set()).word
+    """The claim status that its receipts give."""
+    return index.claim_status(contract_of(house).claim(name), index.load(house.layout), set(), set()).word
 
 
 def test_new_checks_are_seen_red_before_the_work(house: House) -> None:
-    """Each has a receipt of phase `before` in the planner's run; what stood in the contract already is not fired."""
+    """Each has a `before` receipt in the planner's run; checks that were already in the contract do not run."""
     lay(house, [OLD])
     result = planned(house, **patch(row("F-002", claims=["VAL-002", "VAL-003"])))
     assert result["accepted"] is True
@@ -566,7 +566,7 @@ def test_new_checks_are_seen_red_before_the_work(house: House) -> None:
 
 
 def test_a_check_that_is_green_too_early_goes_back_once_and_lands_unproven(house: House) -> None:
-    """It proves nothing, the planner is told which, and may stand by it; DONE will still call it unproven."""
+    """It proves nothing; the planner learns which check it is and may keep it; DONE still reports the claim as unproven."""
     lay(house, [OLD])
     value = patch(row("F-002"), contract=[EARLY])
     result = planned(house, **value)
@@ -579,7 +579,7 @@ def test_a_check_that_is_green_too_early_goes_back_once_and_lands_unproven(house
 
 
 def test_one_round_is_for_the_check_that_was_told_and_for_no_other(house: House) -> None:
-    """A new one that is green goes back too; and after an accepted plan the telling begins anew."""
+    """A new check that is green goes back too; an accepted plan resets the round."""
     lay(house, [OLD])
     planned(house, **patch(row("F-002"), contract=[EARLY]))
     other = patch(row("F-002"), contract=[told("VAL-002", "grep hello main.py")])
@@ -589,7 +589,7 @@ def test_one_round_is_for_the_check_that_was_told_and_for_no_other(house: House)
 
 
 def test_a_guard_may_be_green(house: House) -> None:
-    """It is green now and ever: the project's own tests."""
+    """A guard is always green: for example the project's own tests."""
     lay(house, [OLD])
     value = patch(row("F-002"), contract=[told("VAL-002", {"run": "test -f main.py", "guard": True}, "test -f new")])
     assert planned(house, **value)["accepted"] is True
@@ -598,7 +598,7 @@ def test_a_guard_may_be_green(house: House) -> None:
 
 
 def test_a_feature_whose_every_check_is_green_goes_straight_to_its_validation(house: House) -> None:
-    """There is nothing for a worker to do."""
+    """A worker has nothing to do."""
     lay(house, [OLD])
     value = patch(
         row("F-002"),
@@ -611,9 +611,9 @@ def test_a_feature_whose_every_check_is_green_goes_straight_to_its_validation(ho
 
 
 def test_a_check_that_takes_too_long_is_red(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """60 s at most, whatever its own limit; it may be right for what is not built yet."""
+    """The limit is 60 s at most, whatever the check's own; such a check may be right for an unbuilt feature."""
     assert planner.BEFORE_SECONDS == 60
-    monkeypatch.setattr(planner, "BEFORE_SECONDS", 1)  # nobody waits a minute for a test
+    monkeypatch.setattr(planner, "BEFORE_SECONDS", 1)  # the test does not wait a minute
     lay(house, [OLD])
     slow = told("VAL-002", {"run": "test -f main.py && sleep 30", "seconds": 900})
     assert planned(house, **patch(row("F-002"), contract=[slow]))["accepted"] is True
@@ -622,7 +622,7 @@ def test_a_check_that_takes_too_long_is_red(house: House, monkeypatch: pytest.Mo
 
 
 def test_a_live_planner_is_told_too_and_mends_its_plan_in_the_same_run(house: House) -> None:
-    """`harness reply` fires what settle fires: refused once, and the better check is taken."""
+    """`harness reply` runs the checks that settle runs: it refuses once, and the better check is accepted."""
     lay(house, [OLD])
     early, good = (json.dumps(patch(row("F-002"), contract=[one])) for one in (EARLY, told("VAL-002")))
     told_early = f"echo '{early}' | harness reply - >../said 2>&1 && exit 9; grep 'is green already' ../said"
@@ -633,7 +633,7 @@ def test_a_live_planner_is_told_too_and_mends_its_plan_in_the_same_run(house: Ho
 
 
 def test_a_live_planner_that_stands_by_its_check_has_it_unproven(house: House) -> None:
-    """Sent a second time in the same run, it lands; its feature waits for its validation."""
+    """The second identical reply in a run lands; its feature waits for its validation."""
     lay(house, [OLD])
     send = f"echo '{json.dumps(patch(row('F-002'), contract=[EARLY]))}' | harness reply -"
     house.script("planner", {"run": f"{send} && exit 9; {send}"})
@@ -642,7 +642,7 @@ def test_a_live_planner_that_stands_by_its_check_has_it_unproven(house: House) -
 
 
 def test_a_planner_cannot_write_its_own_receipts(house: House) -> None:
-    """A red one that nobody fired, laid down by the agent: what lands is fired after the agent is gone."""
+    """The agent plants a red receipt for a check that never ran: the harness runs what lands after the agent is gone."""
     lay(house, [OLD])
     planned(house, **patch(row("F-003")))
     forged = before(house)[0].replace(claim="VAL-002", command="test -f main.py")
@@ -655,7 +655,7 @@ def test_a_planner_cannot_write_its_own_receipts(house: House) -> None:
 
 
 def test_garbage_where_receipts_stand_stops_nobody(house: House) -> None:
-    """It is not ours, and counts for nothing."""
+    """The harness did not write it, and it counts for nothing."""
     lay(house, [OLD])
     step = "for run in .harness/runs/*-planner*/; do echo garbage > $run/receipts.jsonl; done"
     house.script("planner", {"run": step}, reply(**patch(row("F-002"))))
@@ -665,7 +665,7 @@ def test_garbage_where_receipts_stand_stops_nobody(house: House) -> None:
 
 
 def test_checks_before_the_work_have_their_services(house: House) -> None:
-    """Also where the plan brings them."""
+    """This also holds for services that the plan adds."""
     lay(house, [OLD])
     web = {"name": "web", "run": "echo $PORT >../port; sleep 60", "ready": "test -s ../port", "seconds": 20}
     value = patch(row("F-002"), contract=[told("VAL-002", "cat ../port; test -f new")], services=[web])
@@ -675,7 +675,7 @@ def test_checks_before_the_work_have_their_services(house: House) -> None:
 
 
 def test_a_red_setup_calls_a_person_and_lands_nothing(house: House) -> None:
-    """The first plan's setup is tried on today's tree; nobody's try is counted."""
+    """The first plan's setup runs on the current tree; no feature uses a try."""
     lay(house, [OLD])
     was = state(house)
     result = planned(house, **patch(row("F-002")), setup="echo no compiler here; exit 4")
@@ -687,7 +687,7 @@ def test_a_red_setup_calls_a_person_and_lands_nothing(house: House) -> None:
 
 
 def test_the_setup_of_a_plan_is_run_before_its_checks(house: House) -> None:
-    """What it makes is there, and is no part of the project."""
+    """Its output is present, and is not part of the project."""
     lay(house, [OLD])
     value = patch(row("F-002"), contract=[told("VAL-002", "cat ../made; test -f new")])
     assert planned(house, **value, setup="echo ready >../made")["accepted"] is True

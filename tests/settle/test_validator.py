@@ -1,4 +1,4 @@
-"""The validator's run: receipts decide and nothing else does; what an agent aims is fired, and counts only where it hits."""
+"""The validator's run: only receipts decide; the harness runs adversarial checks, and they count only where they are red."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ KNOWN = Contract(claims=[claim("VAL-1", "test -f one"), claim("VAL-2", "test -f 
 
 @pytest.fixture
 def built(house: House) -> House:
-    """A mission whose only feature waits for its validation; the files `one` and `two` decide."""
+    """A mission whose only feature waits for its validation; the files `one` and `two` decide it."""
     lay(house, [feature("F-001", "VAL-1", "VAL-2", status="validating")], KNOWN)
     commit(house, one="", two="ok\n")
     return house
 
 
 def commit(house: House, **texts: str) -> None:
-    """These files in a commit of their own."""
+    """Commit these files alone."""
     for name, text in texts.items():
         house.write(name, text)
     house.git("add", *texts)
@@ -62,7 +62,7 @@ def tries(house: House) -> tuple[str, int]:
 
 
 def test_all_green_passes_the_feature_and_says_so_in_the_raw_memory(built: House) -> None:
-    """Every check of every claim was fired in order; the try is counted once, a `-` line appended."""
+    """Every check of every claim runs in order; one try is counted and one `-` line appended."""
     result = judged(built, "F-001")
     assert (result["verdict"], result["outcome"], result["newly_green"]) == ("green", "ok", 2)
     assert [(one.claim, one.exit, one.phase, one.by) for one in fired(built)] == [
@@ -76,7 +76,7 @@ def test_all_green_passes_the_feature_and_says_so_in_the_raw_memory(built: House
 
 
 def test_a_red_receipt_fails_the_feature_whatever_anybody_says(built: House) -> None:
-    """One FAIL line a failed claim, with what the check said last; the agent is not even asked."""
+    """One FAIL line per failed claim, with the last output of the check; no agent runs."""
     built.git("rm", "-q", "one", "two")
     built.git("commit", "-q", "-m", "gone")
     built.script("validator", {"run": "touch asked"}, reply(checks=[]))
@@ -91,7 +91,7 @@ def test_a_red_receipt_fails_the_feature_whatever_anybody_says(built: House) -> 
 
 
 def test_by_hand_a_red_verdict_is_an_exit_code_and_in_the_loop_it_is_not(built: House) -> None:
-    """A person sees 10; run.sh goes on."""
+    """By hand the code is 10; run.sh goes on."""
     built.git("rm", "-q", "one")
     built.git("commit", "-q", "-m", "gone")
     assert built.role("validator", "F-001").code == 10
@@ -99,7 +99,7 @@ def test_by_hand_a_red_verdict_is_an_exit_code_and_in_the_loop_it_is_not(built: 
 
 
 def test_an_agents_word_alone_passes_nothing(built: House) -> None:
-    """A worker that says "implemented" and a validator that says "fine" leave a red feature red."""
+    """A worker's "implemented" and a validator's "fine" leave a red feature red."""
     lay(built, [feature("F-001", "VAL-1", "VAL-2")], KNOWN)
     built.git("rm", "-q", "two")
     built.git("commit", "-q", "-m", "gone")
@@ -111,7 +111,7 @@ def test_an_agents_word_alone_passes_nothing(built: House) -> None:
 
 
 def test_the_working_folder_is_put_back_after_the_checks(built: House) -> None:
-    """What a check changes in a tracked file is no part of the next commit."""
+    """A check's change to a tracked file does not enter the next commit."""
     lay(built, [feature("F-001", "VAL-1", status="validating")], Contract(claims=[claim("VAL-1", "echo x >> one")]))
     judged(built, "F-001")
     assert (built.project / "one").read_text() == ""
@@ -119,7 +119,7 @@ def test_the_working_folder_is_put_back_after_the_checks(built: House) -> None:
 
 
 def test_a_feature_of_manual_claims_alone_blocks_nothing(built: House) -> None:
-    """A person decides those; here there is nothing to fire, and nothing proven either."""
+    """A person decides those; no check runs here, and nothing is proven either."""
     manual = contract.Claim(id="VAL-9", text="It looks right", manual=True)
     lay(built, [feature("F-001", "VAL-9", status="validating")], Contract(claims=[manual]))
     result = judged(built, "F-001")
@@ -127,7 +127,7 @@ def test_a_feature_of_manual_claims_alone_blocks_nothing(built: House) -> None:
 
 
 def test_features_that_waited_for_it_go_on_when_it_passes(built: House) -> None:
-    """`needs` are met by a pass, not by a word."""
+    """Only a pass meets `needs`; a statement does not."""
     waiting = feature("F-002", "VAL-2", status="blocked")
     waiting.note("t", "r", "needs", text="first", features=["F-001"])
     lay(built, [feature("F-001", "VAL-1", status="validating"), waiting], KNOWN)
@@ -136,7 +136,7 @@ def test_features_that_waited_for_it_go_on_when_it_passes(built: House) -> None:
 
 
 def test_only_what_was_not_green_before_is_newly_green(built: House) -> None:
-    """The count by which a standstill is seen."""
+    """This count detects a standstill."""
     commit(built, two="not yet\n")
     assert judged(built, "F-001")["newly_green"] == 1
     commit(built, two="ok\n")
@@ -148,14 +148,14 @@ def test_only_what_was_not_green_before_is_newly_green(built: House) -> None:
 
 
 def test_a_try_is_counted_when_a_validation_ends_and_only_then(built: House) -> None:
-    """Looking again by hand counts nothing, and a passed feature stays passed while it is green."""
+    """A repeated run by hand counts nothing, and a passed feature stays passed while it is green."""
     judged(built, "F-001")
     judged(built, "F-001")
     assert tries(built) == ("passed", 1)
 
 
 def test_by_hand_a_passed_feature_that_is_red_now_fails(built: House) -> None:
-    """A receipt outweighs an older one; no try is counted, because nothing was tried."""
+    """A newer receipt outweighs an older one; no try is counted, because no worker tried."""
     judged(built, "F-001")
     built.git("rm", "-q", "one")
     built.git("commit", "-q", "-m", "gone")
@@ -164,18 +164,18 @@ def test_by_hand_a_passed_feature_that_is_red_now_fails(built: House) -> None:
 
 
 def test_by_hand_a_feature_that_nobody_has_built_is_not_passed(built: House) -> None:
-    """Its checks may be green; it has not been through its worker, and no memory says that it passed."""
+    """Its checks may be green, but no worker built it, and memory does not record a pass."""
     lay(built, [feature("F-001", "VAL-1", "VAL-2")], KNOWN)
     assert judged(built, "F-001")["verdict"] == "green"
     assert tries(built) == ("todo", 0)
     assert raw_of(built) == []
 
 
-# aim
+# adversarial checks
 
 
 def test_an_aimed_check_that_is_red_fails_the_feature_and_joins_the_contract(built: House) -> None:
-    """It is fired by the harness, stands in the contract from now on, and in the log with the reason."""
+    """The harness runs it; from now on it is in the contract, and in the log with the reason."""
     built.script("validator", aims("test -f three"))
     result = judged(built, "F-001")
     assert result["verdict"] == "red"
@@ -194,7 +194,7 @@ def test_an_aimed_check_that_is_red_fails_the_feature_and_joins_the_contract(bui
 
 
 def test_an_aimed_check_that_is_green_is_dropped(built: House) -> None:
-    """It showed no fault; its receipt is kept, the contract stays as it was."""
+    """It shows no fault; its receipt is kept, and the contract does not change."""
     built.script("validator", aims("test -f two"))
     judged(built, "F-001")
     assert tries(built) == ("passed", 1)
@@ -214,7 +214,7 @@ def test_an_aimed_check_that_is_green_is_dropped(built: House) -> None:
     ids=["a claim of no feature here", "a check that is there already", "a refused form", "sudo"],
 )
 def test_what_cannot_be_a_check_of_the_feature_is_not_fired(built: House, name: str, command: str) -> None:
-    """An aim is held to what a plan is held to."""
+    """An adversarial check follows the same rules as a planned one."""
     built.script("validator", aims(command, name=name))
     judged(built, "F-001")
     assert tries(built) == ("passed", 1)
@@ -223,7 +223,7 @@ def test_what_cannot_be_a_check_of_the_feature_is_not_fired(built: House, name: 
 
 
 def test_two_rounds_of_aim_and_then_checks_alone_decide(built: House) -> None:
-    """A validator cannot keep a feature for ever."""
+    """A validator cannot hold back a feature for ever."""
     for number in (1, 2):
         built.script("validator", aims(f"test -f extra-{number}"))
         judged(built, "F-001")
@@ -237,14 +237,14 @@ def test_two_rounds_of_aim_and_then_checks_alone_decide(built: House) -> None:
 
 
 def test_a_validator_without_a_playbook_proposes_nothing(built: House) -> None:
-    """The embedded agent may have nothing to say; checks decide."""
+    """The embedded agent may have no reply; the checks decide."""
     built.config('agent = "playbook"')
     assert judged(built, "F-001")["verdict"] == "green"
     assert tries(built) == ("passed", 1)
 
 
 def test_too_many_notes_do_not_change_the_verdict(built: House) -> None:
-    """What is wrong with a reply's notes has nothing to do with the receipts, nor with the setup."""
+    """An error in a reply's notes affects neither the receipts nor the setup."""
     notes = [{"tag": "TRICK", "text": f"note {number}"} for number in range(11)]
     built.script("validator", reply(checks=[], notes=notes))
     assert judged(built, "F-001")["verdict"] == "green"
@@ -253,7 +253,7 @@ def test_too_many_notes_do_not_change_the_verdict(built: House) -> None:
 
 
 def test_what_is_told_of_the_agent_does_not_change_the_verdict(built: House) -> None:
-    """That another one answered, or that it was denied a tool, has nothing to do with the receipts, nor with the setup."""
+    """A fallback to another agent or a denied tool affects neither the receipts nor the setup."""
     denied = '{"type":"result","usage":{"input_tokens":1},"result":"","permission_denials":[{"tool_name":"WebFetch"}]}'
     path = built.folder / "agent"
     path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{denied}'\n")
@@ -268,7 +268,7 @@ def test_what_is_told_of_the_agent_does_not_change_the_verdict(built: House) -> 
 
 
 def test_issues_of_a_validator_are_kept(built: House) -> None:
-    """What is no fault of the claims is reported, not aimed."""
+    """A fault outside the claims is reported as an issue, not as an adversarial check."""
     built.script("validator", reply(checks=[], issues=[{"title": "ugly", "severity": "minor"}]))
     judged(built, "F-001")
     assert json.loads(built.read("issues.jsonl"))["title"] == "ugly"
@@ -278,7 +278,7 @@ def test_issues_of_a_validator_are_kept(built: House) -> None:
 
 
 def test_a_red_setup_calls_a_person_and_judges_nobody(built: House) -> None:
-    """No check is fired, no try counted; escalation.md says what setup said, and the mission stands still."""
+    """No check runs, no try counts; escalation.md has the output of setup, and the mission stops."""
     lay(built, [built.feature()], KNOWN.replace(setup="echo no compiler here; exit 4"))
     result = judged(built, "F-001")
     assert result["verdict"] == "red"
@@ -304,7 +304,7 @@ def through(built: House) -> House:
 
 
 def test_a_green_sweep_ends_the_mission(through: House) -> None:
-    """It is good for exactly this tree, contract and spec."""
+    """It holds for exactly this tree, contract and spec."""
     assert due(through) == "NEXT validator"
     result = judged(through)
     assert (result["verdict"], result["feature"]) == ("green", "")
@@ -316,7 +316,7 @@ def test_a_green_sweep_ends_the_mission(through: House) -> None:
 
 
 def test_a_red_sweep_sends_the_owner_back(through: House) -> None:
-    """What is untracked is not there in a fresh worktree: its feature fails, the others stand, no try is counted."""
+    """A fresh worktree lacks untracked files: that feature fails, the others stay passed, no try is counted."""
     through.git("rm", "-q", "--cached", "two")
     through.git("commit", "-q", "-m", "forgot it")
     result = judged(through)
@@ -330,7 +330,7 @@ def test_a_red_sweep_sends_the_owner_back(through: House) -> None:
 
 
 def test_the_owner_of_two_red_claims_is_named_with_both(through: House) -> None:
-    """A feature that has just been sent back still owns its other claims."""
+    """A feature that was just sent back still owns its other claims."""
     lay(through, [feature("F-001", "VAL-1", "VAL-2", status="passed", attempts=1)], KNOWN)
     through.git("rm", "-q", "--cached", "one", "two")
     through.git("commit", "-q", "-m", "forgot them")
@@ -342,7 +342,7 @@ def test_the_owner_of_two_red_claims_is_named_with_both(through: House) -> None:
 
 
 def test_the_worker_that_gets_it_back_reads_why(through: House) -> None:
-    """The next prompt of the feature says what is red, and where."""
+    """The feature's next prompt says what is red, and where."""
     through.git("rm", "-q", "--cached", "two")
     through.git("commit", "-q", "-m", "forgot it")
     judged(through)
@@ -351,14 +351,14 @@ def test_the_worker_that_gets_it_back_reads_why(through: House) -> None:
 
 
 def test_a_sweep_asks_no_agent(through: House) -> None:
-    """There is nothing left to aim at."""
+    """No adversarial check is left to propose."""
     through.script("validator", {"run": "touch asked"}, reply(checks=[]))
     assert judged(through)["agent"] == ""
     assert not (through.project / "asked").exists()
 
 
 def test_a_red_setup_in_the_sweep_calls_a_person(through: House) -> None:
-    """A clone that cannot be set up is nobody's feature."""
+    """A failed setup of a clone belongs to no feature."""
     lay(through, features.load(through.layout), KNOWN.replace(setup="test -f untracked-tool"))
     through.write("untracked-tool")
     assert judged(through)["verdict"] == "red"
@@ -367,7 +367,7 @@ def test_a_red_setup_in_the_sweep_calls_a_person(through: House) -> None:
 
 
 def test_what_has_no_owner_fails_nobody(built: House) -> None:
-    """A sweep by hand in the middle of a mission judges only what has passed."""
+    """A sweep by hand during a mission judges only passed features."""
     found: list[Feature] = [feature("F-001", "VAL-1", status="passed"), feature("F-002", "VAL-2", status="todo")]
     lay(built, found, KNOWN)
     built.git("rm", "-q", "two")
@@ -380,12 +380,12 @@ def test_what_has_no_owner_fails_nobody(built: House) -> None:
 
 
 def green(house: House, *commands: str, **more: Any) -> None:
-    """F-001 waits for its validation, its only claim has these checks."""
+    """F-001 waits for its validation; its only claim has these checks."""
     lay(house, [feature("F-001", "VAL-1", status="validating")], Contract(claims=[claim("VAL-1", *commands)], **more))
 
 
 def test_setup_runs_once_a_commit(built: House) -> None:
-    """Again when HEAD has moved or the setup is another one; a red one is not remembered."""
+    """It runs again if HEAD or the setup changes; a red setup is not cached."""
     runs = built.folder / "setups"
     green(built, "true", setup=f"echo x >>'{runs}'")
     judged(built, "F-001")
@@ -402,7 +402,7 @@ def test_setup_runs_once_a_commit(built: House) -> None:
 
 
 def test_services_are_up_for_checks_and_end_with_the_run(built: House) -> None:
-    """Once a run, for all its checks, each on a port of its own."""
+    """They start once per run, for all its checks, each on its own port."""
     served = [
         Service(name=name, run=f"echo $PORT >>../{name}; sleep 60", ready=f"test -s ../{name}", seconds=20)
         for name in ("web", "data-base")
@@ -415,7 +415,7 @@ def test_services_are_up_for_checks_and_end_with_the_run(built: House) -> None:
 
 
 def test_a_service_that_is_not_ready_fails_the_feature_with_the_tail_of_its_log(built: House) -> None:
-    """The worker reads what the server said."""
+    """The worker reads the server's output."""
     broken = Service(name="web", run="echo address in use; exit 1", ready="false", seconds=20)
     green(built, "touch fired", services=[broken])
     assert judged(built, "F-001")["verdict"] == "red"
@@ -426,7 +426,7 @@ def test_a_service_that_is_not_ready_fails_the_feature_with_the_tail_of_its_log(
 
 
 def test_an_aimed_check_has_the_services_too(built: House) -> None:
-    """It is fired as the contract's own."""
+    """It runs like the contract's own checks."""
     web = Service(name="web", run="echo $PORT >../port; sleep 60", ready="test -s ../port", seconds=20)
     green(built, "true", services=[web])
     built.script("validator", aims("test $PORT_WEB = 0; test $(cat ../port) = $PORT"))
@@ -435,11 +435,11 @@ def test_an_aimed_check_has_the_services_too(built: House) -> None:
     assert tries(built) == ("failing", 1)
 
 
-# blame
+# regression checks
 
 
 def neighbours(house: House, *own: str, **checks: Check) -> None:
-    """F-001 waits for its validation; every other claim here belongs to a feature that has passed."""
+    """F-001 waits for its validation; every other claim here belongs to a passed feature."""
     others = [contract.Claim(id=f"N-{name}", text="It stays", checks=[check]) for name, check in checks.items()]
     found = [feature(f"F-{one.id}", one.id, status="passed", attempts=1) for one in others]
     mine = claim("VAL-1", *(own or ["true"]))
@@ -447,12 +447,12 @@ def neighbours(house: House, *own: str, **checks: Check) -> None:
 
 
 def blamed(house: House) -> list[str]:
-    """The neighbours' claims that were fired, in order."""
+    """The neighbours' claims that ran, in order."""
     return [one.claim for one in fired(house) if one.phase == "blame"]
 
 
 def test_who_breaks_a_neighbour_fails_and_is_named(built: House) -> None:
-    """The feature that was built last, not the one that was broken: that one stays passed."""
+    """The newly built feature fails; the broken one stays passed."""
     neighbours(built, a=Check(run="test -f one"))
     built.git("rm", "-q", "one")
     built.git("commit", "-q", "-m", "gone")
@@ -467,7 +467,7 @@ def test_who_breaks_a_neighbour_fails_and_is_named(built: House) -> None:
 
 
 def test_neighbours_are_not_asked_while_its_own_checks_are_red(built: House) -> None:
-    """One fault after the other; and no agent is asked where a neighbour is red."""
+    """One failure at a time; and no agent runs if a neighbour is red."""
     neighbours(built, "false", a=Check(run="true"))
     judged(built, "F-001")
     assert blamed(built) == []
@@ -478,7 +478,7 @@ def test_neighbours_are_not_asked_while_its_own_checks_are_red(built: House) -> 
 
 
 def test_features_that_have_not_passed_are_no_neighbours(built: House) -> None:
-    """What was never green cannot be broken."""
+    """A feature that was never green cannot be broken."""
     found = [feature("F-001", "VAL-1", status="validating"), feature("F-002", "VAL-2", status="failing")]
     lay(built, found, Contract(claims=[claim("VAL-1", "true"), claim("VAL-2", "false")]))
     judged(built, "F-001")
@@ -487,7 +487,7 @@ def test_features_that_have_not_passed_are_no_neighbours(built: House) -> None:
 
 
 def test_guards_come_first_and_then_what_was_not_run_for_longest(built: House) -> None:
-    """So that little time finds much; what never ran comes before what ran once."""
+    """This order finds the most in little time; a check that never ran comes before one that ran once."""
     true = Check(run="true")
     neighbours(built, a=true, b=true, c=true, g=true.replace(guard=True))
     judged(built, "F-001")
@@ -501,7 +501,7 @@ def test_guards_come_first_and_then_what_was_not_run_for_longest(built: House) -
 
 
 def test_blame_ends_when_its_time_is_up(built: House) -> None:
-    """`sweep_seconds`: what was left out comes first the next time."""
+    """`sweep_seconds` is the limit: the claims left out come first the next time."""
     built.config('agent = "scripted"', "sweep_seconds = 1")
     slow = Check(run="sleep 1.1")
     neighbours(built, a=slow, b=slow)
@@ -518,7 +518,7 @@ TURNS = "n=$(cat ../count || echo 0); echo $((n + 1)) >../count; test $((n % 2))
 
 
 def test_a_flaky_check_counts_and_is_marked_and_the_third_time_makes_an_issue(built: House) -> None:
-    """Red, then green at the same commit: one issue, however often it goes on."""
+    """Red, then green at the same commit: it makes one issue, however often it repeats."""
     green(built, TURNS)
     for number in range(1, 5):
         assert judged(built, "F-001")["verdict"] == "green"
@@ -531,7 +531,7 @@ def test_a_flaky_check_counts_and_is_marked_and_the_third_time_makes_an_issue(bu
 
 
 def test_what_is_red_twice_is_red(built: House) -> None:
-    """The first receipt stands, once."""
+    """The first receipt is kept, once."""
     green(built, "echo x >>../count; exit 3")
     judged(built, "F-001")
     assert [(one.exit, one.flaky) for one in fired(built)] == [(3, False)]
@@ -539,7 +539,7 @@ def test_what_is_red_twice_is_red(built: House) -> None:
 
 
 def test_an_aimed_check_that_is_flaky_is_dropped(built: House) -> None:
-    """It may neither fail a feature nor join the contract."""
+    """It can neither fail a feature nor join the contract."""
     built.script("validator", aims(TURNS))
     judged(built, "F-001")
     assert tries(built) == ("passed", 1)
@@ -547,11 +547,11 @@ def test_an_aimed_check_that_is_flaky_is_dropped(built: House) -> None:
     assert TURNS not in [one.command for one in fired(built)]
 
 
-# gaming
+# reward-hacking signals
 
 
 def test_signs_of_gaming_stand_in_the_receipts_and_in_the_prompt(built: House) -> None:
-    """A worker that deletes a test and edits what a check runs: it may pass, and nobody passes it by unseen."""
+    """A worker deletes a test and edits what a check runs: the feature may pass, but never unnoticed."""
     commit(built, **{"test_it.py": "print(1)\n", "check.sh": "exit 1\n"})
     lay(built, [feature("F-001", "VAL-1")], Contract(claims=[claim("VAL-1", "bash check.sh")]))
     worked(built, {"run": "rm test_it.py; echo 'exit 0' >check.sh"}, reply(status="implemented", summary="s"))
@@ -569,7 +569,7 @@ def test_signs_of_gaming_stand_in_the_receipts_and_in_the_prompt(built: House) -
 
 
 def test_an_honest_diff_has_no_signs(built: House) -> None:
-    """And signs of before the feature last passed are not told again."""
+    """Signals from before the feature last passed are not repeated."""
     lay(built, [feature("F-001", "VAL-1")], Contract(claims=[claim("VAL-1", "test -f made")]))
     worked(built, {"run": "touch made"}, reply(status="implemented", summary="s"))
     judged(built, "F-001")
@@ -577,11 +577,11 @@ def test_an_honest_diff_has_no_signs(built: House) -> None:
     assert "signs of gaming" not in built.prompt()
 
 
-# what a sweep's receipts say
+# what the receipts of a sweep report
 
 
 def test_a_sweeps_receipts_say_what_a_clone_lacks(through: House) -> None:
-    """That there is no setup, and what lies in the working folder alone."""
+    """They report that there is no setup, and what exists only in the working folder."""
     through.git("rm", "-q", "--cached", "two")
     through.git("commit", "-q", "-m", "forgot it")
     judged(through)

@@ -1,4 +1,4 @@
-"""What a worker leaves: one commit with its run's name, or its reasons, or work to continue from; and what it costs."""
+"""What a worker leaves: one commit with its run id, or its reasons, or work to continue from; and what it costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DID = {"run": "echo done > made"}
 
 @pytest.fixture
 def one(house: House) -> House:
-    """A mission with one feature to do, which a second one waits for."""
+    """A mission with one feature to do, which a second one needs."""
     lay(house, [feature("F-001"), feature("F-002", depends_on=["F-001"])])
     return house
 
@@ -29,7 +29,7 @@ def tries(house: House) -> tuple[str, int]:
 
 
 def log(house: House, words: str = "%B") -> str:
-    """What git's log says of the newest commit."""
+    """The output of git log for the newest commit."""
     return house.git("log", "-1", f"--format={words}").strip("\n")
 
 
@@ -44,7 +44,7 @@ def note(house: House, kind: str) -> dict[str, Any]:
 
 
 def test_what_a_worker_changed_becomes_one_commit_that_names_its_run(one: House) -> None:
-    """Subject, summary, trailer; the feature goes on to its validation, no try is counted yet."""
+    """Subject, summary, trailer; the feature goes on to its validation, and no try is counted yet."""
     before = one.head()
     one.write("kept.txt", "a person's")
     result = worked(
@@ -62,14 +62,14 @@ def test_what_a_worker_changed_becomes_one_commit_that_names_its_run(one: House)
 
 
 def test_a_changed_tree_means_implemented_without_a_word(one: House) -> None:
-    """A block is only needed to say more."""
+    """A block is needed only to say more."""
     worked(one, DID)
     assert tries(one) == ("validating", 0)
     assert log(one, "%s") == "F-001: Feature F-001"
 
 
 def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House) -> None:
-    """On its branch or on one of its own: HEAD is the mission's branch, the messages stand in the one commit."""
+    """On its branch or on one of its own: HEAD is the mission's branch, and the one commit has all messages."""
     before, branch = one.head(), one.git("branch", "--show-current")
     commit = "git -c user.name=a -c user.email=a@b commit -q -m"
     worked(
@@ -87,7 +87,7 @@ def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House)
 
 
 def test_a_run_without_a_change_is_no_op_and_still_validated(one: House) -> None:
-    """Checks decide, also where an agent found nothing to do."""
+    """Checks decide, also if an agent found nothing to do."""
     before = one.head()
     result = worked(one, reply(status="implemented", summary="was there already"))
     assert (result["outcome"], result["commit"], one.head()) == ("no_op", "", before)
@@ -95,7 +95,7 @@ def test_a_run_without_a_change_is_no_op_and_still_validated(one: House) -> None
 
 
 def test_a_commit_that_changes_nothing_in_the_end_is_no_change(one: House) -> None:
-    """The tree decides, not the number of commits; HEAD is where it was."""
+    """The tree decides, not the number of commits; HEAD does not move."""
     before = one.head()
     commit = "git -c user.name=a -c user.email=a@b commit -q -m"
     result = worked(one, {"run": f"echo 1 > a; git add a; {commit} one; git rm -q a; {commit} two"})
@@ -104,21 +104,21 @@ def test_a_commit_that_changes_nothing_in_the_end_is_no_change(one: House) -> No
 
 
 def test_a_long_title_is_a_short_subject(one: House) -> None:
-    """Git's tools expect it."""
+    """Git tools expect a short subject."""
     lay(one, [feature("F-001").replace(title="long " * 40)])
     worked(one, DID)
     assert len(log(one, "%s")) <= worker.SUBJECT_CHARS
 
 
 def test_a_title_of_several_lines_is_one_subject(one: House) -> None:
-    """What a planner wrote cannot become the body of the commit."""
+    """A planner's text cannot become the body of the commit."""
     lay(one, [feature("F-001").replace(title="Greets\n\nHarness-Run: forged")])
     worked(one, DID)
     assert log(one, "%s") == "F-001: Greets Harness-Run: forged"
 
 
 def test_a_summary_never_becomes_the_trailer(one: House) -> None:
-    """The run's own name is the last paragraph, whatever the agent wrote."""
+    """The run id is the last paragraph, whatever the agent wrote."""
     worked(one, DID, reply(status="implemented", summary="Done.\n\nHarness-Run: forged"))
     assert repository.find_trailer(str(one.project), one.head(), "forged") is None
     assert repository.find_trailer(str(one.project), one.head(), one.result()["run"]) == (one.head(), "implemented")
@@ -128,7 +128,7 @@ def test_a_summary_never_becomes_the_trailer(one: House) -> None:
 
 
 def test_blocked_with_needs_comes_back_when_they_have_passed(one: House) -> None:
-    """It waits for those features, and for nobody else; no try is counted."""
+    """It waits for those features only; no try is counted."""
     lay(one, [feature("F-001"), feature("F-002")])
     result = worked(one, reply(status="blocked", reason="there is no parser yet", needs=["F-002"]))
     assert result["outcome"] == "ok"
@@ -140,14 +140,14 @@ def test_blocked_with_needs_comes_back_when_they_have_passed(one: House) -> None
 
 
 def test_blocked_on_what_has_passed_already_is_todo_at_once(one: House) -> None:
-    """The need is met; nobody has to come and say so."""
+    """The dependency is met; no further step is needed."""
     lay(one, [feature("F-001"), feature("F-002", status="passed")])
     worked(one, reply(status="blocked", reason="needs it", needs=["F-002"]))
     assert tries(one) == ("todo", 0)
 
 
 def test_a_disputed_claim_goes_to_the_planner(one: House) -> None:
-    """With the worker's evidence, in the planner's prompt too."""
+    """The planner's prompt has the worker's evidence too."""
     worked(one, reply(status="blocked", reason="the spec says otherwise", disputes=["VAL-001"]))
     assert tries(one) == ("blocked", 0)
     assert features.disputed(one.feature()) == ["VAL-001"]
@@ -158,7 +158,7 @@ def test_a_disputed_claim_goes_to_the_planner(one: House) -> None:
 
 
 def test_blocked_with_nothing_named_waits_for_a_person(one: House) -> None:
-    """And the reason is there to be read."""
+    """The reason is on disk to read."""
     worked(one, reply(status="blocked", reason="no idea"))
     assert tries(one) == ("blocked", 0)
     assert note(one, "reason")["text"] == "no idea"
@@ -166,7 +166,7 @@ def test_blocked_with_nothing_named_waits_for_a_person(one: House) -> None:
 
 
 def test_what_a_blocked_worker_had_done_is_kept(one: House) -> None:
-    """As work in progress, on the branch, for the next one."""
+    """It stays on the branch as work in progress for the next worker."""
     worked(one, DID, reply(status="blocked", reason="half of it", needs=["F-002"]))
     assert log(one, "%s") == "wip(F-001): blocked"
     assert tries(one) == ("blocked", 0)
@@ -176,13 +176,13 @@ def test_what_a_blocked_worker_had_done_is_kept(one: House) -> None:
 
 
 def cut(house: House, outcome: str, *steps: dict[str, Any]) -> dict[str, Any]:
-    """A worker's run that ends so; its result."""
+    """A worker's run with this outcome; its result."""
     return worked(house, *steps, {"fail": outcome, "reason": "as told"})
 
 
 @pytest.mark.parametrize("outcome", ["wall", "idle", "limit", "startup_hang"])
 def test_cut_work_is_kept_and_costs_no_try(one: House, outcome: str) -> None:
-    """A commit on the branch that says so, a ref of the run's own, and the feature as it was before."""
+    """A commit on the branch that says so, a ref for the run, and the feature's previous status."""
     result = cut(one, outcome, DID)
     assert (result["outcome"], result["commit"]) == (outcome, one.head())
     assert log(one) == f"wip(F-001): {outcome}\n\nas told\n\nHarness-Run: {result['run']}\nHarness-Outcome: cut"
@@ -193,7 +193,7 @@ def test_cut_work_is_kept_and_costs_no_try(one: House, outcome: str) -> None:
 
 
 def test_the_next_prompt_says_continue_and_how_to_see_it(one: House) -> None:
-    """Until the feature is judged; the ref that it names is there."""
+    """The prompt says so until the feature is judged; the ref that it names exists."""
     run = cut(one, "wall", DID)["run"]
     worked(one, DID)
     shown = one.prompt()
@@ -213,14 +213,14 @@ def test_cut_work_is_free_twice_and_then_costs_a_try(one: House) -> None:
 
 @pytest.mark.parametrize("outcome", ["wall", "idle", "startup_hang"])
 def test_time_that_brought_nothing_costs_a_try(one: House, outcome: str) -> None:
-    """There is nothing to continue from."""
+    """There is no work to continue from."""
     cut(one, outcome)
     assert tries(one) == ("todo", 1)
     assert log(one, "%s") == "begin"
 
 
 def test_a_fault_of_the_agent_costs_a_try_and_keeps_its_work(one: House) -> None:
-    """It failed by itself; what it did may still help."""
+    """The agent failed by itself; its work may still help."""
     result = cut(one, "agent_error", DID)
     assert tries(one) == ("todo", 1)
     assert log(one, "%s") == "wip(F-001): agent_error"
@@ -240,7 +240,7 @@ def test_a_reply_that_does_not_parse_is_the_agents_fault(one: House) -> None:
 @pytest.mark.parametrize("outcome", ["limit", "auth", "config", "killed"])
 @pytest.mark.parametrize("steps", [[], [DID]], ids=["unchanged", "changed"])
 def test_what_is_nobodys_fault_never_costs_a_try(one: House, outcome: str, steps: list[dict[str, str]]) -> None:
-    """A vendor's limit, a login that ran out, a kill: however often."""
+    """A vendor's limit, an expired login, a kill: however often."""
     made = one.feature()
     for _ in range(3):
         made.note("t", "r", "cut", text="", run="r")
@@ -251,7 +251,7 @@ def test_what_is_nobodys_fault_never_costs_a_try(one: House, outcome: str, steps
 
 
 def test_a_failing_feature_that_is_cut_short_is_failing_again(one: House) -> None:
-    """It goes back to where it was, not to the start."""
+    """It gets its previous status back, not the initial one."""
     lay(one, [feature("F-001", status="failing", attempts=1), one.feature("F-002")])
     cut(one, "limit")
     assert tries(one) == ("failing", 1)

@@ -1,4 +1,4 @@
-"""Front matter and fences are exact: what goes in comes out, and what is malformed is named with its line."""
+"""Front matter and fences are exact: text is read back as written, and malformed text is named with its line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from harness.base.errors import BrokenFile
 from harness.store import documents, files
@@ -15,7 +16,7 @@ from tests.helpers import nasty, put
 
 
 def value(dice: random.Random, depth: int = 2) -> Any:
-    """Something that front matter may hold."""
+    """A value that front matter may hold."""
     kinds: list[Any] = [nasty(dice), dice.randrange(-9, 9999), dice.random() < 0.5, None, dice.random()]
     if depth:
         kinds.append([value(dice, depth - 1) for _ in range(dice.randrange(4))])
@@ -24,23 +25,24 @@ def value(dice: random.Random, depth: int = 2) -> Any:
 
 
 def test_front_matter_and_body_come_back_as_they_were() -> None:
-    """Keys in their order, the body byte for byte, whatever stands in them."""
+    """Keys in their order, the body byte for byte, whatever it contains."""
     dice = random.Random(5)
     for _ in range(300):
         meta = {nasty(dice) or "key": value(dice) for _ in range(dice.randrange(5))}
         body = dice.choice(["", "---\n", "{", "\n", " "]) + nasty(dice, 20)
-        got, rest = documents.front_matter(documents.with_front_matter(meta, body), "f")
+        head = yaml.dump(meta, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
+        got, rest = documents.front_matter(f"---\n{head}---\n{body}", "f")
         assert (got, list(got), rest) == (meta, list(meta), body)
 
 
 @pytest.mark.parametrize("text", ["", "words\n", "--- \nx", "\n---\na: 1\n---\n", "----\n", "---"])
 def test_a_file_without_front_matter_is_all_body(text: str) -> None:
-    """It begins with a line of three dashes or it has none."""
+    """Front matter starts with a line of three dashes in line 1."""
     assert documents.front_matter(text, "f") == ({}, text)
 
 
 def test_empty_front_matter_is_none_said() -> None:
-    """In both ways of writing it."""
+    """In every notation."""
     assert documents.front_matter("---\n---\nbody", "f") == ({}, "body")
     assert documents.front_matter("---\n\n---\nbody", "f") == ({}, "body")
     assert documents.front_matter("---\n# a comment\n---\nbody", "f") == ({}, "body")
@@ -73,13 +75,13 @@ def test_malformed_front_matter_is_named_with_its_line(head: str, line: int, fau
 
 
 def nested(dice: random.Random) -> str:
-    """Text with fences, headings and endings of its own."""
+    """Text with its own fences, headings and line endings."""
     pieces = [nasty(dice, 4), "\n```\n", "\n~~~~\n", "\n   ```\n", "`" * dice.randrange(9), "\n# h\n", "\n"]
     return "".join(dice.choice(pieces) for _ in range(dice.randrange(12)))
 
 
 def test_fenced_text_cannot_get_out() -> None:
-    """It is one block, for us and for CommonMark, and comes back."""
+    """It is one block, for us and for CommonMark, and is read back unchanged."""
     dice = random.Random(9)
     for _ in range(300):
         text = nested(dice).replace("\r", "")
@@ -94,7 +96,7 @@ def test_fenced_text_cannot_get_out() -> None:
 
 @pytest.mark.parametrize("info", ['sh ready="`date`"', "sh ```", "sh `~~~`"])
 def test_an_info_string_may_have_ticks(info: str) -> None:
-    """CommonMark allows them behind tildes only."""
+    """CommonMark allows them only after tildes."""
     text = "~~~\n```\n~~~~\n"
     (block,) = documents.blocks(documents.fenced(text, info))
     assert (block.kind, block.info, block.text) == ("fence", info, text)
@@ -120,7 +122,7 @@ def test_an_info_string_may_have_ticks(info: str) -> None:
     ],
 )
 def test_blocks_are_found_in_whatever_an_agent_wrote(text: str, found: list[str]) -> None:
-    """A fence that is never closed is none, and swallows nothing that is marked."""
+    """A fence that is never closed opens no block, and hides no marked block."""
     assert documents.fenced_blocks(text, "json") == found
 
 
@@ -141,12 +143,12 @@ def test_headings_stand_outside_fences() -> None:
     ],
 )
 def test_a_section_has_its_subsections(heading: str, found: str | None) -> None:
-    """Found without case, with or without its marks; None where there is none."""
+    """Found regardless of case, with or without its marks; None if it is absent."""
     assert documents.section("# A\none\n## B\ntwo\n### C\nthree\n# D\n", heading) == found
 
 
 def test_blocks_know_their_lines() -> None:
-    """So that a fault can be named by its line."""
+    """An error message can name a fault by its line."""
     found = documents.blocks("# H\n\nwords\n\n```sh x\nrun\n```\n\n<b>\n\n    code\n")
     assert [(block.kind, block.line, block.level) for block in found] == [
         ("heading", 1, 1),
@@ -159,18 +161,18 @@ def test_blocks_know_their_lines() -> None:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> str:
-    """A cache folder that is not there yet, in a folder that is."""
+    """A missing cache folder in an existing folder."""
     return str(tmp_path / "cache")
 
 
 def count(seen: list[str], text: str) -> list[str]:
-    """A parser that says when it was asked."""
+    """A parser that notes each call."""
     seen.append(text)
     return [text]
 
 
 def test_what_was_parsed_once_is_not_parsed_again(cache: str) -> None:
-    """Until the text is another."""
+    """Until the text changes."""
     seen: list[str] = []
     for text in ("a", "a", "b", "b", "a"):
         assert documents.cached(cache, "x", text, lambda text: count(seen, text)) == [text]
@@ -178,14 +180,14 @@ def test_what_was_parsed_once_is_not_parsed_again(cache: str) -> None:
 
 
 def test_what_another_version_parsed_is_parsed_again(cache: str) -> None:
-    """Its fields were others: the text is the truth, the cache only saves time."""
+    """Its fields differ: the text is the source of truth, the cache only saves time."""
     assert documents.cached(cache, "x", "a", lambda text: {"new": text}, ("new",)) == {"new": "a"}
     assert documents.cached(cache, "x", "a", lambda text: {"old": text}, ("old",)) == {"old": "a"}
 
 
 @pytest.mark.parametrize("torn", [b"", b"{", b"[]", b"5", b'{"text":"a"}', b"\xff", None])
 def test_a_cache_that_cannot_be_read_is_none(cache: str, torn: bytes | None) -> None:
-    """Also where something else has its name (None: a folder)."""
+    """Also if something else has its name (None: a folder)."""
     if torn is None:
         os.makedirs(cache + "/x.json")
     else:
@@ -194,7 +196,7 @@ def test_a_cache_that_cannot_be_read_is_none(cache: str, torn: bytes | None) -> 
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    """No folder is made for a mission that is not there."""
+    """No folder is created without a mission."""
     assert documents.cached(str(tmp_path / "none" / "cache"), "x", "a", list) == ["a"]
     assert os.listdir(tmp_path) == []
     files.replace(str(tmp_path / "file"), b"")

@@ -1,4 +1,4 @@
-"""The ground floor keeps its word: whole files, whole lines, locks that die with their holder."""
+"""The lowest layer keeps its promises: whole files, whole lines, locks that die with their holder."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tests.helpers import put
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A file in a folder, neither of them there yet."""
+    """A file in a folder; neither exists yet."""
     return str(tmp_path / "folder" / "file")
 
 
 @pytest.fixture
 def lines(tmp_path: Path) -> str:
-    """A file of whole lines whose folder is there."""
+    """A file of whole lines in an existing folder."""
     return str(tmp_path / "lines")
 
 
 def test_absent_empty_and_there_are_three_answers(path: str) -> None:
-    """No file is None, never empty bytes."""
+    """No file gives None, never empty bytes."""
     assert (files.read(path), files.read_text(path), files.read_json(path), files.length(path)) == (None, None, None, 0)
     put(path, "")
     assert (files.read(path), files.read_text(path), files.length(path)) == (b"", "", 0)
@@ -51,7 +51,7 @@ def test_a_byte_that_is_no_text_is_named_by_its_line(path: str) -> None:
     ("data", "line"), [(b"", 1), (b"{\n1}", 2), (b'{"a":1}\n\nx', 3), (b"[" * 100_000, 1), (b"9" * 5000, 1)]
 )
 def test_json_that_does_not_parse_is_named_by_its_line(path: str, data: bytes, line: int) -> None:
-    """Also where the parser itself gives up: too deep, or a number too long."""
+    """Also if the parser itself fails: too deep, or a number too long."""
     with pytest.raises(BrokenFile) as caught:
         files.parse_json(data, path)
     assert caught.value.line == line
@@ -59,21 +59,21 @@ def test_json_that_does_not_parse_is_named_by_its_line(path: str, data: bytes, l
 
 @pytest.mark.parametrize("value", [{"a": ["é", "\u2028", 1.5, None]}, "one\ntwo", {"name": "\udcff"}])
 def test_json_is_one_line_that_comes_back(value: object, path: str) -> None:
-    """Also text that no encoding takes: a file name that is not UTF-8."""
+    """Also text that no encoding accepts: a file name that is not UTF-8."""
     data = files.dump_json(value)
     assert data.count(b"\n") == 1
     assert files.parse_json(data, path) == value
 
 
 def test_read_from_gives_what_is_there(path: str) -> None:
-    """Behind the end, and where there is no file, that is nothing."""
+    """Past the end, or without a file, it is nothing."""
     assert files.read_from(path, 0, 9) == b""
     put(path, "0123456789")
     assert (files.read_from(path, 8, 9), files.read_from(path, 99, 9)) == (b"89", b"")
 
 
 def test_replace_leaves_only_the_file(path: str) -> None:
-    """Its folder is made; no temporary file stays; the mode is as asked."""
+    """It creates the folder, leaves no temporary file, and sets the requested mode."""
     for data in (b"one", b"two"):
         files.replace(path, data, files.PRIVATE)
         assert files.read(path) == data
@@ -82,7 +82,7 @@ def test_replace_leaves_only_the_file(path: str) -> None:
 
 
 def test_a_kill_at_any_call_leaves_the_old_file_or_the_new_one(path: str) -> None:
-    """A reader never sees a part."""
+    """A reader never sees a partial file."""
     put(path, "old")
     seen = []
     for _ in stops(lambda: files.replace(path, b"new" * 1000)):
@@ -93,7 +93,7 @@ def test_a_kill_at_any_call_leaves_the_old_file_or_the_new_one(path: str) -> Non
 
 
 def limited(size: int, action: Callable[[], object]) -> int:
-    """Carry out `action` in a child whose files may not grow above `size` bytes."""
+    """Run `action` in a child whose files cannot grow above `size` bytes."""
 
     def attempt() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -103,7 +103,7 @@ def limited(size: int, action: Callable[[], object]) -> int:
 
 
 def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(path: str) -> None:
-    """The fault is raised and the temporary file taken away."""
+    """The fault is raised and the temporary file is removed."""
     put(path, "old")
     assert limited(100, lambda: files.replace(path, b"x" * 200)) == RAISED
     assert files.read(path) == b"old"
@@ -111,7 +111,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(path: str) -> Non
 
 
 def test_a_quick_replacement_on_a_full_disk_leaves_nothing_beside_it_either(path: str) -> None:
-    """Every launch tries it: what it left would only make the disk fuller."""
+    """Every launch tries it: leftovers would fill the disk further."""
     put(path, "old")
     assert limited(100, lambda: files.replace_quickly(path, b"x" * 200)) == RAISED
     assert files.read(path) == b"old"
@@ -119,20 +119,20 @@ def test_a_quick_replacement_on_a_full_disk_leaves_nothing_beside_it_either(path
 
 
 def test_quick_replacement_keeps_files_whole_too(path: str) -> None:
-    """Only durability is given up."""
+    """It gives up only durability."""
     files.replace_quickly(path, b"one")
     files.replace_quickly(path, b"two")
     assert files.read(path) == b"two"
 
 
 def test_a_folder_is_claimed_once(tmp_path: Path) -> None:
-    """The second asker is told that the name is taken."""
+    """The second caller gets an error that the name is taken."""
     folder = str(tmp_path / "run")
     assert [files.claim_folder(folder), files.claim_folder(folder)] == [True, False]
 
 
 def test_remove_move_and_names_take_absence_lightly(path: str, tmp_path: Path) -> None:
-    """What is gone is gone; a move makes its target's folder."""
+    """A missing file is no error; a move creates its target's folder."""
     files.remove(path)
     assert files.names(os.path.dirname(path)) == []
     put(path, "x")
@@ -158,7 +158,7 @@ TAILS = [
 def test_a_torn_tail_is_closed_and_nul_bytes_are_cut_before_the_next_line(
     lines: str, before: bytes, kept: bytes
 ) -> None:
-    """What a power cut left stays as a line of its own; only the NUL bytes go."""
+    """Text torn by a power cut stays as a line of its own; only the NUL bytes are removed."""
     put(lines, before)
     files.add_line(lines, b"next\n")
     assert files.read(lines) == kept + b"next\n"
@@ -166,7 +166,7 @@ def test_a_torn_tail_is_closed_and_nul_bytes_are_cut_before_the_next_line(
 
 @pytest.mark.parametrize(("before", "kept"), TAILS)
 def test_add_lines_says_where_its_lines_begin(lines: str, before: bytes, kept: bytes) -> None:
-    """Also behind a line that it closed itself."""
+    """Also after a line that it closed itself."""
     put(lines, before)
     descriptor = os.open(lines, os.O_RDWR | os.O_APPEND)
     assert files.add_lines(descriptor, b"next\n") == len(kept)
@@ -182,7 +182,7 @@ def test_a_short_write_is_taken_back_and_raised(lines: str, room: int) -> None:
 
 
 def test_a_transcript_only_grows_and_is_private(path: str) -> None:
-    """Opened again it goes on where it was."""
+    """Opened again, it continues at its end."""
     os.makedirs(os.path.dirname(path))
     for text in (b"one\n", b"two\n"):
         transcript = files.Transcript(path)
@@ -193,7 +193,7 @@ def test_a_transcript_only_grows_and_is_private(path: str) -> None:
 
 
 def test_a_lock_has_one_holder_and_says_who(path: str) -> None:
-    """Busy names what the holder wrote."""
+    """Busy reports what the holder wrote."""
     with files.Lock(path) as held:
         held.sign({"run": "r-1"})
         assert not files.is_free(path)
@@ -204,7 +204,7 @@ def test_a_lock_has_one_holder_and_says_who(path: str) -> None:
 
 
 def test_those_who_look_at_a_free_lock_do_not_take_each_other_for_its_holder(path: str) -> None:
-    """`log -f` beside recovery: a run that is dead is dead for both, however often they look."""
+    """`log -f` next to recovery: both see a dead run as dead, however often they look."""
     put(path, "")
 
     def look() -> None:
@@ -215,7 +215,7 @@ def test_those_who_look_at_a_free_lock_do_not_take_each_other_for_its_holder(pat
 
 
 def test_a_look_at_a_lock_makes_no_file(path: str) -> None:
-    """A run that closes takes its lock away; whoever looked at that moment must not lay it down again, for nobody."""
+    """A run removes its lock when it closes; a reader at that moment must not create it again without a holder."""
     put(path, "")
     stopped, stop = os.pipe()
     os.set_blocking(stopped, False)
@@ -241,14 +241,14 @@ def test_a_look_at_a_lock_makes_no_file(path: str) -> None:
 
 @pytest.mark.parametrize("signed", [b"", b"{torn", b"[1]", b"5", b"\xff"])
 def test_a_holder_that_cannot_be_read_is_unknown(path: str, signed: bytes) -> None:
-    """It is information for people; whatever stands there stops nobody."""
+    """The text is information for people; invalid text stops no command."""
     put(path, signed)
     with files.Lock(path), pytest.raises(Busy, match="holder unknown"):
         files.take_or_busy(files.Lock(path), "it")
 
 
 def test_a_lock_dies_with_its_holder(path: str) -> None:
-    """Nothing has to be cleaned up after a kill."""
+    """A kill needs no cleanup."""
 
     def hold_and_die() -> None:
         files.Lock(path).take()
@@ -259,7 +259,7 @@ def test_a_lock_dies_with_its_holder(path: str) -> None:
 
 
 def test_a_lock_lives_as_long_as_any_holder_of_its_descriptor(path: str) -> None:
-    """A guardian that was handed the descriptor keeps the mission locked."""
+    """A guardian that inherited the descriptor keeps the mission locked."""
     lock = files.Lock(path)
     lock.take()
     guardians = os.dup(lock.descriptor)
@@ -270,13 +270,13 @@ def test_a_lock_lives_as_long_as_any_holder_of_its_descriptor(path: str) -> None
 
 
 def test_a_lock_can_be_waited_for(path: str) -> None:
-    """It is taken when the other lets go."""
+    """The waiter gets it when the holder releases it."""
     lock = files.Lock(path)
     lock.take()
     ours, theirs = os.pipe()
 
     def wait() -> None:
-        lock.release()  # the descriptor that the fork gave us would keep the lock
+        lock.release()  # the descriptor inherited through fork would keep the lock
         os.write(theirs, b"waiting")
         with files.Lock(path):
             os.write(theirs, b"taken")
@@ -291,7 +291,7 @@ def test_a_lock_can_be_waited_for(path: str) -> None:
 
 
 def test_flock_on_the_same_path_is_the_same_lock(path: str) -> None:
-    """run.sh and the filelock package keep us out, and we them."""
+    """run.sh and the filelock package exclude us, and we exclude them."""
     os.makedirs(os.path.dirname(path))
     with open(path, "w", encoding="ascii") as file:
         assert files.take_descriptor(file.fileno())
@@ -303,7 +303,7 @@ def test_flock_on_the_same_path_is_the_same_lock(path: str) -> None:
 
 
 def stand_in(path: str, kind: str) -> None:
-    """Something that is no file at `path`, as an agent may leave it there."""
+    """Put something that is no file at `path`, as an agent may do."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if kind == "fifo":
         os.mkfifo(path)
@@ -330,7 +330,7 @@ LOOKS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("kind", ["fifo", "folder", "socket", "loop", "device"])
 @pytest.mark.parametrize("look", LOOKS)
 def test_what_is_no_file_holds_up_nobody_and_is_named(path: str, kind: str, look: str) -> None:
-    """A pipe in a file's place would be waited for for ever, and a device has no end."""
+    """Reading a pipe in a file's place would block for ever, and a device has no end."""
     stand_in(path, kind)
     with pytest.raises(BrokenFile, match=r"folder/file: it is a .*, where a file belongs\. Move it away\."):
         LOOKS[look](path)
@@ -338,7 +338,7 @@ def test_what_is_no_file_holds_up_nobody_and_is_named(path: str, kind: str, look
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "socket", "loop", "device"])
 def test_a_name_that_only_we_use_is_made_free(path: str, kind: str) -> None:
-    """The temporary file beside a target can be guessed: what waits there is renamed, and never followed."""
+    """The temporary name beside a target can be guessed: whatever is there is renamed, and never followed."""
     temporary = f"{path}.{os.getpid()}.tmp"
     stand_in(temporary, kind)
     files.replace(path, b"data")

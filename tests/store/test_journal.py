@@ -1,4 +1,4 @@
-"""What must hold together is written together, and the ledger always fits what was written."""
+"""Changes that belong together are written together, and the ledger always matches what was written."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def ledger_faults(layout: Layout) -> list[str]:
-    """Paths of the live set and the grown files for which the ledger does not say what is on disk."""
+    """Paths of managed and append-only files whose ledger entry differs from the disk."""
     ledger = journal.read_ledger(layout)
     found = []
-    for path in (*layout.live(), *layout.grown()):
+    for path in (*layout.managed(), *layout.append_only()):
         data = files.read(path)
         fits = None if data is None else [files.digest(data), len(data)]
         if ledger.get(os.path.relpath(path, layout.state)) != fits:
@@ -37,7 +37,7 @@ def ledger_faults(layout: Layout) -> list[str]:
 
 
 def test_an_append_says_where_its_lines_begin(layout: Layout) -> None:
-    """Offsets serve readers that go on where they were."""
+    """Offsets serve readers that continue where they were."""
     assert [journal.append(layout, layout.raw, line) for line in (b"one\n", b"two\nthree\n", b"four\n")] == [0, 4, 14]
     assert files.read(layout.raw) == b"one\ntwo\nthree\nfour\n"
 
@@ -50,14 +50,14 @@ def test_an_append_takes_whole_lines_only(layout: Layout) -> None:
 
 
 def test_an_append_closes_a_torn_line_and_keeps_it(layout: Layout) -> None:
-    """What a power cut left is a line of its own; NUL bytes behind it go."""
+    """Text torn by a power cut stays as a line of its own; NUL bytes after it are removed."""
     put(layout.raw, b"whole\ntorn\0\0\0")
     assert journal.append(layout, layout.raw, b"next\n") == 11
     assert files.read(layout.raw) == b"whole\ntorn\nnext\n"
 
 
 def test_nothing_is_touched_before_the_commit(layout: Layout) -> None:
-    """A journal that is dropped has never been."""
+    """A dropped journal has no effect."""
     changes = Journal(layout)
     changes.replace(layout.features, b"x")
     changes.append(layout.issues, b"y\n")
@@ -65,7 +65,7 @@ def test_nothing_is_touched_before_the_commit(layout: Layout) -> None:
 
 
 def test_an_empty_journal_writes_nothing(layout: Layout) -> None:
-    """No lines are no change, and no change is no write."""
+    """Without lines there is no change and no write."""
     changes = Journal(layout)
     changes.append(layout.issues, b"")
     changes.commit()
@@ -73,7 +73,7 @@ def test_an_empty_journal_writes_nothing(layout: Layout) -> None:
 
 
 def test_a_commit_replaces_removes_and_appends(layout: Layout) -> None:
-    """The last word on a file counts; lines add up; nothing stays in the journal's folder."""
+    """The last change of a file counts; lines add up; nothing stays in the journal's folder."""
     put(layout.escalation, "answered")
     put(layout.issues, "one\n")
     changes = Journal(layout)
@@ -99,7 +99,7 @@ def test_a_commit_replaces_removes_and_appends(layout: Layout) -> None:
     ],
 )
 def test_a_commit_heals_a_torn_last_line(layout: Layout, old: bytes, healed: bytes) -> None:
-    """One that lacks only its newline gets it, any other goes: no broken line is left behind. The ledger knows the length."""
+    """A line that lacks only its newline gets it, any other is removed: no broken line remains. The ledger has the length."""
     put(layout.issues, old)
     changes = Journal(layout)
     changes.append(layout.issues, b"next\n")
@@ -112,7 +112,7 @@ def test_a_commit_heals_a_torn_last_line(layout: Layout, old: bytes, healed: byt
 @pytest.mark.parametrize("old", [b"a much longer old content\n", b"", b"torn"])
 @pytest.mark.parametrize("new", [b"1\n", b"1", None])
 def test_lines_go_behind_a_replacement_in_the_same_journal(layout: Layout, old: bytes, new: bytes | None) -> None:
-    """Never at the place where the old content ended."""
+    """Never at the offset where the old content ended."""
     put(layout.issues, old)
     changes = Journal(layout)
     if new is None:
@@ -126,7 +126,7 @@ def test_lines_go_behind_a_replacement_in_the_same_journal(layout: Layout, old: 
 
 
 def test_a_commit_under_the_callers_lock_does_not_wait_for_itself(layout: Layout) -> None:
-    """`locked` says that the caller holds the state lock."""
+    """`locked` means that the caller holds the state lock."""
     changes = Journal(layout)
     changes.replace(layout.features, b"x")
     with files.Lock(layout.state_lock):
@@ -141,16 +141,16 @@ def shuffled_commit(layout: Layout, dice: random.Random) -> None:
         data = bytes(dice.choice(b"ab\n") for _ in range(dice.randrange(30))) + b"\n"
         match dice.randrange(4):
             case 0:
-                changes.remove(dice.choice(layout.live()))
+                changes.remove(dice.choice(layout.managed()))
             case 1 | 2:
-                changes.replace(dice.choice(layout.live()), data)
+                changes.replace(dice.choice(layout.managed()), data)
             case _:
-                changes.append(dice.choice(layout.grown()), data)
+                changes.append(dice.choice(layout.append_only()), data)
     changes.commit()
 
 
 def test_the_ledger_fits_after_any_sequence_of_journals(layout: Layout) -> None:
-    """Reconcile puts back what the ledger does not know: it must know every write of ours."""
+    """Reconcile restores whatever differs from the ledger: the ledger must include every write of ours."""
     dice = random.Random(11)
     for _ in range(60):
         shuffled_commit(layout, dice)
@@ -158,7 +158,7 @@ def test_the_ledger_fits_after_any_sequence_of_journals(layout: Layout) -> None:
 
 
 def test_the_ledger_keeps_nothing_but_live_and_grown_files(layout: Layout) -> None:
-    """raw.md is everybody's, and a run's own files are sealed otherwise."""
+    """raw.md is open to every writer, and a run's own files have their run digest."""
     changes = Journal(layout)
     for path in (layout.raw, layout.run("r").result, layout.features):
         changes.replace(path, b"x\n")
@@ -167,7 +167,7 @@ def test_the_ledger_keeps_nothing_but_live_and_grown_files(layout: Layout) -> No
 
 
 def test_what_people_changed_between_runs_is_adopted(layout: Layout) -> None:
-    """A ledger that fits already is left alone."""
+    """A ledger that already matches is left alone."""
     put(layout.config, 'agent = "playbook"\n')
     put(layout.issues, "{}\n")
     assert journal.adopt(layout) == journal.read_ledger(layout)
@@ -178,7 +178,7 @@ def test_what_people_changed_between_runs_is_adopted(layout: Layout) -> None:
 
 
 def test_without_a_record_there_is_nothing_to_finish(layout: Layout) -> None:
-    """Left-overs of a journal that was never committed are not carried out."""
+    """Leftovers of a journal that was never committed are not applied."""
     put(layout.journal + "/0", "staged")
     with files.Lock(layout.state_lock):
         assert journal.finish_journal(layout) is False
@@ -191,7 +191,7 @@ def test_without_a_record_there_is_nothing_to_finish(layout: Layout) -> None:
 
 @pytest.mark.parametrize("name", ["journal/record", "ledger.json"])
 def test_a_record_or_ledger_that_does_not_parse_is_named(layout: Layout, name: str) -> None:
-    """It is never taken for none."""
+    """It is never treated as absent."""
     put(f"{layout.state}/{name}", "{\n[")
     changes = Journal(layout)
     changes.replace(layout.features, b"x")
@@ -200,7 +200,7 @@ def test_a_record_or_ledger_that_does_not_parse_is_named(layout: Layout, name: s
 
 
 def limited(size: int, action: Callable[[], object]) -> int:
-    """Carry out `action` in a child whose files may not grow above `size` bytes."""
+    """Run `action` in a child whose files cannot grow above `size` bytes."""
 
     def attempt() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -210,7 +210,7 @@ def limited(size: int, action: Callable[[], object]) -> int:
 
 
 def test_a_disk_that_is_full_before_the_commit_changes_nothing(layout: Layout) -> None:
-    """The fault is raised, nothing stays in the journal's folder, and the next journal goes through."""
+    """The fault is raised, nothing stays in the journal's folder, and the next journal succeeds."""
     changes = Journal(layout)
     changes.replace(layout.features, b"x")
     changes.replace(layout.spec, b"x" * 5000)
@@ -222,7 +222,7 @@ def test_a_disk_that_is_full_before_the_commit_changes_nothing(layout: Layout) -
 
 
 def test_a_disk_that_is_full_after_the_commit_is_reported_and_finished_later(layout: Layout) -> None:
-    """The record stays until every line is whole: the lines are not half there for ever."""
+    """The record stays until every line is whole: no line stays half written for ever."""
     put(layout.issues, b"x" * 999 + b"\n")
     changes = Journal(layout)
     changes.replace(layout.features, b"new")
@@ -236,7 +236,7 @@ def test_a_disk_that_is_full_after_the_commit_is_reported_and_finished_later(lay
 
 
 def test_an_append_that_does_not_fit_is_taken_back(layout: Layout) -> None:
-    """Nothing half stays, and the lock is free."""
+    """No half line remains, and the lock is free."""
     journal.append(layout, layout.raw, b"whole\n")
     assert limited(20, lambda: journal.append(layout, layout.raw, b"x" * 99 + b"\n")) == RAISED
     assert files.read(layout.raw) == b"whole\n"

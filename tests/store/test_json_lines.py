@@ -1,4 +1,4 @@
-"""One reader of JSON lines: a torn last line is passed over and healed, a broken one before it is named."""
+"""One reader of JSON lines: a torn last line is skipped and healed, an earlier broken one is named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.base.schema import Odd
+from harness.base.schema import InvalidField
 from harness.memory import identity, pages
 from harness.model import contract_log, issues, receipts, runs
 from harness.run import orders
@@ -22,7 +22,7 @@ from tests.helpers import mission, put
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A file that is not there yet."""
+    """A file that does not exist yet."""
     return str(tmp_path / "lines.jsonl")
 
 
@@ -31,7 +31,7 @@ def numbers(data: bytes | None) -> list[int]:
 
     def made(row: Any) -> int:
         if row + 0 > 9:
-            raise Odd(f"{row} is above nine")
+            raise InvalidField(f"{row} is above nine")
         return int(row)
 
     return json_lines.parse(data, "f", made, "the line is no number", "Mend it.")
@@ -42,7 +42,7 @@ def numbers(data: bytes | None) -> list[int]:
     [(None, []), (b"", []), (b"1\n2\n", [1, 2]), (b"1\n\n2\n\0\0", [1, 2]), (b"1\n2", [1]), (b"1\n{", [1]), (b"{", [])],
 )
 def test_whole_lines_are_read_and_a_torn_last_one_is_passed_over(data: bytes | None, found: list[int]) -> None:
-    """Whole or not: without its newline it may be half of another."""
+    """Even if it parses: without its newline it may be half of another line."""
     assert numbers(data) == found
 
 
@@ -57,7 +57,7 @@ def test_whole_lines_are_read_and_a_torn_last_one_is_passed_over(data: bytes | N
     ],
 )
 def test_a_broken_line_is_named_with_its_number_and_the_remedy(line: bytes, fault: str) -> None:
-    """Also where it is the last one, and empty lines stand before it."""
+    """Also if it is the last line, or follows empty lines."""
     for after in (b"", b"3\n"):
         with pytest.raises(BrokenFile, match=f"^f, line 4: {fault}. Mend it.$") as caught:
             numbers(b"1\n2\n\n" + line + b"\n" + after)
@@ -78,13 +78,13 @@ def test_a_broken_line_is_named_with_its_number_and_the_remedy(line: bytes, faul
     ],
 )
 def test_a_torn_last_line_is_healed(data: bytes, healed: bytes) -> None:
-    """What lacks only its newline is not lost; what is torn would be a broken line for ever."""
+    """A line that lacks only its newline is kept; a torn one would stay broken for ever."""
     assert json_lines.healed(data) == healed
     assert json_lines.healed(healed) == healed
 
 
 def test_lines_come_backwards_with_their_places_and_any_block_size(path: str) -> None:
-    """A torn last line is passed over, however long it is; with a bound the file ends there."""
+    """A torn last line is skipped, however long it is; with a bound the file ends there."""
     dice = random.Random(7)
     for _ in range(150):
         data = bytes(dice.choice(b"ab\n") for _ in range(dice.randrange(40)))
@@ -99,12 +99,12 @@ def test_lines_come_backwards_with_their_places_and_any_block_size(path: str) ->
 
 
 def test_no_file_has_no_lines(path: str) -> None:
-    """Absent books are empty books."""
+    """An absent run log is an empty run log."""
     assert list(json_lines.backwards(path)) == []
 
 
 READERS: dict[str, Callable[[Layout, str], object]] = {
-    "runs.jsonl": lambda layout, path: list(runs.books(layout)),
+    "runs.jsonl": lambda layout, path: list(runs.finished(layout)),
     "receipts.jsonl": lambda layout, path: receipts.load(path),
     "contract-log.jsonl": lambda layout, path: contract_log.load(layout),
     "issues.jsonl": lambda layout, path: issues.load(layout),
@@ -117,7 +117,7 @@ READERS: dict[str, Callable[[Layout, str], object]] = {
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("line", [b"{", b"{}", b"[]", b"5", b"null", b"\xff", b'{"surprise": 1}', b"[" * 100_000])
 def test_every_file_of_lines_has_the_one_rule(tmp_path: Path, name: str, line: bytes) -> None:
-    """Torn at the end it is not there; with a newline behind it, it is 65 with its number."""
+    """Torn at the end, a line does not count; followed by a newline, it ends with 65 and its number."""
     layout = mission(tmp_path)
     path = os.path.join(layout.state, name)
     put(path, b"\n" + line)

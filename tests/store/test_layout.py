@@ -1,4 +1,4 @@
-"""Every path of a mission stands on one page, absolute and in its own place."""
+"""One module defines every path of a mission, absolute and distinct."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from harness.store.layout import Layout, command
 
 
 def test_all_paths_are_absolute_distinct_and_below_the_state() -> None:
-    """The state may lie elsewhere than in the project."""
+    """The state may be outside the project."""
     for place, state in ((Layout("/p"), "/p/.harness"), (Layout("/p", "/elsewhere"), "/elsewhere")):
-        paths = [path for name, path in vars(place).items() if name not in ("project", "state")]
+        paths = [path for name, path in vars(place).items() if name not in ("project", "state", "asked_spec")]
         assert place.state == state
         assert all(path.startswith(state + "/") and os.path.normpath(path) == path for path in paths)
         assert len(set(paths)) == len(paths)
@@ -28,10 +28,10 @@ def test_a_relative_project_is_where_we_stand(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_file_is_live_or_grown_never_both() -> None:
-    """Live files are replaced whole, grown ones only grow; raw.md is everybody's and neither."""
+    """Managed files are replaced whole, append-only files only grow; raw.md is open to every writer and neither."""
     place = Layout("/p")
-    assert not set(place.live()) & set(place.grown())
-    assert place.raw not in (*place.live(), *place.grown())
+    assert not set(place.managed()) & set(place.append_only())
+    assert place.raw not in (*place.managed(), *place.append_only())
 
 
 def test_locks_lie_together() -> None:
@@ -43,7 +43,7 @@ def test_locks_lie_together() -> None:
 
 
 def test_a_runs_files_lie_in_its_folder() -> None:
-    """And in no other run's."""
+    """And in no other run's folder."""
     run = Layout("/p").run("1-worker-F")
     assert run.folder == "/p/.harness/runs/1-worker-F"
     others = [path for name, path in vars(run).items() if name not in ("folder", "lock")]
@@ -52,12 +52,12 @@ def test_a_runs_files_lie_in_its_folder() -> None:
 
 @pytest.mark.parametrize(("path", "read"), [("/p/a/b", "a/b"), ("/px/a", "/px/a"), ("/elsewhere", "/elsewhere")])
 def test_people_read_paths_from_the_working_folder(path: str, read: str) -> None:
-    """Where they lie below it."""
+    """If they are below it."""
     assert Layout("/p").relative(path) == read
 
 
 def test_home_and_identity_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables win; an installed package keeps identity in the user's data folder."""
+    """The variables take precedence; an installed package keeps identity in the user's data folder."""
     monkeypatch.setenv("HARNESS_HOME", "/h")
     monkeypatch.delenv("HARNESS_IDENTITY", raising=False)
     assert (layout.home(), layout.identity_folder()) == ("/h", "/h/identity")
@@ -76,7 +76,7 @@ def test_without_a_variable_home_is_the_checkout(monkeypatch: pytest.MonkeyPatch
 
 
 def test_identity_files_lie_side_by_side() -> None:
-    """One a role, and the evidence for all of them."""
+    """One per role, and one evidence file for all."""
     assert layout.identity_file("/i", "worker") == "/i/worker.md"
     assert layout.evidence_file("/i") == "/i/evidence.jsonl"
 
@@ -92,7 +92,7 @@ def test_identity_files_lie_side_by_side() -> None:
     ],
 )
 def test_a_command_is_told_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch, called: str | None, said: str) -> None:
-    """As run.sh was started, short where it lies below one's home, quoted where it must be."""
+    """As run.sh was started, shortened below the home folder, quoted if necessary."""
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.delenv("HARNESS_CALLED", raising=False)
     if called:

@@ -1,4 +1,4 @@
-"""From one format to the next: each step whole or not at all, and what is not of its format is named. See tests/formats."""
+"""From one format to the next: each step whole or not at all, and invalid content is named. See tests/formats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTE = {"at": "t", "by": "r", "kind": "judged", "text": "", "ids": []}
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """A mission of format 1 with nothing in it yet."""
+    """An empty mission of format 1."""
     made = mission(tmp_path)
     put(made.format, "1\n")
     return made
@@ -45,7 +45,7 @@ def migrated(layout: Layout) -> list[Any]:
     ],
 )
 def test_only_an_older_format_is_migrated(layout: Layout, text: str, number: int, is_due: bool) -> None:
-    """What we do not know is left alone; reading it says so."""
+    """An unknown format stays unchanged; reading it reports that."""
     put(layout.format, text)
     assert (migrations.number(layout), migrations.is_due(layout)) == (number, is_due)
     migrations.migrate(layout)
@@ -53,7 +53,7 @@ def test_only_an_older_format_is_migrated(layout: Layout, text: str, number: int
 
 
 def test_where_there_is_no_mission_nothing_is_migrated(tmp_path: Path) -> None:
-    """Nor where a folder stands in the place of the file."""
+    """The same for a folder at the file's path."""
     layout = mission(tmp_path)
     assert migrations.number(layout) == 0
     Path(layout.format).mkdir()
@@ -61,7 +61,7 @@ def test_where_there_is_no_mission_nothing_is_migrated(tmp_path: Path) -> None:
 
 
 def test_every_older_format_has_its_step() -> None:
-    """From the first to the one before ours."""
+    """From the first to the one before the current."""
     assert sorted(migrations.STEPS) == list(range(1, migrations.FORMAT))
 
 
@@ -78,7 +78,7 @@ def test_every_older_format_has_its_step() -> None:
     ],
 )
 def test_a_note_takes_what_its_kind_carries(layout: Layout, note: dict[str, Any], becomes: dict[str, Any]) -> None:
-    """At, by and kind stay; a feature keeps every other field."""
+    """`at`, `by` and `kind` stay; a feature keeps every other field."""
     put(layout.features, queue(note))
     assert migrated(layout) == [{"at": "t", "by": "r", "kind": note["kind"], **becomes}]
     assert b'"colour":"kept"' in (files.read(layout.features) or b"")
@@ -86,11 +86,11 @@ def test_a_note_takes_what_its_kind_carries(layout: Layout, note: dict[str, Any]
 
 @pytest.mark.parametrize("note", [5, None, {}, {"kind": "cut"}, {**NOTE, "kind": "other"}, {**NOTE, "kind": []}])
 def test_a_note_that_format_1_did_not_have_is_named_and_nothing_is_written(layout: Layout, note: object) -> None:
-    """File, line and what to do: nothing is dropped that nobody understands."""
+    """The message has the file, the line and the remedy: no unknown note is dropped."""
     put(layout.features, queue(note))
     before = contents(layout.state)
     with pytest.raises(
-        BrokenFile, match=r"features\.json, line 3: the line is no feature of format 1\. Mend that feature"
+        BrokenFile, match=r"features\.json, line 3: the line is no feature of format 1\. Correct that feature"
     ):
         migrations.migrate(layout)
     assert contents(layout.state) == before
@@ -98,19 +98,19 @@ def test_a_note_that_format_1_did_not_have_is_named_and_nothing_is_written(layou
 
 @pytest.mark.parametrize("text", ["[]", "5", '{"features":5}', "{}"])
 def test_a_queue_that_is_none_is_named(layout: Layout, text: str) -> None:
-    """With what it should be."""
+    """With the expected content."""
     put(layout.features, text)
     with pytest.raises(BrokenFile, match=r"features\.json, line 1: not an object"):
         migrations.migrate(layout)
 
 
 def test_answers_leave_the_run_log_and_every_other_line_stays_as_it_is(layout: Layout) -> None:
-    """Byte for byte, also one that does not parse; a role may be called person."""
+    """Byte for byte, also a line that does not parse; a role may be called person."""
     lines = ['{"run": "1-worker", "role":"worker"}', "not ours", '{"run":"2-person","role":"person"}']
     said = '{"run":"-","role":"person","at":"now","reason":"go on"}'
-    put(layout.books, "\n".join([said, *lines, said, ""]))
+    put(layout.run_log, "\n".join([said, *lines, said, ""]))
     migrations.migrate(layout)
-    assert files.read_text(layout.books) == "\n".join([*lines, ""])
+    assert files.read_text(layout.run_log) == "\n".join([*lines, ""])
     rows = [json.loads(line) for line in (files.read_text(layout.answers) or "").split("\n")[:-1]]
     assert [row["after"] for row in rows] == ["", "2-person"]
     assert rows[0] == {"at": "now", "by": "person", "text": "go on", "after": ""}
@@ -118,14 +118,14 @@ def test_answers_leave_the_run_log_and_every_other_line_stays_as_it_is(layout: L
 
 @pytest.mark.parametrize(("torn", "kept"), [('{"run":"3-worker"}', '{"run":"3-worker"}\n'), ('{"run":"3-', "")])
 def test_a_torn_last_line_of_the_run_log_is_closed_or_cut_off(layout: Layout, torn: str, kept: str) -> None:
-    """Closed where only its end is missing."""
-    put(layout.books, '{"run":"1-worker"}\n' + torn)
+    """Closed if only its newline is missing."""
+    put(layout.run_log, '{"run":"1-worker"}\n' + torn)
     migrations.migrate(layout)
-    assert files.read_text(layout.books) == '{"run":"1-worker"}\n' + kept
+    assert files.read_text(layout.run_log) == '{"run":"1-worker"}\n' + kept
 
 
 def test_the_ledger_knows_what_was_migrated_and_the_cache_is_made_again(layout: Layout) -> None:
-    """Nobody takes it for tampering, and nothing that was parsed before is believed."""
+    """Recovery sees no tampering, and nothing from the old cache counts."""
     put(layout.features, queue(NOTE))
     put(layout.cache + "/proofs.json", "old")
     migrations.migrate(layout)
@@ -134,7 +134,7 @@ def test_the_ledger_knows_what_was_migrated_and_the_cache_is_made_again(layout: 
 
 
 def test_the_lock_of_a_run_that_died_knows_the_migrated_state(layout: Layout) -> None:
-    """Recovery goes by it: what it does not know it puts back. A lock that holds no context is left alone."""
+    """Recovery relies on it, and restores any state it does not record. A lock without a context is left alone."""
     put(layout.features, queue(NOTE))
     row = [files.digest(queue(NOTE).encode()), 1]
     put(layout.locks + "/run-1-worker", json.dumps({"run": "1-worker", "live": {"features.json": row, "other": row}}))

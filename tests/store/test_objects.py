@@ -1,4 +1,4 @@
-"""A copy is what its name says, or it is named as broken."""
+"""A copy matches its name, or it is reported as broken."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_was_put_comes_back_byte_for_byte(layout: Layout, data: bytes) -> N
 
 
 def test_the_same_bytes_are_kept_once(layout: Layout) -> None:
-    """Putting them again writes nothing."""
+    """A second put writes nothing."""
     path = objects.path_of(layout, objects.put(layout, b"x"))
     before = os.stat(path).st_ino
     objects.put(layout, b"x")
@@ -37,13 +37,13 @@ def test_the_same_bytes_are_kept_once(layout: Layout) -> None:
 
 
 def test_a_missing_object_is_named(layout: Layout) -> None:
-    """With the path that is to be restored."""
+    """With the path to restore."""
     with pytest.raises(BrokenFile, match=r"objects/ab/cd: the object is missing\. Restore"):
         objects.get(layout, "abcd")
 
 
 def test_a_changed_object_is_never_handed_out(layout: Layout) -> None:
-    """A prompt rebuilt from it would be another one."""
+    """A prompt rebuilt from it would differ."""
     name = objects.put(layout, b"x")
     put(objects.path_of(layout, name), b"y")
     with pytest.raises(BrokenFile, match="not what its name says"):

@@ -1,10 +1,10 @@
-"""Golden missions of on-disk format 1: makes the archives beside this file, or checks that they are what their facts say.
+"""Golden missions of on-disk format 1: makes the archives in this folder, or checks that they match their facts.
 
-    python tests/formats/v1/make.py            make every archive and its facts anew (other times, other random ids)
+    python tests/formats/v1/make.py            make every archive and its facts again (other times, other random ids)
     python tests/formats/v1/make.py --check    unpack every archive at its place and compare the facts, nothing is written
 
 Both run the harness of COMMIT, taken from this repository's history, with the interpreter that runs this file. Offline.
-Everything happens below /tmp/golden, since prompts and the shim hold absolute paths. README.md has the rest.
+Everything happens below /tmp/golden, since prompts and the shim contain absolute paths. README.md has the rest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VERSION, FORMAT = "0.1.0", "1"
 HERE = Path(__file__).resolve().parent
 GOLDEN = Path("/tmp/golden")
 CHECKOUT, PYTHON = GOLDEN / "harness", GOLDEN / "python"
-MTIME = 1795302501  # when COMMIT was made
+MTIME = 1795302501  # the time of COMMIT
 HOST = "golden"
 DAY = 24 * 3600
 PARTS = ("project", "identity", "scripts", "agent")
@@ -47,10 +47,10 @@ TRICK = "cat >file reads standard input to its end, so a small file needs no edi
 Json = dict[str, Any]
 
 
-# ---- a place where a mission is made
+# ---- where a mission is made
 
 
-class Place:
+class CheckEnvironment:
     """/tmp/golden/<name>: a project, an identity folder, and scripts for the scripted agent; the harness of COMMIT runs in it."""
 
     def __init__(self, name: str) -> None:
@@ -67,33 +67,33 @@ class Place:
         }
 
     def clear(self) -> None:
-        """An empty place."""
+        """Create an empty place."""
         shutil.rmtree(self.top, ignore_errors=True)
         for name in ("home", "tmp", *PARTS[:2]):
             (self.top / name).mkdir(parents=True)
 
     def write(self, name: str, text: str) -> None:
-        """A file below the place."""
+        """Write a file below the place."""
         path = self.top / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
     def repository(self) -> None:
-        """What lies in the project is its first commit."""
+        """Make a repository whose first commit is the project's content."""
         self.git("init", "-q", "-b", "main", "--template=")
         self.git("add", "-A")
         self.git("-c", "user.name=golden", "-c", "user.email=golden@localhost", "commit", "-q", "-m", "begin")
 
     def git(self, *words: str) -> str:
-        """What git says."""
+        """The output of git."""
         return self.call(["git", *words]).stdout.strip()
 
     def call(self, words: list[str]) -> subprocess.CompletedProcess[str]:
-        """A program to its end; it must end well."""
+        """Run a program to its end; it must succeed."""
         return subprocess.run(words, cwd=self.project, env=self.env, capture_output=True, text=True, check=True)
 
     def harness(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """run.sh with these words, however it ends."""
+        """Run run.sh with these words; any exit code is accepted."""
         words = (str(CHECKOUT / "run.sh"), *words)
         quiet = subprocess.DEVNULL
         return subprocess.run(
@@ -101,7 +101,7 @@ class Place:
         )
 
     def run(self, line: str, code: int = 0, *more: str) -> None:
-        """run.sh with the words of a line, and more; it must end with this code."""
+        """Run run.sh with the words of a line, and more; it must end with this code."""
         done = self.harness(*line.split(), *more)
         said = f"{done.stdout}{done.stderr}".rstrip()
         say(f"  [{done.returncode}] {line} {' '.join(more)}\n      " + said.replace("\n", "\n      "))
@@ -109,7 +109,7 @@ class Place:
             raise SystemExit(f"{self.name}: '{line}' ended with {done.returncode}, not {code}")
 
     def begin(self, line: str) -> subprocess.Popen[bytes]:
-        """One run of a role that goes on meanwhile; on return it is open."""
+        """One run of a role in the background; on return it is open."""
         before = self.runs()
         quiet = subprocess.DEVNULL
         words = [str(CHECKOUT / "run.sh"), *line.split()]
@@ -118,11 +118,11 @@ class Place:
         return made
 
     def runs(self) -> list[Path]:
-        """The runs' folders."""
+        """The folders of the runs."""
         return sorted((self.state / "runs").iterdir())
 
     def script(self, name: str, *steps: Json) -> None:
-        """What the scripted agent does in the runs that `name` serves."""
+        """Write the steps of the scripted agent for the runs that `name` serves."""
         self.write(f"scripts/{name}.jsonl", "".join(json.dumps(step) + "\n" for step in steps))
 
     def dying(self, line: str, target: str, program: str = "") -> None:
@@ -144,13 +144,13 @@ class Place:
 
 
 def say(text: str) -> None:
-    """A line for who waits."""
+    """Print a progress line."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     end = time.monotonic() + 30
     while not holds():
         if time.monotonic() > end:
@@ -165,7 +165,7 @@ def family(pid: int) -> list[int]:
 
 
 def reply(**value: Any) -> Json:
-    """A scripted step that says a reply."""
+    """A scripted step that prints a reply."""
     return {"say": f"```json harness\n{json.dumps(value)}\n```"}
 
 
@@ -175,19 +175,19 @@ def put(name: str, text: str) -> Json:
 
 
 def used(**values: Any) -> Json:
-    """A scripted step that tells what was used."""
+    """A scripted step that reports usage."""
     return {"usage": {**USED, **values}}
 
 
 def config(*lines: str) -> str:
-    """config.toml with the scripted agent."""
+    """Write config.toml with the scripted agent."""
     return "\n".join([*lines, "[agents.scripted]", 'path = "../scripts"', ""])
 
 
 # ---- the missions
 
 
-def done(place: Place) -> None:
+def done(place: CheckEnvironment) -> None:
     """The todo example to DONE by the loop."""
     shutil.copytree(CHECKOUT / "examples" / "todo", place.project, dirs_exist_ok=True)
     place.repository()
@@ -209,7 +209,7 @@ three.txt, four.txt, five.txt and six.txt say their number in words.
 """
 
 
-def started(name: str, place: Place, *lines: str) -> None:
+def started(name: str, place: CheckEnvironment, *lines: str) -> None:
     """A project with the SPEC, and its mission with this configuration."""
     place.write("project/SPEC.md", SPEC)
     place.write("project/main.py", "print('parts')\n")
@@ -237,7 +237,7 @@ def planned(*numbers: int, **more: Any) -> Json:
     return {"features": features, "contract": contract, **more}
 
 
-def middle(place: Place) -> None:
+def middle(place: CheckEnvironment) -> None:
     """Stopped in the middle, with every kind of line that this version writes."""
     started(
         "middle",
@@ -260,8 +260,8 @@ def middle(place: Place) -> None:
     middle_last(place)
 
 
-def middle_plan(place: Place) -> None:
-    """Three planner runs without an acceptable plan, a person's answer, and one that lands."""
+def middle_plan(place: CheckEnvironment) -> None:
+    """Three planner runs without an acceptable plan, a person's answer, and an accepted one."""
     plan = planned(1, 2, 3, 4, 5, 6, 8, setup="test -f main.py")
     plan["services"] = [{"name": "clock", "run": "exec sleep 600", "ready": "true", "seconds": 5}]
     first, third, fourth = (plan["contract"][index] for index in (0, 2, 3))
@@ -289,7 +289,7 @@ def middle_plan(place: Place) -> None:
     place.run("planner")
 
 
-def middle_swept(place: Place) -> None:
+def middle_swept(place: CheckEnvironment) -> None:
     """F-001 passes, a sweep by hand sends it back, and it passes again; F-002 needs F-003."""
     noted = {"run": f"harness note --tag TRICK '{TRICK}'"}
     built = {"run": "mkdir -p build; echo 1 >build/one.out"}
@@ -317,8 +317,8 @@ def middle_swept(place: Place) -> None:
     place.run("worker F-002")
 
 
-def middle_aimed(place: Place) -> None:
-    """F-003: red, then red by an aimed check, then green; an order that waits meanwhile is refused afterwards."""
+def middle_aimed(place: CheckEnvironment) -> None:
+    """F-003: red, then red by an adversarial check, then green; an order that waits meanwhile is refused afterwards."""
     place.script("worker-F-003.1", put("three.txt", "thre"), used(), reply(status="implemented"))
     place.run("worker F-003")
     place.run("validator F-003", 10)
@@ -336,7 +336,7 @@ def middle_aimed(place: Place) -> None:
     place.run("curator")
 
 
-def middle_disputed(place: Place) -> None:
+def middle_disputed(place: CheckEnvironment) -> None:
     """F-004: its worker disputes a claim, a planner changes it; issues open, planned and closed."""
     place.script("worker-F-004", reply(status="blocked", reason="the spec wants words", disputes=["VAL-FOUR"]))
     place.run("worker F-004")
@@ -352,8 +352,8 @@ def middle_disputed(place: Place) -> None:
     place.run("note --tag DECISION", 0, "parts are plain text, without a byte order mark")
 
 
-def middle_cut(place: Place) -> None:
-    """F-005: every way in which a worker's run can end before its time."""
+def middle_cut(place: CheckEnvironment) -> None:
+    """F-005: every early end of a worker's run."""
     number = 0
 
     def part(*steps: Json) -> None:
@@ -385,7 +385,7 @@ def middle_cut(place: Place) -> None:
     place.run("worker F-005", 10)
 
 
-def middle_answered(place: Place) -> None:
+def middle_answered(place: CheckEnvironment) -> None:
     """Run after run proved nothing: a person answers, and blocks, sets and retries by hand."""
     place.run("next", 3)
     place.run("feature block F-006", 0, "--reason", "wait for the designer")
@@ -398,8 +398,8 @@ def middle_answered(place: Place) -> None:
     place.run("validator F-005", 10)
 
 
-def middle_last(place: Place) -> None:
-    """F-002 is done and its run dies before it closes; F-006 is blocked, and an order came meanwhile."""
+def middle_last(place: CheckEnvironment) -> None:
+    """F-002 is done and its run dies before it closes; F-006 is blocked, and an order arrived meanwhile."""
     place.script("worker-F-002", put("two.txt", "two"), used(), reply(status="implemented", summary="Two."))
     place.dying("worker F-002", "harness.closing.close")
     place.run("init --quietly")
@@ -412,7 +412,7 @@ def middle_last(place: Place) -> None:
 
 
 def kill(going: subprocess.Popen[bytes]) -> None:
-    """A role, its guardian and everything below them, at once."""
+    """Kill a role, its guardian and all descendants at once."""
     found = family(going.pid)
     for sent in (signal.SIGSTOP, signal.SIGKILL):
         for pid in found:
@@ -421,7 +421,7 @@ def kill(going: subprocess.Popen[bytes]) -> None:
     until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in found))
 
 
-def killed(place: Place) -> None:
+def killed(place: CheckEnvironment) -> None:
     """A worker's run that was killed with its guardian; its work is in the working folder."""
     started("killed", place, 'agent = "scripted"')
     place.script("planner", reply(**planned(1, 2)))
@@ -439,8 +439,8 @@ def killed(place: Place) -> None:
     kill(going)
 
 
-def journal(place: Place) -> None:
-    """A worker's run that was killed while it closed: its journal is written, and not carried out."""
+def journal(place: CheckEnvironment) -> None:
+    """A worker's run that was killed while it closed: its journal is written, but not applied."""
     started("journal", place, 'agent = "scripted"')
     place.script("planner", reply(**planned(1, 2)))
     place.run("planner")
@@ -449,8 +449,8 @@ def journal(place: Place) -> None:
     place.dying("worker F-001", "harness.journal._carry_out", books)
 
 
-def waiting(place: Place) -> None:
-    """Two agents of a list met a limit of their vendor, one after the other."""
+def waiting(place: CheckEnvironment) -> None:
+    """Two agents of a list reached a limit of their vendor, one after the other."""
     events = (
         'agent = ["scripted", "mine"]',
         "[agents.mine]",
@@ -473,13 +473,13 @@ def waiting(place: Place) -> None:
 
 
 def rejected(until_: int) -> Json:
-    """An event as the claude CLI tells a limit."""
+    """A limit as an event of the claude CLI."""
     info = {"status": "rejected", "resetsAt": until_, "rateLimitType": "five_hour"}
     return {"type": "rate_limit_event", "rate_limit_info": info}
 
 
-def answers(place: Place, does: str, says: str) -> None:
-    """The second agent's program: what it does and says, in the claude CLI's events."""
+def answers(place: CheckEnvironment, does: str, says: str) -> None:
+    """The second agent's program: its actions and messages, as the claude CLI's events."""
     usage = {
         "input_tokens": 700,
         "output_tokens": 90,
@@ -496,7 +496,7 @@ def answers(place: Place, does: str, says: str) -> None:
     place.write("agent/mine.sh", f"{does}cat ../agent/events.jsonl\n")
 
 
-def escalated(place: Place) -> None:
+def escalated(place: CheckEnvironment) -> None:
     """Two escalations: one is answered, one is open."""
     started("escalated", place, 'agent = "scripted"')
     place.script("planner", reply(**planned(1, setup="test ! -f broken")))
@@ -510,7 +510,7 @@ def escalated(place: Place) -> None:
     place.run("validator F-001", 10)
 
 
-MISSIONS: dict[str, Callable[[Place], None]] = {
+MISSIONS: dict[str, Callable[[CheckEnvironment], None]] = {
     "done": done,
     "middle": middle,
     "escalated": escalated,
@@ -523,8 +523,8 @@ MISSIONS: dict[str, Callable[[Place], None]] = {
 # ---- packing
 
 
-def pack(place: Place) -> None:
-    """One archive of the place: sorted, without times, owners and what may be deleted at any time."""
+def pack(place: CheckEnvironment) -> None:
+    """One archive of the place: sorted, without times, owners and disposable files."""
     shutil.rmtree(place.project / DROPPED, ignore_errors=True)
     place.git("repack", "-A", "-d", "-q")
     held = io.BytesIO()
@@ -541,15 +541,15 @@ def pack(place: Place) -> None:
     (HERE / f"{place.name}.tar.gz").write_bytes(gzip.compress(held.getvalue(), 9, mtime=0))
 
 
-def listed(place: Place) -> Iterator[Path]:
-    """What belongs into the archive."""
+def listed(place: CheckEnvironment) -> Iterator[Path]:
+    """The files of the archive."""
     for name in PARTS:
         top = place.top / name
         yield from [top, *top.rglob("*")] if top.exists() else []
 
 
-def unpack(place: Place) -> None:
-    """The archive at its place, and nothing else."""
+def unpack(place: CheckEnvironment) -> None:
+    """Unpack the archive at its place, and nothing else."""
     place.clear()
     with tarfile.open(HERE / f"{place.name}.tar.gz") as tar:
         tar.extractall(place.top, filter="tar")
@@ -558,8 +558,8 @@ def unpack(place: Place) -> None:
 # ---- facts
 
 
-def facts(place: Place) -> Json:
-    """What a later version is compared with; looking changes nothing that is in the archive."""
+def facts(place: CheckEnvironment) -> Json:
+    """The facts for comparison with a later version; reading them changes no file of the archive."""
     before = digests(place)
     found: Json = {"name": place.name, "version": VERSION, "commit": COMMIT, "format": FORMAT}
     found["next"] = told(place, "next")
@@ -585,23 +585,23 @@ def facts(place: Place) -> Json:
     return found
 
 
-def settled(place: Place) -> Json:
-    """What the next start says and makes of what died; this changes the place, so it is looked at last."""
+def settled(place: CheckEnvironment) -> Json:
+    """How the next start settles dead runs; this changes the place, so it comes last."""
     said = told(place, "init", "--quietly")
     usage = json.loads(place.harness("usage", "--json").stdout)["total"]
     status = {name: [one["status"], one["attempts"]] for name, one in on_disk(place).items()}
     return {"said": said, "next": told(place, "next"), "features": status, "runs": usage["runs"], "told": usage["told"]}
 
 
-def doctor(place: Place, *more: str) -> Json:
-    """What doctor finds fault with, or has mended, and its exit code."""
+def doctor(place: CheckEnvironment, *more: str) -> Json:
+    """The faults and repairs that doctor reports, and its exit code."""
     ended = place.harness("doctor", *more)
     faults = [line for line in ended.stdout.split("\n") if line.startswith(("bad", "fixed"))]
     return {"code": ended.returncode, "faults": faults}
 
 
-def told(place: Place, *words: str) -> Json:
-    """What a command says, and its exit code."""
+def told(place: CheckEnvironment, *words: str) -> Json:
+    """The output of a command, and its exit code."""
     ended = place.harness(*words)
     return {"code": ended.returncode, "out": ended.stdout, "err": ended.stderr}
 
@@ -613,34 +613,34 @@ from harness import run, runs
 layout = Layout(sys.argv[1])
 view = views.gather(layout)
 later = decide.decide(view, 2**40).line
-codes = {one.run: run.exit_code(one) for one in runs.of_roles(runs.books(layout))}
+codes = {one.run: run.exit_code(one) for one in runs.of_roles(runs.finished(layout))}
 print(json.dumps({"next_later": later, "codes": codes}))
 """
 
 
-def by_code(place: Place) -> Json:
-    """`next_later`: what is due when no vendor's limit holds any more; `codes`: exit codes of runs that a person starts."""
+def by_code(place: CheckEnvironment) -> Json:
+    """`next_later`: what is due after every vendor's limit ends; `codes`: exit codes of runs that a person starts."""
     env = {**place.env, "PYTHONPATH": str(CHECKOUT)}
     words = [f"{CHECKOUT}/.venv/bin/python", "-P", "-c", ASK, str(place.project)]
     ended = subprocess.run(words, cwd=place.project, env=env, capture_output=True, text=True, check=True)
     return dict(json.loads(ended.stdout))
 
 
-def rows(place: Place, name: str) -> list[Json]:
-    """The lines of a grown file."""
+def rows(place: CheckEnvironment, name: str) -> list[Json]:
+    """The lines of an append-only file."""
     path = place.state / name
     return [json.loads(line) for line in path.read_text().split("\n") if line] if path.exists() else []
 
 
-def ran(place: Place, row: Json) -> Json:
-    """A line of the books in short, with its prompt where it had one."""
+def ran(place: CheckEnvironment, row: Json) -> Json:
+    """A line of the run log in short, with its prompt if it had one."""
     kept = ("run", "role", "feature", "trigger", "outcome", "verdict", "accepted", "reason", "commit", "newly_green")
     found = {key: row[key] for key in (*kept, "refused", "kept_out", "agent", "agents", "until", "waits")}
     return {**found, **prompt(place.state / "runs" / row["run"])}
 
 
 def opened(path: Path) -> Json:
-    """A run without a line in the books."""
+    """A run without a line in the run log."""
     context = json.loads((path / "context.json").read_text())
     names = sorted(str(one.relative_to(path)) for one in path.rglob("*") if one.is_file())
     return {"run": path.name, "role": context["role"], "feature": context["feature"], "files": names, **prompt(path)}
@@ -660,8 +660,8 @@ def kept(state: Path, name: str) -> bytes:
     return (state / "objects" / name[:2] / name[2:]).read_bytes()
 
 
-def on_disk(place: Place) -> Json:
-    """Features as features.json has them: status, attempts, and the kinds of their notes."""
+def on_disk(place: CheckEnvironment) -> Json:
+    """Features as in features.json: status, attempts, and the kinds of their notes."""
     path = place.state / "features.json"
     known = json.loads(path.read_text())["features"] if path.exists() else []
     return {
@@ -673,8 +673,8 @@ def on_disk(place: Place) -> Json:
     }
 
 
-def lines(place: Place) -> Json:
-    """What grown files and folders hold, in short."""
+def lines(place: CheckEnvironment) -> Json:
+    """The content of append-only files and folders, in short."""
     orders, states = rows(place, "orders.jsonl"), {}
     for row in orders:
         states[row["id"]] = row.get("state", "waiting")
@@ -702,8 +702,8 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def digests(place: Place) -> dict[str, str]:
-    """The digest of every file of the archive but for the cache."""
+def digests(place: CheckEnvironment) -> dict[str, str]:
+    """The digest of every file of the archive, except the cache."""
     found = (path for path in listed(place) if path.is_file())
     return {str(path): digest(path) for path in found if DROPPED not in str(path)}
 
@@ -712,8 +712,8 @@ def digests(place: Place) -> dict[str, str]:
 
 
 def torn() -> Json:
-    """What COMMIT says of `middle` where the power cut a grown file's last line short, or a line that was being added."""
-    place = Place("middle")
+    """Output of COMMIT for `middle` after a power cut shortened the last line of an append-only file, or halved a new line."""
+    place = CheckEnvironment("middle")
     found: Json = {"mission": "middle", "commit": COMMIT, "variants": []}
     for name in (*GROWN, "memory/raw.md"):
         unpack(place)
@@ -736,11 +736,11 @@ def torn() -> Json:
     return found
 
 
-# ---- the front door
+# ---- the command line
 
 
 def prepare() -> None:
-    """The checkout of COMMIT and the interpreter at places that are the same on every machine."""
+    """The checkout of COMMIT and the interpreter, at paths that are the same on every machine."""
     shutil.rmtree(CHECKOUT, ignore_errors=True)
     PYTHON.unlink(missing_ok=True)
     CHECKOUT.mkdir(parents=True)
@@ -756,7 +756,7 @@ def prepare() -> None:
 
 
 def neutral_host() -> None:
-    """Go on in a UTS namespace with a host name of our own, where the system allows it."""
+    """Continue in a UTS namespace with a host name of our own, if the system allows it."""
     if socket.gethostname() == HOST or os.environ.get("GOLDEN_HOST"):
         return
     os.environ["GOLDEN_HOST"] = "asked"
@@ -769,15 +769,15 @@ def neutral_host() -> None:
 
 
 def dump(name: str, value: Json) -> None:
-    """Facts, as they are kept."""
+    """Facts in their stored form."""
     (HERE / f"{name}.json").write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
 
 
 def make(names: list[str]) -> None:
-    """The archives and their facts."""
+    """Make the archives and their facts."""
     for name in (one for one in names if one in MISSIONS):
         say(name)
-        place = Place(name)
+        place = CheckEnvironment(name)
         place.clear()
         MISSIONS[name](place)
         pack(place)
@@ -788,13 +788,13 @@ def make(names: list[str]) -> None:
 
 
 def check() -> int:
-    """Whether every archive still has its facts, in the hands of COMMIT; 1 where one has not."""
+    """Check that every archive still has its facts when COMMIT reads it; 1 if one has not."""
     wrong = 0
     for name in MISSIONS:
-        place = Place(name)
+        place = CheckEnvironment(name)
         unpack(place)
         known, found = json.loads((HERE / f"{name}.json").read_text()), facts(place)
-        over = name == "waiting" and found["next"]["out"].strip() == known["next_later"]  # its day has come
+        over = name == "waiting" and found["next"]["out"].strip() == known["next_later"]  # its time is over
         odd = [key for key in known if known[key] != found[key] and not (over and key in ("next", "status", "settled"))]
         say(f"{name}: {'as it was' if not odd else 'differs in ' + ', '.join(odd)}")
         wrong += bool(odd)

@@ -1,0 +1,77 @@
+"""Promises of tests/cores.py, which runs the suite: every test once, no fork beside a thread, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CORES = Path(__file__).with_name("cores.py")
+SESSION = """import os, pytest
+@pytest.fixture(scope="session")
+def made():
+    yield
+    assert not os.path.exists("torn"), "each session fixture ends once"
+"""
+PLAIN = """import os
+def test_one(made): os.close(os.open("{0}-one", os.O_CREAT | os.O_EXCL))
+def test_two(): os.close(os.open("{0}-two", os.O_CREAT | os.O_EXCL))
+"""
+FORKS = "import os\ndef test_it():\n    pid = os.fork()\n    if not pid: os._exit(0)\n    os.waitpid(pid, 0)\n"
+LEFT = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+
+
+def played(folder: Path, files: dict[str, str]) -> tuple[int, str]:
+    """Run a small suite with `temporary` for its folders; returns the exit code and the output."""
+    (folder / "temporary").mkdir(exist_ok=True)
+    for name, text in {"pytest.ini": "[pytest]\naddopts = -q\n", "conftest.py": SESSION, **files}.items():
+        (folder / "suite" / name).parent.mkdir(exist_ok=True, parents=True)
+        (folder / "suite" / name).write_text(text)
+    env = {**os.environ, "TMPDIR": str(folder / "temporary")}
+    done = subprocess.run(
+        [sys.executable, str(CORES)], cwd=folder / "suite", env=env, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_each_test_runs_once_and_the_last_line_adds_up(tmp_path: Path) -> None:
+    """Files in several folders, whichever process takes them."""
+    names = [f"{folder}test_{number}" for folder in ("", "a/", "b/") for number in (1, 2)]
+    files = {f"{name}.py": PLAIN.format(name.replace("/", "-")) for name in names}
+    files |= {
+        "a/__init__.py": "",
+        "b/__init__.py": "",
+        "test_3.py": "import pytest\ndef test_it(): pytest.skip('so')\n",
+    }
+    code, said = played(tmp_path, files)
+    assert (code, said.splitlines()[-1]) == (0, "12 passed, 0 failed, 1 skipped"), said
+    assert len(list(tmp_path.glob("suite/*-one"))) == 6
+    assert list(tmp_path.glob("temporary/*")) == []
+
+
+def test_what_fails_or_cannot_be_collected_fails_the_run(tmp_path: Path) -> None:
+    """With pytest's exit code; only the failed test's folder stays for inspection."""
+    fails = "def test_it(tmp_path): assert not 'so'\ndef test_not(tmp_path): pass\n"
+    code, said = played(tmp_path, {"test_1.py": PLAIN.format("x"), "test_2.py": fails})
+    assert (code, said.splitlines()[-1]) == (1, "3 passed, 1 failed, 0 skipped"), said
+    assert [path.name for path in tmp_path.glob("temporary/*/*/test_*0")] == ["test_it0"]
+    code, said = played(tmp_path, {"test_3.py": "import no_such_module\n"})
+    assert code == pytest.ExitCode.INTERRUPTED, said
+
+
+@pytest.mark.parametrize(("text", "told"), [(FORKS, 0), (LEFT + FORKS, 1)])
+def test_a_fork_beside_a_thread_fails_the_run(tmp_path: Path, text: str, told: int) -> None:
+    """Also on a Python that does not warn of it; a fork from a process with one thread is allowed."""
+    code, said = played(tmp_path, {"test_1.py": text})
+    assert (code, len(re.findall("FORKED BESIDE A THREAD test_1.py::test_it", said))) == (told, told), said
+
+
+def test_a_process_that_ends_before_its_tests_fails_the_run(tmp_path: Path) -> None:
+    """For example a forked child that returns into pytest and exits with 0."""
+    code, said = played(tmp_path, {"test_1.py": "import os\ndef test_it(): os._exit(0)\n"})
+    assert code == 1
+    assert "ended before their tests" in said
