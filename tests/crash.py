@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -283,3 +284,44 @@ def lay_out(root: str, disk: dict[str, bytes]) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         Path(path).write_bytes(data)
     os.makedirs(root, exist_ok=True)
+
+
+KILLED_CALLS = ("replace", "rename", "unlink", "link", "symlink", "posix_spawn")
+
+
+def kills(action: Callable[[], object], step: int = 1) -> Iterator[int]:
+    """Carry out `action` in a child that SIGKILL ends just before its n-th rename, link, removal or start of a program,
+    and right after that start, for n = 1, 1 + `step`, … until one completes; yields n after each."""
+    number, code = 1 - step, -signal.SIGKILL
+    while code == -signal.SIGKILL:
+        number += step
+
+        def attempt(at: int = number) -> None:
+            _die_at(at)
+            action()
+
+        code = in_child(attempt)
+        assert code in (0, -signal.SIGKILL), f"the child ended with {code} at call {number}"
+        yield number
+
+
+def _die_at(number: int) -> None:
+    left = [number]
+
+    def wrapped(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0 and real is not os_spawn:
+                os.kill(os.getpid(), signal.SIGKILL)
+            done = real(*args, **kwargs)
+            if left[0] == 0:  # git is at work when we die: it goes on alone, or is cut short too
+                if number % 2:
+                    os.kill(done, signal.SIGKILL)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done
+
+        return call
+
+    os_spawn = os.posix_spawn
+    for name in KILLED_CALLS:
+        setattr(os, name, wrapped(getattr(os, name)))

@@ -46,6 +46,8 @@ OWN_FILES = {
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary")),
     "git.dotgit",
     "git.repository",
+    "git.placing",
+    "git.settings",
     "memory.identity",
 }
 ARCHITECTURE = HOME / "docs/architecture.md"

@@ -15,8 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_known: dict[str, tuple[str, str]] = {}
+
+
+def know(folder: str, own: str, common: str) -> None:
+    """From now on `folders` returns these for `folder`, whatever is written in it."""
+    _known[os.path.realpath(folder)] = own, common
+
+
+def forget(folder: str) -> None:
+    """`folders` reads the disk again."""
+    _known.pop(os.path.realpath(folder), None)
+
+
 def folders(project: str) -> tuple[str, str]:
     """(the git folder of this working folder, the one that all its worktrees share), see gitrepository-layout(5)."""
+    if _known and (known := _known.get(os.path.realpath(project))):
+        return known
     own = os.path.join(project, ".git")
     if os.path.isfile(own):
         link = os.fsdecode(files.read(own) or b"").removeprefix("gitdir: ").rstrip("\n")

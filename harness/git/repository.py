@@ -1,7 +1,7 @@
 """All git calls of the harness: the repository's state, the working folder as a tree, commits and refs.
 
 A call costs 2-4 ms, so each docstring states the number of calls. Calls run no hook, sign nothing, never prompt, use no
-pager, and make their writes durable (`core.fsync` needs git 2.36). They do not inherit GIT_* variables. `project` is the
+pager, and make their writes durable (see `settings`). They do not inherit GIT_* variables. `project` is the
 top level of the repository. Names are `str` as from `os.fsdecode`, commits are full ids, and "" means "no commit yet".
 Every function raises GitFailed, with git's own words, when git refuses.
 """
@@ -12,28 +12,15 @@ import os
 
 from harness.base.errors import NeedsPerson, Unavailable, UsageFault
 from harness.base.record import Record
-from harness.git import commit_excludes, dotgit
-from harness.process import supervise
+from harness.git import commit_excludes, dotgit, settings
 from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-SETTINGS = (
-    "core.hooksPath=/dev/null core.fsync=all core.fsyncMethod=fsync core.quotePath=false commit.gpgSign=false "
-    "core.fsmonitor=false "  # it names a program, and an agent can write .git/config
-    "core.safecrlf=false "  # `true` makes git refuse files with mixed line ends
-    "user.useConfigOnly=true "  # no author guessed from the host's name
-    "log.showSignature=false gc.auto=0 maintenance.auto=false submodule.recurse=false "
-    "i18n.commitEncoding=UTF-8 i18n.logOutputEncoding=UTF-8"
-)
-GIT = ("git", "--no-pager", *(word for setting in SETTINGS.split(" ") for word in ("-c", setting)))
-OLDEST = (2, 36)
+OLDEST = (2, 38)
 AUTHOR = ("harness", "harness@localhost")
-PERSONS = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
-PASSED_ON = {f"GIT_{name}" for name in (*PERSONS, "CONFIG_GLOBAL", "CONFIG_SYSTEM", "CONFIG_NOSYSTEM")}
-FIXED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1"}
 EMPTY_TREE = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -78,14 +65,12 @@ class _Status(Record):
 
 
 def _call(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> tuple[int, bytes, bytes]:
-    """One git call: (exit code, stdout, stderr). It ignores repositories above `project`."""
-    env = {key: value for key, value in os.environ.items() if key[:4] != "GIT_" or key in PASSED_ON}
-    env |= FIXED | {"GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(project)), **extra}
-    return supervise.capture([*GIT, *args], cwd=project, env=env, stdin=stdin)
+    """One git call as `settings.call` makes it: (exit code, stdout, stderr)."""
+    return settings.call(project, *args, stdin=stdin, extra=extra)
 
 
-def _git(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> bytes:
-    """The stdout of one git call that must succeed."""
+def run(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}) -> bytes:
+    """The stdout of one git call that must succeed. 1 call."""
     code, out, err = _call(project, *args, stdin=stdin, extra=extra)
     if code:
         raise _failure(project, args[0], code, err)
@@ -98,7 +83,7 @@ def _failure(project: str, verb: str, code: int, err: bytes) -> GitFailed:
 
 
 def _line(project: str, *args: str, extra: Mapping[str, str] = {}) -> str:
-    return _git(project, *args, extra=extra).decode("utf-8", "replace").rstrip("\n")
+    return run(project, *args, extra=extra).decode("utf-8", "replace").rstrip("\n")
 
 
 def _listed(out: bytes) -> list[str]:
@@ -106,7 +91,7 @@ def _listed(out: bytes) -> list[str]:
     return [os.fsdecode(name) for name in out.split(b"\0") if name]
 
 
-def _names(paths: Iterable[str]) -> bytes:
+def as_input(paths: Iterable[str]) -> bytes:
     """Names in git's -z format: literal, with any characters."""
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
@@ -126,21 +111,21 @@ def require_top(project: str) -> None:
 
 def init(project: str) -> None:
     """Create a repository on the branch main. 1 call."""
-    _git(project, "init", "-q", "-b", "main", "--template=")
+    run(project, "init", "-q", "-b", "main", "--template=")
 
 
 def require_version(project: str) -> None:
-    """Check that git is new enough to write durably; Unavailable names the installed version. 1 call."""
+    """Check that git is new enough; Unavailable names the installed version. 1 call."""
     version = _line(project, "version")
     if tuple(int(part) for part in version.removeprefix("git version ").split(".")[:2]) < OLDEST:
-        raise Unavailable(f"{version} is too old: it cannot write durably. Install git 2.36 or newer.")
+        raise Unavailable(f"{version} is too old: it cannot merge outside a working folder. Install git 2.38 or newer.")
 
 
 def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {}) -> _Status:
     """1 call. Submodules count as their gitlink states, whatever is checked out in them."""
     words = ("--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--ignore-submodules=all")
     found = _Status()
-    for entry in _git(project, "status", *words, f"--untracked-files={untracked}", extra=extra).split(b"\0")[:-1]:
+    for entry in run(project, "status", *words, f"--untracked-files={untracked}", extra=extra).split(b"\0")[:-1]:
         kind, _, rest = entry.partition(b" ")
         if kind == b"?":
             found.untracked.append(os.fsdecode(rest))
@@ -207,7 +192,7 @@ def default_branch(project: str) -> str | None:
 
 def switch_new(project: str, branch: str) -> None:
     """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists. 1 call."""
-    _git(project, "switch", "-q", "--no-track", "-c", branch)
+    run(project, "switch", "-q", "--no-track", "-c", branch)
     dotgit.sync(project, BRANCHES + branch)
 
 
@@ -221,17 +206,26 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
     own = {"GIT_INDEX_FILE": os.path.abspath(index)}
     files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a killed git call; nothing else uses this index
     if parent and not os.path.exists(index):
-        _git(project, "read-tree", parent, extra=own)
+        run(project, "read-tree", parent, extra=own)
     now = _status(project, extra=own)
-    gone = [path for xy, path in now.tracked if xy[1] == "D"]
-    take = [path for xy, path in now.tracked if xy[1] not in ".D"]
     committed = [path for xy, path in now.tracked if xy == "D." and commit_excludes.is_file(project, path)]
     new, kept_out = commit_excludes.split_new_files(project, sorted({*now.untracked, *committed}), leave)
+    return WorkingTree(tree=_stage(project, now, new, own), kept_out=kept_out)
+
+
+def stage_tracked(project: str, extra: Mapping[str, str]) -> str:
+    """Put the tracked files as they are in the folder into the index that `extra` names; returns the tree. 2-4 calls."""
+    return _stage(project, _status(project, "no", extra=extra), [], extra)
+
+
+def _stage(project: str, now: _Status, new: list[str], extra: Mapping[str, str]) -> str:
+    gone = [path for xy, path in now.tracked if xy[1] == "D"]
+    take = [path for xy, path in now.tracked if xy[1] not in ".D"]
     if gone:  # forced: git refuses the name of a file whose folder became a symbolic link
-        _git(project, "update-index", "--force-remove", "-z", "--stdin", stdin=_names(gone), extra=own)
+        run(project, "update-index", "--force-remove", "-z", "--stdin", stdin=as_input(gone), extra=extra)
     if take or new:
-        _git(project, "update-index", "--add", "--remove", "-z", "--stdin", stdin=_names([*take, *new]), extra=own)
-    return WorkingTree(tree=_line(project, "write-tree", extra=own), kept_out=kept_out)
+        run(project, "update-index", "--add", "--remove", "-z", "--stdin", stdin=as_input([*take, *new]), extra=extra)
+    return _line(project, "write-tree", extra=extra)
 
 
 def commit(project: str, *, tree: str, parent: str, branch: str, message: str, at: str | None = None) -> str:
@@ -244,22 +238,22 @@ def commit(project: str, *, tree: str, parent: str, branch: str, message: str, a
     ref = BRANCHES + branch
     if at is None:
         at = _call(project, "rev-parse", "-q", "--verify", ref)[1].decode().strip()
-    made = _commit_tree(project, tree, parent, message.replace("\0", "").rstrip("\n") + "\n")
-    _git(project, "update-ref", "-m", "harness: commit", ref, made, at)
+    made = commit_tree(project, tree, [parent] if parent else [], message.replace("\0", "").rstrip("\n") + "\n")
+    run(project, "update-ref", "-m", "harness: commit", ref, made, at)
     _check_out(project, branch)
-    _git(project, "reset", "-q", "--mixed", made, "--")
+    run(project, "reset", "-q", "--mixed", made, "--")
     dotgit.sync(project, ref)
     return made
 
 
-def _commit_tree(project: str, tree: str, parent: str, message: str) -> str:
-    """Create a commit object with the configured author, else with the harness as author."""
-    words = ("commit-tree", tree, *(("-p", parent) if parent else ()), "-F", "-")
+def commit_tree(project: str, tree: str, parents: Collection[str], message: str) -> str:
+    """Create a commit object with the configured author, else with the harness as author. 1-2 calls."""
+    words = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-")
     text = message.encode("utf-8", "replace")
     code, out, err = _call(project, *words, stdin=text)
     if code and b"ident" in err:
-        ours = {f"GIT_{name}": value for name, value in zip(PERSONS, AUTHOR * 2, strict=True)}
-        out = _git(project, *words, stdin=text, extra=ours)
+        ours = {f"GIT_{name}": value for name, value in zip(settings.PERSONS, AUTHOR * 2, strict=True)}
+        out = run(project, *words, stdin=text, extra=ours)
     elif code:
         raise _failure(project, words[0], code, err)
     return out.decode().strip()
@@ -268,18 +262,18 @@ def _commit_tree(project: str, tree: str, parent: str, message: str) -> str:
 def _check_out(project: str, branch: str) -> None:
     """Point HEAD at `branch`; nothing else changes. 0 calls if it already does."""
     if dotgit.head(project) != f"ref: {BRANCHES}{branch}".encode():
-        _git(project, "symbolic-ref", "-m", "harness: back to the branch", "HEAD", BRANCHES + branch)
+        run(project, "symbolic-ref", "-m", "harness: back to the branch", "HEAD", BRANCHES + branch)
 
 
 def set_ref(project: str, ref: str, commit: str) -> None:
     """Set `ref` (whole name, refs/…) to `commit`, durably. 1 call."""
-    _git(project, "update-ref", ref, commit)
+    run(project, "update-ref", ref, commit)
     dotgit.sync(project, ref)
 
 
 def delete_ref(project: str, ref: str) -> None:
     """Delete `ref` (whole name); an absent one is no error. 1 call."""
-    _git(project, "update-ref", "-d", ref)
+    run(project, "update-ref", "-d", ref)
 
 
 def restore_head(project: str, standing: Position) -> None:
@@ -287,12 +281,12 @@ def restore_head(project: str, standing: Position) -> None:
     if standing.branch:
         _check_out(project, standing.branch)
     else:
-        _git(project, "update-ref", "--no-deref", "HEAD", standing.head)
+        run(project, "update-ref", "--no-deref", "HEAD", standing.head)
     if standing.head:
-        _git(project, "reset", "-q", "--mixed", standing.head, "--")
+        run(project, "reset", "-q", "--mixed", standing.head, "--")
     else:
         delete_ref(project, BRANCHES + standing.branch)
-        _git(project, "read-tree", "--empty")
+        run(project, "read-tree", "--empty")
     dotgit.sync(project, BRANCHES + standing.branch)
 
 
@@ -304,9 +298,9 @@ def restore_files(project: str, commit: str, paths: Collection[str]) -> None:
     if not paths:  # to git, no names mean all names
         return
     words = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    _git(project, "reset", "-q", *words, commit or EMPTY_TREE[40], stdin=_names(paths))
+    run(project, "reset", "-q", *words, commit or EMPTY_TREE[40], stdin=as_input(paths))
     known = set(tracked_names(project))
-    _git(project, "checkout-index", "-f", "-u", "-z", "--stdin", stdin=_names(path for path in paths if path in known))
+    run(project, "checkout-index", "-f", "-u", "-z", "--stdin", stdin=as_input(path for path in paths if path in known))
 
 
 def _span(old: str, new: str) -> str:
@@ -315,7 +309,7 @@ def _span(old: str, new: str) -> str:
 
 def messages_between(project: str, old: str, new: str) -> list[str]:
     """The whole messages of the commits in `new` and not in `old`, oldest first. 1 call."""
-    out = _git(project, "log", "--reverse", "-z", "--format=%B", _span(old, new), "--")
+    out = run(project, "log", "--reverse", "-z", "--format=%B", _span(old, new), "--")
     return [text.decode("utf-8", "replace").strip("\n") for text in out.split(b"\0") if text]
 
 
@@ -333,20 +327,20 @@ def diff_stat(project: str, old: str, new: str) -> str:
 def changed(project: str, old: str, new: str) -> list[tuple[str, str]]:
     """(status letter A M D T, path) of every file that differs between `old` and `new`; a rename is D and A. 1 call."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status")
-    out = _listed(_git(project, *words, old or EMPTY_TREE[len(new)], new))
+    out = _listed(run(project, *words, old or EMPTY_TREE[len(new)], new))
     return list(zip(out[::2], out[1::2], strict=True))
 
 
 def patch_between(project: str, old: str, new: str) -> bytes:
     """The unified diff of two commits, with a rename as a deletion and an addition. 1 call."""
-    return _git(project, "diff", "--no-color", "--no-ext-diff", "--no-renames", old, new)
+    return run(project, "diff", "--no-color", "--no-ext-diff", "--no-renames", old, new)
 
 
 def patch(project: str, old: str) -> bytes:
     """The tracked files of the working folder against the commit `old`, as a patch for `git apply`. 1 call."""
     plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/")
     words = ("--binary", "--full-index", "--ignore-submodules=all", *plain)
-    return _git(project, "diff", *words, old or EMPTY_TREE[40], "--")
+    return run(project, "diff", *words, old or EMPTY_TREE[40], "--")
 
 
 def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> tuple[str, str] | None:
@@ -370,24 +364,24 @@ def tree_of(project: str, commit: str) -> str:
 def show(project: str, commit: str, path: str) -> bytes | None:
     """The file in `commit`, None if it is absent. 1 call, 2 for an absent file."""
     code, out, err = _call(project, "cat-file", "blob", f"{commit}:{path}")
-    if code and b" blob " in _git(project, "ls-tree", "-z", commit, "--", path):
+    if code and b" blob " in run(project, "ls-tree", "-z", commit, "--", path):
         raise _failure(project, "cat-file", code, err)
     return None if code else out
 
 
 def not_in_index(project: str) -> list[str]:
     """Files in the working folder and not in the index, ignored or not, whole folders as "dir/". 1 call."""
-    return [name for name in _listed(_git(project, "ls-files", "-z", "--others", "--directory")) if name != ".harness/"]
+    return [name for name in _listed(run(project, "ls-files", "-z", "--others", "--directory")) if name != ".harness/"]
 
 
 def tracked_names(project: str) -> list[str]:
     """Every path in the index, sorted by its bytes. 1 call."""
-    return _listed(_git(project, "ls-files", "-z", "--deduplicate"))
+    return _listed(run(project, "ls-files", "-z", "--deduplicate"))
 
 
 def add_worktree(project: str, target: str, commit: str) -> None:
     """Check out `commit`, detached, in the fresh worktree `target`. Callers must not run two at once. 1 call."""
-    _git(project, "worktree", "add", "-q", "--force", "--detach", target, commit)
+    run(project, "worktree", "add", "-q", "--force", "--detach", target, commit)
 
 
 def remove_worktree(project: str, target: str) -> None:
@@ -397,4 +391,4 @@ def remove_worktree(project: str, target: str) -> None:
         import shutil  # costs 4 ms; only a damaged worktree needs it
 
         shutil.rmtree(target)
-    _git(project, "worktree", "prune")
+    run(project, "worktree", "prune")

@@ -1,6 +1,6 @@
 """Starts programs with default signals and only the descriptors that the caller passes; a fault names the program.
 
-`capture` runs a short trusted program (git); supervise.py builds supervised children from the same parts.
+`capture` runs a short trusted program (git) within a time limit; supervise.py builds supervised children from the same parts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import fcntl
 import os
 import select
 import signal
+import time
 
 from harness.base import errors
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 65536
 STANDARD_SIGNALS = range(1, 32)
+FOREVER_SECONDS = 14 * 24 * 3600.0
+TERM_SECONDS = 2.0
+HELD_FROM = 64  # the first number under which a program has a lock
 
 
 class SignalsBlocked:
@@ -42,9 +46,11 @@ def start(
     stdout: int,
     stderr: int,
     session: bool = False,
+    keep: Sequence[int] = (),
 ) -> int:
     """Start a program and return its pid: default signals, no descriptor but these three, in a new session if `session`.
 
+    `keep` are lock descriptors that the program holds too: the locks stay taken while it runs on without this process.
     `stdin` may be a path. `env` gives the PATH for the lookup. Raises Unavailable when the program, `cwd` or the input is
     missing. Not thread-safe: this process changes into `cwd` for a moment (a fork that does so costs 3 ms more).
     """
@@ -64,6 +70,7 @@ def start(
             file_actions=[
                 *((os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate((stdin, stdout, stderr))),
                 *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()),
+                *((os.POSIX_SPAWN_DUP2, fd, HELD_FROM + number) for number, fd in enumerate(keep)),
             ],
             setsid=session,
             setsigmask=(),
@@ -165,36 +172,59 @@ def exit_descriptor(pid: int) -> int:
 
 
 def capture(
-    argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None = None, stdin: bytes = b""
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    wall_seconds: float | None = None,
+    keep: Sequence[int] = (),
 ) -> tuple[int, bytes, bytes]:
-    """Run a short trusted program without supervision or limits: (exit code or -signal, stdout, stderr).
+    """Run a short trusted program without supervision: (exit code or -signal, stdout, stderr).
 
-    `env` None means this process's environment. Raises Unavailable when the program or `cwd` is missing. When an exception
-    interrupts the call, the program gets TERM and is reaped.
+    `env` None means this process's environment, `keep` is as in `start`. Raises Unavailable when the program or `cwd` is
+    missing, TimeoutError after `wall_seconds`. When an exception interrupts the call, the program's process group gets TERM,
+    then KILL. What the program leaves behind in its group is ended; a daemon in a session of its own is not.
     """
     (out, out_end), (err, err_end) = pipe(), pipe()
     feed_end, feed = pipe() if stdin else (-1, -1)
     ours, theirs, pid = {out, err, feed} - {-1}, {out_end, err_end, feed_end} - {-1}, 0
-    source = feed_end if stdin else os.devnull
+    source, until = feed_end if stdin else os.devnull, time.monotonic() + (wall_seconds or FOREVER_SECONDS)
+    given = os.environ if env is None else env
     try:
         with SignalsBlocked():
             try:
                 pid = start(
-                    argv, cwd=cwd, env=os.environ if env is None else env, stdin=source, stdout=out_end, stderr=err_end
+                    argv, cwd=cwd, env=given, stdin=source, stdout=out_end, stderr=err_end, session=True, keep=keep
                 )
             finally:
                 close(theirs)
-        got = _exchange(pid, (out, err), feed, stdin, ours)
+        got = _exchange(pid, (out, err), feed, stdin, ours, until)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         ended, pid = pid, 0
-        return os.waitstatus_to_exitcode(os.waitpid(ended, 0)[1]), bytes(got[out]), bytes(got[err])
+        return _reap_group(ended), bytes(got[out]), bytes(got[err])
     finally:
         close(ours)
         if pid:
-            os.kill(pid, signal.SIGTERM)
-            os.waitpid(pid, 0)
+            os.killpg(pid, signal.SIGTERM)
+            until = time.monotonic() + TERM_SECONDS
+            while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and time.monotonic() < until:
+                time.sleep(0.01)
+            _reap_group(pid)
 
 
-def _exchange(pid: int, outs: tuple[int, int], feed: int, stdin: bytes, ours: set[int]) -> dict[int, bytearray]:
+def _reap_group(pid: int) -> int:
+    """End what is left of the program's process group and reap the program; its exit code or -signal."""
+    try:  # noqa: SIM105 - contextlib costs a launch 5 ms
+        os.killpg(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+    except (ProcessLookupError, PermissionError):  # macOS, for a group that is a zombie alone
+        pass
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _exchange(
+    pid: int, outs: tuple[int, int], feed: int, stdin: bytes, ours: set[int], until: float
+) -> dict[int, bytearray]:
     """Feed and read until both outputs close or the program exits; a daemon that keeps them open does not block the call."""
     got, todo, wake = {fd: bytearray() for fd in outs}, memoryview(stdin), exit_descriptor(pid)
     ours |= {wake} - {-1}
@@ -204,7 +234,9 @@ def _exchange(pid: int, outs: tuple[int, int], feed: int, stdin: bytes, ours: se
         poller.register(fd, select.POLLOUT if fd == feed else select.POLLIN)
     ready: list[int] = []
     while open_outs and wake not in ready:
-        ready = [fd for fd, _ in poller.poll()]
+        ready = [fd for fd, _ in poller.poll(max(0, until - time.monotonic()) * 1000)]
+        if not ready and time.monotonic() >= until:
+            raise TimeoutError
         for fd in open_outs & set(ready):
             chunk = read(fd)
             got[fd] += chunk or b""

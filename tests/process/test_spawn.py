@@ -65,10 +65,35 @@ def test_a_missing_program_or_folder_is_named_and_nothing_leaks(tmp_path: Path) 
 def test_a_daemon_that_keeps_the_streams_open_does_not_block_us() -> None:
     """Git leaves such daemons; the exit of the program ends the call."""
     begun = time.monotonic()
-    code, out, _ = spawn.capture(["sh", "-c", "sleep 30 & echo $!"], cwd="/")
+    code, out, _ = spawn.capture(["sh", "-c", "setsid sleep 30 & echo $!"], cwd="/")
     os.kill(int(out), signal.SIGKILL)
     assert code == 0
     assert time.monotonic() - begun < 20
+
+
+def test_what_a_program_leaves_in_its_group_is_ended() -> None:
+    """A filter's helper in the background does not outlive the call."""
+    code, out, _ = spawn.capture(["sh", "-c", "sleep 30 & echo $!"], cwd="/")
+    assert code == 0
+    assert gone(int(out))
+
+
+def gone(pid: int) -> bool:
+    """Whether the process ends soon: SIGKILL was sent, the kernel takes a moment."""
+    until = time.monotonic() + 10
+    while (tree.stat(pid) or [b"Z"])[0] != b"Z" and time.monotonic() < until:
+        time.sleep(0.01)
+    return (tree.stat(pid) or [b"Z"])[0] == b"Z"
+
+
+def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
+    """The limit is the caller's; one that ignores TERM is killed."""
+    before, begun = set(tree.descendants(os.getpid())), time.monotonic()
+    with pytest.raises(TimeoutError):
+        spawn.capture(["sh", "-c", "trap '' TERM; sleep 60 & sleep 60"], cwd="/", wall_seconds=0.2)
+    assert time.monotonic() - begun < 20
+    assert set(tree.descendants(os.getpid())) == before
+    assert spawn.capture(["sh", "-c", "sleep 0.1; echo out"], cwd="/", wall_seconds=20.0)[1] == b"out\n"
 
 
 def test_an_interrupt_ends_the_program_and_waits_for_it() -> None:

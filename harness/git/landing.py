@@ -1,0 +1,328 @@
+"""The mission's branch moves to a commit, and a person's working folder with it where nothing of theirs is in the way.
+
+A person may save a file at any moment, and we may be killed at any moment. So each file is checked by its fingerprint, moved
+away and put in where the name is free (`placing`); what was there is kept until the branch has moved. A journal, written
+before the first file, says how far we may have come: `finish` goes on, or back where a person's file is in the way.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from harness.base.record import Record
+from harness.git import dotgit, placing, repository, settings
+from harness.git.placing import Fingerprint
+from harness.git.repository import BRANCHES, GitFailed
+from harness.git.worktrees import PREFIX
+from harness.process import temporary
+from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GITLINK = "160000"
+UNDER_WAY = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "BISECT_LOG": "a bisect",
+}
+
+
+class IndexLock:
+    """Git's own lock on a person's index, as a context; `taken` is False where a git of theirs has it.
+
+    The lock is a second name of a file of ours: so one that we left when we were killed is known, and removed.
+    """
+
+    def __init__(self, project: str) -> None:
+        own = dotgit.folders(project)[0]
+        self.project, self.index, self.path = project, own + "/index", own + "/index.lock"
+        self.ours, self.taken = own + "/harness-index", False
+        self.next = os.path.join(settings.private(project), "next-index")
+        self.mutex = settings.HeldLock(os.path.join(settings.private(project), "project.lock"))
+
+    def __enter__(self) -> IndexLock:
+        self.mutex.__enter__()
+        if os.path.exists(self.ours) and os.path.exists(self.path) and os.path.samefile(self.ours, self.path):
+            files.remove(self.path)
+        files.remove(self.ours)  # first, because it may be another name of the person's index
+        files.stage(self.ours, b"")
+        try:
+            placing.put(self.ours, os.path.dirname(self.path), os.path.basename(self.path))
+            self.taken = True
+        except FileExistsError:
+            files.remove(self.ours)
+        return self
+
+    def copy(self) -> dict[str, str]:
+        """A copy of the index to work on, as a variable for git calls."""
+        files.remove(self.next + ".lock")
+        dotgit.copy_index(self.project, self.next)
+        return {"GIT_INDEX_FILE": self.next}
+
+    def install(self) -> None:
+        """The copy takes the index's place, durably, and the lock is given back."""
+        made = os.stat(self.next).st_mtime_ns
+        files.stage(self.ours, files.read(self.next) or b"")
+        os.utime(self.ours, ns=(made, made))
+        files.move(self.path, self.index)
+        files.remove(self.ours)
+        self.taken = False
+
+    def __exit__(self, *_: object) -> None:
+        if self.taken:
+            files.remove(self.path)
+            files.remove(self.ours)
+        self.mutex.__exit__()
+
+
+class Landing(Record):
+    """What the journal says: the branch, where it was, where it goes, and (path, before, after) for each file."""
+
+    branch: str
+    old: str
+    new: str
+    rows: list[tuple[str, Fingerprint | None, Fingerprint | None]]
+
+
+def under_way(project: str) -> str:
+    """What a person has begun and not ended in the project folder, "" for nothing. 0 calls."""
+    own = dotgit.folders(project)[0]
+    return next((what for name, what in UNDER_WAY.items() if os.path.lexists(os.path.join(own, name))), "")
+
+
+def tip(project: str, branch: str) -> str:
+    """The branch's commit, "" where there is none. 1 call."""
+    code, out, _ = settings.call(project, "rev-parse", "-q", "--verify", BRANCHES + branch)
+    return "" if code else out.decode().strip()
+
+
+def land(project: str, branch: str, commit: str) -> str:
+    """The branch is at `commit`; index and files of the project folder too where it is checked out there.
+
+    Returns "", or in one line why nothing changed and what to do by hand. Safe to do again after a crash. 5-13 calls.
+    """
+    note = finish(project)
+    if unfinished(project):
+        return note
+    with IndexLock(project) as lock:
+        old = tip(project, branch)
+        if old == commit:
+            return ""
+        if old and repository.run(project, "rev-list", "-1", old, f"^{commit}"):
+            return f"{branch} is not moved: it has commits that {commit[:12]} has not, which the next run merges."
+        holders = list(_holders(project, branch))
+        if [folder for folder in holders if folder != project]:
+            other = next(folder for folder in holders if folder != project)
+            return _by_hand(other, branch, commit, "it is checked out there")
+        if not holders:
+            _move_branch(project, branch, old, commit)
+            return ""
+        return _land_here(project, branch, old, commit, lock)
+
+
+def _by_hand(folder: str, branch: str, commit: str, why: str) -> str:
+    return f"{branch} in {folder} stays behind ({why}). To have the work there: git merge --ff-only {commit[:12]}"
+
+
+def _holders(project: str, branch: str) -> Iterator[str]:
+    """The working folders, not ours, that have the branch checked out, or will when a rebase or bisect there ends."""
+    own, common = dotgit.folders(project)
+    trees = os.path.join(common, "worktrees")
+    places = {own: project} | ({common: os.path.dirname(os.path.abspath(common))} if common != own else {})
+    for name in files.names(trees):
+        link = os.path.join(trees, name, "gitdir")
+        if not name.startswith(PREFIX) and os.path.isfile(link):
+            places.setdefault(
+                os.path.join(trees, name), os.path.dirname(os.fsdecode(files.read(link) or b"").rstrip("\n"))
+            )
+    for place, folder in places.items():
+        heads = [
+            files.read(os.path.join(place, name)) or b"" for name in ("HEAD", "rebase-merge/head-name", "BISECT_START")
+        ]
+        said = {head.strip().removeprefix(b"ref: ").removeprefix(BRANCHES.encode()) for head in heads}
+        if os.fsencode(branch) in said and os.path.isdir(folder):
+            yield folder
+
+
+def _move_branch(project: str, branch: str, old: str, new: str) -> None:
+    repository.run(project, "update-ref", "-m", "harness: landed", BRANCHES + branch, new, old or "0" * len(new))
+    dotgit.sync(project, BRANCHES + branch)
+
+
+def _land_here(project: str, branch: str, old: str, commit: str, lock: IndexLock) -> str:
+    """The project folder has the branch: its files first, then the branch, then the index."""
+    busy = under_way(project) or ("" if lock.taken else f"a git of yours, {lock.path} exists")
+    if busy:
+        return _by_hand(project, branch, commit, f"{busy} is under way")
+    changes = _changes(project, old, commit)
+    before = {path: placing.fingerprint(project, path) for _, path in changes}
+    dirty = set(repository.dirty(project))
+    for letter, path in changes:
+        if path in dirty or (before[path] is None) != (letter == "A"):
+            return _by_hand(project, branch, commit, f"{path} has changes of yours")
+    after = _stage(project, commit, [path for letter, path in changes if letter != "D"])
+    order = sorted(changes, key=lambda change: "DMTA".index(change[0]))
+    rows = [(path, before[path], after.get(path)) for _, path in order]
+    landing = Landing(branch=branch, old=old, new=commit, rows=rows)
+    files.replace(_journal(project), files.dump_json(landing.asdict()), files.PRIVATE)
+    return _forward(project, landing, lock)
+
+
+def _changes(project: str, old: str, new: str) -> list[tuple[str, str]]:
+    """(letter, path) of what differs; submodules are as their gitlink says, whatever is checked out in them."""
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", "--raw")
+    said = os.fsdecode(repository.run(project, *words, old, new)).split("\0")[:-1]
+    rows = [(row.split(" "), path) for row, path in zip(said[::2], said[1::2], strict=True)]
+    return [(row[4], path) for row, path in rows if GITLINK not in (row[0][1:], row[1])]
+
+
+def _folder(project: str) -> str:
+    """Where new and old files wait: on the disk of the git folder, which mostly is that of the project."""
+    return os.path.abspath(os.path.join(dotgit.folders(project)[0], "harness-landing"))
+
+
+def _journal(project: str) -> str:
+    return os.path.join(settings.private(project), "landing.json")
+
+
+def _stage(project: str, commit: str, paths: list[str]) -> dict[str, Fingerprint | None]:
+    """The new files as git would check them out, durable, in a folder of ours; their fingerprints."""
+    folder, extra = _folder(project), {"GIT_INDEX_FILE": os.path.join(settings.private(project), "landing-index")}
+    temporary.remove(folder)
+    for name in ("new", "old", "undone"):
+        files.make_folder(os.path.join(folder, name))
+    files.remove(extra["GIT_INDEX_FILE"] + ".lock")
+    repository.run(project, "read-tree", commit, extra=extra)
+    words = ("checkout-index", "-q", "-f", f"--prefix={folder}/new/", "-z", "--stdin")
+    repository.run(project, *words, stdin=repository.as_input(paths), extra=extra)
+    for path in paths:
+        whole = os.path.join(folder, "new", path)
+        if stat.S_ISREG(os.lstat(whole).st_mode):
+            files.sync_folder(whole)
+    return {path: placing.fingerprint(folder + "/new", path) for path in paths}
+
+
+def _forward(project: str, landing: Landing, lock: IndexLock) -> str:
+    """Files, branch and index go to the new commit; where a person's change is in the way, everything goes back."""
+    extra, why = lock.copy(), ""
+    try:
+        repository.run(project, "read-tree", "-i", "-m", landing.old, landing.new, extra=extra)
+        if tip(project, landing.branch) != landing.new:
+            why = _place_all(project, landing)
+            if not why:
+                _move_branch(project, landing.branch, landing.old, landing.new)
+    except GitFailed as fault:
+        why = str(fault)
+    if why:
+        _back(project, landing)
+        return _by_hand(project, landing.branch, landing.new, why)
+    settings.call(project, "update-index", "-q", "--refresh", extra=extra)
+    lock.install()
+    return _forget(project, landing)
+
+
+def _place_all(project: str, landing: Landing) -> str:
+    """Every file is the new one, durably; "" or why not."""
+    for step in (_place, _spoilt):
+        for number, row in enumerate(landing.rows):
+            if why := step(project, number, *row):
+                return why
+    for folder in {os.path.dirname(os.path.join(project, path)) for path, _, _ in landing.rows}:
+        if os.path.isdir(folder):
+            files.sync_folder(folder)
+    return ""
+
+
+def _place(project: str, number: int, path: str, before: Fingerprint | None, after: Fingerprint | None) -> str:
+    """One file comes, goes or is replaced; "" or why not. What an earlier try did is not done again.
+
+    A save between our look and our move goes aside with the old file: `_spoilt` finds it there.
+    """
+    aside, now = os.path.join(_folder(project), "old", str(number)), placing.fingerprint(project, path)
+    if after and now == after:
+        return ""
+    if now != (None if os.path.lexists(aside) else before):
+        return f"{path} has changes of yours"
+    try:
+        if now:
+            placing.move_away(project, path, aside)
+        if after:
+            placing.put(os.path.join(_folder(project), "new", path), project, path)
+        else:
+            placing.drop_empty(project, path)
+    except OSError as fault:
+        return f"{path}: {fault.strerror}"
+    return ""
+
+
+def _spoilt(project: str, number: int, path: str, before: Fingerprint | None, after: Fingerprint | None) -> str:
+    """Why the file is not what it should be: a person wrote into the old one or the new one meanwhile."""
+    aside = os.path.join(_folder(project), "old", str(number))
+    kept = placing.of(os.lstat(aside)) if os.path.lexists(aside) else None
+    same = kept == before and placing.fingerprint(project, path) == after
+    return "" if same else f"{path} has changes of yours"
+
+
+def _back(project: str, landing: Landing) -> str:
+    """Our files go, the old ones come back where the name is free; what a person wrote meanwhile stays."""
+    folder = _folder(project)
+    for number, (path, _, after) in reversed(list(enumerate(landing.rows))):
+        aside, undone = (os.path.join(folder, name, str(number)) for name in ("old", "undone"))
+        try:
+            if after and placing.fingerprint(project, path) == after and not os.path.lexists(undone):
+                placing.move_away(project, path, undone)
+                if placing.of(os.lstat(undone)) != after:
+                    placing.put(undone, project, path)
+                placing.drop_empty(project, path)
+            if os.path.lexists(aside):
+                placing.put(aside, project, path)
+                files.remove(aside)
+        except OSError:  # the name is taken: by what a person made meanwhile
+            continue
+    return _forget(project, landing)
+
+
+def _forget(project: str, landing: Landing) -> str:
+    """The journal goes, then the folder; an old file that a person wrote into after all is kept, and one line says where."""
+    kept = []
+    for number, (path, before, _) in enumerate(landing.rows):
+        aside = os.path.join(_folder(project), "old", str(number))
+        if os.path.lexists(aside) and placing.of(os.lstat(aside)) != before:
+            target = os.path.join(dotgit.folders(project)[0], "harness-kept", f"{landing.new[:12]}-{number}")
+            files.move(aside, target)
+            kept.append(f"{path} as {target}")
+    files.remove(_journal(project))
+    temporary.remove(_folder(project))
+    return f"Saved while it was replaced, and kept: {', '.join(kept)}" if kept else ""
+
+
+def finish(project: str) -> str:
+    """A landing that was killed is brought to its end, or taken back; "" or a line for the person. 0 calls where none was.
+
+    To be called wherever a run or a recovery begins: until then a person's git says that index.lock exists.
+    """
+    found = files.read_json(_journal(project))
+    if found is None and not any(map(os.path.lexists, (IndexLock(project).ours, _folder(project)))):
+        return ""
+    with IndexLock(project) as lock:  # taking it clears the one that we left
+        if found is None:
+            temporary.remove(_folder(project))
+            return ""
+        landing = Landing(**found)
+        if not lock.taken:
+            return _by_hand(project, landing.branch, landing.new, f"a git of yours, {lock.path} exists, is under way")
+        here, at = dotgit.head(project), tip(project, landing.branch)
+        if here == os.fsencode(f"ref: {BRANCHES}{landing.branch}") and at in (landing.old, landing.new):
+            return _forward(project, landing, lock)
+        return _forget(project, landing) if at == landing.new else _back(project, landing)
+
+
+def unfinished(project: str) -> bool:
+    """Whether a landing still waits for a person's git to end. 0 calls."""
+    return os.path.exists(_journal(project))

@@ -1,0 +1,136 @@
+"""Files put into a working folder where somebody else may write at the same moment: no link followed, nothing overwritten.
+
+A folder is reached one name at a time from its top, without following links. A file is replaced in two steps: the old one
+is moved away, the new one takes the name only where it is free. So a file that appears in between is never lost.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from harness.store import files
+
+Fingerprint = list[int]  # inode, size, mtime_ns, mode: the same after a rename, another after every save
+
+
+def reach(top: str, parts: list[str], *, make: bool = False) -> int:
+    """A descriptor of the folder `parts` below `top`; raises OSError where a part is a link, no folder, or absent."""
+    here = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+    for part in parts:
+        try:
+            if make and part not in os.listdir(here):
+                os.mkdir(part, dir_fd=here)
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+        finally:
+            os.close(here)
+        here = inner
+    return here
+
+
+def fingerprint(top: str, name: str) -> Fingerprint | None:
+    """What tells the file (a link is one) at `name` from every other; None where there is none, or only behind a link."""
+    *above, last = name.split("/")
+    try:
+        folder = reach(top, above)
+    except OSError:
+        return None
+    try:
+        found = os.stat(last, dir_fd=folder, follow_symlinks=False)
+        return None if stat.S_ISDIR(found.st_mode) else of(found)
+    except FileNotFoundError:
+        return None
+    finally:
+        os.close(folder)
+
+
+def of(found: os.stat_result) -> Fingerprint:
+    """The fingerprint in a stat."""
+    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode]
+
+
+def move_away(top: str, name: str, target: str) -> None:
+    """The file at `name` goes to `target`, a path of ours that is free; raises OSError where it cannot."""
+    *above, last = name.split("/")
+    folder = reach(top, above)
+    try:
+        os.rename(last, target, src_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def put(source: str, top: str, name: str) -> None:
+    """The file `source` has the name too, where that is free; raises OSError (FileExistsError) where it is not."""
+    *above, last = name.split("/")
+    folder = reach(top, above, make=True)
+    try:
+        os.link(source, last, dst_dir_fd=folder, follow_symlinks=False)
+    finally:
+        os.close(folder)
+
+
+def drop_empty(top: str, name: str) -> None:
+    """Folders above `name` that hold nothing any more are gone, as git does it."""
+    above = name.split("/")[:-1]
+    while above:
+        try:
+            folder = reach(top, above[:-1])
+            try:
+                os.rmdir(above.pop(), dir_fd=folder)
+            finally:
+                os.close(folder)
+        except OSError:
+            return
+
+
+def blocked(top: str, name: str) -> str:
+    """Why no file can be at `name`: a link or a file stands in the place of a folder above it; "" where one can."""
+    above = name.split("/")[:-1]
+    try:
+        os.close(reach(top, above))
+    except FileNotFoundError:
+        return ""
+    except OSError as fault:
+        return fault.strerror or "it cannot be reached"
+    return ""
+
+
+def copy(source: str, target: str, name: str) -> str:
+    """The file `name` of one folder is in the other too, with its mode; "" or why it is not. Links are not followed."""
+    *above, last = name.split("/")
+    try:
+        folder = reach(source, above)
+        try:
+            descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | files.NO_WAIT, dir_fd=folder)
+        finally:
+            os.close(folder)
+    except OSError as fault:
+        return fault.strerror or "it cannot be read"
+    with open(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return "it is no file"
+        data = file.read()
+    try:
+        folder = reach(target, above, make=True)
+    except OSError as fault:
+        return f"in the tree: {fault.strerror}"
+    try:
+        _write(folder, last, data, found.st_mode & 0o777)
+    except OSError as fault:
+        return f"in the tree: {fault.strerror}"
+    finally:
+        os.close(folder)
+    return ""
+
+
+def _write(folder: int, name: str, data: bytes, mode: int) -> None:
+    """Wholly or not at all; a link or a hard link of that name is replaced, not written through."""
+    temporary = f".{name}.{os.urandom(4).hex()}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode, dir_fd=folder)
+    try:
+        files.write_all(descriptor, data)
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+    os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -1,0 +1,300 @@
+"""With which environment and settings our git runs: nothing that an agent can configure is a program that we start.
+
+Git takes programs (filters, hooks, merge drivers, fsmonitor, …) from files that an agent may be able to write. So
+`record` takes down the configuration as it is at init, before any agent. From then on `use` gives our git a common folder
+of our own: a `config` and `info/` made from the record, beside links to the repository's objects and refs. Git reads its
+configuration from nowhere else: GIT_COMMON_DIR names that folder, the global and the system configuration are switched off.
+So nothing has to be compared before a call, nothing can be changed between a look and a call, and a call costs no other.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness.base.errors import NeedsPerson
+from harness.base.record import Record
+from harness.git import dotgit
+from harness.process import supervise
+from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SETTINGS = (
+    "core.hooksPath=/dev/null core.fsync=all core.fsyncMethod=fsync core.quotePath=false commit.gpgSign=false "
+    "core.fsmonitor=false core.commitGraph=false "  # a forged graph file would name other parents
+    "core.safecrlf=false "  # `true` makes git refuse files with mixed line ends
+    "user.useConfigOnly=true "  # no author guessed from the host's name
+    "log.showSignature=false gc.auto=0 maintenance.auto=false submodule.recurse=false rerere.enabled=false "
+    "i18n.commitEncoding=UTF-8 i18n.logOutputEncoding=UTF-8"
+)
+GIT = ("git", "--no-pager", *(word for setting in SETTINGS.split(" ") for word in ("-c", setting)))
+PERSONS = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
+PASSED_ON = {f"GIT_{name}" for name in (*PERSONS, "CONFIG_GLOBAL", "CONFIG_SYSTEM", "CONFIG_NOSYSTEM")}
+FIXED = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+}
+LIMIT_SECONDS = 600.0  # a checkout of 50,000 files on a noisy disk takes 30
+PROGRAMS = ("filter.", "merge.")  # sections whose programs our calls may run
+RUN_PROGRAMS = {"status", "diff", "diff-files", "update-index", "checkout-index", "read-tree", "reset", "switch"}
+RUN_PROGRAMS |= {"merge-tree", "worktree"}  # they look into files of a working folder, or merge them
+KEPT = {"core", "extensions", "user", "author", "committer", "filter", "merge", "lfs", "init"}
+KEPT |= {"remote", "url", "http", "credential"}  # git-lfs and partial clones fetch what is missing
+DROPPED = {
+    f"core.{name}" for name in ("worktree", "bare", "hookspath", "fsmonitor", "attributesfile", "sparsecheckout")
+}
+DROPPED |= {"core.sparsecheckoutcone", "core.alternaterefscommand", "core.gitproxy", "extensions.worktreeconfig"}
+ALTERNATES = "/objects/info/alternates"
+MADE = ("objects", "refs", "worktrees")
+LINKED = (*MADE, "shallow", "lfs")
+
+
+class Recorded(Record):
+    """The configuration at init as plain values: where git keeps things, (key, value or None) pairs, attributes files.
+
+    `git_dir` and `common` are relative to the project where they lie in it; `commondir` is the file of that name.
+    """
+
+    git_dir: str
+    common: str
+    commondir: str
+    config: list[list[str | None]]
+    attributes: str
+    info_attributes: str
+    alternates: str
+
+
+class GitHung(NeedsPerson):
+    """A git call ran into its limit and was ended."""
+
+
+class _Place(Record):
+    """A working folder whose git calls are ours alone: its git folder, our common folder, what `commondir` must say."""
+
+    git_dir: str
+    private: str
+    commondir: str
+    runs_programs: bool
+
+
+_places: dict[str, _Place] = {}
+_held: list[int] = []
+
+
+class HeldLock(files.Lock):
+    """A lock that our git holds too: when we are killed and it goes on alone, nobody else comes in between."""
+
+    def __enter__(self) -> HeldLock:
+        self.take(wait=True)
+        _held.append(self.descriptor)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _held.remove(self.descriptor)
+        self.release()
+
+
+def record(project: str) -> Recorded:
+    """The configuration of this repository, for the caller to store: to be taken where no agent has run yet. 1 call."""
+    own, common = dotgit.folders(project)
+    words = [*GIT, "config", "--list", "-z", "--show-scope"]
+    code, out, err = supervise.capture(words, cwd=project, env=_surroundings(), wall_seconds=LIMIT_SECONDS)
+    if code:
+        raise NeedsPerson(f"git cannot read its configuration in {project}: {err.decode('utf-8', 'replace').strip()}")
+    said = os.fsdecode(out).split("\0")[:-1]
+    pairs = [pair.partition("\n") for scope, pair in zip(said[::2], said[1::2], strict=True) if scope != "command"]
+    config: list[list[str | None]] = [[key, value if found else None] for key, found, value in pairs]
+    named = next((value for key, value in reversed(config) if key == "core.attributesfile"), None)
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return Recorded(
+        git_dir=_below(project, own),
+        common=_below(project, common),
+        commondir=_text(own + "/commondir"),
+        config=[[key, value] for key, value in config if key and _is_kept(key)],
+        attributes=_text(os.path.expanduser(named or os.path.join(home, "git", "attributes"))),
+        info_attributes=_text(common + "/info/attributes"),
+        alternates=_text(common + ALTERNATES),
+    )
+
+
+def _is_kept(key: str) -> bool:
+    return key.split(".", 1)[0] in KEPT and key not in DROPPED
+
+
+def _text(path: str) -> str:
+    return os.fsdecode(files.read(path) or b"")
+
+
+def _below(project: str, path: str) -> str:
+    """`path` so that it stays true where the project folder is moved with what is in it."""
+    path, top = os.path.realpath(path), os.path.realpath(project)
+    return os.path.relpath(path, top) if path.startswith(top + "/") else path
+
+
+def later(project: str, recorded: Recorded) -> list[str]:
+    """What the configuration says today and our git does not heed, as one line a key, without values. 1 call."""
+    now = record(project)
+    old = {(key, value) for key, value in recorded.config}
+    lines = [str(key) for key, value in now.config if (key, value) not in old]
+    lines += [
+        name
+        for name in ("attributes", "info_attributes", "alternates")
+        if getattr(now, name) != getattr(recorded, name)
+    ]
+    return list(dict.fromkeys(lines))
+
+
+def use(project: str, recorded: Recorded, private: str) -> None:
+    """From here on every git call of this process in `project` has the recorded configuration only. 0 calls.
+
+    `private` is a folder of ours that no agent may write, on any disk; what somebody changed in it is made right again.
+    """
+    own, common = (os.path.join(project, path) for path in (recorded.git_dir, recorded.common))
+    wanted = {
+        "config": _render(recorded, private),
+        "attributes": recorded.attributes,
+        "info/attributes": recorded.info_attributes,
+    }
+    for name, text in wanted.items():
+        path = os.path.join(private, name)
+        if os.path.islink(path) or files.read(path) != os.fsencode(text):
+            files.replace(path, os.fsencode(text), files.PRIVATE)
+    links = {name: os.path.join(common, name) for name in LINKED} | {"info/exclude": common + "/info/exclude"}
+    if _text(common + ALTERNATES) != recorded.alternates:
+        raise NeedsPerson(f"{common + ALTERNATES} was changed: commits would hang on objects elsewhere. Put it back.")
+    for name in MADE:
+        files.make_folder(os.path.join(common, name))
+    for name, target in links.items():
+        _link(os.path.join(private, name), os.path.abspath(target))
+    programs = any(str(key).startswith(PROGRAMS) for key, _ in recorded.config)
+    _know(project, _Place(git_dir=own, private=private, commondir=recorded.commondir, runs_programs=programs), common)
+
+
+def _link(path: str, target: str) -> None:
+    """`path` is a link to `target`; what has the name otherwise is moved aside."""
+    if os.path.islink(path) and os.readlink(path) == target:
+        return
+    if os.path.lexists(path):
+        os.rename(path, f"{path}.{os.urandom(4).hex()}.aside")
+    os.symlink(target, path)
+
+
+def share(project: str, folder: str, git_dir: str) -> None:
+    """`folder`, a worktree of `project` with this git folder, is treated as `project` is."""
+    common, place = dotgit.folders(project)[1], _places[os.path.realpath(project)]
+    _know(folder, place.replace(git_dir=git_dir, commondir=os.path.abspath(common) + "\n"), common)
+
+
+def _know(folder: str, place: _Place, common: str) -> None:
+    _places[os.path.realpath(folder)] = place
+    dotgit.know(folder, place.git_dir, common)
+
+
+def private(project: str) -> str:
+    """The private folder that `use` was given for this project."""
+    return _places[os.path.realpath(project)].private
+
+
+def forget(folder: str) -> None:
+    """`folder` is no place of ours any more."""
+    _places.pop(os.path.realpath(folder), None)
+    dotgit.forget(folder)
+
+
+def _render(recorded: Recorded, private: str) -> str:
+    """The record as a configuration file of git."""
+    lines = []
+    for key, value in recorded.config:
+        section, _, name = str(key).rpartition(".")
+        first, dot, second = section.partition(".")
+        head = f'{first} "{_escaped(second)}"' if dot else first
+        lines.append(f"[{head}]\n\t{name}" + ("" if value is None else f' = "{_escaped(value)}"'))
+    attributes = _escaped(os.path.join(private, "attributes"))
+    lines.append(f'[core]\n\tbare = false\n\tattributesFile = "{attributes}"')
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _surroundings() -> dict[str, str]:
+    """Our environment without GIT_* variables, which a hook or a shell may have set for another repository."""
+    return {key: value for key, value in os.environ.items() if key[:4] != "GIT_" or key in PASSED_ON} | FIXED
+
+
+def call(
+    project: str,
+    *args: str,
+    stdin: bytes = b"",
+    extra: Mapping[str, str] = {},
+    wall_seconds: float = LIMIT_SECONDS,
+) -> tuple[int, bytes, bytes]:
+    """One git call: (exit code, stdout, stderr). It never looks for a repository above `project`.
+
+    It ends within `wall_seconds`, else GitHung; where a recorded program may run, no process of it is left behind.
+    """
+    env = _surroundings() | {"GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(project))}
+    place = _places.get(os.path.realpath(project))
+    if place:
+        env |= _private_environment(project, place)
+    env.update(extra)
+    run = _guarded if place and place.runs_programs and args[0] in RUN_PROGRAMS else supervise.capture
+    try:
+        return run([*GIT, *args], cwd=project, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held)
+    except TimeoutError:
+        hung = f"git {args[0]} in {project} did not end within {wall_seconds:.0f} seconds and was ended."
+        programs = "A filter or merge driver of your git configuration may hang: try the same command by hand."
+        raise GitHung(f"{hung} {programs if place and place.runs_programs else 'Is the disk there?'}") from None
+
+
+def _private_environment(project: str, place: _Place) -> dict[str, str]:
+    """Our common folder, and no other configuration. Git finds refs by the file `commondir`, which an agent may write."""
+    path = place.git_dir + "/commondir"
+    if _text(path) != place.commondir:
+        raise NeedsPerson(f"{path} was changed: it leads git to other branches. Remove it, or put it back.")
+    return {
+        "GIT_DIR": place.git_dir,
+        "GIT_COMMON_DIR": place.private,
+        "GIT_WORK_TREE": os.path.realpath(project),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+
+
+def _guarded(
+    argv: list[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, wall_seconds: float, keep: list[int]
+) -> tuple[int, bytes, bytes]:
+    """As `supervise.capture`, under a guardian that ends what a person's filter leaves behind; costs 10 ms."""
+    got: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
+    path = os.path.join(env["GIT_COMMON_DIR"], f"stdin.{os.getpid()}")
+    if stdin:
+        files.stage(path, stdin, files.PRIVATE, quickly=True)
+    try:
+        ended = supervise.run(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=path if stdin else None,
+            wall_seconds=wall_seconds,
+            grace_seconds=2.0,
+            merge=False,
+            keep=keep,
+            sink=lambda stream, chunk: got[stream].append(chunk),
+        )
+    finally:
+        if stdin:
+            files.remove(path)
+    if ended.cause != "exit":
+        raise TimeoutError
+    return (
+        ended.exit if ended.exit is not None else -(ended.signal or 0),
+        b"".join(got["stdout"]),
+        b"".join(got["stderr"]),
+    )

@@ -1,0 +1,172 @@
+"""Kept worktrees outside the project folder, where runs work: made, mended, brought to a commit, and removed.
+
+A tree is a linked worktree of git's, so an agent's own git works in it. What git keeps of it is written by us, file by
+file, as gitrepository-layout(5) says it: so there is no race between two `git worktree add`, and nothing that was left in
+the tree or in its git folder is believed. Our own calls use an index beside the tree, which agents do not write.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness.git import commit_excludes, dotgit, placing, settings
+from harness.git.repository import GitFailed
+from harness.process import temporary
+from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+PREFIX = "harness-"  # of the git folders of our trees
+OURS = ("HEAD", "commondir", "gitdir", "locked", "index")
+SPARED = (*OURS, "logs", "modules")  # submodules that setup fetched keep their repositories there
+LOCKED = b"a mission of harness works here\n"
+
+
+def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> None:
+    """`folder` is a worktree of `project`, detached at `commit`, and its tracked files are those of `commit`.
+
+    Untracked files go, unless `keep`; ignored ones (caches, what setup made) stay. Whatever a crash or an agent left of
+    tree, index and git folder is made right. `settings.use` knows the project; only for who holds the tree's lease. From
+    here on functions of `repository` take `folder`, and `index(folder)` for its index. 2 calls.
+    """
+    with settings.HeldLock(folder + ".lock"):
+        own = _administer(project, folder, commit)
+        settings.share(project, folder, own)
+        _check_out(folder, commit)
+        if not keep:
+            _clean(folder)
+        _copy_index(index(folder), own + "/index")
+
+
+def index(folder: str) -> str:
+    """Where our index of the tree lies: beside it."""
+    return folder + ".index"
+
+
+def _git_folder(project: str, folder: str) -> str:
+    """What git keeps of the tree; the name follows from the tree's path, so it is never read from the tree."""
+    name = f"{PREFIX}{files.digest(os.fsencode(os.path.realpath(folder)))[:12]}"
+    return os.path.join(os.path.abspath(dotgit.folders(project)[1]), "worktrees", name)
+
+
+def _administer(project: str, folder: str, commit: str) -> str:
+    """The tree's git folder as git would make it, and the `.git` file in the tree; all else that was in them is gone."""
+    own = _git_folder(project, folder)
+    for path in (os.path.dirname(own), own, folder):
+        if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
+            files.remove(path)
+        files.make_folder(path)
+    for name in files.names(own):
+        path = os.path.join(own, name)
+        if name not in SPARED or os.path.islink(path) or os.path.isdir(path) == (name in OURS):
+            _remove(path)
+    link = os.path.join(folder, ".git")
+    if os.path.islink(link) or os.path.isdir(link):
+        _remove(link)
+    _write(own + "/locked", LOCKED)
+    _write(own + "/commondir", os.fsencode(_common(own)))
+    _write(own + "/gitdir", os.fsencode(link) + b"\n")
+    _write(own + "/HEAD", commit.encode() + b"\n")
+    _write(link, b"gitdir: " + os.fsencode(own) + b"\n")
+    return own
+
+
+def _common(own: str) -> str:
+    return os.path.dirname(os.path.dirname(own)) + "\n"
+
+
+def _write(path: str, data: bytes) -> None:
+    """The file has this content; one that is no plain file makes way."""
+    if not os.path.isfile(path) or os.path.islink(path) or files.read(path) != data:
+        if os.path.lexists(path) and not os.path.isfile(path):
+            _remove(path)
+        files.replace(path, data)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        temporary.remove(path)
+    else:
+        files.remove(path)
+
+
+def _check_out(folder: str, commit: str) -> None:
+    """Tracked files and our index are those of the commit; an index that git cannot read is made again."""
+    extra, words = {"GIT_INDEX_FILE": index(folder)}, ("read-tree", "--reset", "-u", commit)
+    files.remove(index(folder) + ".lock")  # left by a git of ours that was killed: we hold the tree's lock
+    code, _, err = settings.call(folder, *words, extra=extra)
+    if code:
+        files.remove(index(folder))
+        _make_writable(folder)
+        code, _, err = settings.call(folder, *words, extra=extra)
+    if code:
+        raise GitFailed(f"The tree {folder} cannot be brought to {commit}: {err.decode('utf-8', 'replace').strip()}")
+
+
+def _clean(folder: str) -> None:
+    """No untracked file, nor a repository of an agent's, is left; in a folder without write permission too."""
+    extra, words = {"GIT_INDEX_FILE": index(folder)}, ("clean", "-q", "-ffd")
+    if settings.call(folder, *words, extra=extra)[0]:
+        _make_writable(folder)
+        code, _, err = settings.call(folder, *words, extra=extra)
+        if code:
+            raise GitFailed(f"Files in {folder} cannot be removed: {err.decode('utf-8', 'replace').strip()}")
+
+
+def _make_writable(folder: str) -> None:
+    """What lies in a folder without permissions can be neither replaced nor removed."""
+    for top, folders, _ in os.walk(folder):
+        for path in (os.path.join(top, name) for name in folders):
+            if not os.path.islink(path) and os.lstat(path).st_uid == os.getuid():
+                os.chmod(path, os.lstat(path).st_mode | 0o700)
+
+
+def _copy_index(source: str, target: str) -> None:
+    """The agent's git starts with our index; its time goes along, since git compares it with those of the files."""
+    data, made = files.read(source) or b"", os.stat(source).st_mtime_ns
+    if files.read(target) != data:
+        files.replace(target, data)
+    os.utime(target, ns=(made, made))
+
+
+def carry(project: str, folder: str, names: Collection[str]) -> list[str]:
+    """The tree has a copy of these ignored files of the project; returns `name: why` for each that it has not.
+
+    What git does not ignore in the tree is not carried: it would enter a commit. Links are followed on neither side. 1 call.
+    """
+    if not names:
+        return []
+    sides = (("", project), ("in the tree: ", folder))
+    unfit = {name: _unfit(name) for name in names}
+    for name in [name for name, why in unfit.items() if not why]:
+        unfit[name] = next((place + why for place, top in sides if (why := placing.blocked(top, name))), "")
+    extra = {"GIT_INDEX_FILE": index(folder), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses to be literal
+    asked = b"".join(b"./" + os.fsencode(name) + b"\0" for name, why in unfit.items() if not why)
+    code, out, err = settings.call(folder, "check-ignore", "-z", "--stdin", stdin=asked, extra=extra)
+    if code > 1:
+        raise GitFailed(f"git check-ignore failed in {folder}: {err.decode('utf-8', 'replace').strip()}")
+    ignored = set(os.fsdecode(out).split("\0"))
+    for name in [name for name, why in unfit.items() if not why]:
+        known = f"./{name}" in ignored
+        unfit[name] = (
+            placing.copy(project, folder, name) if known else "git does not ignore it, so it would be committed"
+        )
+    return [f"{name}: {why}" for name, why in unfit.items() if why]
+
+
+def _unfit(name: str) -> str:
+    parts = name.split("/")
+    if name.startswith("/") or not set(parts).isdisjoint({"", ".", ".."}):
+        return "not the name of a file below the project folder"
+    return "not to be copied" if parts[0] in (".git", commit_excludes.STATE) else ""
+
+
+def remove(project: str, folder: str) -> None:
+    """The tree is gone, whatever is in it, and git forgets it; no fault where there is none. 0 calls."""
+    with settings.HeldLock(folder + ".lock"):
+        for path in (folder, _git_folder(project, folder), index(folder), index(folder) + ".lock"):
+            if os.path.lexists(path):
+                _remove(path)
+        settings.forget(folder)
