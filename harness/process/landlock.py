@@ -1,0 +1,94 @@
+"""Landlock, the second tier of confinement: the kernel refuses this process, and all that it starts, writes elsewhere.
+
+Run as a program, `landlock.py FOLDER… -- COMMAND…` confines itself and becomes the command. Numbers and structures are those
+of linux/landlock.h and landlock(7); the system calls have no wrapper in the C library.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture
+VERSION = 1  # flag of CREATE_RULESET: which ABI is there
+BELOW_PATH = 1  # rule type
+NO_NEW_PRIVS = 38  # prctl(2)
+WRITE_FILE, TRUNCATE, REFER = 1 << 1, 1 << 14, 1 << 13
+REMOVE_AND_MAKE = sum(1 << bit for bit in range(4, 13))  # remove a folder or file; make any kind of node
+FOR_FILES = WRITE_FILE | TRUNCATE  # what a rule for a file, such as a device, may name
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
+DEVICE_FOLDERS = ("/dev/pts", "/dev/shm")
+
+
+def words(writable: Sequence[str], argv: Sequence[str]) -> list[str]:
+    """The command line that starts `argv` with writes below `writable` alone."""
+    return [sys.executable, "-I", "-S", os.path.abspath(__file__), *writable, "--", *argv]
+
+
+def abi() -> int:
+    """The version of Landlock that the kernel offers; 0 where there is none."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    return max(0, _call(CREATE_RULESET, None, 0, VERSION))
+
+
+def _call(number: int, *arguments: object) -> int:
+    import ctypes  # costs as much as a bare start; only where this tier is looked at
+
+    library = ctypes.CDLL(None, use_errno=True)
+    library.syscall.restype = ctypes.c_long
+    given = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    answer: int = library.syscall(ctypes.c_long(number), *given)
+    return answer if answer >= 0 else -ctypes.get_errno()
+
+
+def restrict(writable: Sequence[str]) -> None:
+    """From here on this process and all that it starts write below these folders alone. Raises OSError."""
+    import ctypes
+
+    version = abi()
+    handled = WRITE_FILE | REMOVE_AND_MAKE | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
+    ruleset = _checked(_call(CREATE_RULESET, ctypes.byref(ctypes.c_uint64(handled)), 8, 0), "a ruleset")
+    for path in (*writable, *DEVICE_FOLDERS, *DEVICES):
+        if os.path.exists(path):
+            _allow(ruleset, path, handled if os.path.isdir(path) else handled & FOR_FILES)
+    ctypes.CDLL(None).prctl(NO_NEW_PRIVS, 1, 0, 0, 0)
+    _checked(_call(RESTRICT_SELF, ruleset, 0), "to restrict itself")
+    os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    import ctypes
+
+    folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    rule = rights.to_bytes(8, sys.byteorder) + folder.to_bytes(4, sys.byteorder)  # packed, as the header declares it
+    try:
+        _checked(_call(ADD_RULE, ruleset, BELOW_PATH, ctypes.c_char_p(rule), 0), path)
+    finally:
+        os.close(folder)
+
+
+def _checked(answer: int, what: str) -> int:
+    if answer < 0:
+        raise OSError(-answer, f"Landlock refuses {what}: {os.strerror(-answer)}")
+    return answer
+
+
+def main(arguments: list[str]) -> None:
+    """Confine this process to the folders before `--`, then become the command behind it."""
+    split = arguments.index("--")
+    restrict(arguments[:split])
+    command = arguments[split + 1 :]
+    try:
+        os.execvp(command[0], command)
+    except OSError as fault:
+        os.write(2, f"{command[0]} cannot be started: {fault.strerror}\n".encode())
+        os._exit(127)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
