@@ -45,6 +45,7 @@ WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary")),
     "git.dotgit",
+    "integrity.home_layer",
     "git.repository",
     "git.placing",
     "git.settings",
