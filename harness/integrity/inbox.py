@@ -50,7 +50,7 @@ class Inbox:
         listener.listen(WAITING_CLIENTS)
         ours, self._control = spawn.pipe()
         try:
-            with spawn.Quiet():
+            with spawn.SignalsBlocked():
                 self.pid = spawn.fork(lambda: _Listener(listener, ours, self.verbs).serve())
         finally:
             listener.close()

@@ -171,7 +171,7 @@ def test_nothing_outlives_it_however_fast_it_forks(given: Given) -> None:
         child.close()
     assert child.ended is not None and child.ended.left == 0
     assert time.monotonic() - began < 5.0, "a bound for a busy machine; about 0.2 s on an idle one"
-    assert not [pid for pid in tree.family(os.getpid()) if pid != os.getpid()]
+    assert not [pid for pid in tree.descendants(os.getpid()) if pid != os.getpid()]
 
 
 @needs_bubblewrap
