@@ -53,9 +53,9 @@ def note(words: list[str]) -> int:
     mission.check_format(layout)
     run_id = inside.run_id(layout)
     if run_id:
-        from harness.model import open_run  # loads the whole run; a person's note needs none of it
+        from harness.integrity import inbox
 
-        open_run.add_notes(layout, open_run.live_context(layout, run_id), [(tag, text)])
+        list(inbox.ask(layout, run_id, "note", tag, text))
     else:
         raw.append(layout, "person", "", [(tag, raw.checked(tag, text, in_run=False))])
     return errors.DONE

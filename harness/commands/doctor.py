@@ -10,7 +10,7 @@ from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import config_check, try_agent
 from harness.commands.try_agent import Finding
 from harness.git import repository
-from harness.integrity import inside, mission_lock, recovery_evidence, unsettled
+from harness.integrity import inside, mission_lock, recovery_evidence, unsettled, workplace
 from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
 from harness.run import orders, recover
@@ -101,6 +101,7 @@ def _bad(what: str) -> Finding:
 
 
 def _repository(layout: Layout) -> Iterator[Finding]:
+    workplace.use(layout)
     repository.require_top(layout.project)
     repository.require_version(layout.project)
     state = repository.state(layout.project)

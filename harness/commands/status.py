@@ -7,6 +7,7 @@ import time
 from harness.base import clock
 from harness.decision import rules, views
 from harness.git import repository
+from harness.integrity import workplace
 from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
@@ -175,7 +176,7 @@ def ending(layout: Layout, word: str) -> list[str]:
     made, known = mission.load(layout), contract.load(layout)
     found = views.queue(layout)
     passed, totals = features.passed(found), runs.totals(layout)
-    head = repository.position(layout.project).head
+    head = workplace.position(layout).head
     commits = len(repository.log_lines(layout.project, made.base_commit, head)) if head else 0
     proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
     near = rules.near(views.limits_of(config.load(layout)), totals)

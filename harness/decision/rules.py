@@ -72,7 +72,7 @@ def counted(uncounted: int) -> str:
 class View(Record):
     """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
     to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
-    passed at this tree, contract and spec. `newest`: the last finished runs, newest first. `answered`: the newest run when
+    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch. `newest`: the last finished runs, newest first. `answered`: the newest run when
     a person last answered. `mark`: the present fingerprint."""
 
     stop: bool = False
@@ -90,6 +90,7 @@ class View(Record):
     curate_after: int = 20
     serious: list[str] = []
     swept: bool = False
+    unlanded: str = ""
     newest: list[Result] = []
     answered: str = ""
     mark: str = ""
@@ -203,6 +204,8 @@ def _due(view: View) -> Iterator[Decision]:
         yield Decision(word="NEXT", what=judges)
     if view.uncurated:
         yield Decision(word="NEXT", what=curates)
+    if done and view.unlanded:
+        yield Decision(word="ESCALATE", what="unlanded")
     yield Decision(word="DONE") if done else Decision(word="ESCALATE", what="stuck")
 
 

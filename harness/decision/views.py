@@ -36,6 +36,8 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     newest = list(islice(unsettled.believed(layout), rules.EQUAL_DECISIONS))
     wait_until, wait_why = _wait(layout, settings, newest)
     answered = runs.answered(layout)
+    done = bool(found) and all(feature.status == "passed" for feature in found) and swept(layout)
+    unlanded = _unlanded(layout, newest, answered) if done else ""
     curated = pages.parse_curated(files.read(layout.curated), layout.curated)
     return View(
         stop=os.path.exists(layout.stop),
@@ -52,7 +54,8 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         uncurated=raw.uncurated(layout, curated.first_seq, curated.folded, settings.curate_after),
         curate_after=settings.curate_after,
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
-        swept=bool(found) and all(feature.status == "passed" for feature in found) and swept(layout),
+        swept=done and unlanded is not None,
+        unlanded=unlanded or "",
         newest=newest,
         answered=answered,
         mark=mark(layout) if _alike(newest) else "",
@@ -152,9 +155,9 @@ def proof_state(layout: Layout, tree: str) -> dict[str, str]:
 
 
 def _position(layout: Layout) -> repository.Position:
-    from harness.git import repository  # 5 ms of imports, and most decisions need no git
+    from harness.integrity import workplace  # 5 ms of imports, and most decisions need no git
 
-    return repository.position(layout.project)
+    return workplace.position(layout)
 
 
 def swept(layout: Layout) -> bool:
@@ -167,6 +170,17 @@ def swept(layout: Layout) -> bool:
             green = found.verdict == "green" and found.sweep == proof_state(layout, _position(layout).tree)
             return green and _has_receipts(layout, found)
     return False
+
+
+def _unlanded(layout: Layout, newest: list[Result], answered: str) -> str | None:
+    """Why the work is not on the mission's branch, as the newest run found it; "" where it is, None where nobody has tried
+    since a person changed the branch or answered."""
+    from harness.integrity import workplace  # only before DONE
+
+    if workplace.landed(layout):
+        return ""
+    last = next(iter(newest), None)
+    return last.unlanded or None if last and last.run != answered else None
 
 
 def _has_receipts(layout: Layout, found: Result) -> bool:

@@ -46,13 +46,17 @@ def head(project: str) -> bytes:
 
 
 def commit(project: str) -> str:
-    """The id of the commit that HEAD names, from its ref's own file or packed-refs; "" where there is none."""
-    ref, shared = head(project).removeprefix(b"ref: "), folders(project)[1]
-    if b"/" not in ref:
-        return ref.decode()
-    own = files.read(os.path.join(shared, os.fsdecode(ref)))
+    """The id of the commit that HEAD names; "" where there is none."""
+    ref = head(project).removeprefix(b"ref: ")
+    return commit_of(project, os.fsdecode(ref)) if b"/" in ref else ref.decode()
+
+
+def commit_of(project: str, ref: str) -> str:
+    """The id of the commit of a ref (whole name), from its own file or packed-refs; "" where there is none."""
+    shared, name = folders(project)[1], os.fsencode(ref)
+    own = files.read(os.path.join(shared, ref))
     packed = (files.read(shared + "/packed-refs") or b"").split(b"\n") if own is None else [own]
-    return next((line.split()[0].decode() for line in packed if own or line.endswith(b" " + ref)), "")
+    return next((line.split()[0].decode() for line in packed if own or line.endswith(b" " + name)), "")
 
 
 def exclude(project: str, line: str) -> None:

@@ -40,6 +40,12 @@ def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> Non
         _copy_index(index(folder), own + "/index")
 
 
+def join(project: str, folder: str, commit: str) -> None:
+    """Our git knows the tree again, whose files stay as somebody left them; `commit` is where it was. 0 calls."""
+    with settings.HeldLock(folder + ".lock"):
+        settings.share(project, folder, _administer(project, folder, commit))
+
+
 def index(folder: str) -> str:
     """Where our index of the tree lies: beside it."""
     return folder + ".index"
@@ -113,6 +119,12 @@ def _clean(folder: str) -> None:
         code, _, err = settings.call(folder, *words, extra=extra)
         if code:
             raise GitFailed(f"Files in {folder} cannot be removed: {err.decode('utf-8', 'replace').strip()}")
+
+
+def discard(folder: str, name: str) -> None:
+    """Remove an untracked file or folder of the tree; what lies behind a link stays."""
+    if not placing.blocked(folder, name.rstrip("/")):
+        _remove(os.path.join(folder, name.rstrip("/")))
 
 
 def _make_writable(folder: str) -> None:

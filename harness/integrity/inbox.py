@@ -15,22 +15,22 @@ import signal
 import time
 
 from harness.base import errors
-from harness.base.errors import Busy, HarnessError
-from harness.process import spawn
+from harness.base.errors import Busy, HarnessError, UsageFault
+from harness.process import spawn, supervise
 from harness.store import files
+from harness.store.layout import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-ADDRESS = "HARNESS_INBOX"  # environment variable: the folder of the socket
 SOCKET = "socket"
 LONGEST_REQUEST = 16 * 1024 * 1024  # bytes
 READ_SECONDS = 30.0  # how long a client may take to send its request
 LEAVE_SECONDS = 5.0  # how long requests under way may take once the run's agent has ended
 WAITING_CLIENTS = 128
-GONE = "The run's inbox does not answer: the run is over, or its listener was killed. Nothing was written."
+GONE = "The run's inbox does not answer: its agent has ended, or its listener was killed. Nothing was written."
 
 
 class Inbox:
@@ -44,8 +44,8 @@ class Inbox:
         self.pid, self._control = 0, -1
 
     def __enter__(self) -> Inbox:
+        remove(self.folder)
         files.make_folder(self.folder)
-        files.remove(os.path.join(self.folder, SOCKET))
         listener = _in_folder(self.folder, "bind")
         listener.listen(WAITING_CLIENTS)
         ours, self._control = spawn.pipe()
@@ -60,7 +60,14 @@ class Inbox:
     def __exit__(self, *_: object) -> None:
         os.close(self._control)  # the listener sees the end of this pipe, also where this process is killed
         os.waitpid(self.pid, 0)
-        files.remove(os.path.join(self.folder, SOCKET))
+        remove(self.folder)
+
+
+def remove(folder: str) -> None:
+    """Remove the folder of an inbox, where it exists, also after a kill."""
+    files.remove(os.path.join(folder, SOCKET))
+    if os.path.isdir(folder):
+        os.rmdir(folder)
 
 
 def _in_folder(folder: str, verb: str) -> _socket.socket:
@@ -86,6 +93,7 @@ class _Listener:
 
     def serve(self) -> None:
         """Accept and answer; ends the process."""
+        supervise.end_with_parent(0)
         os.setsid()  # Ctrl-C is for the run, which then closes the pipe
         for number in spawn.STANDARD_SIGNALS:
             if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD):
@@ -169,15 +177,13 @@ def _send(client: _socket.socket, row: dict[str, object]) -> None:
         return  # the client has gone; what it asked for stands
 
 
-def address() -> str:
-    """The folder of the inbox that this process is to ask; "" where it may write by itself."""
-    return os.environ.get(ADDRESS, "")
-
-
-def ask(verb: str, *arguments: str) -> Iterator[str]:
-    """Ask the inbox of our run; yields the texts of its answer. Raises what the verb raised, Busy where nobody answers."""
+def ask(layout: Layout, run_id: str, verb: str, *arguments: str) -> Iterator[str]:
+    """Ask the inbox of a run; yields the texts of its answer. Raises what the verb raised, Busy where nobody answers, and
+    UsageFault where the run is over."""
+    if os.path.exists(layout.run(run_id).result):
+        raise UsageFault(f"The run {run_id} is over: nothing can be added to it.")
     try:
-        server = _in_folder(address(), "connect")
+        server = _in_folder(layout.run(run_id).inbox, "connect")
         server.sendall(files.dump_json({"verb": verb, "arguments": list(arguments)}))
         yield from _answers(server)
     except OSError as fault:

@@ -11,8 +11,8 @@ import os
 from itertools import islice
 
 from harness.base.errors import BrokenFile
-from harness.git import dotgit, repository
-from harness.integrity import misplaced, mission_lock, recovery_evidence
+from harness.git import dotgit, repository, worktrees
+from harness.integrity import misplaced, mission_lock, recovery_evidence, workplace
 from harness.integrity.recovery_evidence import Evidence
 from harness.memory import raw
 from harness.model import runs
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SPEC = "SPEC.md"
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
-    *("replays", "hooks", "roles", ".git", "ledger.json", ".ignore"),
+    *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore"),
 )
 SEALS_LOOKED_AT = 10
 PATCH = "working-folder.patch"
@@ -224,7 +224,7 @@ def _code(layout: Layout) -> list[str]:
 def _stamps(run: Begun) -> dict[str, list[int]]:
     """{path: inode, bytes, change time} of the cache and of our copy of git's index: a write changes one of these."""
     paths = [os.path.join(run.layout.cache, name) for name in files.names(run.layout.cache)]
-    paths += [path for path in (_index_of(run),) if os.path.exists(path)]
+    paths += [path for path in (_index_of(run),) if not run.kept and os.path.exists(path)]
     stats = {path: os.lstat(path) for path in paths}
     return {path: [stat.st_ino, stat.st_size, stat.st_ctime_ns] for path, stat in stats.items()}
 
@@ -238,7 +238,7 @@ def _remove_changed_caches(run: Begun, before: Before) -> None:
 
 
 def _index_of(run: Begun) -> str:
-    return os.path.join(run.paths.folder, "index")
+    return worktrees.index(run.workplace) if run.kept else os.path.join(run.paths.folder, "index")
 
 
 def _broken_digests(run: Begun) -> list[str]:
@@ -319,19 +319,31 @@ def _strays(run: Begun) -> list[str]:
 
 
 def tree(run: Begun, outcome: Outcome) -> None:
-    """Write the working folder as a tree, into outcome.tree. Where the role may not change it, restore tracked files."""
-    project, context = run.layout.project, run.context
-    dotgit.clear_locks(project, os.stat(run.paths.context).st_mtime)
-    index = _index_of(run)
+    """Write the workplace as a tree, into outcome.tree. Where the role may not change it, restore it."""
+    if not workplace.join(run):
+        return  # somebody removed the tree; nothing of the run is left in it
+    project, index = run.workplace, _index_of(run)
+    if not run.kept:
+        dotgit.clear_locks(project, os.stat(run.paths.context).st_mtime)
     if run.changes_tree:
-        done = repository.working_tree(project, index=index, parent=context.head, leave=context.untracked)
+        done = repository.working_tree(project, index=index, parent=run.context.head, leave=run.context.untracked)
         outcome.tree, outcome.kept_out = done.tree, done.kept_out
-        if outcome.tree == context.tree:
+        if not run.kept and outcome.tree == run.context.tree:
             outcome.refused += _restore_head(run)
     else:
-        outcome.refused += [*_restore_head(run), *_restore_tracked(run)]
-    for name in ("index", "index.lock"):
-        files.remove(os.path.join(run.paths.folder, name))
+        outcome.refused += _restore_tree(run) if run.kept else [*_restore_head(run), *_restore_tracked(run)]
+    if not run.kept:
+        for name in ("index", "index.lock"):
+            files.remove(os.path.join(run.paths.folder, name))
+
+
+def _restore_tree(run: Begun) -> list[str]:
+    """The kept tree as it was at open; what the agent changed in tracked files stays as a patch."""
+    changed = repository.dirty(run.workplace)
+    if changed:
+        _refuse(run, PATCH, repository.patch(run.workplace, run.context.head))
+    workplace.restore(run)
+    return changed
 
 
 def _restore_head(run: Begun) -> list[str]:

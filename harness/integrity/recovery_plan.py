@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.base.record import Record
 from harness.git import repository
-from harness.integrity import recovery_evidence, unsettled
+from harness.integrity import recovery_evidence, unsettled, workplace
 from harness.integrity.recovery_evidence import Evidence
 from harness.model import features, runs
 from harness.model.features import Feature
@@ -88,7 +88,8 @@ def look(layout: Layout, run_id: str) -> Died:
     context = recovery_evidence.context(layout, run_id)
     if context is None:
         return Died(run=run_id, began=recovery_evidence.began(layout, run_id))
-    now, project = repository.position(layout.project), layout.project
+    project = layout.project
+    now = workplace.position(layout) if context.folder else repository.position(project)
     made = repository.find_trailer(project, now.head, run_id) if now.head != context.head else None
     moved = (now.head, now.branch) != (context.head, context.branch)
     commit, work = made or ("", "")

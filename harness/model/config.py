@@ -40,6 +40,8 @@ class Top(Record):
     check_seconds: Most = 600
     sweep_seconds: Most = 300
     curate_after: Most = 20
+    workplace: str = "tree"
+    carry: list[str] = []
 
 
 class Limits(Record):

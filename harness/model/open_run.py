@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from harness.base import clock
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.memory import raw
-from harness.model import contract, features, runs
+from harness.model import contract, features
 from harness.model.config import Config
 from harness.model.contract import Claim, Contract
 from harness.model.features import Feature
@@ -62,6 +61,16 @@ class Begun(Record, frozen=True):
         return "commits"
 
     @property
+    def kept(self) -> bool:
+        """Whether the run works in a tree of its own, outside the project folder."""
+        return self.context.folder != ""
+
+    @property
+    def workplace(self) -> str:
+        """The folder where the run's agent works and its checks run."""
+        return self.context.folder or self.layout.project
+
+    @property
     def changes_tree(self) -> bool:
         """Whether the role may change the working directory."""
         return self.capability == "commits"
@@ -112,7 +121,8 @@ class Outcome(Record):
 
     `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when
     the vendor accepts requests again, 0 if unknown. `tree`: the working folder as a tree. `messages` and `reply` come from
-    the agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks."""
+    the agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks. `unlanded`: why the
+    mission's branch is behind; `conflicts`: paths that a person changed there, and runs too."""
 
     journal: Journal
     features: list[Feature] = []
@@ -136,6 +146,8 @@ class Outcome(Record):
     receipts: list[Receipt] = []
     signs: list[str] = []
     setup_fault: str = ""
+    unlanded: str = ""
+    conflicts: list[str] = []
     _contract: Contract | None = None
 
     @property
@@ -186,7 +198,7 @@ def place_of(layout: Layout, context: Context, tag: str, seconds: int, keep: lis
     """The working folder as the check environment of the run with this context, as it was at opening."""
     from harness.model.check_environment import CheckEnvironment  # only runs that fire checks pay for it
 
-    environment = CheckEnvironment(directory=layout.project, tag=tag, seconds=seconds, keep=keep)
+    environment = CheckEnvironment(directory=context.folder or layout.project, tag=tag, seconds=seconds, keep=keep)
     return environment.replace(head=context.head, tree=context.tree, by=context.run)
 
 
@@ -203,11 +215,3 @@ def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) ->
         checked = [(tag, raw.checked(tag, text, in_run=True)) for tag, text in notes]
         raw.append(layout, context.role, context.feature, checked)
         files.add_line(path, b"".join(files.dump_json({"tag": tag, "text": text}) for tag, text in checked))
-
-
-def live_context(layout: Layout, run_id: str) -> Context:
-    """The context of a run in progress; raises UsageFault if it is over or does not exist."""
-    context = runs.context(layout, run_id)
-    if os.path.exists(layout.run(run_id).result):
-        raise UsageFault(f"The run {run_id} is over: nothing can be added to it.")
-    return context

@@ -45,7 +45,8 @@ else:
 
 class Context(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
-    path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness."""
+    path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the tree
+    where the run works, "" for the project folder."""
 
     run: str
     role: str
@@ -66,6 +67,7 @@ class Context(Record):
     process: dict[str, Any]
     dirty: dict[str, str] = {}
     version: str = ""
+    folder: str = ""
 
 
 class Totals(Record):
@@ -90,7 +92,8 @@ class Result(Record):
     """The result of a run: result.json, and its line in runs.jsonl. `verdict`: green, red, or "" if the run judged nothing.
     `sweep`: {tree, contract, spec} of a final sweep. `mark`: the fingerprint of what decisions depend on, after the run.
     `seal`: the run digest. `agents`: every agent in turn; `agent` answered. `until`: unix seconds until which its vendor
-    accepts no request, 0 if there is no wait."""
+    accepts no request, 0 if there is no wait. `unlanded`: why the mission's branch is behind its work; `confined`: the tier of
+    confinement of what the run started, "" for none."""
 
     run: str
     role: str
@@ -117,6 +120,8 @@ class Result(Record):
     waits: dict[str, Moment] = {}
     agents: list[str] = []
     version: str = ""
+    unlanded: str = ""
+    confined: str = ""
 
     def total(self) -> Totals:
         """The running totals as of this line."""

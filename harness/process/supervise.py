@@ -46,9 +46,10 @@ _required_parent: list[int] = []  # pid of the parent that this process must not
 def end_with_parent(parent: int) -> None:
     """From now on, when `parent` (this process's parent) dies, `output` raises Interrupted once and children end.
 
-    So a run does not outlive its killed loop. The check is a poll, 5 times a second: it needs no signals and no ctypes.
+    So a run does not outlive its killed loop. The check is a poll, 5 times a second: it needs no signals and no ctypes. 0: no
+    parent any more, for a fork of such a process.
     """
-    _required_parent[:] = [parent]
+    _required_parent[:] = [parent] if parent else []
 
 
 def _orphaned() -> bool:

@@ -169,13 +169,13 @@ def setup_fault(contract: Contract, place: CheckEnvironment) -> str:
     return f"setup {how}:\n{output.text()}"
 
 
-def green_in_empty_folder(commands: list[str]) -> list[str]:
+def green_in_empty_folder(commands: list[str], place: CheckEnvironment) -> list[str]:
     """The commands that are green in an empty folder, and so prove nothing."""
     found = []
     for command in commands:
         folder = temporary.create("empty")
         try:
-            ended = run_shell(command, CheckEnvironment(directory=folder), EMPTY_FOLDER_SECONDS, Output())
+            ended = run_shell(command, place.replace(directory=folder), EMPTY_FOLDER_SECONDS, Output())
             if ended.cause == "exit" and ended.exit == 0:
                 found.append(command)
         finally:

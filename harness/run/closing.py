@@ -8,7 +8,7 @@ from itertools import islice, takewhile
 from harness.agents import registry
 from harness.base import clock
 from harness.decision import rules, views
-from harness.integrity import reconcile
+from harness.integrity import inbox, reconcile
 from harness.model import contract, features, issues, roles, runs, usage
 from harness.model.runs import Result, Totals
 from harness.store import files, journal, objects
@@ -22,7 +22,19 @@ if TYPE_CHECKING:
     from harness.model.open_run import Begun, OpenRun, Outcome
     from harness.model.usage import Usage
 
-TAKEN = ("reason", "verdict", "agent", "at", "commit", "newly_green", "accepted", "sweep", "refused", "waits")
+TAKEN = (
+    "reason",
+    "verdict",
+    "agent",
+    "at",
+    "commit",
+    "newly_green",
+    "accepted",
+    "sweep",
+    "refused",
+    "waits",
+    "unlanded",
+)
 FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
 JITTER, MOST_JITTER = 0.1, 60
 REASON_CHARS = 200
@@ -34,6 +46,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
     """Commit everything that the run changed in one journal with its result; durable on return."""
     files.make_folder(run.paths.folder)
     reconcile.drop_copies(run)
+    inbox.remove(run.paths.inbox)
     head, used = outcome.commit or run.context.head, _used(outcome, settings)
     result = Result(
         **{name: getattr(run.context, name) for name in ("run", "role", "feature", "trigger")},
@@ -154,6 +167,7 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
     if decision.word != "ESCALATE" or os.path.exists(layout.escalation):
         return
     lines = ["---", f"kind: {decision.what}", "---", WHY.get(decision.what, "The mission cannot go on by itself."), ""]
+    lines += [view.unlanded, ""] if view.unlanded else []
     for feature in view.features:
         if feature.status != "passed":
             last = next((note["text"] for note in reversed(feature.notes) if note.get("text")), feature.title)
@@ -182,4 +196,5 @@ WHY = {
     "stalled": "Run after run brought nothing newly proven.",
     "plan": "Three runs in a row brought no acceptable plan.",
     "setup": "The contract's setup is red.",
+    "unlanded": "The work is done and proven, and cannot be put on the mission's branch.",
 }

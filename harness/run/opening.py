@@ -10,8 +10,9 @@ from harness.base import clock, console
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
-from harness.git import dotgit, repository
-from harness.integrity import inside, mission_lock, reconcile
+from harness.git import dotgit
+from harness.integrity import inside, mission_lock, reconcile, workplace
+from harness.integrity.workplace import Tree
 from harness.memory import pages
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
 from harness.model.config import Config
@@ -64,12 +65,14 @@ def open_run(want: Asked) -> Opened:
     lock = mission_lock.take(want.layout)
     locks: list[files.Lock] = [lock]
     try:
+        workplace.use(want.layout)
         for line in recover.recover(want.layout):
             console.print_line(console.sanitise(f"  {line}"))
         if files.length(want.layout.orders):
             from harness.run import orders  # only where an order exists
 
             orders.apply_pending(want.layout)
+        workplace.adopt(want.layout)
         lock.sign({"pid": os.getpid(), "role": want.role, "since": clock.stamp(clock.now())})
         return _opened(want, locks)
     except BaseException:
@@ -85,8 +88,9 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     role = roles.load(layout, want.role)
     queue = features.load(layout)
     feature = _feature(want, role, queue)
-    now = repository.state(layout.project)
-    _require_clean(made.branch, now, role, layout.project)
+    in_place = workplace.in_place(layout) if settings.workplace == "project" else None
+    if in_place:
+        _require_clean(made.branch, in_place, role, layout.project)
     configured = roles.agents_of(settings, role)
     if role.plans:
         contract_log.load(layout)  # a fault here would otherwise show only after its agent was paid
@@ -94,13 +98,16 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     _report_update(layout)
     agents, missing = _agents(want, role, configured, settings, feature)
     starting.write_generated(layout)
+    tree = in_place or workplace.bring(layout, made, settings.carry)
+    for line in filter(None, [*tree.notes, tree.unlanded]):
+        console.print_line(console.sanitise(f"  {line}"))
     name, paths = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
     own = files.Lock(paths.lock)
     own.take(wait=True)
     locks.append(own)
     run = OpenRun(
         layout=layout,
-        context=_context(want, name, feature, now, configured),
+        context=_context(want, name, feature, tree, configured),
         mission=made,
         settings=settings,
         role=role,
@@ -110,7 +117,8 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
         before=PreImages(),
         started=time.monotonic(),
     )
-    outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree)
+    outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree, unlanded=tree.unlanded)
+    outcome.conflicts = tree.conflicts
     outcome.take_queue(queue, run.context.feature)
     _begin(run, outcome)
     return Opened(run=Run(opened=run, outcome=outcome), agents=agents, missing=missing)
@@ -120,7 +128,8 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
     """Record how the run opened, and keep pre-images of what no agent may change."""
     layout, own = run.layout, run.locks[-1]
     files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
-    dotgit.copy_index(layout.project, os.path.join(run.paths.folder, "index"))
+    if not run.kept:
+        dotgit.copy_index(layout.project, os.path.join(run.paths.folder, "index"))
     run.locks[0].sign({"pid": os.getpid(), "run": run.id, "since": run.context.at})
     if outcome.feature and run.changes_tree:
         features.move(outcome.feature, "start")
@@ -167,10 +176,10 @@ def _feature(want: Asked, role: Role, queue: list[Feature]) -> Feature | None:
     return able[0]
 
 
-def _require_clean(branch: str, state: repository.State, role: Role, project: str) -> None:
+def _require_clean(branch: str, state: Tree, role: Role, project: str) -> None:
     """Raises NeedsPerson on another branch than the mission's, or with uncommitted changes where the role commits or judges."""
-    if state.standing.branch != branch:
-        here = state.standing.branch or "a detached HEAD"
+    if state.position.branch != branch:
+        here = state.position.branch or "a detached HEAD"
         raise NeedsPerson(
             f"The mission works on the branch {branch}, but {project} is on {here}. Go back: git switch {branch}"
         )
@@ -201,9 +210,7 @@ def _agents(
     return found, list(missing)
 
 
-def _context(
-    want: Asked, name: str, feature: Feature | None, state: repository.State, configured: list[str]
-) -> Context:
+def _context(want: Asked, name: str, feature: Feature | None, tree: Tree, configured: list[str]) -> Context:
     layout = want.layout
     raw = files.read(layout.raw) or b""
     return Context(
@@ -216,13 +223,14 @@ def _context(
         agent=configured,
         attempt=feature.attempts + 1 if feature else 1,
         before=feature.status if feature else "",
-        **state.standing.asdict(),
-        untracked=_digests(layout.project, state.untracked),
+        **tree.position.asdict(),
+        folder=tree.folder,
+        untracked=_digests(tree.folder or layout.project, tree.untracked),
         live=journal.adopt(layout),
         raw=[len(raw), files.digest(raw)],
         identity=reconcile.identity_copies(layout),
         process=supervise.pid_record(),
-        dirty=reconcile.dirty_copies(layout, state.dirty),
+        dirty=reconcile.dirty_copies(layout, tree.dirty),
         version=starting.version(),
     )
 

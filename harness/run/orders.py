@@ -11,8 +11,7 @@ from harness.base import clock, schema
 from harness.base.errors import HarnessError, UsageFault
 from harness.base.record import Record
 from harness.decision import rules, views
-from harness.git import repository
-from harness.integrity import inside, mission_lock, reconcile
+from harness.integrity import inside, mission_lock, reconcile, workplace
 from harness.model import contract, contract_log, features, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
@@ -151,7 +150,7 @@ def _accept_claim(context: OrderContext, claim_id: str, note: str) -> str:
     claim = contract.load(context.layout).claim(claim_id)
     if not claim.manual:
         raise UsageFault(f"{claim_id} has checks: they decide it. A person can accept only a manual claim.")
-    head = repository.position(context.layout.project).head
+    head = workplace.position(context.layout).head
     entry = Entry(verb=contract_log.ACCEPT, claim=claim_id, why=note, at=context.at, by="person", commit=head)
     context.journal.append(context.layout.contract_log, contract_log.render([entry]))
     return f"{claim_id} is accepted at {head[:10]}"

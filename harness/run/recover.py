@@ -12,7 +12,15 @@ from harness.base import clock
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.git import dotgit, repository
-from harness.integrity import misplaced, mission_lock, reconcile, recovery_evidence, recovery_plan, unsettled
+from harness.integrity import (
+    misplaced,
+    mission_lock,
+    reconcile,
+    recovery_evidence,
+    recovery_plan,
+    unsettled,
+    workplace,
+)
 from harness.integrity.recovery_evidence import Evidence
 from harness.integrity.recovery_plan import Died, Step
 from harness.model import config, features, mission, runs
@@ -195,7 +203,7 @@ def _restore_context(run: Begun, outcome: Outcome) -> None:
 
 def _unknown(layout: Layout, run_id: str) -> Context:
     """A context for a run that left none: the state as it is now."""
-    now, raw = repository.position(layout.project), files.read(layout.raw) or b""
+    now, raw = workplace.position(layout), files.read(layout.raw) or b""
     return Context(
         run=run_id,
         role=UNKNOWN,
@@ -265,7 +273,9 @@ def _settle(step: Step, dead: Restored) -> None:
 
 
 def _take_index(run: Begun, commit: str) -> None:
-    """Set git's index to the run's commit, as the run would have done."""
+    """Set git's index to the run's commit, as a run in the project folder would have done."""
+    if run.kept:
+        return
     here = repository.position(run.layout.project)
     if (here.head, here.branch) == (commit, run.context.branch):
         dotgit.clear_locks(run.layout.project, os.stat(run.paths.context).st_mtime)

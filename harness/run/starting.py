@@ -9,13 +9,13 @@ import harness
 from harness.base import clock, console
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.git import dotgit, repository
-from harness.integrity import mission_lock, unsettled
+from harness.integrity import mission_lock, unsettled, workplace
 from harness.model import mission
 from harness.model.mission import Mission
 from harness.store import files, journal, migrations
 from harness.store.layout import Layout, home
 
-IGNORE_LINE = ".harness/"
+IGNORE_LINE = "/.harness"
 UNSEARCHED = ("runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
 IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the state can be found.\n"
 IGNORED = IGNORE_NOTE + "".join(f"/{name}/\n" for name in UNSEARCHED)
@@ -60,6 +60,7 @@ def found(layout: Layout) -> None:
         repository.switch_new(layout.project, made.branch)
     changes = journal.Journal(layout)
     changes.replace(layout.mission, files.dump_json(made.asdict()))
+    changes.replace(layout.git_record, workplace.record(layout))
     changes.replace(layout.format, f"{migrations.FORMAT}\n".encode())
     changes.commit()
 

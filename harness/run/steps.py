@@ -8,7 +8,7 @@ import sys
 from harness.base import clock, console, errors
 from harness.base.errors import Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, handle_signals
-from harness.integrity import reconcile
+from harness.integrity import reconcile, workplace
 from harness.model import replies, runs
 from harness.model.open_run import OpenRun, Outcome, Run, add_notes
 from harness.model.runs import Result
@@ -78,6 +78,8 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
     reconcile.tree(run, outcome)
     take_reply(run, outcome)
     settled(opened.run, settle)
+    if run.kept and outcome.commit:
+        outcome.unlanded = workplace.land(run.layout, run.mission, outcome.commit)
     result = closing.close(run, outcome, run.settings, run.seconds())
     files.remove(run.paths.lock)
     return result, signum

@@ -11,10 +11,11 @@ from harness.agents.base import Event, ExecutionContext, Finished
 from harness.base import clock, console, redaction
 from harness.base.record import Record
 from harness.integrity import environment
+from harness.integrity.inbox import Inbox
 from harness.model import runs
 from harness.model.usage import Usage
 from harness.process import temporary
-from harness.run import closing
+from harness.run import closing, verbs
 from harness.run.transcript import MIB, Recent, Transcript
 
 TYPE_CHECKING = False
@@ -43,17 +44,18 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
     gc.enable()  # an agent may run for hours
     recorder, room = Recorder(run, outcome), temporary.create("agent", run.tag)
     try:
-        for name, agent in opened.agents:
-            if name in waiting:
-                refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
-                continue
-            recorder.begin(name)
-            _listen(outcome, agent, text, recorder, context_of_agent(run, room, stable_bytes))
-            outcome.reason = redaction.mask(outcome.reason)
-            if outcome.ended not in RETRYABLE:
-                outcome.waits.pop(name, 0)
-                break
-            refused.append(Refusal(agent=name, outcome=outcome.ended, reason=outcome.reason, until=outcome.until))
+        with Inbox(run.paths.inbox, verbs.of(run)):
+            for name, agent in opened.agents:
+                if name in waiting:
+                    refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
+                    continue
+                recorder.begin(name)
+                _listen(outcome, agent, text, recorder, context_of_agent(run, room, stable_bytes))
+                outcome.reason = redaction.mask(outcome.reason)
+                if outcome.ended not in RETRYABLE:
+                    outcome.waits.pop(name, 0)
+                    break
+                refused.append(Refusal(agent=name, outcome=outcome.ended, reason=outcome.reason, until=outcome.until))
     finally:
         recorder.close()
         temporary.remove(room)
@@ -181,7 +183,7 @@ def context_of_agent(run: OpenRun, room: str, stable_bytes: int) -> ExecutionCon
     """The execution context of the run's agent; `room` is its temporary folder."""
     table = run.settings.roles.get(run.role.name, {})
     return ExecutionContext(
-        directory=run.layout.project,
+        directory=run.workplace,
         prompt_path=run.paths.prompt,
         seconds=60 * table.get("minutes", run.role.minutes),
         environment={**environment.of_agent(os.environ, run.tag, run.layout, run.id), "TMPDIR": room},

@@ -253,7 +253,7 @@ def prepare(asked: Run) -> bool:
 def settle(asked: Run) -> None:
     """The curator's run: one compaction of all that waits, by code."""
     run, outcome = asked.opened, asked.outcome
-    names = {*repository.tracked_names(run.layout.project), run.mission.id}
+    names = {*repository.tracked_names(run.workplace), run.mission.id}
     for feature in outcome.features:
         names |= {feature.id, *feature.claims}
     made = compact(run.layout, identity_folder(), run.mission.id, run.id, clock.day(clock.now()), names)

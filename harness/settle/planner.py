@@ -183,7 +183,7 @@ def _circle(features: list[Feature]) -> list[str]:
     return list(needs)
 
 
-def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
+def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> Draft:
     """The plan as it would land; raises Refused with every fault, after trying new checks in an empty folder."""
     features = queue.load(layout)
     made, faults = draft(reply, features, contracts.load(layout), contract_log.retired(contract_log.load(layout)))
@@ -193,7 +193,7 @@ def examined(layout: Layout, reply: dict[str, Any]) -> Draft:
     if not faults:
         faults = [
             f"the check `{command}` passes in an empty folder and so proves nothing: test what the feature brings"
-            for command in fire.green_in_empty_folder(made.new_checks)
+            for command in fire.green_in_empty_folder(made.new_checks, place)
         ]
     _refuse(faults)
     return made
@@ -280,7 +280,7 @@ def settle(asked: Run) -> None:
         outcome.reason = "; ".join(filter(None, ["The planner gave no reply", outcome.reason]))
         return
     try:
-        made = examined(run.layout, outcome.reply)
+        made = examined(run.layout, outcome.reply, run.place())
         red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, reported)
     except SetupRed as fault:
         outcome.setup_fault = str(fault)

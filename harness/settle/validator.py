@@ -30,7 +30,7 @@ def prepare(asked: Run) -> bool:
     run, outcome = asked.opened, asked.outcome
     place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
-        outcome.receipts, outcome.setup_fault = sweep.sweep(run.layout.project, known, place, path)
+        outcome.receipts, outcome.setup_fault = sweep.sweep(run.layout.project, known, place, path, kept=run.kept)
         return False
     outcome.setup_fault = fire.setup_once(run.layout, known, place)
     if outcome.setup_fault:

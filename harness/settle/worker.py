@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.git import repository
-from harness.integrity import recovery_plan
+from harness.integrity import recovery_plan, workplace
 from harness.model import features, runs
 
 TYPE_CHECKING = False
@@ -46,16 +46,17 @@ def _note_block(run: Begun, outcome: Outcome, reason: str, needs: list[str], dis
 def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str) -> None:
     """Commit all changes of the run at once on the mission's branch, with the agent's own messages and our trailers; `work`
     is implemented, blocked or cut."""
-    head, branch = run.context.head, run.context.branch
-    now = repository.position(run.layout.project)
-    own = repository.messages_between(run.layout.project, head, now.head) if now.head != head else []
+    head, branch, place = run.context.head, run.context.branch, run.workplace
+    now = repository.position(place)
+    own = repository.messages_between(place, head, now.head) if now.head != head else []
     parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
-    at = now.head if now.branch == branch else None
     message = "\n\n".join(part for part in parts if part) + "\n"
-    outcome.commit = repository.commit(
-        run.layout.project, tree=outcome.tree, parent=head, branch=branch, message=message, at=at
-    )
+    if run.kept:
+        outcome.commit = workplace.commit(run, outcome.tree, message)
+        return
+    at = now.head if now.branch == branch else None
+    outcome.commit = repository.commit(place, tree=outcome.tree, parent=head, branch=branch, message=message, at=at)
 
 
 def cut_short(run: Begun, outcome: Outcome) -> None:

@@ -207,6 +207,14 @@ def remove(path: str) -> None:
         return
 
 
+def link(path: str, target: str) -> None:
+    """Make `path` a symbolic link to `target`, atomically, in place of a file or a link."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    remove(temporary)
+    os.symlink(target, temporary)
+    os.replace(temporary, path)
+
+
 def move(path: str, target: str) -> None:
     """Move a file or folder to `target`; makes the folder of the target."""
     make_folder(os.path.dirname(target))

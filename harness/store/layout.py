@@ -46,6 +46,8 @@ class Layout:
         self.hooks = under + "hooks"
         self.roles = under + "roles"
         self.git = under + ".git"
+        self.git_record = under + "git.json"
+        self.git_private = under + "git-config"  # what our git reads in place of the repository's configuration
         self.ignore = under + ".ignore"
         self.asked_spec = self.project + "/SPEC.md"  # the spec that people write
         self.mission_lock = (
@@ -60,7 +62,8 @@ class Layout:
 
     def managed(self) -> tuple[str, ...]:
         """Managed files: the harness replaces them whole; an agent never writes them."""
-        plan = (self.format, self.mission, self.config, self.spec, self.features, self.contract)
+        begun = (self.format, self.mission, self.git_record)
+        plan = (*begun, self.config, self.spec, self.features, self.contract)
         return (*plan, self.summary, self.memory, self.curated, self.escalation)
 
     def append_only(self) -> tuple[str, ...]:
@@ -89,6 +92,7 @@ class RunLayout:
         self.receipts = under + "receipts.jsonl"
         self.result = under + "result.json"
         self.refused = under + "refused"
+        self.inbox = under + "inbox"  # the folder of the socket that in-run commands ask
 
 
 def identity_file(folder: str, role: str) -> str:
@@ -118,6 +122,12 @@ def command(words: str = "") -> str:
     elif len(own) > 2 and called.startswith(own):
         called = "~/" + called.removeprefix(own)
     return f"{called} {words}".strip()
+
+
+def state_home() -> str:
+    """Where the trees of missions are: $XDG_STATE_HOME/harness, else ~/.local/state/harness."""
+    named = os.environ.get("XDG_STATE_HOME", "")
+    return os.path.join(named if os.path.isabs(named) else os.path.expanduser("~/.local/state"), "harness")
 
 
 def identity_folder() -> str:

@@ -1,0 +1,38 @@
+"""Refs and commits by name: where they are, what lies between them, and moving several at once. Calls as in `repository`."""
+
+from __future__ import annotations
+
+from harness.git import dotgit, settings
+from harness.git.repository import Position, run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def position_of(project: str, name: str) -> Position | None:
+    """Commit and tree of a ref or a commit, without a branch; None where there is none. 1 call."""
+    code, out, _ = settings.call(project, "rev-parse", "-q", "--verify", f"{name}^{{commit}}")
+    if code:
+        return None
+    head = out.decode().strip()
+    return Position(head=head, branch="", tree=run(project, "rev-parse", f"{head}^{{tree}}").decode().strip())
+
+
+def below(project: str, prefix: str) -> dict[str, str]:
+    """{rest of the name: commit} of the refs whose names begin with `prefix`, which ends in a slash. 1 call."""
+    out = run(project, "for-each-ref", "--format=%(objectname) %(refname)", prefix).decode("utf-8", "replace")
+    rows = [line.split(" ", 1) for line in out.split("\n") if line]
+    return {name.removeprefix(prefix): commit for commit, name in rows}
+
+
+def is_ancestor(project: str, older: str, newer: str) -> bool:
+    """Whether `newer` holds the commit `older`. 1 call."""
+    return settings.call(project, "merge-base", "--is-ancestor", older, newer)[0] == 0
+
+
+def set_all(project: str, wanted: Mapping[str, str]) -> None:
+    """Set these refs (whole names) to these commits, all or none, durably. 1 call."""
+    run(project, "update-ref", "--stdin", stdin="".join(f"update {ref} {to}\n" for ref, to in wanted.items()).encode())
+    for ref in wanted:
+        dotgit.sync(project, ref)

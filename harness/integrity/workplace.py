@@ -1,0 +1,218 @@
+"""Where a run works: a kept tree of the mission outside the project folder, or, by configuration, the project folder itself.
+
+The mission's own position is the ref `refs/harness/<mission>/tip`. The project folder and its branch belong to a person:
+what they commit or edit there is merged into the tip before a run, and the branch follows the tip (`landing`) where nothing
+of theirs is in the way. `refs/harness/<mission>/landed` is where we left the branch, so that a person's reset is theirs too.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness.base import schema
+from harness.base.errors import RESTORE, BrokenFile, NeedsPerson
+from harness.base.record import Record
+from harness.git import dotgit, landing, merging, refs, repository, settings, worktrees
+from harness.git.repository import GitFailed, Position
+from harness.git.settings import Recorded
+from harness.model import config, mission
+from harness.model.mission import Mission
+from harness.process import temporary
+from harness.store import files, journal
+from harness.store.layout import Layout, state_home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.model.open_run import Begun
+
+FIRST_TREE = "tree-1"
+SHOWN = 3
+
+
+class Tree(Record):
+    """The workplace as a run finds it: its folder ("" for the project folder), the position of the mission, untracked files
+    that git does not ignore, and, in place, a person's uncommitted changes (`dirty`).
+
+    `notes` are lines for a person; `unlanded` says why the branch is not at the mission's position, "" where it is;
+    `conflicts` are the paths that a person and the runs both changed, `theirs` the person's commit with them."""
+
+    folder: str
+    position: Position
+    untracked: list[str]
+    dirty: list[str] = []
+    unlanded: str = ""
+    notes: list[str] = []
+    conflicts: list[str] = []
+    theirs: str = ""
+
+
+def folder_of(mission_id: str) -> str:
+    """The folder of the mission's tree, whether it exists or not."""
+    return os.path.join(state_home(), mission_id, FIRST_TREE)
+
+
+def record(layout: Layout) -> bytes:
+    """The git configuration of the project as it is now, for the file `git.json`: taken before any agent runs."""
+    return files.dump_json(settings.record(layout.project).asdict())
+
+
+def use(layout: Layout) -> None:
+    """From here on our git calls in the project read the recorded configuration only; without a record nothing changes."""
+    value = files.read_json(layout.git_record)
+    if value is None:
+        return
+    if faults := schema.faults(value, "the record", Recorded):
+        raise BrokenFile(layout.git_record, f"no git configuration ({'; '.join(faults)})", remedy=RESTORE)
+    settings.use(layout.project, Recorded(**value), layout.git_private)
+
+
+def adopt(layout: Layout) -> None:
+    """`use`, after recording the configuration of a mission that an older harness began."""
+    if not os.path.exists(layout.git_record):
+        changes = journal.Journal(layout)
+        changes.replace(layout.git_record, record(layout))
+        changes.commit()
+    use(layout)
+
+
+def _ref(mission_id: str, name: str) -> str:
+    return f"refs/harness/{mission_id}/{name}"
+
+
+def position(layout: Layout) -> Position:
+    """The position of the mission: that of its tip, of its branch before the first run, or HEAD where runs work in place."""
+    use(layout)
+    if config.load(layout).workplace == "project":
+        return repository.position(layout.project)
+    made = mission.load(layout)
+    for ref in (_ref(made.id, "tip"), repository.BRANCHES + made.branch):
+        if found := refs.position_of(layout.project, ref):
+            return found.replace(branch=made.branch)
+    raise NeedsPerson(_gone(layout, made))
+
+
+def _gone(layout: Layout, made: Mission) -> str:
+    made_again = f"git branch {made.branch} {made.base_commit[:12]}"
+    return (
+        f"The mission's branch {made.branch} is gone from {layout.project}. To begin again from its base: {made_again}"
+    )
+
+
+def branch_commit(layout: Layout, made: Mission) -> str:
+    """The commit of the mission's branch, "" where it is gone. 0 git calls."""
+    return dotgit.commit_of(layout.project, repository.BRANCHES + made.branch)
+
+
+def landed(layout: Layout) -> bool:
+    """Whether the mission's branch is at the mission's position; always, where runs work in place."""
+    in_place = config.load(layout).workplace == "project"
+    return in_place or branch_commit(layout, mission.load(layout)) == position(layout).head
+
+
+def in_place(layout: Layout) -> Tree:
+    """The project folder as the workplace."""
+    now = repository.state(layout.project)
+    return Tree(folder="", position=now.standing, untracked=now.untracked, dirty=now.dirty)
+
+
+def bring(layout: Layout, made: Mission, carry: Sequence[str]) -> Tree:
+    """Merge what a person did, move their branch on where it is behind, and bring the tree to the mission's position."""
+    taken = merging.take_edits(layout.project, made.branch)
+    tree = _merged(layout, made, taken.tip)
+    tree.notes += [taken.note] if taken.note else []
+    folder, commit = tree.folder, tree.position.head
+    if commit != taken.tip and not tree.conflicts:
+        tree.unlanded = land(layout, made, commit)
+    worktrees.ensure(layout.project, folder, commit, keep=True)
+    _link_state(layout, folder)
+    tree.notes += [f"not carried into the tree: {line}" for line in worktrees.carry(layout.project, folder, carry)]
+    tree.untracked = repository.untracked(folder)
+    return tree
+
+
+def _merged(layout: Layout, made: Mission, theirs: str) -> Tree:
+    """The mission's position with a person's commits in it, except where they conflict."""
+    project, tree = (
+        layout.project,
+        Tree(folder=folder_of(made.id), position=Position(head="", branch="", tree=""), untracked=[]),
+    )
+    known = refs.below(project, _ref(made.id, ""))
+    tip, landed = known.get("tip", ""), known.get("landed", "")
+    if not (tip or theirs):
+        raise NeedsPerson(_gone(layout, made))
+    commit = tip or theirs
+    if theirs and theirs not in (tip, landed):
+        reset = landed == tip and landed and not refs.is_ancestor(project, landed, theirs)
+        merged = merging.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\nwhat a person did there")
+        tree.conflicts = [] if reset else [conflict.path for conflict in merged.conflicts]
+        commit = theirs if reset else merged.commit or commit
+        tree.theirs = theirs if tree.conflicts else ""
+    if tree.conflicts:
+        tree.unlanded = _conflict(made, commit, tree.conflicts)
+    _move(layout, made, tip, landed, commit, landed if tree.conflicts else theirs)
+    tree.position = refs.position_of(project, commit) or tree.position
+    tree.position.branch = made.branch
+    return tree
+
+
+def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, branch: str) -> None:
+    """Record the mission's position and where the branch is, in one git call, where either has changed."""
+    wanted = {"tip": (tip, commit), "landed": (landed, branch)}
+    changed = {_ref(made.id, name): new for name, (old, new) in wanted.items() if new and new != old}
+    if changed:
+        refs.set_all(layout.project, changed)
+
+
+def _conflict(made: Mission, commit: str, paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    named = ", ".join(paths[:SHOWN]) + more
+    return f"your changes of {named} on {made.branch} conflict with the mission's. Settle it: git merge {commit[:12]}"
+
+
+def land(layout: Layout, made: Mission, commit: str) -> str:
+    """Move the branch and a person's working folder on to `commit`; "" or one line that says why not, and what to do."""
+    try:
+        why = landing.land(layout.project, made.branch, commit)
+    except GitFailed as fault:
+        why = str(fault)
+    if not why or branch_commit(layout, made) == commit:
+        repository.set_ref(layout.project, _ref(made.id, "landed"), commit)
+    return why
+
+
+def _link_state(layout: Layout, folder: str) -> None:
+    """`.harness` in the tree leads to the mission's state, so that its paths are the same in every prompt."""
+    link = os.path.join(folder, os.path.basename(layout.state))
+    if os.path.islink(link) and os.readlink(link) == layout.state:
+        return
+    if os.path.isdir(link) and not os.path.islink(link):  # an agent made it
+        temporary.remove(link)
+    files.link(link, layout.state)
+
+
+def join(run: Begun) -> bool:
+    """Our git knows the tree of this run, as the run left it; False where the tree is gone."""
+    if not os.path.isdir(run.workplace):
+        return False
+    if run.kept:
+        worktrees.join(run.layout.project, run.workplace, run.context.head)
+    return True
+
+
+def restore(run: Begun) -> None:
+    """The kept tree as this run found it: tracked files as committed, and no untracked file that was not there."""
+    worktrees.ensure(run.layout.project, run.workplace, run.context.head, keep=True)
+    for name in repository.untracked(run.workplace):
+        if name not in run.context.untracked:
+            worktrees.discard(run.workplace, name)
+
+
+def commit(run: Begun, tree: str, message: str) -> str:
+    """Commit `tree` on the mission's position, which a run that works in a tree of its own moves alone; durable."""
+    made = repository.commit_tree(
+        run.layout.project, tree, [run.context.head], message.replace("\0", "").rstrip("\n") + "\n"
+    )
+    repository.set_ref(run.layout.project, _ref(mission.read(run.layout).id, "tip"), made)
+    return made

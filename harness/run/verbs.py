@@ -1,0 +1,100 @@
+"""What an agent may ask for during its run: note, issue, reply, check. The inbox carries each out, outside the glass."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from harness.base import schema
+from harness.base.errors import Refused, UsageFault
+from harness.model import contract, features, issues, mission, open_run, replies
+from harness.proof import fire, services
+from harness.settle import planner
+from harness.store import documents, files, journal
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from harness.model.check_environment import CheckEnvironment
+    from harness.model.open_run import OpenRun
+    from harness.model.receipts import Receipt
+
+
+def of(run: OpenRun) -> dict[str, Callable[..., Iterable[str]]]:
+    """{verb: what it does with the texts of a request}; each yields texts for the agent's screen."""
+    return {
+        "note": partial(note, run),
+        "issue": partial(report, run),
+        "reply": partial(reply, run),
+        "check": partial(check, run),
+    }
+
+
+def note(run: OpenRun, tag: str, text: str) -> Iterable[str]:
+    """One entry for raw.md, durable on return; raises UsageFault for a malformed one, and behind the bound of the run."""
+    open_run.add_notes(run.layout, run.context, [(tag, text)])
+    return ()
+
+
+def reply(run: OpenRun, text: str) -> Iterable[str]:
+    """Check a reply while the agent can still correct it, and keep it; raises Refused with every fault."""
+    blocks = documents.fenced_blocks(text, "json harness")
+    value = replies.parse(run.capability, blocks[-1] if blocks else text)
+    if run.role.plans:
+        place, path = run.place(), run.paths.receipts
+        planner.red_first(run.layout, planner.examined(run.layout, value, place), place, path, run.role.name)
+    body = files.dump_json(value).decode()
+    files.replace(run.paths.reply, documents.fenced(body, "json harness").encode(), files.PRIVATE)
+    return ["The reply is good and kept; a later one replaces it."]
+
+
+def report(run: OpenRun, value: str) -> Iterable[str]:
+    """Append an issue, given as JSON; raises Refused if it is invalid."""
+    return [issue(run.layout, json.loads(value), run.id)]
+
+
+def issue(layout: Layout, value: dict[str, str], by: str) -> str:
+    """Append an issue of a run or of a `person`; raises Refused if it is invalid. Returns a line for the screen."""
+    mission.check_format(layout)
+    faults = schema.faults(value, "the issue", issues.Given)
+    if faults:
+        raise Refused("The issue is not accepted: " + "; ".join(faults))
+    with files.Lock(layout.state_lock):  # from counting to writing, so that no two get one number
+        journal.finish_journal(layout)
+        made = issues.new(issues.load(layout), [value], by)
+        changes = journal.Journal(layout)
+        changes.append(layout.issues, issues.render(made))
+        changes.commit(locked=True)
+    return f"{made[0].id} is noted." if made else "That issue is known already."
+
+
+def check(run: OpenRun, name: str) -> Iterator[str]:
+    """The receipts of a feature's checks, of a claim's, or of all, a line of JSON each; nothing counts."""
+    for receipt in fired(run.layout, name, run.place()):
+        yield json.dumps(receipt.asdict())
+
+
+def fired(layout: Layout, name: str, place: CheckEnvironment) -> Iterator[Receipt]:
+    """Run the checks as the validator will, with setup and services; raises Refused where the setup is red."""
+    known = contract.load(layout)
+    claims = asked_claims(layout, known, name)
+    if fault := fire.setup_fault(known, place):
+        raise Refused(fault)
+    with services.Running(known.services, place) as up:
+        yield from fire.fire_all(claims, "after", up)
+
+
+def asked_claims(layout: Layout, known: contract.Contract, name: str) -> list[contract.Claim]:
+    """The claims of a feature, the claim with this id, or all without a name; raises UsageFault for an unknown name."""
+    if not name:
+        return known.claims
+    found = features.load(layout)
+    ids = next((feature.claims for feature in found if feature.id == name), None)
+    if ids is not None:
+        return known.of(ids)
+    if not any(claim.id == name for claim in known.claims):
+        there = ", ".join([feature.id for feature in found][:10] + [claim.id for claim in known.claims][:10])
+        raise UsageFault(f"There is no feature and no claim '{name}'. There are: {there or 'none yet'}.")
+    return [known.claim(name)]
