@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.base.record import Record
+from harness.process.confine import Confinement
 from harness.process.timeouts import Timeouts
 
 TYPE_CHECKING = False
@@ -45,7 +46,7 @@ class ExecutionContext(Record):
     """The execution context of an agent: working folder, the prompt as a file, time left in seconds, environment, and lock
     descriptors for its guardian. `idle_seconds`: without a sign of life; `startup_seconds`: without a first event; 0 is no
     limit. `after_result_seconds`: from its result to its exit. `stable_bytes`: length of the prompt's prefix that is the same
-    from run to run. `cost_left_usd`: what it may still cost, None for no cap."""
+    from run to run. `cost_left_usd`: what it may still cost, None for no cap. `confinement`: what it may touch, None for all."""
 
     directory: str
     prompt_path: str
@@ -57,6 +58,7 @@ class ExecutionContext(Record):
     after_result_seconds: float = 10.0
     stable_bytes: int = 0
     cost_left_usd: float | None = None
+    confinement: Confinement | None = None
 
     def timeouts(self) -> Timeouts:
         """The timeouts of a process in this context."""

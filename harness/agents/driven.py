@@ -85,6 +85,8 @@ class ProgramAgent:
     def __init__(self, name: str, cli: Cli, settings: Settings, argv: list[str] | None = None, login: str = "") -> None:
         self.name, self.cli, self.settings = name, cli, settings
         self.login = login
+        self.writable: tuple[str, ...] = ()
+        self.needs: tuple[str, ...] = ()
         table = settings.table
         self.argv = argv or [str(table.get("path", cli.program))]
         self.argv[0] = os.path.expanduser(self.argv[0])
@@ -133,6 +135,7 @@ class ProgramAgent:
             wall_seconds=context.seconds,
             keep=context.keep,
             timeouts=context.timeouts(),
+            confine=context.confinement,
         ) as child:
             end = yield from _listen(child, self.cli, answer)
         assert child.ended is not None, "leaving the child waits for its end"

@@ -56,6 +56,9 @@ def split(text: str) -> tuple[list[tuple[int, str]], str]:
 class Playbook:
     """Runs the ```sh blocks in order and stops at the first failure; the rest of the file is the reply."""
 
+    writable: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
     def __init__(self, settings: Settings) -> None:
         self.path = find(os.path.join(settings.project, "playbooks"), settings, ".md")
         self.project = settings.project
@@ -102,6 +105,7 @@ def shell(command: str, context: ExecutionContext, seconds: float) -> Generator[
         keep=context.keep,
         merge=True,
         timeouts=context.replace(startup_seconds=0.0).timeouts(),
+        confine=context.confinement,
     ) as child:
         for stream, chunk in child.output():
             yield Event(kind="output", text=chunk.decode("utf-8", "replace")) if stream else Event(kind="tick")

@@ -6,7 +6,7 @@ import time
 
 from harness.base import clock
 from harness.decision import rules, views
-from harness.git import repository
+from harness.git import refs, repository
 from harness.integrity import workplace
 from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, runs
@@ -205,11 +205,19 @@ def cost(known: float | None, uncounted: int) -> str:
 
 
 def _merge(layout: Layout, branch: str) -> list[str]:
-    target = repository.default_branch(layout.project) or "main"
+    target = _target(layout, branch)
     return [
-        f"merge     git switch {target} && git merge {branch}",
+        f"merge     git switch {target} && git merge {branch}" if target else f"look      git switch {branch}",
         f"look      {command('status')}; so do: runs list, memory show, usage, log",
     ]
+
+
+def _target(layout: Layout, branch: str) -> str:
+    """Another branch to merge into: the default one where it exists, else the first that no mission made; "" for none."""
+    there = refs.below(layout.project, repository.BRANCHES)
+    named = repository.default_branch(layout.project) or ""
+    others = [name for name in (named, *there) if name and name != branch and not name.startswith("harness/")]
+    return next((name for name in others if name in there or name == named), "")
 
 
 def _remedy(layout: Layout, word: str) -> list[str]:

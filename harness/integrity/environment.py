@@ -9,9 +9,18 @@ from harness.integrity.inside import INSIDE
 from harness.process.supervise import TAG
 from harness.store.layout import Layout
 
+FOLDERS_OF_TOOLS = (
+    *(f"XDG_{name}_HOME" for name in ("CACHE", "CONFIG", "DATA", "STATE")),
+    *("CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "CCACHE_DIR", "GRADLE_USER_HOME", "NVM_DIR"),
+    *("PIP_CACHE_DIR", "UV_CACHE_DIR", "PYENV_ROOT", "npm_config_cache", "NPM_CONFIG_CACHE", "YARN_CACHE_FOLDER"),
+    *("BUN_INSTALL", "DENO_DIR", "GEM_HOME", "COMPOSER_HOME", "PNPM_HOME", "HF_HOME", "TF_PLUGIN_CACHE_DIR"),
+)
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from harness.model.check_environment import CheckEnvironment
 
 UNATTENDED = {
     "CI": "1",
@@ -37,7 +46,7 @@ NESTED_MARKERS = (  # agents and git set these for their children; logins and se
 )
 
 
-def plain(base: Mapping[str, str], tag: str) -> dict[str, str]:
+def plain(base: Mapping[str, str], tag: str, passed: object = ()) -> dict[str, str]:
     """The environment of a check. Of our variables it has only the tag, which identifies left-over processes."""
     kept = {
         key: value
@@ -49,7 +58,23 @@ def plain(base: Mapping[str, str], tag: str) -> dict[str, str]:
     return {**kept, **UNATTENDED, "PATH": os.pathsep.join(path), TAG: tag}
 
 
-def of_agent(base: Mapping[str, str], tag: str, layout: Layout, run_id: str) -> dict[str, str]:
+def of_check(base: Mapping[str, str], place: CheckEnvironment) -> dict[str, str]:
+    """The environment of a check, a service or setup in `place`."""
+    return at_home(plain(base, place.tag, place.passed), place.home)
+
+
+def at_home(env: dict[str, str], home: str) -> dict[str, str]:
+    """`env` with another HOME, and with the folders of tools that lay below the old one below it; `home` "": unchanged."""
+    old = env.get("HOME", "").rstrip("/") + "/"
+    if not home or old == "/":
+        return env
+    moved = {
+        name: home + "/" + env[name].removeprefix(old) for name in FOLDERS_OF_TOOLS if env.get(name, "").startswith(old)
+    }
+    return {**env, **moved, "HOME": home}
+
+
+def of_agent(base: Mapping[str, str], tag: str, layout: Layout, run_id: str, passed: object = (), needs: object = ()) -> dict[str, str]:
     """The environment of an agent: that of a check, plus the harness command on PATH and the id of its run."""
     env = plain(base, tag)
     env["PATH"] = os.path.dirname(layout.shim) + os.pathsep + env["PATH"]

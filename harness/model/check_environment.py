@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from harness.base.record import Record
+from harness.process.confine import Confinement
 
 
 class CheckEnvironment(Record):
     """Where checks run: the folder, the commit and tree in it, the run they belong to, and their timeout. `keep`: lock
     descriptors that guardians inherit. `ports`: the port of each service that is up. `fault`: why no check can run here (a
-    service is not ready); every receipt is then red with this reason. `notes` go into every receipt."""
+    service is not ready); every receipt is then red with this reason. `notes` go into every receipt. `confinement`: what its
+    programs may touch besides the folder, None for all; `home`: their HOME, "" for the user's."""
 
     directory: str
     head: str = ""
@@ -20,3 +22,10 @@ class CheckEnvironment(Record):
     ports: dict[str, int] = {}
     fault: str = ""
     notes: list[str] = []
+    confinement: Confinement | None = None
+    home: str = ""
+    passed: list[str] = []
+
+    def confined(self, *folders: str) -> Confinement | None:
+        """The confinement of a program that writes in the folder of the environment and in these."""
+        return self.confinement and self.confinement.opened(self.directory, *folders)

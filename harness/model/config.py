@@ -42,6 +42,9 @@ class Top(Record):
     curate_after: Most = 20
     workplace: str = "tree"
     carry: list[str] = []
+    confine: str = "auto"
+    network: object = True
+    passed: list[str] = []
 
 
 class Limits(Record):

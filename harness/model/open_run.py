@@ -17,6 +17,7 @@ from harness.model.receipts import Receipt
 from harness.model.roles import Role
 from harness.model.runs import Context
 from harness.model.usage import Usage
+from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.store import files
 from harness.store.files import Lock
 from harness.store.journal import Journal
@@ -78,7 +79,8 @@ class Begun(Record, frozen=True):
 
 class OpenRun(Begun, frozen=True):
     """A live run and its inputs. `claims` are those of the feature at opening. The run holds `locks` while it lives; its
-    guardians inherit their descriptors, `keep`. `started` is on the monotonic clock."""
+    guardians inherit their descriptors, `keep`. `started` is on the monotonic clock. `confinement`: what checks and services may
+    touch besides their folders, None for all; `home`: their HOME, "" for the user's."""
 
     mission: Mission
     settings: Config
@@ -88,6 +90,8 @@ class OpenRun(Begun, frozen=True):
     keep: list[int]
     before: PreImages
     started: float
+    confinement: Confinement | None = None
+    home: str = ""
 
     @property
     def tag(self) -> str:
@@ -99,9 +103,15 @@ class OpenRun(Begun, frozen=True):
         """The capability of its role, one of roles.CAPABILITIES or ""."""
         return self.role.capability
 
+    @property
+    def sealed(self) -> bool:
+        """Whether nothing that the run started can have changed the mission's state."""
+        return self.confinement is not None and self.confinement.tier == BUBBLEWRAP
+
     def place(self) -> CheckEnvironment:
         """The working folder as the check environment of this run."""
-        return place_of(self.layout, self.context, self.tag, self.settings.check_seconds, self.keep)
+        made = place_of(self.layout, self.context, self.tag, self.settings.check_seconds, self.keep)
+        return made.replace(confinement=self.confinement, home=self.home)
 
     def note(self, tag: str, text: str, feature: str = "") -> None:
         """Append one entry of this role to raw.md; a line that is too long is shortened."""
@@ -122,7 +132,7 @@ class Outcome(Record):
     `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when
     the vendor accepts requests again, 0 if unknown. `tree`: the working folder as a tree. `messages` and `reply` come from
     the agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks. `unlanded`: why the
-    mission's branch is behind; `conflicts`: paths that a person changed there, and runs too."""
+    mission's branch is behind; `confined`: the tier of confinement; `conflicts`: paths that a person changed there, and runs too."""
 
     journal: Journal
     features: list[Feature] = []
@@ -147,6 +157,7 @@ class Outcome(Record):
     signs: list[str] = []
     setup_fault: str = ""
     unlanded: str = ""
+    confined: str = ""
     conflicts: list[str] = []
     _contract: Contract | None = None
 

@@ -62,6 +62,17 @@ class Glass(Record):
         return words if self.network == "host" else [*words, "--unshare-net"]
 
 
+class Confinement(Record):
+    """How a program is confined: what it may touch, and on which tier."""
+
+    glass: Glass
+    tier: str
+
+    def opened(self, *folders: str) -> Confinement:
+        """The same, with these folders writable too."""
+        return self.replace(glass=self.glass.replace(writable=[*self.glass.writable, *folders]))
+
+
 def _outer_first(paths: Iterable[str]) -> list[str]:
     return sorted((path for path in paths if os.path.exists(path)), key=lambda path: path.count("/"))
 

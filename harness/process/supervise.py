@@ -16,6 +16,7 @@ import time
 from harness.base import errors
 from harness.base.record import Record
 from harness.process import spawn, tree
+from harness.process.confine import Confinement
 from harness.process.guardian import Guardian, Plan
 from harness.process.spawn import capture
 from harness.process.timeouts import Timeouts, Watch
@@ -96,6 +97,7 @@ class Child:
         merge: bool = False,
         term_first: bool = True,
         timeouts: Timeouts | None = None,
+        confine: Confinement | None = None,
     ) -> None:
         self.pid = 0
         self.ended: Ended | None = None
@@ -107,6 +109,7 @@ class Child:
         self._streams: dict[int, str] = {}
         self._poller = select.poll()
         tree.adopt_orphans()
+        argv = confine.glass.words(argv, confine.tier) if confine else argv
         self.watch = Watch(wall_seconds, timeouts or Timeouts(), time.monotonic())
         plan = Plan(
             argv=argv,
@@ -301,6 +304,7 @@ def run(
     stdin: str | None = None,
     grace_seconds: float = 5.0,
     merge: bool = True,
+    confine: Confinement | None = None,
 ) -> Ended:
     """Run a child to its end and pass each chunk to `sink(stream, chunk)`; raises what Child raises."""
     with Child(
@@ -312,6 +316,7 @@ def run(
         grace_seconds=grace_seconds,
         keep=keep,
         merge=merge,
+        confine=confine,
     ) as child:
         for stream, chunk in child.output():
             if chunk:

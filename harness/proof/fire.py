@@ -96,11 +96,12 @@ def run_shell(command: str, place: CheckEnvironment, seconds: float, output: Out
         return supervise.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=place.directory,
-            env={**environment.plain(os.environ, place.tag), "TMPDIR": folder, **port_variables(place.ports)},
+            env=environment.of_check(os.environ, place) | {"TMPDIR": folder, **port_variables(place.ports)},
             sink=output.take,
             wall_seconds=seconds,
             grace_seconds=GRACE_SECONDS,
             keep=place.keep,
+            confine=place.confined(folder),
         )
     finally:
         temporary.remove(folder)

@@ -63,7 +63,7 @@ class Running:
         return place
 
     def _start(self, service: Service, place: CheckEnvironment) -> supervise.Child:
-        env = {**environment.plain(os.environ, place.tag), "TMPDIR": self.folder, **fire.port_variables(place.ports)}
+        env = environment.of_check(os.environ, place) | {"TMPDIR": self.folder, **fire.port_variables(place.ports)}
         command = f"exec >{shlex.quote(self._log(service))} 2>&1\n{service.run}"
         child = supervise.Child(
             ["bash", "-euo", "pipefail", "-c", command],
@@ -72,6 +72,7 @@ class Running:
             wall_seconds=UP_SECONDS,
             keep=place.keep,
             merge=True,
+            confine=place.confined(self.folder),
         )
         self.children.append(child)
         return child

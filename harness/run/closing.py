@@ -34,6 +34,7 @@ TAKEN = (
     "refused",
     "waits",
     "unlanded",
+    "confined",
 )
 FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
 JITTER, MOST_JITTER = 0.1, 60

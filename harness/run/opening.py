@@ -11,7 +11,7 @@ from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
 from harness.git import dotgit
-from harness.integrity import inside, mission_lock, reconcile, workplace
+from harness.integrity import confine, inside, mission_lock, reconcile, workplace
 from harness.integrity.workplace import Tree
 from harness.memory import pages
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
@@ -22,6 +22,7 @@ from harness.model.open_run import OpenRun, Outcome, PreImages, Run
 from harness.model.roles import Role
 from harness.model.runs import Context
 from harness.process import supervise
+from harness.process.confine import NONE
 from harness.run import recover, starting
 from harness.store import files, journal
 from harness.store.layout import Layout, command
@@ -88,6 +89,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     role = roles.load(layout, want.role)
     queue = features.load(layout)
     feature = _feature(want, role, queue)
+    tier = confine.tier(layout, settings)
     in_place = workplace.in_place(layout) if settings.workplace == "project" else None
     if in_place:
         _require_clean(made.branch, in_place, role, layout.project)
@@ -116,9 +118,11 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
         keep=mission_lock.descriptors(locks),
         before=PreImages(),
         started=time.monotonic(),
+        confinement=confine.of_mission(layout, settings, tree.folder, tier) if tree.folder else None,
+        home=confine.layer_of(tree.folder) if tree.folder and tier != NONE else "",
     )
     outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree, unlanded=tree.unlanded)
-    outcome.conflicts = tree.conflicts
+    outcome.conflicts, outcome.confined = tree.conflicts, tier if tier != NONE else ""
     outcome.take_queue(queue, run.context.feature)
     _begin(run, outcome)
     return Opened(run=Run(opened=run, outcome=outcome), agents=agents, missing=missing)
@@ -137,7 +141,8 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
         outcome.journal.commit()
         outcome.journal = journal.Journal(layout)
     own.sign({**run.context.asdict(), "live": journal.read_ledger(layout)})  # recovery evidence
-    reconcile.keep_copies(run)
+    if not run.sealed:
+        reconcile.keep_copies(run)
 
 
 def _report_update(layout: Layout) -> None:

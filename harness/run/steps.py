@@ -74,7 +74,8 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
     except Interrupted as signalled:
         signum = signalled.signum
         outcome.ended, outcome.reason = "killed", f"interrupted by signal {signum}"
-    reconcile.state(run, outcome, run.before, run.locks)
+    if not run.sealed:
+        reconcile.state(run, outcome, run.before, run.locks)
     reconcile.tree(run, outcome)
     take_reply(run, outcome)
     settled(opened.run, settle)
@@ -98,7 +99,8 @@ def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
     data = prompt.text_of(parts)
     files.replace(run.paths.manifest, files.dump_json(rows), files.PRIVATE)
     files.replace(run.paths.prompt, data, files.PRIVATE)
-    reconcile.hold_own(run)
+    if not run.sealed:
+        reconcile.hold_own(run)
     return data.decode(), len(prompt.text_of(prompt.stable(gathered)))
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from harness.agents.base import Event, ExecutionContext, Finished
 from harness.base import clock, console, redaction
 from harness.base.record import Record
-from harness.integrity import environment
+from harness.integrity import confine, environment
 from harness.integrity.inbox import Inbox
 from harness.model import runs
 from harness.model.usage import Usage
@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.agents.base import Agent
     from harness.model.open_run import OpenRun, Outcome
+    from harness.process.confine import Confinement
     from harness.run.opening import Opened
 
 NEEDS_HELP = ("auth", "config")
@@ -50,7 +51,7 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
                     refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
                     continue
                 recorder.begin(name)
-                _listen(outcome, agent, text, recorder, context_of_agent(run, room, stable_bytes))
+                _listen(outcome, agent, text, recorder, context_of_agent(run, agent, room, stable_bytes))
                 outcome.reason = redaction.mask(outcome.reason)
                 if outcome.ended not in RETRYABLE:
                     outcome.waits.pop(name, 0)
@@ -179,17 +180,30 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
             outcome.ended, outcome.reason, outcome.until = event.outcome, event.reason, event.until
 
 
-def context_of_agent(run: OpenRun, room: str, stable_bytes: int) -> ExecutionContext:
+def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -> ExecutionContext:
     """The execution context of the run's agent; `room` is its temporary folder."""
     table = run.settings.roles.get(run.role.name, {})
     return ExecutionContext(
         directory=run.workplace,
         prompt_path=run.paths.prompt,
         seconds=60 * table.get("minutes", run.role.minutes),
-        environment={**environment.of_agent(os.environ, run.tag, run.layout, run.id), "TMPDIR": room},
+        environment=_environment(run, agent) | {"TMPDIR": room},
         keep=run.keep,
         idle_seconds=60 * table.get("idle_minutes", run.role.idle_minutes),
         startup_seconds=STARTUP_SECONDS,
         stable_bytes=stable_bytes,
         cost_left_usd=closing.cost_left(run),
+        confinement=_confinement(run, agent, room),
     )
+
+
+def _confinement(run: OpenRun, agent: Agent, room: str) -> Confinement | None:
+    if run.confinement is None:
+        return None
+    return confine.of_agent(run.layout, run.confinement, [run.workplace, room], run.settings.trust, agent.writable)
+
+
+def _environment(run: OpenRun, agent: Agent) -> dict[str, str]:
+    """The environment of the agent, with the HOME of its tree where it is confined and not trusted fully."""
+    made = environment.of_agent(os.environ, run.tag, run.layout, run.id, run.settings.passed, agent.needs)
+    return made if run.settings.trust == "full" else environment.at_home(made, run.home)
