@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from harness.base.errors import UsageFault
@@ -29,3 +30,16 @@ def refuse(layout: Layout, what: str) -> None:
         raise UsageFault(
             f"'{what}' is not for the inside of a run ({found}): only note, issue, reply, check and reads are."
         )
+    if _read_only(layout):
+        raise UsageFault(f"'{what}' cannot be done here: {layout.state} is read-only, as it is inside a run.")
+
+
+def _read_only(layout: Layout) -> bool:
+    """Whether this process may not write the mission's state, however it was started."""
+    try:
+        os.close(os.open(layout.state_lock, os.O_WRONLY | os.O_CLOEXEC))
+    except FileNotFoundError:
+        return os.path.isdir(layout.state) and not os.access(layout.state, os.W_OK)
+    except OSError as fault:
+        return fault.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
+    return False

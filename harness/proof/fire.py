@@ -144,7 +144,7 @@ def fire_each(
 
 def setup_once(layout: Layout, contract: Contract, place: CheckEnvironment) -> str:
     """`setup_fault`, unless the setup was already green at this commit."""
-    done = documents.recall(layout.cache, "setup", f"{place.head} {contract.setup}")
+    done = documents.recall(layout.cache, "setup", _setup_key(contract, place))
     fault = "" if done else setup_fault(contract, place)
     if not fault:
         remember_setup(layout, contract, place)
@@ -154,7 +154,12 @@ def setup_once(layout: Layout, contract: Contract, place: CheckEnvironment) -> s
 def remember_setup(layout: Layout, contract: Contract, place: CheckEnvironment) -> None:
     """Record that the setup was green at this commit. Repeated in settle, which first clears a run's cache entries."""
     if contract.setup:
-        documents.keep(layout.cache, "setup", f"{place.head} {contract.setup}", True)
+        documents.keep(layout.cache, "setup", _setup_key(contract, place), True)
+
+
+def _setup_key(contract: Contract, place: CheckEnvironment) -> str:
+    """What a green setup holds for: the commit, the command, and this very folder, which may have been made again."""
+    return f"{place.head} {os.stat(place.directory).st_ino} {place.directory} {contract.setup}"
 
 
 def setup_fault(contract: Contract, place: CheckEnvironment) -> str:

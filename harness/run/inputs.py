@@ -79,6 +79,10 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
         found.append(("How your role's last run here ended", f"{last.outcome}: {last.reason}"))
     if last and last.refused:
         found.append(("What was put back after it (not yours to change)", "\n".join(last.refused)))
+    if outcome.setup_fault:
+        found.append(("The contract's setup is red in your tree", outcome.setup_fault))
+    if outcome.conflicts:
+        found.append(("Leave these alone: a person changed them too, and must merge first", "\n".join(outcome.conflicts)))
     if outcome.signs:
         found.append(("Look twice: signs of gaming in the diff", "\n".join(outcome.signs)))
     if feature:

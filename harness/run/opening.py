@@ -10,7 +10,7 @@ from harness.base import clock, console
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
-from harness.git import dotgit
+from harness.git import dotgit, repository
 from harness.integrity import confine, inside, mission_lock, reconcile, workplace
 from harness.integrity.workplace import Tree
 from harness.memory import pages
@@ -143,6 +143,15 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
     own.sign({**run.context.asdict(), "live": journal.read_ledger(layout)})  # recovery evidence
     if not run.sealed:
         reconcile.keep_copies(run)
+
+
+def leave_untracked(run: OpenRun) -> None:
+    """What is untracked in the tree now, after its setup, stays out of the run's commit."""
+    names = [name for name in repository.untracked(run.workplace) if name not in run.context.untracked]
+    if names:
+        run.context.untracked.update(_digests(run.workplace, names))
+        files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
+        run.locks[-1].sign({**run.context.asdict(), "live": journal.read_ledger(run.layout)})
 
 
 def _report_update(layout: Layout) -> None:

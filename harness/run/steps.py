@@ -13,6 +13,7 @@ from harness.model import replies, runs
 from harness.model.open_run import OpenRun, Outcome, Run, add_notes
 from harness.model.runs import Result
 from harness.process import supervise
+from harness.proof import fire
 from harness.run import closing, inputs, opening, prompt, thinking
 from harness.run.opening import Opened
 from harness.settle import worker
@@ -67,7 +68,7 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
     """Steps two to six; gives the result and the signal that cut the run short, if one did."""
     run, outcome, signum = opened.run.opened, opened.run.outcome, 0
     try:
-        wanted = prepare(opened.run) if prepare else True
+        wanted = prepare(opened.run) if prepare else _set_up(run, outcome)
         text, stable_bytes = compose(run, outcome)
         if wanted:
             thinking.think(opened, text, stable_bytes)
@@ -84,6 +85,14 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
     result = closing.close(run, outcome, run.settings, run.seconds())
     files.remove(run.paths.lock)
     return result, signum
+
+
+def _set_up(run: OpenRun, outcome: Outcome) -> bool:
+    """Run the contract's setup in the tree of a role that commits, once a commit; its agent learns of a red one."""
+    if run.kept and run.changes_tree and outcome.contract.setup:
+        outcome.setup_fault = fire.setup_once(run.layout, outcome.contract, run.place())
+        opening.leave_untracked(run)
+    return True
 
 
 def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
