@@ -25,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from harness.process.confine import Confinement
+
 __all__ = [
     "TAG",
     "Child",
@@ -78,8 +80,8 @@ class Child:
     """One supervised child, as a context manager: leaving it ends the whole process tree and waits until it is gone.
 
     `stdin` is the path of a regular file (None: /dev/null). The guardian holds the lock descriptors `keep` until all is
-    reaped. `merge` sends stderr to stdout. The caller reports events in the output to `watch`. Raises Unavailable when
-    the program or `cwd` is missing.
+    reaped. `merge` sends stderr to stdout. `confine` confines it; bubblewrap reports the end by signal n as exit 128 + n.
+    The caller reports events in the output to `watch`. Raises Unavailable when the program or `cwd` is missing.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Child:
         merge: bool = False,
         term_first: bool = True,
         timeouts: Timeouts | None = None,
+        confine: Confinement | None = None,
     ) -> None:
         self.pid = 0
         self.ended: Ended | None = None
@@ -115,6 +118,7 @@ class Child:
             merge=merge,
             keep=keep,
             grace_seconds=self._grace_seconds,
+            confine=confine,
         )
         try:
             with spawn.SignalsBlocked():
@@ -300,6 +304,7 @@ def run(
     stdin: str | None = None,
     grace_seconds: float = 5.0,
     merge: bool = True,
+    confine: Confinement | None = None,
 ) -> Ended:
     """Run a child to its end and pass each chunk to `sink(stream, chunk)`; raises what Child raises."""
     with Child(
@@ -311,6 +316,7 @@ def run(
         grace_seconds=grace_seconds,
         keep=keep,
         merge=merge,
+        confine=confine,
     ) as child:
         for stream, chunk in child.output():
             if chunk:
