@@ -39,7 +39,10 @@ def tier(layout: Layout, settings: Config) -> str:
         if settings.confine == "required":
             raise Unavailable(IN_PLACE.format(config=layout.relative(layout.config)))
         return confine.NONE
-    found = confine.available()
+    remembered = documents.recall(layout.cache, CACHE, "")
+    found, key = confine.available(remembered if isinstance(remembered, str) else "")
+    if key and key != remembered:
+        documents.keep(layout.cache, CACHE, "", key)
     if found == confine.NONE and settings.confine == "required":
         raise Unavailable(MISSING.format(config=layout.relative(layout.config)))
     return str(found)

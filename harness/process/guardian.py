@@ -15,6 +15,7 @@ import time
 from harness.base import errors
 from harness.base.record import Record
 from harness.process import spawn, tree
+from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.process.tree import KILL_SECONDS
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Plan(Record):
-    """What the guardian needs: the program, its environment, the locks to hold, and the seconds from TERM to KILL."""
+    """What the guardian needs: the program, its environment and confinement, the locks to hold, the seconds from TERM to KILL."""
 
     argv: Sequence[str]
     cwd: str
@@ -32,6 +33,7 @@ class Plan(Record):
     merge: bool
     keep: Sequence[int]
     grace_seconds: float
+    confine: Confinement | None = None
 
 
 class Guardian:
@@ -79,11 +81,29 @@ class Guardian:
         plan = self.plan
         for fd in plan.keep:
             os.set_inheritable(fd, False)
+        words, limit = self.confined()
         self.child = spawn.start(
-            plan.argv, cwd=plan.cwd, env=plan.env, stdin=plan.stdin, stdout=stdout, stderr=stderr, session=True
+            words,
+            cwd=plan.cwd,
+            env=plan.env,
+            stdin=plan.stdin,
+            stdout=stdout,
+            stderr=stderr,
+            session=True,
+            keep=limit,
+            called=plan.argv[0],
         )
-        spawn.close({stdout, stderr})
+        spawn.close({stdout, stderr, *limit})
         os.chdir("/")
+
+    def confined(self) -> tuple[Sequence[str], list[int]]:
+        """The command line that starts the program confined, and the descriptors that it needs."""
+        plan = self.plan
+        if not plan.confine:
+            return plan.argv, []
+        plan.confine.check(plan.argv, cwd=plan.cwd, env=plan.env)
+        plan.confine.confine_this_process()
+        return plan.confine.words(plan.argv), plan.confine.limit()
 
     def watch(self) -> None:
         """Wait until the child exits or an order comes; reap orphans meanwhile, at least once a second."""
@@ -120,10 +140,14 @@ class Guardian:
         return tree.descendants(os.getpid(), group=self.child)
 
     def end(self) -> int:
-        """End the tree: TERM once to each process, then KILL until none is left; returns how many survive."""
+        """End the tree: TERM once to each process, then KILL until none is left; returns how many survive.
+
+        During the grace bubblewrap is spared: on TERM it would end at once, and its namespace with it.
+        """
         if self.reap():
             return 0
-        signalled: set[int] = set()
+        wrapped = self.plan.confine and self.plan.confine.tier == BUBBLEWRAP
+        signalled = {self.child} if wrapped else set[int]()
         pause_seconds, now = 0.001, time.monotonic()
         kill_from = now + self.plan.grace_seconds
         while now < kill_from + KILL_SECONDS:

@@ -1,13 +1,17 @@
 """Landlock, the second tier of confinement: the kernel refuses this process, and all that it starts, writes elsewhere.
 
-Run as a program, `landlock.py FOLDER… -- COMMAND…` confines itself and becomes the command. Numbers and structures are those
-of linux/landlock.h and landlock(7); the system calls have no wrapper in the C library.
+It is no PID namespace: the program sees the processes of others, may signal those of its user, and its daemons are ended by
+the guardian alone. Nor are reads, modes, times or sockets confined, nor truncate(2) before ABI 3. The guardian confines
+itself and then starts the program: a launcher of its own would cost a start of the interpreter, more than 15 ms. Numbers and
+structures are those of linux/landlock.h and landlock(7); the system calls have no wrapper in the C library.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+
+from harness.base.errors import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,11 +26,6 @@ REMOVE_AND_MAKE = sum(1 << bit for bit in range(4, 13))  # remove a folder or fi
 FOR_FILES = WRITE_FILE | TRUNCATE  # what a rule for a file, such as a device, may name
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
 DEVICE_FOLDERS = ("/dev/pts", "/dev/shm")
-
-
-def words(writable: Sequence[str], argv: Sequence[str]) -> list[str]:
-    """The command line that starts `argv` with writes below `writable` alone."""
-    return [sys.executable, "-I", "-S", os.path.abspath(__file__), *writable, "--", *argv]
 
 
 def abi() -> int:
@@ -47,7 +46,7 @@ def _call(number: int, *arguments: object) -> int:
 
 
 def restrict(writable: Sequence[str]) -> None:
-    """From here on this process and all that it starts write below these folders alone. Raises OSError."""
+    """From here on this process and all that it starts write below these folders alone. Raises Unavailable."""
     import ctypes
 
     version = abi()
@@ -74,21 +73,5 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 def _checked(answer: int, what: str) -> int:
     if answer < 0:
-        raise OSError(-answer, f"Landlock refuses {what}: {os.strerror(-answer)}")
+        raise Unavailable(f"Landlock refuses {what}: {os.strerror(-answer)}.")
     return answer
-
-
-def main(arguments: list[str]) -> None:
-    """Confine this process to the folders before `--`, then become the command behind it."""
-    split = arguments.index("--")
-    restrict(arguments[:split])
-    command = arguments[split + 1 :]
-    try:
-        os.execvp(command[0], command)
-    except OSError as fault:
-        os.write(2, f"{command[0]} cannot be started: {fault.strerror}\n".encode())
-        os._exit(127)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -26,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from harness.process.confine import Confinement
+
 __all__ = [
     "TAG",
     "Child",
@@ -80,8 +82,8 @@ class Child:
     """One supervised child, as a context manager: leaving it ends the whole process tree and waits until it is gone.
 
     `stdin` is the path of a regular file (None: /dev/null). The guardian holds the lock descriptors `keep` until all is
-    reaped. `merge` sends stderr to stdout. The caller reports events in the output to `watch`. Raises Unavailable when
-    the program or `cwd` is missing.
+    reaped. `merge` sends stderr to stdout. `confine` confines it; bubblewrap reports the end by signal n as exit 128 + n.
+    The caller reports events in the output to `watch`. Raises Unavailable when the program or `cwd` is missing.
     """
 
     def __init__(
@@ -109,7 +111,6 @@ class Child:
         self._streams: dict[int, str] = {}
         self._poller = select.poll()
         tree.adopt_orphans()
-        argv = confine.glass.words(argv, confine.tier) if confine else argv
         self.watch = Watch(wall_seconds, timeouts or Timeouts(), time.monotonic())
         plan = Plan(
             argv=argv,
@@ -119,6 +120,7 @@ class Child:
             merge=merge,
             keep=keep,
             grace_seconds=self._grace_seconds,
+            confine=confine,
         )
         try:
             with spawn.SignalsBlocked():

@@ -8,17 +8,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from harness.base import errors
 from harness.process import confine, landlock, supervise, tree
-from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Glass
+from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement, Glass
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+HARNESS = str(Path(confine.__file__).parents[2])
 ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/nonexistent"}
-HERE = confine.available()
+HERE = confine.available()[0]
 WRAPPED = [
     pytest.param(BUBBLEWRAP, marks=pytest.mark.skipif(HERE != BUBBLEWRAP, reason="bubblewrap cannot be used here")),
     pytest.param(LANDLOCK, marks=pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")),
@@ -33,12 +35,22 @@ needs_bubblewrap = pytest.mark.skipif(HERE != BUBBLEWRAP, reason="bubblewrap can
 
 
 CONFINED = """import json, os, sys
-from harness.process.confine import Glass
+from harness.process import supervise
+from harness.process.confine import Confinement, Glass
 given = json.loads(sys.argv[1])
-words = Glass(**given["glass"]).words(given["argv"], given["tier"])
-os.environ.pop("PYTHONPATH")
-os.execvp(words[0], words)
+env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+ended = supervise.run(
+    given["argv"], cwd=os.getcwd(), env=env, wall_seconds=60, sink=lambda _, chunk: os.write(1, chunk),
+    confine=Confinement(glass=Glass(**given["glass"]), tier=given["tier"]),
+)
+os._exit(128 + ended.signal if ended.exit is None else ended.exit)
 """
+
+
+def can_python(user: Sequence[str]) -> bool:
+    """Whether this user can run this interpreter and the code under test."""
+    words = [*user, sys.executable, "-c", "from harness.process import confine"]
+    return subprocess.run(words, cwd=HARNESS, capture_output=True, check=False).returncode == 0
 
 
 class Given:
@@ -61,9 +73,32 @@ class Given:
         """Exit code and output of a script behind glass, started by the user."""
         given = json.dumps({"glass": (glass or self.glass).asdict(), "tier": tier, "argv": ["bash", "-c", script]})
         words = [*user, sys.executable, "-c", CONFINED, given]
-        env = {**ENV, "PYTHONPATH": str(Path(confine.__file__).parents[2])}
+        if user and not can_python(user):
+            pytest.skip("this user cannot run this interpreter")
+        env = {**ENV, "PYTHONPATH": HARNESS}
         done = subprocess.run(words, cwd=self.mine, env=env, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
+
+    def start(self, script: str, tier: str, grace_seconds: float = 0.0) -> supervise.Child:
+        """A script started behind glass."""
+        confined = Confinement(glass=self.glass, tier=tier)
+        return supervise.Child(
+            ["bash", "-c", script],
+            cwd=str(self.mine),
+            env=ENV,
+            wall_seconds=60,
+            grace_seconds=grace_seconds,
+            merge=True,
+            confine=confined,
+        )
+
+
+def eventually(met: Callable[[], bool]) -> None:
+    """Wait until it becomes true; fail after 20 seconds."""
+    until = time.monotonic() + 20.0
+    while not met():
+        assert time.monotonic() < until
+        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -76,8 +111,6 @@ def given(tmp_path: Path) -> Given:
 @pytest.mark.parametrize("tier", WRAPPED)
 def test_it_writes_in_its_own_folder_and_nowhere_else(given: Given, tier: str, user: list[str]) -> None:
     """Not by writing, truncating, removing, renaming, linking or making anything outside."""
-    if tier == LANDLOCK and user and subprocess.run([*user, "env", sys.executable, "-c", ""], check=False).returncode:
-        pytest.skip("nobody cannot run this interpreter")
     code, said = given.run("echo hi > own && mkdir below && mv own below/own && cat below/own", tier, user)
     assert (code, said) == (0, "hi\n"), said
     theirs = str(given.theirs)
@@ -116,13 +149,11 @@ def test_it_cannot_undo_the_glass(given: Given, user: list[str]) -> None:
 def test_a_save_by_rename_from_outside_does_not_lift_the_glass(given: Given) -> None:
     """Editors replace a file by a rename; folders are what is bound, so the new file is read-only too."""
     script = f"touch started; for i in $(seq 100); do sleep 0.02; done; echo x > {given.theirs}/file"
-    words = given.glass.words(["bash", "-c", script], BUBBLEWRAP)
-    with subprocess.Popen(words, cwd=given.mine, env=ENV, stderr=subprocess.DEVNULL) as child:
-        while not (given.mine / "started").exists():
-            time.sleep(0.01)
+    with given.start(script, BUBBLEWRAP) as child:
+        eventually((given.mine / "started").exists)
         (given.theirs / "saved").write_text("by a person")
         os.replace(given.theirs / "saved", given.theirs / "file")
-        assert child.wait() != 0
+        assert b"Read-only" in b"".join(chunk for _, chunk in child.output())
     assert (given.theirs / "file").read_text() == "by a person"
 
 
@@ -164,8 +195,7 @@ FORKS = "for i in $(seq 40); do (while :; do : & done) & done; sleep 0.3; setsid
 @needs_bubblewrap
 def test_nothing_outlives_it_however_fast_it_forks(given: Given) -> None:
     """Forty processes that fork as fast as they can, and a daemon without environment: gone within a second."""
-    words = given.glass.words(["bash", "-c", f"{FORKS} sleep 60"], BUBBLEWRAP)
-    with supervise.Child(words, cwd=str(given.mine), env=ENV, wall_seconds=60, grace_seconds=0.0) as child:
+    with given.start(f"{FORKS} sleep 60", BUBBLEWRAP) as child:
         time.sleep(1.0)
         began = time.monotonic()
         child.close()
@@ -175,10 +205,35 @@ def test_nothing_outlives_it_however_fast_it_forks(given: Given) -> None:
 
 
 @needs_bubblewrap
-def test_a_fork_bomb_fills_its_namespace_and_not_the_machine(given: Given) -> None:
-    """Its own limit on processes stands below the machine's."""
-    code, said = given.run("cat /proc/sys/kernel/pid_max", BUBBLEWRAP)
-    assert (code, said) == (0, f"{confine.MOST_PROCESSES}\n")
+@pytest.mark.parametrize("user", AS)
+def test_a_fork_bomb_fills_its_namespace_and_not_the_machine(given: Given, user: list[str]) -> None:
+    """It cannot raise its limit on processes, and the machine's stays as it is."""
+    if not confine.has_own_pid_max(os.uname().release):
+        pytest.skip("this kernel has one pid_max for the machine")
+    before = Path(confine.PID_MAX).read_text()
+    code, said = given.run(f"cat {confine.PID_MAX}; echo 99999 2>/dev/null > {confine.PID_MAX}", BUBBLEWRAP, user)
+    assert (code, said) == (1, f"{confine.MOST_PROCESSES}\n")
+    assert Path(confine.PID_MAX).read_text() == before
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("user", AS)
+def test_before_linux_6_14_the_limit_is_one_of_the_user_inside(given: Given, user: list[str]) -> None:
+    """The machine's pid_max is never written there; root alone has no limit then."""
+    words = given.glass.words(["bash", "-c", "ulimit -u"], BUBBLEWRAP, kernel="6.12.48-amd64")
+    done = subprocess.run([*user, *words], cwd=given.mine, env=ENV, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{confine.MOST_PROCESSES}\n")
+    assert confine.PID_MAX not in words
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("user", AS)
+def test_the_kernel_settings_of_the_machine_are_read_only(given: Given, user: list[str]) -> None:
+    """Root without any capability owns them: a core_pattern would run a program outside."""
+    for name in ("kernel/core_pattern", "vm/swappiness", "kernel/pid_max"):
+        path = f"/proc/sys/{name}"
+        code, said = given.run(f"cat {path} > {path}", BUBBLEWRAP, user)
+        assert code != 0 and ("Read-only" in said or "Permission denied" in said), (name, said)
 
 
 @needs_bubblewrap
@@ -189,20 +244,142 @@ def test_a_sandbox_inside_works(given: Given, user: list[str]) -> None:
     assert given.run(inner, BUBBLEWRAP, user) == (0, "nested\n")
 
 
+@pytest.mark.parametrize("user", AS)
 @pytest.mark.parametrize("tier", [NONE, *WRAPPED])
-def test_exit_code_and_arguments_are_the_programs_own(given: Given, tier: str) -> None:
-    """Whatever the arguments hold; nothing is read by a shell."""
-    words = given.glass.words(["printf", "%s|", "a b", "$(x)", "'", "", "--"], tier)
-    done = subprocess.run(words, cwd=given.mine, env=ENV, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "a b|$(x)|'||--|")
-    assert given.run("exit 7", tier)[0] == 7
+def test_exit_code_and_arguments_are_the_programs_own(given: Given, tier: str, user: list[str]) -> None:
+    """Whatever the arguments hold; nothing is read by a shell. An end by signal n is told as 128 + n."""
+    output: list[bytes] = []
+    confined = Confinement(glass=given.glass, tier=tier)
+    argv = ["printf", "%s|", "a b", "$(x)", "'", "", "--"]
+    ended = supervise.run(
+        argv,
+        cwd=str(given.mine),
+        env=ENV,
+        wall_seconds=60,
+        sink=lambda _, chunk: output.append(chunk),
+        confine=confined,
+    )
+    assert (ended.exit, b"".join(output)) == (0, b"a b|$(x)|'||--|")
+    for script, code in (
+        ("exit 7", 7),
+        ("exit 127", 127),
+        ("exit 255", 255),
+        ("kill -9 $$", 137),
+        ("kill -15 $$", 143),
+    ):
+        assert given.run(script, tier, user)[0] == code, script
 
 
-@pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")
-def test_landlock_holds_for_what_the_program_starts(given: Given) -> None:
-    """Also for a daemon in a session of its own."""
-    given.run(f"setsid env -i bash -c 'echo x > {given.theirs}/new' & wait", LANDLOCK)
-    assert not (given.theirs / "new").exists()
+@pytest.mark.parametrize("tier", WRAPPED)
+def test_no_descriptor_is_left_open_in_it(given: Given, tier: str) -> None:
+    """Neither the pipe of the limit nor one of ours."""
+    assert given.run("exec ls /proc/self/fd | wc -l", tier) == (0, "4\n")
+
+
+@pytest.mark.parametrize("tier", WRAPPED)
+def test_it_has_its_grace_to_save_itself(given: Given, tier: str) -> None:
+    """On TERM it writes what it has; its daemon in another session is gone as well."""
+    daemon = "setsid env -i bash -c 'trap : TERM; touch daemon; while :; do sleep 0.1; done' >/dev/null 2>&1 &"
+    script = f"trap 'sleep 0.3; echo all > saved; exit' TERM; {daemon} touch started; while :; do sleep 0.1; done"
+    before = set(tree.descendants(os.getpid()))
+    with given.start(script, tier, grace_seconds=1.5) as child:
+        eventually(lambda: (given.mine / "started").exists() and (given.mine / "daemon").exists())
+        child.stop()
+        for _ in child.output():
+            pass
+    assert (given.mine / "saved").read_text() == "all\n"
+    assert child.ended is not None and (child.ended.cause, child.ended.left) == ("stopped", 0)
+    assert set(tree.descendants(os.getpid())) == before
+
+
+@pytest.mark.parametrize("tier", WRAPPED)
+def test_what_ignores_the_grace_ends_with_it(given: Given, tier: str) -> None:
+    """KILL ends bubblewrap too, and its namespace."""
+    with given.start("trap '' TERM; touch started; while :; do sleep 0.1; done", tier, grace_seconds=0.2) as child:
+        eventually((given.mine / "started").exists)
+        began = time.monotonic()
+        child.close()
+    assert 0.2 <= time.monotonic() - began < 5.0
+    assert child.ended is not None and child.ended.left == 0
+
+
+@pytest.mark.parametrize("tier", [NONE, *WRAPPED])
+def test_a_program_or_folder_that_is_missing_is_named_before_the_start(given: Given, tier: str, tmp_path: Path) -> None:
+    """As it is without confinement; an exit code could be the program's own."""
+    script = tmp_path / "mine/script"
+    script.write_text("#!/bin/sh\n")
+
+    def fault(argv: list[str], cwd: Path = given.mine, env: dict[str, str] = ENV) -> str:
+        confined = Confinement(glass=given.glass, tier=tier)
+        with pytest.raises(errors.Unavailable) as raised:
+            supervise.Child(argv, cwd=str(cwd), env=env, wall_seconds=9, confine=confined).close()
+        return str(raised.value)
+
+    installed = "cannot be started (is it installed, and on PATH?): "
+    assert fault(["no-such"]) == f"no-such {installed}No such file or directory."
+    assert fault(["/no/such"]) == f"/no/such {installed}No such file or directory."
+    assert fault(["./script"]) == f"./script {installed}Permission denied."
+    assert fault(["true"], env={"PATH": "/nonexistent"}) == f"true {installed}No such file or directory."
+    nowhere = tmp_path / "nowhere"
+    assert fault(["true"], nowhere) == f"true cannot be started in the folder {nowhere}: No such file or directory."
+
+
+@needs_bubblewrap
+def test_a_program_or_folder_that_the_glass_hides_is_named_before_the_start(given: Given, tmp_path: Path) -> None:
+    """bubblewrap alone would start elsewhere without a word."""
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    program = hidden / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    confined = Confinement(glass=given.glass.replace(hidden=[str(hidden)]), tier=BUBBLEWRAP)
+    with pytest.raises(errors.Unavailable, match="its confinement hides it"):
+        supervise.Child([str(program)], cwd="/", env=ENV, wall_seconds=9, confine=confined).close()
+    with pytest.raises(errors.Unavailable, match=f"in the folder {hidden}: its confinement hides it"):
+        supervise.Child(["true"], cwd=str(hidden), env=ENV, wall_seconds=9, confine=confined).close()
+
+
+@needs_bubblewrap
+def test_the_deepest_path_decides(given: Given) -> None:
+    """Keys in a writable home stay hidden, a read-only folder in it stays so, and a writable one below stays writable."""
+    for name in ("keys/open", "bin/cache"):
+        (given.mine / name).mkdir(parents=True)
+    (given.mine / "keys/id").write_text("secret")
+    (given.mine / "netrc").write_text("secret")
+    mine = str(given.mine)
+    glass = Glass(
+        writable=[mine, f"{mine}/keys/open", f"{mine}/bin/cache"],
+        readable=[f"{mine}/bin"],
+        hidden=[f"{mine}/keys", f"{mine}/netrc"],
+    )
+    script = "cat keys/id netrc; touch bin/x; ls keys; touch keys/open/a bin/cache/b c"
+    code, said = given.run(script, BUBBLEWRAP, glass=glass)
+    assert code == 0 and "secret" not in said and said.endswith("open\n"), said
+    assert all((given.mine / name).exists() for name in ("keys/open/a", "bin/cache/b", "c"))
+    assert not (given.mine / "bin/x").exists()
+
+
+@needs_bubblewrap
+def test_the_tier_is_remembered_while_nothing_changes(tmp_path: Path) -> None:
+    """What a caller keeps spares the trial, and another boot, user or bubblewrap asks for a new one."""
+    script = """import sys
+from harness.process import confine
+print(*confine.available(*sys.argv[1:]), sep="|")"""
+
+    def asked(*remembered: str) -> list[str]:
+        words = [sys.executable, "-c", script, *remembered]
+        env = {"PATH": f"{tmp_path}:{ENV['PATH']}"}
+        return subprocess.run(words, cwd=HARNESS, env=env, capture_output=True, text=True, check=True).stdout.split("|")
+
+    tried = tmp_path / "tried"
+    fake = tmp_path / "bwrap"
+    fake.write_text(f"#!/bin/sh\necho x >> {tried}\n")
+    fake.chmod(0o755)
+    tier, remembered = asked()
+    assert (tier, asked(remembered.strip()), tried.read_text()) == (BUBBLEWRAP, [tier, remembered], "x\n")
+    os.utime(fake, (1, 1))
+    assert asked(remembered.strip())[1] != remembered
+    assert tried.read_text() == "x\nx\n"
 
 
 def test_the_best_tier_is_the_one_that_works(tmp_path: Path) -> None:
@@ -215,4 +392,4 @@ def test_the_best_tier_is_the_one_that_works(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert found.stdout == f"{LANDLOCK if landlock.abi() else NONE}\n"
+    assert found.stdout == f"{(LANDLOCK if landlock.abi() else NONE, '')}\n"
