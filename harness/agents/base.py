@@ -45,7 +45,8 @@ class ExecutionContext(Record):
     """The execution context of an agent: working folder, the prompt as a file, time left in seconds, environment, and lock
     descriptors for its guardian. `idle_seconds`: without a sign of life; `startup_seconds`: without a first event; 0 is no
     limit. `after_result_seconds`: from its result to its exit. `stable_bytes`: length of the prompt's prefix that is the same
-    from run to run. `cost_left_usd`: what it may still cost, None for no cap."""
+    from run to run. `cost_left_usd`: what it may still cost, None for no cap. `withheld`: the names of the user's variables
+    that `environment` lacks."""
 
     directory: str
     prompt_path: str
@@ -57,6 +58,7 @@ class ExecutionContext(Record):
     after_result_seconds: float = 10.0
     stable_bytes: int = 0
     cost_left_usd: float | None = None
+    withheld: list[str] = []
 
     def timeouts(self) -> Timeouts:
         """The timeouts of a process in this context."""
@@ -98,7 +100,11 @@ class Failed(Record):
 
 
 class Agent(Protocol):
-    """An agent that answers prompts."""
+    """An agent that answers prompts. `needs`: the variables with keys that it needs, names and endings such as `*_API_KEY`;
+    `writable`: the folders outside the working folder that its program must write in."""
+
+    needs: tuple[str, ...]
+    writable: tuple[str, ...]
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Work on the prompt in this context; the last item is Finished or Failed. Closing the generator ends everything."""

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 class Scripted:
     """Follows the lines of its script in order."""
 
+    needs: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+
     def __init__(self, settings: Settings) -> None:
         folder = os.path.join(settings.project, str(settings.table.get("path", "scripts")))
         self.path = find(folder, settings, ".jsonl")

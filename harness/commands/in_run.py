@@ -40,7 +40,7 @@ def reply(layout: Layout, text: str) -> str:
     value = replies.parse(role.capability, blocks[-1] if blocks else text)
     if role.plans:
         tag = f"{mission.load(layout).id}/{run_id}"
-        place = open_run.place_of(layout, context, tag, load_config(layout).check_seconds, [])
+        place = open_run.place_of(layout, context, tag, load_config(layout), [])
         planner.red_first(layout, planner.examined(layout, value), place, layout.run(run_id).receipts, role.name)
     body = files.dump_json(value).decode()
     files.replace(layout.run(run_id).reply, documents.fenced(body, "json harness").encode(), files.PRIVATE)
@@ -83,9 +83,10 @@ def close_issue(layout: Layout, issue_id: str, why: str) -> str:
 def check(layout: Layout, name: str) -> Iterator[Receipt]:
     """Run the checks of a feature, a claim, or all, as the validator will, with setup and services; nothing counts."""
     tag = supervise.tagged_ancestor() or f"{mission.load(layout).id}/check"
-    known, seconds = contract.load(layout), load_config(layout).check_seconds
+    known, settings = contract.load(layout), load_config(layout)
     at = repository.position(layout.project)
-    place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=tag, seconds=seconds)
+    place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=tag)
+    place = place.replace(seconds=settings.check_seconds, passed=settings.passed)
     claims = _asked(layout, known, name)
     fault = fire.setup_fault(known, place)
     if fault:

@@ -8,7 +8,8 @@ from harness.base.record import Record
 class CheckEnvironment(Record):
     """Where checks run: the folder, the commit and tree in it, the run they belong to, and their timeout. `keep`: lock
     descriptors that guardians inherit. `ports`: the port of each service that is up. `fault`: why no check can run here (a
-    service is not ready); every receipt is then red with this reason. `notes` go into every receipt."""
+    service is not ready); every receipt is then red with this reason. `notes` go into every receipt. `passed`: the
+    variables with keys that checks get."""
 
     directory: str
     head: str = ""
@@ -20,3 +21,4 @@ class CheckEnvironment(Record):
     ports: dict[str, int] = {}
     fault: str = ""
     notes: list[str] = []
+    passed: list[str] = []

@@ -92,7 +92,7 @@ class OpenRun(Begun, frozen=True):
 
     def place(self) -> CheckEnvironment:
         """The working folder as the check environment of this run."""
-        return place_of(self.layout, self.context, self.tag, self.settings.check_seconds, self.keep)
+        return place_of(self.layout, self.context, self.tag, self.settings, self.keep)
 
     def note(self, tag: str, text: str, feature: str = "") -> None:
         """Append one entry of this role to raw.md; a line that is too long is shortened."""
@@ -182,12 +182,12 @@ class Run(Record, frozen=True):
         return self.outcome.reply
 
 
-def place_of(layout: Layout, context: Context, tag: str, seconds: int, keep: list[int]) -> CheckEnvironment:
+def place_of(layout: Layout, context: Context, tag: str, settings: Config, keep: list[int]) -> CheckEnvironment:
     """The working folder as the check environment of the run with this context, as it was at opening."""
     from harness.model.check_environment import CheckEnvironment  # only runs that fire checks pay for it
 
-    environment = CheckEnvironment(directory=layout.project, tag=tag, seconds=seconds, keep=keep)
-    return environment.replace(head=context.head, tree=context.tree, by=context.run)
+    environment = CheckEnvironment(directory=layout.project, tag=tag, seconds=settings.check_seconds, keep=keep)
+    return environment.replace(head=context.head, tree=context.tree, by=context.run, passed=settings.passed)
 
 
 def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:

@@ -96,7 +96,11 @@ def run_shell(command: str, place: CheckEnvironment, seconds: float, output: Out
         return supervise.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=place.directory,
-            env={**environment.plain(os.environ, place.tag), "TMPDIR": folder, **port_variables(place.ports)},
+            env={
+                **environment.plain(os.environ, place.tag, place.passed),
+                "TMPDIR": folder,
+                **port_variables(place.ports),
+            },
             sink=output.take,
             wall_seconds=seconds,
             grace_seconds=GRACE_SECONDS,

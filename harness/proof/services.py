@@ -63,7 +63,11 @@ class Running:
         return place
 
     def _start(self, service: Service, place: CheckEnvironment) -> supervise.Child:
-        env = {**environment.plain(os.environ, place.tag), "TMPDIR": self.folder, **fire.port_variables(place.ports)}
+        env = {
+            **environment.plain(os.environ, place.tag, place.passed),
+            "TMPDIR": self.folder,
+            **fire.port_variables(place.ports),
+        }
         command = f"exec >{shlex.quote(self._log(service))} 2>&1\n{service.run}"
         child = supervise.Child(
             ["bash", "-euo", "pipefail", "-c", command],

@@ -48,7 +48,7 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
                 refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
                 continue
             recorder.begin(name)
-            _listen(outcome, agent, text, recorder, context_of_agent(run, room, stable_bytes))
+            _listen(outcome, agent, text, recorder, context_of_agent(run, agent, room, stable_bytes))
             outcome.reason = redaction.mask(outcome.reason)
             if outcome.ended not in RETRYABLE:
                 outcome.waits.pop(name, 0)
@@ -177,17 +177,18 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
             outcome.ended, outcome.reason, outcome.until = event.outcome, event.reason, event.until
 
 
-def context_of_agent(run: OpenRun, room: str, stable_bytes: int) -> ExecutionContext:
+def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -> ExecutionContext:
     """The execution context of the run's agent; `room` is its temporary folder."""
-    table = run.settings.roles.get(run.role.name, {})
+    table, keys = run.settings.roles.get(run.role.name, {}), (run.settings.passed, agent.needs)
     return ExecutionContext(
         directory=run.layout.project,
         prompt_path=run.paths.prompt,
         seconds=60 * table.get("minutes", run.role.minutes),
-        environment={**environment.of_agent(os.environ, run.tag, run.layout, run.id), "TMPDIR": room},
+        environment={**environment.of_agent(os.environ, run.tag, run.layout, run.id, *keys), "TMPDIR": room},
         keep=run.keep,
         idle_seconds=60 * table.get("idle_minutes", run.role.idle_minutes),
         startup_seconds=STARTUP_SECONDS,
         stable_bytes=stable_bytes,
         cost_left_usd=closing.cost_left(run),
+        withheld=environment.withheld(os.environ, *keys),
     )
