@@ -185,7 +185,7 @@ def line_of(text: str, table: str, key: str = "") -> int | None:
         if header := re.match(r"\s*\[+([^\]]+)\]", line):
             inside = re.sub(r"[\"'\s]", "", header[1])
         if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line.partition("#")[0]):
-            if inside in (table, word) or inside.startswith(word + "."):
+            if inside == table or (not (table and key) and f"{inside}.".startswith(word + ".")):
                 return number
             first = first or number
     return first
