@@ -46,7 +46,8 @@ class ExecutionContext(Record):
     """The execution context of an agent: working folder, the prompt as a file, time left in seconds, environment, and lock
     descriptors for its guardian. `idle_seconds`: without a sign of life; `startup_seconds`: without a first event; 0 is no
     limit. `after_result_seconds`: from its result to its exit. `stable_bytes`: length of the prompt's prefix that is the same
-    from run to run. `cost_left_usd`: what it may still cost, None for no cap. `confinement`: what it may touch, None for all."""
+    from run to run. `cost_left_usd`: what it may still cost, None for no cap. `withheld`: the names of the user's variables
+    that `environment` lacks. `confinement`: what the agent may touch, None for all."""
 
     directory: str
     prompt_path: str
@@ -59,6 +60,7 @@ class ExecutionContext(Record):
     stable_bytes: int = 0
     cost_left_usd: float | None = None
     confinement: Confinement | None = None
+    withheld: list[str] = []
 
     def timeouts(self) -> Timeouts:
         """The timeouts of a process in this context."""
@@ -100,7 +102,11 @@ class Failed(Record):
 
 
 class Agent(Protocol):
-    """An agent that answers prompts."""
+    """An agent that answers prompts. `needs`: the variables with keys that it needs, names and endings such as `*_API_KEY`;
+    `writable`: the folders outside the working folder that its program must write in."""
+
+    needs: tuple[str, ...]
+    writable: tuple[str, ...]
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Work on the prompt in this context; the last item is Finished or Failed. Closing the generator ends everything."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.agents import claude, codex, gemini, opencode
-from harness.base.record import Record
+from harness.agents.driven import About
 
 CLIS = {
     "claude": claude.CLI,
@@ -13,39 +13,52 @@ CLIS = {
 }
 
 
-class About(Record):
-    """What is known of a program without a model call: the version that was `tried`, how to `login`, and variables or
-    files; any of them shows a login (`$NAME` and `~` are expanded)."""
-
-    tried: str
-    login: str
-    keys: list[str]
-    logins: list[str]
-
-
+SWITCHES = [  # which provider of its models it uses
+    *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_ANTHROPIC_AWS"),
+    *("CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
+]
+OF_AWS = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
 ABOUT = {
     "claude": About(
         tried="2.1.197",
         login="claude, then /login; or ANTHROPIC_API_KEY",
-        keys=["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK"],
+        keys=["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", *SWITCHES],
         logins=["$CLAUDE_CONFIG_DIR/.credentials.json", "~/.claude/.credentials.json"],
+        needs={
+            "": ["CLAUDE_CODE_OAUTH_REFRESH_TOKEN", "CLAUDE_CODE_CLIENT_KEY"],
+            "CLAUDE_CODE_USE_BEDROCK": OF_AWS,
+            "CLAUDE_CODE_USE_MANTLE": OF_AWS,
+            "CLAUDE_CODE_USE_ANTHROPIC_AWS": ["ANTHROPIC_AWS_API_KEY", *OF_AWS],
+            "CLAUDE_CODE_USE_FOUNDRY": ["ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN"],
+        },
+        writes=["${CLAUDE_CONFIG_DIR:-~/.claude}"],
     ),
     "codex": About(
         tried="0.169.0",
         login="codex login; or CODEX_API_KEY",
-        keys=["CODEX_API_KEY", "OPENAI_API_KEY"],
+        keys=["CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY"],
         logins=["$CODEX_HOME/auth.json", "~/.codex/auth.json"],
+        writes=["${CODEX_HOME:-~/.codex}"],
     ),
     "gemini": About(
         tried="0.61.0",
         login="gemini, once by hand; or GEMINI_API_KEY",
         keys=["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
-        logins=["~/.gemini/oauth_creds.json"],
+        logins=["$GEMINI_CLI_HOME/.gemini/oauth_creds.json", "~/.gemini/oauth_creds.json"],
+        needs={"GOOGLE_GENAI_USE_GCA": ["GOOGLE_CLOUD_ACCESS_TOKEN"]},
+        writes=["${GEMINI_CLI_HOME:-~}/.gemini"],
     ),
     "opencode": About(
         tried="1.18.33",
         login="opencode auth login; or its provider's key",
         keys=["OPENCODE_CONFIG_CONTENT"],
         logins=["$XDG_DATA_HOME/opencode/auth.json", "~/.local/share/opencode/auth.json"],
+        needs={"": ["*_API_KEY"]},  # any provider's; tokens that open more than models are for [env] pass
+        writes=[
+            "${XDG_CONFIG_HOME:-~/.config}/opencode",
+            "${XDG_DATA_HOME:-~/.local/share}/opencode",
+            "${XDG_CACHE_HOME:-~/.cache}/opencode",
+            "${XDG_STATE_HOME:-~/.local/state}/opencode",
+        ],
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.agents.answer import Answer
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
-from harness.agents.driven import Cli, ProgramAgent
+from harness.agents.driven import About, Cli, ProgramAgent
 from harness.agents.playbook import how
 from harness.base.errors import BrokenFile
 
@@ -35,26 +35,26 @@ def _at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
 TEXT = Cli("", _no_words, _no_events, at_exit=_at_exit, text=True)
 
 
-def _format(name: str, path: str) -> Cli:
-    """The event shape of a format; vendors' shapes are imported only on demand."""
+def _format(name: str, path: str) -> tuple[Cli, About]:
+    """The event shape of a format, and what its program needs; vendors' shapes are imported only on demand."""
     if name == "text":
-        return TEXT
-    from harness.agents.clis import CLIS
+        return TEXT, About()
+    from harness.agents.clis import ABOUT, CLIS
 
     if name not in CLIS:
         known = ", ".join(("text", *CLIS))
         raise BrokenFile(path, f"'format' must be one of {known}", remedy="Leave it out for text.")
-    return CLIS[name]
+    return CLIS[name], ABOUT[name].replace(login="")  # the program may be another one
 
 
 class Command(ProgramAgent):
     """`[agents.NAME] command = ["program", "argument"]`: the user gives the whole command line."""
 
     def __init__(self, name: str, settings: Settings) -> None:
-        shape = _format(settings.table.get("format", "text"), settings.config_path)
+        shape, about = _format(settings.table.get("format", "text"), settings.config_path)
         if not settings.table["command"]:
             raise BrokenFile(settings.config_path, "'command' is empty", remedy="Name a program and its arguments.")
-        super().__init__(name, shape, settings, argv=list(settings.table["command"]))
+        super().__init__(name, shape, settings, argv=list(settings.table["command"]), about=about)
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Run the program once; a program without events has no startup timeout."""

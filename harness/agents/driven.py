@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 
 from harness.agents.answer import LONGEST_REPLY, Answer
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, installed
 from harness.base.errors import Unavailable
+from harness.base.record import Record
 from harness.process.supervise import Child, Ended
 from harness.process.timeouts import IDLE, STARTUP, WALL
 from harness.store import files
@@ -79,19 +81,56 @@ class Cli:
         return found
 
 
-class ProgramAgent:
-    """An agent that is a program; `path`, `args` and `env` of `table` override its adapter."""
+class About(Record):
+    """What is known of a program without a model call: the version that was `tried`, how to `login`, and variables or
+    files; any of them shows a login (`$NAME` and `~` are expanded). `needs`: more variables with keys that it needs, and
+    endings of their names, where the variable before them is set ("": always). `writes`: folders, as in a shell."""
 
-    def __init__(self, name: str, cli: Cli, settings: Settings, argv: list[str] | None = None, login: str = "") -> None:
-        self.name, self.cli, self.settings = name, cli, settings
-        self.login = login
-        self.writable: tuple[str, ...] = ()
-        self.needs: tuple[str, ...] = ()
+    tried: str = ""
+    login: str = ""
+    keys: list[str] = []
+    logins: list[str] = []
+    needs: dict[str, list[str]] = {}
+    writes: list[str] = []
+
+    def needs_in(self, env: Mapping[str, str]) -> tuple[str, ...]:
+        """The variables with keys that it needs in this environment: names, and endings such as `*_API_KEY`."""
+        more = [name for switch, names in self.needs.items() if not switch or env.get(switch) for name in names]
+        return (*self.keys, *more)
+
+    def writes_in(self, env: Mapping[str, str]) -> tuple[str, ...]:
+        """The absolute paths of the folders that it must write in."""
+        paths = [_expanded(path, env) for path in self.writes]
+        return tuple(path for path in paths if os.path.isabs(path))  # others are in the working folder
+
+
+def _expanded(path: str, env: Mapping[str, str]) -> str:
+    """A path with `${NAME:-default}` and then a leading `~` expanded, as in a shell."""
+    path = re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: env.get(found[1]) or found[2], path)
+    return (env.get("HOME") or os.path.expanduser("~")) + path[1:] if path.startswith("~/") else path
+
+
+def how_to_pass(name: str, withheld: list[str]) -> str:
+    """The variables that are withheld from this agent, and how to pass one; "" without any."""
+    if not withheld:
+        return ""
+    return f'withheld from {name}: {", ".join(withheld)}; to pass one, write into config.toml: [env] pass = ["{withheld[0]}"]'
+
+
+class ProgramAgent:
+    """An agent that is a program; `path`, `args` and `env` of `table` override its adapter, and `argv` replaces it."""
+
+    def __init__(
+        self, name: str, cli: Cli, settings: Settings, argv: list[str] | None = None, about: About | None = None
+    ) -> None:
+        self.name, self.cli, self.settings, self.about = name, cli, settings, about or About()
         table = settings.table
         self.argv = argv or [str(table.get("path", cli.program))]
         self.argv[0] = os.path.expanduser(self.argv[0])
         self.own = argv is not None
         self.environment: Mapping[str, str] = {key: str(value) for key, value in table.get("env", {}).items()}
+        known = {**os.environ, **self.environment}
+        self.needs, self.writable = self.about.needs_in(known), self.about.writes_in(known)
         program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
         if not installed(program):
             raise Unavailable(
@@ -141,15 +180,21 @@ class ProgramAgent:
         assert child.ended is not None, "leaving the child waits for its end"
         if self.cli.text:
             yield answer.says(answer.text.decode("utf-8", "replace"))
-        yield self._with_remedy(_verdict(self.cli, answer, end, child.ended))
+        yield self._with_remedy(_verdict(self.cli, answer, end, child.ended), context)
 
-    def _with_remedy(self, end: Finished | Failed) -> Finished | Failed:
-        """Add the remedy to a failure that only a person can resolve."""
-        if isinstance(end, Finished) or end.outcome not in REMEDIES:
+    def _with_remedy(self, end: Finished | Failed, context: ExecutionContext) -> Finished | Failed:
+        """Add the remedy to a failure that only a person can resolve, or that a withheld variable may explain."""
+        if isinstance(end, Finished):
             return end
-        hints = [self.login] if end.outcome == "auth" else [] if self.own else self.cli.caveats(self.settings.trust)
-        remedy = ": ".join(filter(None, [REMEDIES[end.outcome].format(name=self.name), "; ".join(filter(None, hints))]))
-        return end.replace(reason=f"{end.reason}\n{remedy}; then: {command('doctor agents --try')}")
+        lines = [end.reason, self._remedy(end.outcome) if end.outcome in REMEDIES else ""]
+        if end.outcome in REMEDIES or (self.own and end.outcome == "agent_error"):
+            lines.append(how_to_pass(self.name, [key for key in context.withheld if key not in self.environment]))
+        return end.replace(reason="\n".join(filter(None, lines)))
+
+    def _remedy(self, outcome: str) -> str:
+        hints = [self.about.login] if outcome == "auth" else [] if self.own else self.cli.caveats(self.settings.trust)
+        remedy = ": ".join(filter(None, [REMEDIES[outcome].format(name=self.name), "; ".join(filter(None, hints))]))
+        return f"{remedy}; then: {command('doctor agents --try')}"
 
 
 def split_prompt(prompt: str, context: ExecutionContext) -> str:

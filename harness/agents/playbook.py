@@ -56,8 +56,8 @@ def split(text: str) -> tuple[list[tuple[int, str]], str]:
 class Playbook:
     """Runs the ```sh blocks in order and stops at the first failure; the rest of the file is the reply."""
 
-    writable: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
 
     def __init__(self, settings: Settings) -> None:
         self.path = find(os.path.join(settings.project, "playbooks"), settings, ".md")

@@ -30,6 +30,7 @@ __all__ = [
     "embedded",
     "installed",
     "make",
+    "needs",
     "settings_of",
 ]
 
@@ -82,7 +83,7 @@ def make(name: str, settings: Settings) -> Agent:
     from harness.agents.clis import ABOUT, CLIS
     from harness.agents.driven import ProgramAgent
 
-    return ProgramAgent(name, CLIS[name], settings, login=ABOUT[name].login)
+    return ProgramAgent(name, CLIS[name], settings, about=ABOUT[name])
 
 
 def available(
@@ -105,12 +106,25 @@ def costs(name: str, table: dict[str, Any]) -> str:
     """Whether the agent costs money: "" (embedded, free), `reported` (its vendor reports USD) or `uncounted` (nobody does)."""
     if name in EMBEDDED and "command" not in table:
         return ""
-    shape = table.get("format", "text") if "command" in table else name
-    if shape not in KNOWN_CLIS:
+    if (shape := _shape(name, table)) not in KNOWN_CLIS:
         return "uncounted"
     from harness.agents.clis import CLIS
 
     return "reported" if CLIS[shape].costs else "uncounted"
+
+
+def needs(name: str, table: dict[str, Any]) -> tuple[str, ...]:
+    """`needs` of the agent with this table, also where it cannot be made."""
+    if (shape := _shape(name, table)) not in KNOWN_CLIS:
+        return ()
+    from harness.agents.clis import ABOUT
+
+    return ABOUT[shape].needs_in({**os.environ, **table.get("env", {})})
+
+
+def _shape(name: str, table: dict[str, Any]) -> str:
+    """Whose events it prints: `format` of a user's own program, else the agent's name."""
+    return str(table.get("format", "text")) if "command" in table else name
 
 
 def caveats(name: str, trust: str) -> list[str]:

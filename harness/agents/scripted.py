@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Scripted:
     """Follows the lines of its script in order."""
 
-    writable: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
 
     def __init__(self, settings: Settings) -> None:
         folder = os.path.join(settings.project, str(settings.table.get("path", "scripts")))

@@ -67,9 +67,9 @@ def check(layout: Layout, name: str) -> Iterator[Receipt]:
     if run_id:
         yield from (Receipt(**json.loads(line)) for line in inbox.ask(layout, run_id, "check", name))
         return
-    made, at = mission.load(layout), workplace.position(layout)
+    made, at, settings = mission.load(layout), workplace.position(layout), load_config(layout)
     place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=f"{made.id}/check")
-    yield from verbs.fired(layout, name, place.replace(seconds=load_config(layout).check_seconds))
+    yield from verbs.fired(layout, name, place.replace(seconds=settings.check_seconds, passed=settings.passed))
 
 
 def unchecked(layout: Layout, name: str) -> str:

@@ -10,9 +10,11 @@ import sys
 
 from harness.agents import registry
 from harness.agents.clis import ABOUT, CLIS
+from harness.agents.driven import how_to_pass
 from harness.base.errors import HarnessError, Unavailable
 from harness.base.record import Record
 from harness.git import repository
+from harness.integrity import environment
 from harness.model import config, contract, features, roles, runs
 from harness.model.config import Config
 from harness.model.contract import Check, Claim, Contract
@@ -52,7 +54,16 @@ def known(where: Layout) -> list[Finding]:
     settings = config.load(where)
     named = [name for table in (vars(settings), *settings.roles.values()) for name in config.names(table.get("agent"))]
     others = [_other(name, where, settings) for name in dict.fromkeys(named) if name not in CLIS]
-    return [_program(name, settings, name in named) for name in CLIS] + others
+    notes = [note for name in dict.fromkeys(named) for note in _withheld(name, settings)]
+    return [_program(name, settings, name in named) for name in CLIS] + others + notes
+
+
+def _withheld(name: str, settings: Config) -> Iterator[Finding]:
+    """The keys of this environment that an agent does not get, if there are any, and how to pass them."""
+    table = settings.agents.get(name, {})
+    keys = environment.withheld(os.environ, settings.passed, registry.needs(name, table))
+    if how := how_to_pass(name, [key for key in keys if key not in table.get("env", {})]):
+        yield Finding(state="note", what=how)
 
 
 def _program(name: str, settings: Config, wanted: bool) -> Finding:
@@ -170,7 +181,8 @@ def _config(name: str, where: Layout, settings: Config) -> str:
         table["path"] = _absolute(table["path"], where)
     role = roles.due(where)["commits"]
     model = settings.roles.get(role, {}).get("model")
-    values = {"agent": name, "mcp": settings.mcp, "agents": {name: table}}
+    kept = {key: getattr(settings, key) for key in ("mcp", "workplace", "confine", "network")}
+    values = {"agent": name, **kept, "agents": {name: table}, "env": {"pass": settings.passed}}
     values |= {"trust": settings.trust} if settings.trust else {}
     values |= {"roles": {role: {"model": model}}} if model else {}
     return "".join(f"{key} = {_toml(value)}\n" for key, value in values.items())

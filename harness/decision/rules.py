@@ -72,8 +72,8 @@ def counted(uncounted: int) -> str:
 class View(Record):
     """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
     to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
-    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch. `newest`: the last finished runs, newest first. `answered`: the newest run when
-    a person last answered. `mark`: the present fingerprint."""
+    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch. `newest`: the last finished
+    runs, newest first. `answered`: the newest run when a person last answered. `mark`: the present fingerprint."""
 
     stop: bool = False
     pause: bool = False

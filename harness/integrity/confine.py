@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CACHE = "confine"
 MISSING = (
-    "confine = \"required\" in {config}, and neither bubblewrap nor Landlock works here. Install bubblewrap (the package "
+    'confine = "required" in {config}, and neither bubblewrap nor Landlock works here. Install bubblewrap (the package '
     'has that name), and see docs/confinement.md for containers; or write confine = "auto".'
 )
 IN_PLACE = 'confine = "required" needs a tree of its own for each run: take workplace = "project" out of {config}.'
@@ -54,7 +54,7 @@ def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confine
         return None
     real, layer = os.path.expanduser("~"), layer_of(tree)
     home_layer.make(layer, real)
-    network = {True: "host", False: "none"}.get(settings.network, "loopback")
+    network = "loopback" if settings.network == "loopback" else "host" if settings.network else "none"
     glass = Glass(writable=[layer], readable=_readable(layout, real), hidden=_hidden(real, tree), network=network)
     return Confinement(glass=glass, tier=how)
 

@@ -1,4 +1,4 @@
-"""The environment variables of the processes of a run: the user's own, without our virtual environment and our variables."""
+"""The environment variables of the processes of a run: the user's own, without keys and what is ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDERS_OF_TOOLS = (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from harness.model.check_environment import CheckEnvironment
 
@@ -44,15 +44,38 @@ NESTED_MARKERS = (  # agents and git set these for their children; logins and se
     *("GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE", "OPENCODE", "OPENCODE_PID"),
     *("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"),
 )
+SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # the last word of a variable's name, in any case
+SOCKETS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST")  # not there for a confined program
 
 
-def plain(base: Mapping[str, str], tag: str, passed: object = ()) -> dict[str, str]:
-    """The environment of a check. Of our variables it has only the tag, which identifies left-over processes."""
-    kept = {
-        key: value
-        for key, value in base.items()
-        if not key.startswith("HARNESS_") and key not in (*OURS, *NESTED_MARKERS)
-    }
+def withheld(base: Mapping[str, str], passed: Collection[str] = (), needs: Collection[str] = ()) -> list[str]:
+    """The sorted names of the variables in `base` that look like keys and are withheld: all but those in `passed` and in
+    `needs`, which holds names, and endings such as `*_API_KEY`."""
+    endings = tuple(need[1:] for need in needs if need.startswith("*"))
+    kept = {*passed, *needs}
+    return sorted(name for name in base if _is_key(name) and name not in kept and not name.endswith(endings))
+
+
+def _is_key(name: str) -> bool:
+    return name.upper().rpartition("_")[2] in SECRETS and not _is_ours(name)
+
+
+def _is_ours(name: str) -> bool:
+    """Whether no process gets it, whatever its value: one of our variables, or one that leads a child astray."""
+    return name.startswith("HARNESS_") or name in OURS or name in NESTED_MARKERS
+
+
+def plain(base: Mapping[str, str], tag: str, passed: Collection[str] = ()) -> dict[str, str]:
+    """The environment of a check. Of our variables it has only the tag, which identifies left-over processes; of the
+    user's keys those in `passed`."""
+    return _unattended(base, tag, passed)
+
+
+def _unattended(
+    base: Mapping[str, str], tag: str, passed: Collection[str], needs: Collection[str] = ()
+) -> dict[str, str]:
+    gone = {*withheld(base, passed, needs), *(name for name in SOCKETS if name not in passed)}
+    kept = {key: value for key, value in base.items() if not _is_ours(key) and key not in gone}
     own = os.path.join(sys.prefix, "bin") if sys.prefix != sys.base_prefix else ""
     path = [folder for folder in kept.get("PATH", os.defpath).split(os.pathsep) if folder != own]
     return {**kept, **UNATTENDED, "PATH": os.pathsep.join(path), TAG: tag}
@@ -74,8 +97,16 @@ def at_home(env: dict[str, str], home: str) -> dict[str, str]:
     return {**env, **moved, "HOME": home}
 
 
-def of_agent(base: Mapping[str, str], tag: str, layout: Layout, run_id: str, passed: object = (), needs: object = ()) -> dict[str, str]:
-    """The environment of an agent: that of a check, plus the harness command on PATH and the id of its run."""
-    env = plain(base, tag)
+def of_agent(
+    base: Mapping[str, str],
+    tag: str,
+    layout: Layout,
+    run_id: str,
+    passed: Collection[str] = (),
+    needs: Collection[str] = (),
+) -> dict[str, str]:
+    """The environment of an agent: that of a check, plus the keys that it `needs`, the harness command on PATH and the id
+    of its run."""
+    env = _unattended(base, tag, passed, needs)
     env["PATH"] = os.path.dirname(layout.shim) + os.pathsep + env["PATH"]
     return {**env, INSIDE: run_id}

@@ -9,8 +9,9 @@ from harness.process.confine import Confinement
 class CheckEnvironment(Record):
     """Where checks run: the folder, the commit and tree in it, the run they belong to, and their timeout. `keep`: lock
     descriptors that guardians inherit. `ports`: the port of each service that is up. `fault`: why no check can run here (a
-    service is not ready); every receipt is then red with this reason. `notes` go into every receipt. `confinement`: what its
-    programs may touch besides the folder, None for all; `home`: their HOME, "" for the user's."""
+    service is not ready); every receipt is then red with this reason. `notes` go into every receipt. `passed`: the
+    variables with keys that checks get. `confinement`: what its programs may touch besides the folder, None for all;
+    `home`: their HOME, "" for the user's."""
 
     directory: str
     head: str = ""

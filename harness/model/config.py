@@ -13,6 +13,9 @@ from harness.store.layout import Layout
 
 MOST = 1e15
 TRUSTS = ("workspace", "full")
+WORKPLACES = ("tree", "project")
+CONFINES = ("auto", "required", "off")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
 
     Agents = Any
     Trust = str
+    Workplace = str
+    Confine = str
+    Network = bool | str
+    Inside = list[str]
+    Variables = list[str]
     Most = int
     MostNumber = float
     Price = float
@@ -27,7 +35,15 @@ else:
     LIMIT = ("above 0, and a number with an end", lambda value: 0 < value < MOST)
     Most, MostNumber = schema.WHOLE.part(*LIMIT, bound=True), schema.NUMBER.part(*LIMIT, bound=True)
     Price = schema.NUMBER.part("a price, 0 or above", lambda value: 0 <= value < float("inf"), bound=True)
-    Trust = schema.one_of(TRUSTS)
+    Trust, Workplace, Confine = schema.one_of(TRUSTS), schema.one_of(WORKPLACES), schema.one_of(CONFINES)
+    Network = schema.Kind('true, false or "loopback"', lambda value: type(value) is bool or value == "loopback")
+    Inside = schema.listed(
+        schema.TEXT.part("a path in the project", lambda path: _is_inside(path)),
+        'a list of paths in the project, such as [".env"]',
+    )
+    Variables = schema.listed(
+        schema.TEXT.part("a name", VARIABLE.fullmatch), 'a list of names of variables, such as ["DATABASE_PASSWORD"]'
+    )
     Agents = schema.Kind("a name or a list of names", lambda value: bool(names(value)) or value in ("", []))
 
 
@@ -37,14 +53,13 @@ class Top(Record):
     agent: Agents = ""
     trust: Trust = ""
     mcp: bool = False
+    workplace: Workplace = "tree"
+    confine: Confine = "auto"
+    network: Network = True
+    carry: Inside = []
     check_seconds: Most = 600
     sweep_seconds: Most = 300
     curate_after: Most = 20
-    workplace: str = "tree"
-    carry: list[str] = []
-    confine: str = "auto"
-    network: object = True
-    passed: list[str] = []
 
 
 class Limits(Record):
@@ -56,6 +71,13 @@ class Limits(Record):
     max_cost_usd: MostNumber | None = None
     max_tokens: Most | None = None
     max_log_mb: Most = 64
+
+
+class EnvTable(Record):
+    """[env]; the only key, `pass`, is a keyword of Python."""
+
+    __annotations__ = {"pass": "Variables"}
+    vars()["pass"] = []
 
 
 class Tables(Record):
@@ -99,15 +121,18 @@ class File(Tables, Top):
     """The whole file."""
 
     limits: dict[str, Any] = {}
+    env: dict[str, Any] = {}
 
 
 class Config(Tables, Limits, Top):
-    """The values of config.toml, with defaults."""
+    """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names."""
 
     agent: list[str] = []
+    passed: list[str] = []
 
 
-TABLES = {"limits": Limits, "roles": RoleTable, "agents": AgentTable, "prices": PriceTable}
+SINGLE = ("limits", "env")  # tables without a name of their own
+TABLES = {"limits": Limits, "env": EnvTable, "roles": RoleTable, "agents": AgentTable, "prices": PriceTable}
 
 
 def load(layout: Layout) -> Config:
@@ -133,17 +158,22 @@ def parse(text: str, path: str) -> Config:
     if found:
         line = line_of(text, found[0].where.strip("[]") if found[0].where[0] == "[" else "", found[0].key)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
-    limits = value.pop("limits", {})
-    return Config(**{**value, **limits, "agent": names(value.get("agent"))})
+    limits, passed = value.pop("limits", {}), value.pop("env", {}).get("pass", [])
+    return Config(**{**value, **limits, "agent": names(value.get("agent")), "passed": passed})
 
 
 def _faults(value: dict[str, Any]) -> list[Fault]:
     there = {name: table for name, table in value.items() if name in TABLES and type(table) is dict}
     tables: list[tuple[str, Any, type[Record]]] = [("config.toml", {**value, **{name: {} for name in there}}, File)]
     for kind, named in there.items():
-        of_kind = {"": named} if kind == "limits" else {f".{name}": table for name, table in named.items()}
+        of_kind = {"": named} if kind in SINGLE else {f".{name}": table for name, table in named.items()}
         tables += [(f"[{kind}{name}]", table, TABLES[kind]) for name, table in of_kind.items()]
     return [fault for where, table, shape in tables for fault in schema.faults(table, where, shape)]
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path from config.toml is relative and stays in the project's folder."""
+    return bool(path) and not path.startswith("/") and "\0" not in path and ".." not in path.split("/")
 
 
 def line_of(text: str, table: str, key: str = "") -> int | None:
@@ -155,7 +185,7 @@ def line_of(text: str, table: str, key: str = "") -> int | None:
         if header := re.match(r"\s*\[+([^\]]+)\]", line):
             inside = re.sub(r"[\"'\s]", "", header[1])
         if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line.partition("#")[0]):
-            if inside in (table, word) or inside.startswith(word + "."):
+            if inside == table or (not (table and key) and f"{inside}.".startswith(word + ".")):
                 return number
             first = first or number
     return first

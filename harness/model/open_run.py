@@ -110,7 +110,7 @@ class OpenRun(Begun, frozen=True):
 
     def place(self) -> CheckEnvironment:
         """The working folder as the check environment of this run."""
-        made = place_of(self.layout, self.context, self.tag, self.settings.check_seconds, self.keep)
+        made = place_of(self.layout, self.context, self.tag, self.settings, self.keep)
         return made.replace(confinement=self.confinement, home=self.home)
 
     def note(self, tag: str, text: str, feature: str = "") -> None:
@@ -130,9 +130,9 @@ class Outcome(Record):
     this run) by `save`, the contract when it is assigned, `issues` with their numbers.
 
     `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when
-    the vendor accepts requests again, 0 if unknown. `tree`: the working folder as a tree. `messages` and `reply` come from
-    the agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks. `unlanded`: why the
-    mission's branch is behind; `confined`: the tier of confinement; `conflicts`: paths that a person changed there, and runs too."""
+    the vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the
+    agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks. `unlanded`: why the
+    mission's branch is behind; `conflicts`: paths that a person changed there, and runs too; `confined`: the tier."""
 
     journal: Journal
     features: list[Feature] = []
@@ -205,12 +205,13 @@ class Run(Record, frozen=True):
         return self.outcome.reply
 
 
-def place_of(layout: Layout, context: Context, tag: str, seconds: int, keep: list[int]) -> CheckEnvironment:
+def place_of(layout: Layout, context: Context, tag: str, settings: Config, keep: list[int]) -> CheckEnvironment:
     """The working folder as the check environment of the run with this context, as it was at opening."""
     from harness.model.check_environment import CheckEnvironment  # only runs that fire checks pay for it
 
-    environment = CheckEnvironment(directory=context.folder or layout.project, tag=tag, seconds=seconds, keep=keep)
-    return environment.replace(head=context.head, tree=context.tree, by=context.run)
+    folder = context.folder or layout.project
+    environment = CheckEnvironment(directory=folder, tag=tag, seconds=settings.check_seconds, keep=keep)
+    return environment.replace(head=context.head, tree=context.tree, by=context.run, passed=settings.passed)
 
 
 def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:

@@ -82,7 +82,9 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
     if outcome.setup_fault:
         found.append(("The contract's setup is red in your tree", outcome.setup_fault))
     if outcome.conflicts:
-        found.append(("Leave these alone: a person changed them too, and must merge first", "\n".join(outcome.conflicts)))
+        found.append(
+            ("Leave these alone: a person changed them too, and must merge first", "\n".join(outcome.conflicts))
+        )
     if outcome.signs:
         found.append(("Look twice: signs of gaming in the diff", "\n".join(outcome.signs)))
     if feature:

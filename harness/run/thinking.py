@@ -182,7 +182,7 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
 
 def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -> ExecutionContext:
     """The execution context of the run's agent; `room` is its temporary folder."""
-    table = run.settings.roles.get(run.role.name, {})
+    table, keys = run.settings.roles.get(run.role.name, {}), (run.settings.passed, agent.needs)
     return ExecutionContext(
         directory=run.workplace,
         prompt_path=run.paths.prompt,
@@ -194,6 +194,7 @@ def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -
         stable_bytes=stable_bytes,
         cost_left_usd=closing.cost_left(run),
         confinement=_confinement(run, agent, room),
+        withheld=environment.withheld(os.environ, *keys),
     )
 
 

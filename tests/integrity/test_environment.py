@@ -15,7 +15,7 @@ BASE = {
     "PATH": "/usr/bin:/bin",
     "LANG": "de_DE.UTF-8",
     "TERM": "xterm",
-    "API_KEY": "theirs",
+    "EDITOR": "vi",
 }
 OURS = {
     "HARNESS_HOME": "/h",
@@ -33,11 +33,49 @@ GIT = {"GIT_DIR": "/elsewhere/.git", "GIT_INDEX_FILE": "/i", "GIT_WORK_TREE": "/
 
 
 def test_what_is_the_users_own_stays() -> None:
-    """A check may need the user's language, home and keys."""
-    seen = environment.plain(BASE, "m/1")
-    assert {key: seen[key] for key in ("HOME", "LANG", "API_KEY", "PATH")} == {
-        key: BASE[key] for key in ("HOME", "LANG", "API_KEY", "PATH")
-    }
+    """A check may need the user's language, home and settings."""
+    own = {key: BASE[key] for key in ("HOME", "LANG", "EDITOR", "PATH")}
+    assert environment.plain(BASE, "m/1").items() >= own.items()
+
+
+KEYS = ("DEPLOY_KEY", "NPM_TOKEN", "client_secret", "Db_Password", "KEY", "token", "SECRET", "PASSWORD")
+NO_KEYS = ("KEYBOARD", "MAX_TOKENS", "MONKEY", "AWS_ACCESS_KEY_ID", "PASSWORD_FILE", "OPENAI_BASE_URL", "TOKENIZER")
+SOCKETS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST")
+
+
+@pytest.mark.parametrize("name", [*KEYS, *SOCKETS])
+def test_a_check_gets_no_key_and_no_socket_unless_it_is_passed(name: str) -> None:
+    """By the last word of the name, in any case; only the whole name passes it."""
+    base = {**BASE, name: "private"}
+    assert environment.plain(base, "m/1") == environment.plain(BASE, "m/1")
+    assert environment.plain(base, "m/1", [name]) == {**environment.plain(BASE, "m/1"), name: "private"}
+    assert name not in environment.plain(base, "m/1", [name[1:], f"{name}S"])
+
+
+@pytest.mark.parametrize("name", NO_KEYS)
+def test_a_name_that_only_resembles_a_key_stays(name: str) -> None:
+    """Addresses, counts and paths."""
+    assert environment.plain({**BASE, name: "theirs"}, "m/1")[name] == "theirs"
+
+
+def test_an_agent_gets_the_keys_that_it_needs_and_no_others() -> None:
+    """By name, or by the end of the name; `passed` counts as for a check."""
+    base = {**BASE, **dict.fromkeys([*KEYS, *SOCKETS, "A_API_KEY", "B_API_KEY"], "private")}
+
+    def seen(passed: list[str], needs: list[str]) -> set[str]:
+        return environment.of_agent(base, "m/1", Layout("/p"), "1-worker", passed, needs).keys() & (base.keys() - BASE)
+
+    assert seen([], []) == set()
+    assert seen([], ["A_API_KEY"]) == {"A_API_KEY"}
+    assert seen(["token", "DOCKER_HOST"], ["*_API_KEY"]) == {"A_API_KEY", "B_API_KEY", "token", "DOCKER_HOST"}
+
+
+def test_the_withheld_keys_are_named_in_order() -> None:
+    """For messages: no value, no socket, and nothing that no process gets anyway."""
+    base = {**BASE, **OURS, "HARNESS_KEY": "ours", "B_TOKEN": "1", "A_KEY": "2", "C_API_KEY": "3", "SSH_AUTH_SOCK": "4"}
+    assert environment.withheld(base) == ["A_KEY", "B_TOKEN", "C_API_KEY"]
+    assert environment.withheld(base, ["B_TOKEN"], ["*_API_KEY"]) == ["A_KEY"]
+    assert environment.withheld(BASE) == []
 
 
 @pytest.mark.parametrize("gone", [OURS, PYTHONS, NESTED, GIT], ids=["ours", "python", "nested agents", "git"])
@@ -49,7 +87,7 @@ def test_what_would_lead_a_child_astray_is_gone(gone: dict[str, str]) -> None:
 def test_logins_and_settings_of_an_agent_stay() -> None:
     """They resemble the markers, but they belong to the user."""
     own = {
-        "CLAUDE_CODE_OAUTH_TOKEN": "t",
+        "CLAUDE_CODE_EFFORT_LEVEL": "high",
         "CLAUDE_CODE_USE_BEDROCK": "1",
         "OPENCODE_CONFIG": "c",
         "GEMINI_CLI_HOME": "h",

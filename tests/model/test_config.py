@@ -15,6 +15,10 @@ WHOLE = """
 agent = ["codex", "claude"]
 trust = "full"
 mcp = true
+workplace = "project"
+confine = "required"
+network = "loopback"
+carry = [".env", "secrets/local.toml"]
 check_seconds = 1
 sweep_seconds = 2
 curate_after = 3
@@ -26,6 +30,9 @@ stall_after = 6
 max_cost_usd = 7
 max_tokens = 50_000_000
 max_log_mb = 9
+
+[env]
+pass = ["NPM_TOKEN"]
 
 [roles.worker]
 agent = "codex"
@@ -51,6 +58,7 @@ PRICES = 'prices."gpt-5.1-codex"'
 TABLES = {
     "": config.Top.fields,
     "limits": config.Limits.fields,
+    "env": config.EnvTable.fields,
     "roles.worker": config.RoleTable.fields,
     "agents.codex": config.AgentTable.fields,
     PRICES: config.PriceTable.fields,
@@ -70,7 +78,10 @@ def test_every_key_is_read() -> None:
     """The text above has each key of the module's tables, and each reaches its field."""
     told = config.parse(WHOLE, "c")
     read = told.asdict()
-    assert [read[key] for key in config.Top.fields] == [["codex", "claude"], "full", True, 1, 2, 3]
+    carried = [".env", "secrets/local.toml"]
+    top = [["codex", "claude"], "full", True, "project", "required", "loopback", carried, 1, 2, 3]
+    assert [read[key] for key in config.Top.fields] == top
+    assert told.passed == ["NPM_TOKEN"]
     assert [read[key] for key in config.Limits.fields] == [4, 5.5, 6, 7, 50_000_000, 9]
     assert told.roles["worker"].keys() == set(config.RoleTable.fields)
     assert told.agents["codex"].keys() == set(config.AgentTable.fields)
@@ -90,6 +101,19 @@ def test_the_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
                     config.load(layout)
             else:
                 assert config.load(layout) == config.parse(text, "c")
+
+
+def test_the_defaults_keep_a_run_apart_and_pass_no_key() -> None:
+    """Without a word in the file: a tree, confined where possible, with the network, no copies and no keys."""
+    silent = Config()
+    assert (silent.workplace, silent.confine, silent.network) == ("tree", "auto", True)
+    assert (silent.carry, silent.passed) == ([], [])
+
+
+@pytest.mark.parametrize(("text", "network"), [("true", True), ("false", False), ('"loopback"', "loopback")])
+def test_the_network_is_on_off_or_this_machine(text: str, network: bool | str) -> None:
+    """As it is written."""
+    assert config.parse(f"network = {text}\n", "c").network == network
 
 
 @pytest.mark.parametrize(
@@ -165,6 +189,16 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_line(table: str, key: str) 
         ("[limits]\nmax_cost_usd = nan\n", "'max_cost_usd' must be above 0, and a number with an end", 2),
         ("[roles.worker]\nidle_minutes = inf\n", "'idle_minutes' must be above 0, and a number with an end", 2),
         ("[roles.worker]\nminutes = 0\n", "'minutes' must be above 0", 2),
+        ('workplace = "here"\n', "'workplace' must be one of tree, project", 1),
+        ('\nconfine = "yes"\n', "'confine' must be one of auto, required, off", 2),
+        ('network = "lan"\n', "'network' must be true, false or \"loopback\"", 1),
+        ("network = 1\n", "'network' must be true, false or \"loopback\"", 1),
+        ('carry = ["/etc/passwd"]\n', "'carry' must be a list of paths in the project", 1),
+        ('carry = ["a/../../b"]\n', "'carry' must be a list of paths in the project", 1),
+        ('carry = [""]\n', "'carry' must be a list of paths in the project", 1),
+        ('[env]\npass = ["A=b"]\n', "'pass' must be a list of names of variables", 2),
+        ('[env]\npass = ["*_TOKEN"]\n', "'pass' must be a list of names of variables", 2),
+        ("env = 5\n", "'env' must be an object", 1),
         ("check_seconds = true\n", "'check_seconds' must be a whole number", 1),
         ("agent = [1]\n", "'agent' must be a name", 1),
         ("agent = 2026-04-24\n", "'agent' must be a name", 1),
