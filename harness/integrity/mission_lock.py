@@ -66,38 +66,5 @@ def take(layout: Layout) -> MissionLock:
 
 def descriptors(locks: list[files.Lock]) -> list[int]:
     """The descriptors that keep these locks while any copy of them is open."""
-    return [descriptor for lock in locks for descriptor, _ in _places(lock)]
-
-
-def _places(lock: files.Lock) -> list[tuple[int, str]]:
-    """(descriptor, path) of everything that a lock has open."""
-    folder = [(lock.beside, lock.folder)] if isinstance(lock, MissionLock) else []
-    return [place for place in ((lock.descriptor, lock.path), *folder) if place[0] >= 0]
-
-
-def put_back(locks: list[files.Lock]) -> list[str]:
-    """Lock removed or replaced lock files again, in the same descriptors; returns their paths."""
-    found = []
-    for lock in locks:
-        for descriptor, path in _places(lock):
-            if not _leads_to(path, descriptor):
-                found.append(path)
-                _lock_again(lock, descriptor, path)
-    return found
-
-
-def _leads_to(path: str, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
-def _lock_again(lock: files.Lock, descriptor: int, path: str) -> None:
-    is_file = descriptor == lock.descriptor
-    new = files.open_regular(path, os.O_RDWR | os.O_CREAT) if is_file else os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    if files.take_descriptor(new):  # an older harness, which locks only the file, may hold it by now
-        os.dup2(new, descriptor, inheritable=False)
-        if is_file:
-            lock.sign(lock.signed)
-    os.close(new)
+    beside = [lock.beside for lock in locks if isinstance(lock, MissionLock)]
+    return [descriptor for descriptor in (*(lock.descriptor for lock in locks), *beside) if descriptor >= 0]

@@ -1,42 +1,51 @@
-"""Reconcile after an agent: the harness is the only writer of state, so changes by others are refused, kept and reported.
+"""Reconcile after an agent that was not confined: state has one writer, so what others changed is refused, kept and reported.
 
-For a live run the state before comes from `PreImages` in memory, because an agent can write every file, the ledger and our
-copies. For a dead run it comes from recovery evidence. raw.md must keep its old bytes, and well-formed new lines stay,
-from any writer. Commands may append to issues and orders; the ledger records that.
+An honest agent's mistakes are undone without loss; forgery by one that knows the harness is not the aim (docs/threat-model.md).
+The state before a live run is in memory (`PreImages`), that before a dead one is what the ledger records. raw.md must keep
+its old bytes. Commands may append to issues and orders meanwhile; the ledger records that.
 """
 
 from __future__ import annotations
 
 import os
-from itertools import islice
 
 from harness.base.errors import BrokenFile
+from harness.base.record import Record
 from harness.git import dotgit, repository, worktrees
-from harness.integrity import misplaced, mission_lock, recovery_evidence, workplace
-from harness.integrity.recovery_evidence import Evidence
+from harness.integrity import recovery_evidence, workplace
 from harness.memory import raw
-from harness.model import runs
 from harness.model.open_run import PreImages
 from harness.store import files, journal, objects
 from harness.store.layout import Layout, identity_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from harness.integrity.recovery_evidence import Ledger
     from harness.model.open_run import Begun, OpenRun, Outcome
 
-    Before = PreImages | Evidence
-
 SPEC = "SPEC.md"
+PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
     *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore"),
 )
-SEALS_LOOKED_AT = 10
 PATCH = "working-folder.patch"
 
 
+class Recorded(Record):
+    """The state before a run that died, as the ledger records it. A file that cannot be restored raises BrokenFile, or is
+    added to `yielded` and kept."""
+
+    ledger: Ledger
+    yielded: list[str] | None = None
+
+
+if TYPE_CHECKING:
+    Before = PreImages | Recorded
+
+
 def keep_copies(run: OpenRun) -> None:
-    """Keep pre-images of all state. For recovery append-only files are also copied into the run, managed files as objects."""
+    """Keep pre-images of all state in memory, and managed files as objects too, from which recovery restores them."""
     layout, contents = run.layout, run.before.contents
     managed = layout.managed()
     for path in (*layout.append_only(), layout.raw, *managed):
@@ -46,84 +55,39 @@ def keep_copies(run: OpenRun) -> None:
         contents[path] = data
         if path in managed:
             objects.put(layout, data)
-        else:
-            files.replace_quickly(recovery_evidence.copy_of(run.paths, path), data)
-    for path in (*_code(layout), *_identity_paths(), run.paths.context):
+    for path in _identity_paths():
         contents[path] = files.read(path) or b""
-    run.before.stamps.update(_stamps(run))
 
 
-def hold_own(run: OpenRun) -> None:
-    """Keep pre-images of the run's own files, so that its prompt can always be rebuilt."""
-    contents = {path: files.read(path) for path in (run.paths.manifest, run.paths.prompt, run.paths.receipts)}
-    run.before.contents.update({path: data for path, data in contents.items() if data is not None})
-
-
-def drop_copies(run: Begun) -> None:
-    """Remove the copies that `keep_copies` made in the run's folder."""
-    remove_flat(os.path.join(run.paths.folder, recovery_evidence.COPIES))
-
-
-def remove_flat(folder: str) -> None:
-    """Remove a folder of plain files, where it exists."""
-    for name in files.names(folder):
-        files.remove(os.path.join(folder, name))
-    if os.path.isdir(folder):
-        os.rmdir(folder)
-
-
-def state(run: Begun, outcome: Outcome, before: Before, locks: list[files.Lock]) -> None:
+def state(run: Begun, outcome: Outcome, before: Before) -> None:
     """Restore the mission's state and the identities; outcome.refused names what was refused, and a change of state ends the
-    run as `refused`. `locks`: those that the run holds."""
-    moved = misplaced.clear_way(run.layout, run.paths)
-    aside = [name for name in moved if not misplaced.is_mere(name)]
-    if SPEC in (*moved, *outcome.refused) and not os.path.lexists(run.layout.asked_spec):
-        _restore_spec(run)
+    run as `refused`."""
     files.make_folder(run.layout.locks)
-    unlocked = [_name(run, path) for path in mission_lock.put_back(locks) if path != run.layout.state]
     with files.Lock(run.layout.state_lock):
         ledger, broken = _ledger(run, before)
         restored = [*_managed(run, before, ledger), *_append_only(run, before, ledger), *_raw(run, before)]
-        tampered = [*aside, *broken, *restored, *_identities(run, before), *_own_and_code(run, before)]
-        tampered = list(dict.fromkeys(tampered))
-        if tampered or isinstance(before, Evidence):
+        tampered = list(dict.fromkeys([*broken, *restored, *_identities(run, before)]))
+        if tampered or isinstance(before, Recorded):
             journal.adopt(run.layout)
-    _remove_changed_caches(run, before)
-    sealed = _broken_digests(run)
-    found = tampered + sealed + _strays(run) + unlocked + [name for name in moved if name not in aside]
+    found = tampered + _strays(run)
     outcome.refused += [name for name in dict.fromkeys(found) if name not in outcome.refused]
-    if tampered or sealed:
+    if tampered:
         outcome.ended = "refused"
-        outcome.reason = f"The agent changed state that only the harness writes: {', '.join(tampered + sealed)}."
-
-
-def _restore_spec(run: Begun) -> None:
-    """SPEC.md as it was at open, after a misplaced object was moved away."""
-    edited = run.context.dirty.get(SPEC)
-    if edited:
-        files.replace(run.layout.asked_spec, objects.get(run.layout, edited))
-    elif SPEC in repository.tracked_names(run.layout.project):
-        repository.restore_files(run.layout.project, run.context.head, [SPEC])
+        outcome.reason = f"The agent changed state that only the harness writes: {', '.join(tampered)}."
 
 
 def _refuse(run: Begun, name: str, data: bytes) -> None:
-    """Keep refused bytes. An empty file stands for a deleted one, unless the file was moved there."""
-    path = os.path.join(run.paths.refused, name)
-    if data or not os.path.lexists(path):
-        files.replace(path, data)
+    """Keep refused bytes; an empty file stands for a deleted one."""
+    files.replace(os.path.join(run.paths.refused, name), data)
 
 
-def _restore(run: Begun, path: str, data: bytes | None, known: bytes | None, mode: int = files.SHARED) -> str:
-    """Keep `data`, what an agent made of a file, and write the `known` bytes back; returns the file's name. A link itself is
-    moved, because its target may belong to a person."""
-    if os.path.islink(path):
-        misplaced.move(run.paths, _name(run, path), path)
-    else:
-        _refuse(run, _name(run, path), data or b"")
+def _restore(run: Begun, path: str, data: bytes | None, known: bytes | None) -> str:
+    """Keep `data`, what an agent made of a file, and write the `known` bytes back; returns the file's name."""
+    _refuse(run, _name(run, path), data or b"")
     if known is None:
         files.remove(path)
     else:
-        files.replace(path, known, mode)
+        files.replace(path, known)
     return _name(run, path)
 
 
@@ -131,7 +95,7 @@ def _name(run: Begun, path: str) -> str:
     return os.path.relpath(path, run.layout.state)
 
 
-def _ledger(run: Begun, before: Before) -> tuple[recovery_evidence.Ledger, list[str]]:
+def _ledger(run: Begun, before: Before) -> tuple[Ledger, list[str]]:
     """The ledger, after the journal of an interrupted command is finished. A journal or ledger that does not parse is refused."""
     layout, broken = run.layout, []
     for path, look in ((layout.journal + "/record", journal.finish_journal), (layout.ledger, journal.read_ledger)):
@@ -141,30 +105,34 @@ def _ledger(run: Begun, before: Before) -> tuple[recovery_evidence.Ledger, list[
             _refuse(run, _name(run, path), files.read(path) or b"")
             files.remove(path)
             broken.append(_name(run, path))
+    found = dict(journal.read_ledger(layout))
     if isinstance(before, PreImages):
-        return dict(journal.read_ledger(layout)), broken
-    if not broken and not os.path.exists(layout.ledger):
-        broken.append(_name(run, layout.ledger))
-    found = recovery_evidence.ledger(layout, run.id)
-    return found or dict(journal.adopt(layout)), broken  # without any evidence the files on disk are accepted
+        return found, broken
+    return found or before.ledger or dict(journal.adopt(layout)), broken  # without any, the files on disk are accepted
 
 
-def _managed(run: Begun, before: Before, ledger: recovery_evidence.Ledger) -> list[str]:
+def _managed(run: Begun, before: Before, ledger: Ledger) -> list[str]:
     found = []
     for path in run.layout.managed():
         data, row = files.read(path), ledger.get(_name(run, path))
-        known = before.contents.get(path) if isinstance(before, PreImages) else before.live(path, data, row)
+        if isinstance(before, PreImages):
+            known = before.contents.get(path)
+        else:
+            known = recovery_evidence.managed(run.layout, path, data, row, before.yielded)
         if data != known:
             found.append(_restore(run, path, data, known))
     return found
 
 
-def _append_only(run: Begun, before: Before, ledger: recovery_evidence.Ledger) -> list[str]:
+def _append_only(run: Begun, before: Before, ledger: Ledger) -> list[str]:
     found = []
     for path in run.layout.append_only():
         name, data = _name(run, path), files.read(path) or b""
         row = ledger.get(name)
-        good = before.grown(path, data, row) if isinstance(before, Evidence) else _good(run, before, path, data, row)
+        if isinstance(before, PreImages):
+            good = _good(run, before, path, data, row)
+        else:
+            good = recovery_evidence.grown(run.layout, path, data, row, before.yielded)
         if data == good:
             continue
         found.append(name)
@@ -181,8 +149,9 @@ def _good(run: Begun, before: PreImages, path: str, data: bytes, row: list[objec
 
 
 def _raw(run: Begun, before: Before) -> list[str]:
-    data, died = files.read(run.layout.raw) or b"", isinstance(before, Evidence)
-    old = before.raw(data) if isinstance(before, Evidence) else before.contents.get(run.layout.raw, b"")
+    """raw.md keeps its old bytes, and every well-formed new line, from any writer."""
+    data, died = files.read(run.layout.raw) or b"", isinstance(before, Recorded)
+    old = _old_raw(run, data) if isinstance(before, Recorded) else before.contents.get(run.layout.raw, b"")
     if data.startswith(old):
         new, refused = data[len(old) :], b""
     else:
@@ -201,56 +170,14 @@ def _raw(run: Begun, before: Before) -> list[str]:
     return ["memory/raw.md"]
 
 
-def _own_and_code(run: Begun, before: Before) -> list[str]:
-    """Restore the run's own files, and code that would run later: roles and hooks come from people, never from a run."""
-    if isinstance(before, Evidence):
-        return []
-    kept, code = before.contents, (run.layout.roles + "/", run.layout.hooks + "/")
-    own = (run.paths.context, run.paths.manifest, run.paths.prompt, run.paths.receipts)
-    found = []
-    for path in sorted({*_code(run.layout), *(path for path in kept if path.startswith(code) or path in own)}):
-        data, known = files.read(path), kept.get(path)
-        if data != known:
-            found.append(_restore(run, path, data, known, files.PRIVATE if path in own else files.SHARED))
-    return found
-
-
-def _code(layout: Layout) -> list[str]:
-    """The files directly in roles/ and hooks/."""
-    paths = [os.path.join(folder, name) for folder in (layout.roles, layout.hooks) for name in files.names(folder)]
-    return [path for path in paths if os.path.isfile(path)]
-
-
-def _stamps(run: Begun) -> dict[str, list[int]]:
-    """{path: inode, bytes, change time} of the cache and of our copy of git's index: a write changes one of these."""
-    paths = [os.path.join(run.layout.cache, name) for name in files.names(run.layout.cache)]
-    paths += [path for path in (_index_of(run),) if not run.kept and os.path.exists(path)]
-    stats = {path: os.lstat(path) for path in paths}
-    return {path: [stat.st_ino, stat.st_size, stat.st_ctime_ns] for path, stat in stats.items()}
-
-
-def _remove_changed_caches(run: Begun, before: Before) -> None:
-    """Remove each cached file that changed while the agent ran; it is made again when needed."""
-    known = before.stamps if isinstance(before, PreImages) else {}
-    for path, stamp in _stamps(run).items():
-        if known.get(path) != stamp:
-            files.remove(path)
+def _old_raw(run: Begun, data: bytes) -> bytes:
+    """The beginning of raw.md that the run found, where it is left; else what is there."""
+    size, digest = run.context.raw
+    return data[:size] if files.digest(data[:size]) == digest else data
 
 
 def _index_of(run: Begun) -> str:
     return worktrees.index(run.workplace) if run.kept else os.path.join(run.paths.folder, "index")
-
-
-def _broken_digests(run: Begun) -> list[str]:
-    """Finished runs whose files no longer match their run digest, and that no earlier result reports."""
-    broken = [f"runs/{name}" for name in runs.broken_seals(run.layout, SEALS_LOOKED_AT)]
-    for name in broken:
-        misplaced.clear_way(run.layout, run.layout.run(os.path.basename(name)))
-    if not broken:
-        return []
-    newest = islice(runs.finished(run.layout), 2 * SEALS_LOOKED_AT)
-    named = {name for result in newest for name in result.refused}
-    return [name for name in broken if name not in named]
 
 
 def _identities(run: Begun, before: Before) -> list[str]:
@@ -310,7 +237,7 @@ def _strays(run: Begun) -> list[str]:
     """Move files that the layout does not know out of the state; the outcome stays as it is."""
     layout = run.layout
     known = {_name(run, path) for path in (*layout.managed(), *layout.append_only(), layout.raw)}
-    found = [name for name in files.names(layout.state) if name not in (*known, *OWN, *misplaced.PEOPLES)]
+    found = [name for name in files.names(layout.state) if name not in (*known, *OWN, *PEOPLES)]
     memory = [f"memory/{name}" for name in files.names(os.path.dirname(layout.raw))]
     found += [name for name in memory if name not in known]
     for name in found:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from harness.base.record import Record
 from harness.git import repository
 from harness.integrity import recovery_evidence, unsettled, workplace
-from harness.integrity.recovery_evidence import Evidence
 from harness.model import features, runs
 from harness.model.features import Feature
 from harness.model.open_run import Begun
@@ -102,9 +101,9 @@ def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:
     data = journal.pending(layout, layout.features)
     if data is None:
         data = files.read(layout.features)
-        for context in (one.context for one in died if one.context):
-            row = recovery_evidence.ledger(layout, context.run).get("features.json")
-            data = Evidence(run=Begun(layout=layout, context=context)).live(layout.features, data, row)
+        if any(one.context and not Begun(layout=layout, context=one.context).sealed for one in died):
+            row = recovery_evidence.ledger(layout).get("features.json")
+            data = recovery_evidence.managed(layout, layout.features, data, row, None)
     queue = features.parse(data, layout.features)
     alive = [name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)]
     known = [recovery_evidence.context(layout, name) for name in alive]

@@ -33,11 +33,9 @@ MOST_NOTES = 10
 
 
 class PreImages(Record, frozen=True):
-    """The state before the agent, in memory, where no agent can write: contents by path, and `stamps` (inode, bytes, change
-    time) of files that can be derived again."""
+    """The state before an agent that is not confined, in memory: contents by path."""
 
     contents: dict[str, bytes] = {}
-    stamps: dict[str, list[int]] = {}
 
 
 class Begun(Record, frozen=True):
@@ -60,6 +58,11 @@ class Begun(Record, frozen=True):
     def capability(self) -> str:
         """Recovery reads the tree of a dead run only if its feature is in progress, as a role that commits leaves it."""
         return "commits"
+
+    @property
+    def sealed(self) -> bool:
+        """Whether nothing that the run started can have changed the mission's state."""
+        return self.context.confined == BUBBLEWRAP
 
     @property
     def kept(self) -> bool:
@@ -103,11 +106,6 @@ class OpenRun(Begun, frozen=True):
         """The capability of its role, one of roles.CAPABILITIES or ""."""
         return self.role.capability
 
-    @property
-    def sealed(self) -> bool:
-        """Whether nothing that the run started can have changed the mission's state."""
-        return self.confinement is not None and self.confinement.tier == BUBBLEWRAP
-
     def place(self) -> CheckEnvironment:
         """The working folder as the check environment of this run."""
         made = place_of(self.layout, self.context, self.tag, self.settings, self.keep)
@@ -132,7 +130,7 @@ class Outcome(Record):
     `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when
     the vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the
     agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks. `unlanded`: why the
-    mission's branch is behind; `conflicts`: paths that a person changed there, and runs too; `confined`: the tier."""
+    mission's branch is behind; `conflicts`: paths that a person changed there, and runs too."""
 
     journal: Journal
     features: list[Feature] = []
@@ -157,7 +155,6 @@ class Outcome(Record):
     signs: list[str] = []
     setup_fault: str = ""
     unlanded: str = ""
-    confined: str = ""
     conflicts: list[str] = []
     _contract: Contract | None = None
 

@@ -46,7 +46,7 @@ else:
 class Context(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
     path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the tree
-    where the run works, "" for the project folder."""
+    where the run works, "" for the project folder; `confined`: its tier of confinement."""
 
     run: str
     role: str
@@ -68,6 +68,7 @@ class Context(Record):
     dirty: dict[str, str] = {}
     version: str = ""
     folder: str = ""
+    confined: str = ""
 
 
 class Totals(Record):
@@ -168,15 +169,6 @@ def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
 def context(layout: Layout, run_id: str) -> Context:
     """context.json of a run; raises UsageFault if there is no such run, BrokenFile if the file is malformed."""
     return _record(Context, layout.run(run_id).context, run_id)
-
-
-def held_context(layout: Layout, run_id: str) -> Context | None:
-    """The copy of the context in the lock of a run that has not closed; None if there is none. Its `live` is the state after
-    the run had opened."""
-    try:
-        return _record(Context, layout.run(run_id).lock, run_id)
-    except (BrokenFile, UsageFault):
-        return None
 
 
 def result(layout: Layout, run_id: str) -> Result | None:

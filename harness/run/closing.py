@@ -8,7 +8,7 @@ from itertools import islice, takewhile
 from harness.agents import registry
 from harness.base import clock
 from harness.decision import rules, views
-from harness.integrity import inbox, reconcile
+from harness.integrity import inbox
 from harness.model import contract, features, issues, roles, runs, usage
 from harness.model.runs import Result, Totals
 from harness.store import files, journal, objects
@@ -34,7 +34,6 @@ TAKEN = (
     "refused",
     "waits",
     "unlanded",
-    "confined",
 )
 FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
 JITTER, MOST_JITTER = 0.1, 60
@@ -46,7 +45,6 @@ LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap
 def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Result:
     """Commit everything that the run changed in one journal with its result; durable on return."""
     files.make_folder(run.paths.folder)
-    reconcile.drop_copies(run)
     inbox.remove(run.paths.inbox)
     head, used = outcome.commit or run.context.head, _used(outcome, settings)
     result = Result(
@@ -63,6 +61,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
         until=retry_at(run.layout, outcome.until) if outcome.ended == "limit" else 0,
         agents=[one.agent for one in outcome.usages],
         version=run.context.version,
+        confined=run.context.confined,
     )
     line = files.dump_json(result.asdict())
     outcome.journal.replace(run.paths.result, line)

@@ -109,7 +109,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
     locks.append(own)
     run = OpenRun(
         layout=layout,
-        context=_context(want, name, feature, tree, configured),
+        context=_context(want, name, feature, tree, tier, configured),
         mission=made,
         settings=settings,
         role=role,
@@ -122,7 +122,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
         home=confine.layer_of(tree.folder) if tree.folder and tier != NONE else "",
     )
     outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree, unlanded=tree.unlanded)
-    outcome.conflicts, outcome.confined = tree.conflicts, tier if tier != NONE else ""
+    outcome.conflicts = tree.conflicts
     outcome.take_queue(queue, run.context.feature)
     _begin(run, outcome)
     return Opened(run=Run(opened=run, outcome=outcome), agents=agents, missing=missing)
@@ -131,6 +131,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
 def _begin(run: OpenRun, outcome: Outcome) -> None:
     """Record how the run opened, and keep pre-images of what no agent may change."""
     layout, own = run.layout, run.locks[-1]
+    own.sign({"pid": os.getpid(), "role": run.role.name, "feature": run.context.feature, "since": run.context.at})
     files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
     if not run.kept:
         dotgit.copy_index(layout.project, os.path.join(run.paths.folder, "index"))
@@ -140,7 +141,6 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
         outcome.save()
         outcome.journal.commit()
         outcome.journal = journal.Journal(layout)
-    own.sign({**run.context.asdict(), "live": journal.read_ledger(layout)})  # recovery evidence
     if not run.sealed:
         reconcile.keep_copies(run)
 
@@ -151,7 +151,6 @@ def leave_untracked(run: OpenRun) -> None:
     if names:
         run.context.untracked.update(_digests(run.workplace, names))
         files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
-        run.locks[-1].sign({**run.context.asdict(), "live": journal.read_ledger(run.layout)})
 
 
 def _report_update(layout: Layout) -> None:
@@ -224,7 +223,7 @@ def _agents(
     return found, list(missing)
 
 
-def _context(want: Asked, name: str, feature: Feature | None, tree: Tree, configured: list[str]) -> Context:
+def _context(want: Asked, name: str, feature: Feature | None, tree: Tree, tier: str, configured: list[str]) -> Context:
     layout = want.layout
     raw = files.read(layout.raw) or b""
     return Context(

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 
 from harness.agents import registry
 from harness.base import clock
-from harness.base.errors import BrokenFile, UsageFault
+from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.git import dotgit, repository
 from harness.integrity import (
-    misplaced,
     mission_lock,
     reconcile,
     recovery_evidence,
@@ -21,9 +19,9 @@ from harness.integrity import (
     unsettled,
     workplace,
 )
-from harness.integrity.recovery_evidence import Evidence
+from harness.integrity.reconcile import Recorded
 from harness.integrity.recovery_plan import Died, Step
-from harness.model import config, features, mission, runs
+from harness.model import config, features, mission
 from harness.model.config import Config
 from harness.model.open_run import Begun, Outcome
 from harness.model.runs import Context
@@ -31,7 +29,7 @@ from harness.model.usage import Usage
 from harness.process import supervise, temporary
 from harness.run import closing, transcript
 from harness.settle import worker
-from harness.store import files, journal, migrations, objects
+from harness.store import files, journal, migrations
 from harness.store.layout import Layout
 
 UNKNOWN = "unknown"
@@ -63,63 +61,53 @@ def recover_dead(layout: Layout) -> list[str]:
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     """Settle all dead runs; one line for each thing done. An unrestorable file raises BrokenFile, or stays with `yielding`."""
     suspects, older = unsettled.unsettled(layout), migrations.is_due(layout)
-    moved = {run_id: misplaced.clear_way(layout, layout.run(run_id)) for run_id in _with_lock(layout, suspects)}
-    done = _finish_journal(layout, moved)
+    done = _finish_journal(layout)
     yielded: list[str] | None = [] if yielding else None
     dead = suspects
     if suspects or unsettled.books_short(layout):
-        opened = [run_id for run_id in moved if not recovery_evidence.closed(layout, run_id)]
-        books = recovery_evidence.books(layout, opened, yielded)
+        books = recovery_evidence.books(layout, yielded)
         dead = unsettled.unsettled(layout, books)
         done += [] if dead else _replace_run_log(layout, books)
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
-    restored = {one.run: _restore(layout, one, moved.get(one.run, []), yielded) for one in died if one.open}
+    restored = {one.run: _restore(layout, one, yielded) for one in died if one.open}
     migrations.migrate(layout)  # on restored bytes, before any of them is parsed
     in_progress = b'"status":"in_progress"' in (files.read(layout.features) or b"")
     for step in recovery_plan.plan(died, features.load(layout) if dead or in_progress else []):
-        done.append(_carry_out(layout, step, restored, moved.get(step.run, [])))
+        done.append(_carry_out(layout, step, restored))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
     done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
     return done + _close_torn(layout)
 
 
-def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored], moved: list[str]) -> str:
+def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored]) -> str:
     """Carry out one step of the plan; returns its line."""
     if step.do == recovery_plan.RELEASE:
         return _release(layout, step)
     run, line = layout.run(step.run), f"{step.run} {step.do}"
-    if step.do == recovery_plan.TIDY:
-        _restore_managed(layout, moved)
-        line += _aside(moved)
-    elif step.do == recovery_plan.FORGET:
-        reconcile.remove_flat(run.folder)
-    else:
+    if step.do == recovery_plan.FORGET:
+        _remove_flat(run.folder)
+    elif step.do != recovery_plan.TIDY:
         dead = restored[step.run]
         _settle(step, dead)
         closing.close(dead.run, dead.outcome, dead.settings, dead.seconds)
-        line = f"{step.run} was {dead.outcome.ended}{dead.said}{_aside(moved)}"
+        line = f"{step.run} was {dead.outcome.ended}{dead.said}"
     files.remove(run.lock)
     return line
 
 
-def _with_lock(layout: Layout, suspects: list[str]) -> list[str]:
-    """The runs that certainly died: those with a lock file. Where none has one, the last."""
-    return [run_id for run_id in suspects if os.path.lexists(layout.run(run_id).lock)] or suspects[-1:]
+def _remove_flat(folder: str) -> None:
+    """Remove a folder of plain files, where it exists."""
+    for name in files.names(folder):
+        files.remove(os.path.join(folder, name))
+    if os.path.isdir(folder):
+        os.rmdir(folder)
 
 
-def _finish_journal(layout: Layout, moved: dict[str, list[str]]) -> list[str]:
-    """Finish a journal that a crash left. One that the harness did not write goes to refused/ of the last dead run."""
+def _finish_journal(layout: Layout) -> list[str]:
+    """Finish a journal that a crash left; raises BrokenFile for one that the harness did not write."""
     files.make_folder(layout.locks)
     with files.Lock(layout.state_lock):
-        try:
-            return ["finished a journal that a crash had left behind"] if journal.finish_journal(layout) else []
-        except BrokenFile as fault:
-            if not moved:
-                raise
-            run_id, name = list(moved)[-1], misplaced.name_of(layout, fault.path)
-            misplaced.move(layout.run(run_id), name, fault.path)
-            moved[run_id].append(name)
-            return []
+        return ["finished a journal that a crash had left behind"] if journal.finish_journal(layout) else []
 
 
 def _replace_run_log(layout: Layout, books: bytes) -> list[str]:
@@ -150,19 +138,22 @@ def _close_torn(layout: Layout) -> list[str]:
     return ["closed the torn last line of memory/raw.md"]
 
 
-def _restore(layout: Layout, died: Died, moved: list[str], yielded: list[str] | None) -> Restored:
-    """Restore the state, as bytes, and only then parse it."""
-    said = _accept_config(layout, died.run)
+def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
+    """Restore the state where the run was not confined, as bytes, and only then parse it."""
     run = Begun(layout=layout, context=died.context or _unknown(layout, died.run))
-    outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree, refused=list(moved))
-    before = Evidence(run=run, yielded=yielded)
-    _restore_context(run, outcome)
-    reconcile.state(run, outcome, before, [])
-    tag = f"{mission.read(layout).id}/{run.id}"
+    outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree)
+    ledger = recovery_evidence.ledger(layout) or dict(run.context.live)
+    said, tag = _accept_config(layout, ledger), f"{mission.read(layout).id}/{run.id}"
+    before = Recorded(ledger=ledger, yielded=yielded)
+    if not run.sealed:
+        reconcile.state(run, outcome, before)
     if killed := supervise.sweep(tag):
-        reconcile.state(run, outcome, before, [])
         said = f"; ended {len(killed)} processes it left{said}"
+        if not run.sealed:
+            reconcile.state(run, outcome, before)
     temporary.remove_tagged(tag)
+    if died.context is None:
+        files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
     settings = config.load(layout)
     reported = transcript.reported(run.paths.stream)
     # without a transcript the cost of an agent is unknown, not zero
@@ -170,35 +161,6 @@ def _restore(layout: Layout, died: Died, moved: list[str], yielded: list[str] | 
     since = time.time() - os.stat(run.paths.context).st_mtime
     seconds = round(max(0.0, min(reported.seconds, since)), 3)  # an agent can write its transcript
     return Restored(run=run, outcome=outcome, settings=settings, seconds=seconds, said=said)
-
-
-def _restore_managed(layout: Layout, names: list[str]) -> None:
-    """Restore managed files from their rows in the ledger, after misplaced objects were moved away."""
-    ledger = journal.read_ledger(layout)
-    for name in names:
-        path = os.path.join(layout.state, name)
-        if name in ledger and path in layout.managed():
-            files.replace(path, objects.get(layout, str(ledger[name][0])))
-
-
-def _aside(moved: list[str]) -> str:
-    return f"; moved away what stood in the place of {', '.join(moved)}" if moved else ""
-
-
-def _restore_context(run: Begun, outcome: Outcome) -> None:
-    """Write context.json again from the recovery evidence, where it is absent, broken or different."""
-    path, lock = run.paths.context, run.paths.lock
-    with suppress(BrokenFile, UsageFault):
-        if runs.context(run.layout, run.id) == run.context:
-            return
-    name = misplaced.name_of(run.layout, path)
-    if os.path.lexists(path):
-        misplaced.move(run.paths, name, path)
-    outcome.refused += [name] if name not in outcome.refused else []
-    files.replace(path, files.dump_json(run.context.asdict()), files.PRIVATE)
-    if os.path.exists(lock):  # its time is the start of the run: for its duration, and for the age of git's locks
-        began = os.stat(lock).st_mtime
-        os.utime(path, (began, began))
 
 
 def _unknown(layout: Layout, run_id: str) -> Context:
@@ -212,31 +174,25 @@ def _unknown(layout: Layout, run_id: str) -> Context:
         agent=[],
         attempt=1,
         untracked={},
-        live=recovery_evidence.ledger(layout, run_id),
+        live=recovery_evidence.ledger(layout),
         raw=[len(raw), files.digest(raw)],
         identity=reconcile.identity_copies(layout),
         process={},
     )
 
 
-def _accept_config(layout: Layout, run_id: str) -> str:
-    """Accept a valid config.toml that a person changed after the run's last sign of life; returns a message or ""."""
-    run, data = layout.run(run_id), files.read(layout.config)
-    ledger = recovery_evidence.ledger(layout, run_id)
-    if data is None or not ledger or ledger.get("config.toml", [""])[0] == files.digest(data):
-        return ""
-    signs = [os.stat(path) for path in (run.stream, run.stderr, run.context, run.lock) if os.path.exists(path)]
-    last = max((max(sign.st_mtime, sign.st_ctime) for sign in signs), default=time.time())
-    changed = os.stat(layout.config)
-    if min(changed.st_mtime, changed.st_ctime) <= last:  # then the agent changed it; it cannot set both times forward
+def _accept_config(layout: Layout, ledger: recovery_evidence.Ledger) -> str:
+    """Accept a valid config.toml that was changed since the run opened: it is a person's file; returns a message or ""."""
+    row, data = ledger.get("config.toml"), files.read(layout.config)
+    if data is None or row is None or row[0] == files.digest(data):
         return ""
     try:
         config.parse(files.decode(data, layout.config), layout.config)
     except BrokenFile:
-        return f"; config.toml does not parse and was put back, yours is in {layout.relative(run.refused)}"
+        return "; config.toml does not parse and was put back, yours is under refused/ of the run"
     journal.note_in_ledger(layout, ledger, layout.config, data)
     files.replace(layout.ledger, files.dump_json(ledger))
-    return "; config.toml was changed after it died, and stands"
+    return "; config.toml was changed since the run began, and stands"
 
 
 def _asked(run: Begun, settings: Config) -> list[str]:

@@ -76,7 +76,7 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
         signum = signalled.signum
         outcome.ended, outcome.reason = "killed", f"interrupted by signal {signum}"
     if not run.sealed:
-        reconcile.state(run, outcome, run.before, run.locks)
+        reconcile.state(run, outcome, run.before)
     reconcile.tree(run, outcome)
     take_reply(run, outcome)
     settled(opened.run, settle)
@@ -108,8 +108,6 @@ def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
     data = prompt.text_of(parts)
     files.replace(run.paths.manifest, files.dump_json(rows), files.PRIVATE)
     files.replace(run.paths.prompt, data, files.PRIVATE)
-    if not run.sealed:
-        reconcile.hold_own(run)
     return data.decode(), len(prompt.text_of(prompt.stable(gathered)))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from harness.base.errors import RESTORE, BrokenFile
-from harness.store import files, journal, json_lines
+from harness.store import files, json_lines
 from harness.store.journal import Journal
 from harness.store.layout import Layout
 
@@ -49,23 +49,9 @@ def migrate(layout: Layout) -> None:
         old, changes = number(layout), Journal(layout)
         STEPS[old](layout, changes)
         changes.replace(layout.format, f"{old + 1}\n".encode())
-        _update_dead_runs(layout, changes)
         for name in files.names(layout.cache):
             changes.remove(os.path.join(layout.cache, name))
         changes.commit()
-
-
-def _update_dead_runs(layout: Layout, changes: Journal) -> None:
-    """The lock of a dead run has the state at its opening, and an interrupted recovery compares with it again: a migration
-    must not look like tampering."""
-    written = list(changes.contents.items())
-    for name in files.names(layout.locks):
-        path = os.path.join(layout.locks, name)
-        evidence = files.Lock(path).holder() if name.startswith("run-") and files.is_free(path) else {}
-        if isinstance(evidence.get("live"), dict):
-            for changed, data in written:
-                journal.note_in_ledger(layout, evidence["live"], changed, data)
-            changes.replace(path, files.dump_json(evidence))
 
 
 def _to_2(layout: Layout, changes: Journal) -> None:
