@@ -50,3 +50,19 @@ def house(bare: House, template: Path) -> Iterator[House]:
     made = copied(template, bare.folder, bare.env)
     yield made
     made.end()
+
+
+@pytest.fixture
+def unconfined(house: House) -> House:
+    """A mission whose agents are not confined, as on a machine without bubblewrap and Landlock."""
+    house.base = ('confine = "off"',)
+    house.config('agent = "scripted"')
+    return house
+
+
+@pytest.fixture
+def in_place(house: House) -> House:
+    """A mission whose runs work in the project folder itself, one at a time."""
+    house.base = ('workplace = "project"',)
+    house.config('agent = "scripted"')
+    return house

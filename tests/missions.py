@@ -86,6 +86,7 @@ class House:
         self.state = self.project / ".harness"
         self.identity = folder / "identity"
         self.begun: list[subprocess.Popen[bytes]] = []
+        self.base: tuple[str, ...] = ()  # lines that every config.toml of this house has
 
     # the repository
 
@@ -138,7 +139,7 @@ class House:
     def config(self, *lines: str) -> None:
         """Write config.toml, with the scripted agent's folder."""
         table = ["[agents.scripted]", f'path = "{self.scripts}"']
-        Path(self.layout.config).write_text("\n".join([*lines, *table]) + "\n")
+        Path(self.layout.config).write_text("\n".join([*self.base, *lines, *table]) + "\n")
 
     def script(self, name: str, *steps: dict[str, Any]) -> None:
         """Write the steps of the scripted agent for the runs that `name` serves."""

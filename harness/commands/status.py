@@ -11,6 +11,7 @@ from harness.integrity import workplace
 from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
+from harness.process.confine import LANDLOCK
 from harness.proof import index
 from harness.proof.index import ClaimStatus
 from harness.store import files
@@ -18,6 +19,7 @@ from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 MANY = 10**9
@@ -45,17 +47,27 @@ def status(layout: Layout) -> dict[str, Any]:
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
         "uncurated": raw.uncurated(layout, curated.first_seq, curated.folded, MANY),
         "warnings": [*(cap.words for cap in rules.near(view.limits, view.totals)), *_trouble(view.newest)],
+        "confined": view.newest[0].confined if view.newest else "",
         "totals": view.totals.asdict(),
         "limits": view.limits.asdict(),
     }
 
 
 def _trouble(newest: list[runs.Result]) -> list[str]:
-    """The fault that stopped the last run and needs a person."""
+    """What a person should know of the last run: not confined, not on the branch, or the fault that stopped it."""
     last = next(iter(newest), None)
+    found = [line for line in [_unconfined(newest[:1]), last.unlanded if last else ""] if line]
     if last is None or last.outcome not in ("auth", "config"):
-        return []
-    return [f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
+        return found
+    return found + [f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
+
+
+def _unconfined(results: Iterable[runs.Result]) -> str:
+    """How many of these runs were not, or not wholly, confined; "" if all were."""
+    tiers = [result.confined for result in results]
+    weak = [("not confined", tiers.count("")), ("on the second tier of confinement", tiers.count(LANDLOCK))]
+    found = ", ".join(f"{count} of {len(tiers)} runs {what}" for what, count in weak if count)
+    return f"{found} (docs/threat-model.md)" if found else ""
 
 
 def _row(feature: Feature, found: dict[str, ClaimStatus], last: str) -> dict[str, Any]:
@@ -179,6 +191,8 @@ def ending(layout: Layout, word: str) -> list[str]:
     head = workplace.position(layout).head
     commits = len(repository.log_lines(layout.project, made.base_commit, head)) if head else 0
     proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
+    if word == "DONE" and (weak := _unconfined(runs.finished(layout))):
+        proof.append(f"warning   {weak}")
     near = rules.near(views.limits_of(config.load(layout)), totals)
     counts = [
         *(f"warning   {cap.words}" for cap in near),
