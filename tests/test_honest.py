@@ -137,7 +137,7 @@ def test_no_tool_changes_the_persons_home(tier: str, tmp_path: Path) -> None:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("")
     before = listing(home)
-    write = "for x in .cache/pip .npm/_cacache .npm/_logs .ccache .config .local/bin; do echo new > ~/$x/new; done"
+    write = "for x in .cache/pip .npm/_cacache .npm/_logs .ccache .config .local/bin; do mkdir -p ~/$x; echo new > ~/$x/new; done"
     needs_glass(tier)
     place = Place(tmp_path, {}, tier, home)
     ended = place.run(f"{write}; git config --global user.name new; mkdir ~/.new; npm ls || true")
