@@ -5,15 +5,32 @@ HOME is a layer over the HOME of who runs the tests. HARNESS_TORTURE=1 adds the 
 
 from __future__ import annotations
 
+import functools
 import os
+import shutil
 import socket
 import subprocess
+import threading
 import time
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from tests.honest import CONTROL, PROJECTS, TIERS, TORTURE, Place, fault, listing, missing, needs_glass
+from tests.honest import (
+    CARGO,
+    CONTROL,
+    PROJECTS,
+    TIERS,
+    TORTURE,
+    Place,
+    crate_registry,
+    fault,
+    listing,
+    missing,
+    needs_glass,
+)
 
 PERSON = Path.home()
 
@@ -40,6 +57,43 @@ every_tier = pytest.mark.parametrize("tier", TIERS)
 def test_cargo_builds_tests_and_installs(tool: str, tier: str, tmp_path: Path) -> None:
     """Toolchains of rustup are the person's; crates and installed programs stay in the layer."""
     works(tool, tier, tmp_path)
+
+
+@pytest.fixture
+def near_registry(tmp_path: Path) -> Iterator[Path]:
+    """A HOME whose cargo takes crates from a server of this machine."""
+    home, site = tmp_path / "person", tmp_path / "site"
+    (home / ".cargo").mkdir(parents=True)
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        (home / ".cargo/config.toml").write_text(crate_registry(site, url, "thing", "other"))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield home
+        server.shutdown()
+
+
+@pytest.mark.skipif(not TORTURE, reason="takes longer than 3 s: HARNESS_TORTURE=1 runs it")
+@every_tier
+def test_cargo_uses_the_crates_that_a_person_has_and_keeps_new_ones_apart(
+    tier: str, near_registry: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a warm cache in HOME: a dependency more is fetched, built again offline, and not seen in the person's cache."""
+    needs_glass(tier)
+    if (gone := missing(PROJECTS["cargo"])) or not (PERSON / ".rustup").exists():
+        pytest.skip(f"not installed: {gone or '~/.rustup'}")
+    monkeypatch.setenv("RUSTUP_HOME", str(PERSON / ".rustup"))
+    files = {**CARGO, "Cargo.toml": CARGO["Cargo.toml"] + 'thing = "0.1"\n', ".gitignore": "target\nCargo.lock\n"}
+    person = Place(tmp_path / "warm", files, CONTROL, near_registry)
+    ended = person.run("cargo fetch")
+    assert ended.code == 0, ended.said
+    shutil.copytree(person.layer / ".cargo/registry", near_registry / ".cargo/registry")
+    before = listing(near_registry)
+    place = Place(tmp_path / tier, files, tier, near_registry)
+    for script in ("cargo build --offline", "cargo add other && cargo build && cargo clean && cargo build --offline"):
+        ended = place.run(script)
+        assert ended.code == 0 and "warning" not in ended.said, ended.said
+    assert listing(near_registry) == before
 
 
 @every_tier

@@ -9,7 +9,8 @@ rewrite in place, a copy as new as the person's. *SHIMS*: pyenv's, which name th
 .config, .local, .local/share, .local/state, .local/share/uv (tools, python): settings and data of any new tool;
 .local/bin, .local/lib (python*, site-packages): `uv tool install`, `pip install --user`;
 .npm: logs and caches; .bun, .yarn, .gradle, .m2: the same beside settings of the person;
-.cargo, bin, registry (index, cache, src, each by host), git (db, checkouts): crates, `cargo install`, and their locks;
+.cargo, bin, registry (cache, src, each by host), git (db, checkouts): crates, `cargo install`, and their locks;
+.cargo/registry/index: a copy of each host's, made once, because cargo rewrites its entries;
 .rustup, toolchains, update-hashes: a toolchain that a project pins;
 .pyenv, shims, versions: `pyenv rehash` (after each `pip install` by a shim), `pyenv virtualenv`;
 go, go/bin: `go install`; modules are a fresh cache.
@@ -53,6 +54,7 @@ FRESH = (
 )
 COPIED = (".gitconfig", ".cargo/.crates.toml", ".cargo/.crates2.json", ".rustup/settings.toml")
 SHIMS = ".pyenv/shims"
+INDEXES = ".cargo/registry/index"
 OPENED = (
     *(".config", ".local", ".local/share", ".local/state", ".local/bin", ".local/lib", ".npm", ".gradle", ".m2"),
     *(".local/share/uv", ".local/share/uv/tools", ".local/share/uv/python"),
@@ -65,12 +67,10 @@ OPENED = (
         ".rustup/toolchains",
         ".rustup/update-hashes",
     ),
-    *(".cargo/registry/index", ".cargo/registry/cache", ".cargo/registry/src", ".cargo/git/db", ".cargo/git/checkouts"),
+    *(INDEXES, ".cargo/registry/cache", ".cargo/registry/src", ".cargo/git/db", ".cargo/git/checkouts"),
     *("go", "go/bin", ".bun", ".yarn", ".pyenv", SHIMS, ".pyenv/versions"),
 )
-EACH_BELOW = (  # all folders in these are opened, too: one a host, one a version of Python
-    *(".cargo/registry/index", ".cargo/registry/cache", ".cargo/registry/src", ".cargo/git/checkouts", ".local/lib"),
-)
+EACH_BELOW = (".cargo/registry/cache", ".cargo/registry/src", ".cargo/git/checkouts", ".local/lib")  # a host, a Python
 PLACES = {  # variables that say where such a folder is, if not below HOME
     "CARGO_HOME": ".cargo",
     "RUSTUP_HOME": ".rustup",
@@ -165,6 +165,8 @@ def _place(layer: str, theirs: str, path: str, hidden: frozenset[str]) -> None:
     if path in COPIED or below == SHIMS:
         if os.path.isfile(theirs):
             _copy(mine, theirs)
+    elif below == INDEXES and os.path.isdir(theirs):
+        _copy_once(mine, theirs)
     elif path in FRESH:
         if os.path.isdir(theirs):
             _own_folder(layer, path)
@@ -201,6 +203,14 @@ def _copy(mine: str, theirs: str) -> None:
         data = data.replace(os.fsencode(root), os.fsencode(own))
     files.replace_quickly(mine, data)
     os.chmod(mine, os.stat(theirs).st_mode & 0o700 | 0o600)
+
+
+def _copy_once(mine: str, theirs: str) -> None:
+    """A copy of a folder without the history that old versions of cargo keep there; a part of it is enough for a cache."""
+    if not os.path.lexists(mine):
+        import shutil  # only where there is something to copy
+
+        shutil.copytree(theirs, mine, symlinks=True, ignore=shutil.ignore_patterns(".git"))
 
 
 def _link_large_files(layer: str, theirs: str) -> None:

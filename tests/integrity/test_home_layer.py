@@ -204,3 +204,15 @@ def test_a_home_with_nothing_in_it_has_a_layer(tmp_path: Path) -> None:
     for home in ("home", "absent"):
         layer = home_layer.make(str(tmp_path / f"layer-{home}"), str(tmp_path / home))
         assert os.listdir(layer) == []
+
+
+def test_an_index_of_crates_is_a_copy_that_cargo_rewrites(home: Path, tmp_path: Path) -> None:
+    """An entry written through a link would change the person's, or would not be written behind glass."""
+    entry = ".cargo/registry/index/host/.cache/th/in/thing"
+    (home / entry).parent.mkdir(parents=True)
+    (home / entry).write_text("1.0")
+    layer = Path(home_layer.make(str(tmp_path / "layer"), str(home)))
+    assert (layer / entry).read_text() == "1.0"
+    (layer / entry).write_text("1.1")
+    home_layer.make(str(layer), str(home))
+    assert ((layer / entry).read_text(), (home / entry).read_text()) == ("1.1", "1.0")
