@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,128 @@ def test_a_layer_below_the_home_itself_does_not_hold_itself(home: Path) -> None:
     layer = Path(home_layer.make(str(place), str(home)))
     assert (layer / ".gitconfig").exists()
     assert not (layer / ".local/state/harness").exists()
+
+
+def test_programs_that_a_tool_installs_land_in_the_layer_and_are_found(home: Path, tmp_path: Path) -> None:
+    """`cargo install`, `pip install --user` and `go install` add to folders where the person's programs are, too."""
+    for name in (
+        ".local/bin/mine",
+        ".local/lib/python3.11/site-packages/mine.py",
+        "go/bin/mine",
+        ".rustup/toolchains/a/x",
+    ):
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_text("mine")
+    layer = Path(home_layer.make(str(tmp_path / "layer"), str(home)))
+    for folder in (".cargo/bin", ".local/bin", ".local/lib/python3.11/site-packages", "go/bin", ".rustup/toolchains"):
+        (layer / folder / "new").write_text("by a tool")
+        assert not (home / folder / "new").exists()
+    env = {"PATH": f"/usr/bin:{home}/.cargo/bin:{home}/.local/bin:{home}/own/bin"}
+    path = home_layer.variables(env, str(layer), str(home))["PATH"]
+    assert path == f"/usr/bin:{layer}/.cargo/bin:{layer}/.local/bin:{home}/own/bin"
+
+
+def test_settings_that_tools_rewrite_are_copies_as_new_as_the_persons(home: Path, tmp_path: Path) -> None:
+    """A tool's `git config --global` changes the layer's; what the person changes later counts again."""
+    layer = Path(home_layer.make(str(tmp_path / "layer"), str(home)))
+    (layer / ".gitconfig").write_text("by a tool")
+    home_layer.make(str(layer), str(home))
+    assert ((layer / ".gitconfig").read_text(), (home / ".gitconfig").read_text()) == ("by a tool", "[user]\n")
+    (home / ".gitconfig").write_text("anew")
+    os.utime(home / ".gitconfig", (2_000_000_000, 2_000_000_000))
+    home_layer.make(str(layer), str(home))
+    assert (layer / ".gitconfig").read_text() == "anew"
+
+
+def test_a_shim_of_pyenv_names_the_layer_and_never_the_persons_folder(home: Path, tmp_path: Path) -> None:
+    """A shim exports its root, and `pyenv rehash` rewrites the shims of that root."""
+    shim = home / ".pyenv/shims/python"
+    shim.parent.mkdir(parents=True)
+    shim.write_text(f'export PYENV_ROOT="{home}/.pyenv"\nexec "{home}/.pyenv/libexec/pyenv" exec\n')
+    shim.chmod(0o755)
+    layer = Path(home_layer.make(str(tmp_path / "layer"), str(home)))
+    copy = layer / ".pyenv/shims/python"
+    assert copy.read_text() == f'export PYENV_ROOT="{layer}/.pyenv"\nexec "{layer}/.pyenv/libexec/pyenv" exec\n'
+    assert os.access(copy, os.X_OK)
+
+
+def test_folders_that_variables_name_outside_home_are_opened_too(home: Path, tmp_path: Path) -> None:
+    """As in an image that keeps cargo in /usr/local; caches named elsewhere go back below HOME; keys there stay hidden."""
+    outside, settings = tmp_path / "usr/cargo", tmp_path / "settings"
+    (outside / "bin").mkdir(parents=True)
+    (outside / "bin/rustc").write_text("program")
+    (settings / "gh").mkdir(parents=True)
+    (settings / "gh/hosts.yml").write_text("secret")
+    env = {
+        "CARGO_HOME": str(outside),
+        "XDG_CONFIG_HOME": str(settings),
+        "PIP_CACHE_DIR": "/x",
+        "PATH": f"{outside}/bin",
+        "LANG": "C",
+    }
+    layer = Path(home_layer.make(str(tmp_path / "layer"), str(home), env=env))
+    assert (layer / ".cargo/bin/rustc").read_text() == "program"
+    assert not os.path.lexists(layer / ".config/gh")
+    assert home_layer.variables(env, str(layer), str(home)) == {
+        "CARGO_HOME": f"{layer}/.cargo",
+        "XDG_CONFIG_HOME": f"{layer}/.config",
+        "PATH": f"{layer}/.cargo/bin",
+        "LANG": "C",
+        "HOME": str(layer),
+    }
+    assert {f"{home}/.ssh", f"{settings}/gh"} <= set(home_layer.keys(str(home), env))
+
+
+def test_large_files_of_the_project_are_there_and_new_ones_stay_in_the_layer(home: Path, tmp_path: Path) -> None:
+    """git is told of the place by one more setting of its environment."""
+    kept = tmp_path / "git/lfs/objects/ab/cd/abcd"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("large")
+    layer = Path(home_layer.make(str(tmp_path / "layer"), str(home), git=str(tmp_path / "git")))
+    assert (layer / ".git-lfs/objects/ab/cd/abcd").read_text() == "large"
+    (layer / ".git-lfs/objects/ab/cd/new").write_text("by a tool")
+    assert not (kept.parent / "new").exists()
+    env = home_layer.variables({"GIT_CONFIG_COUNT": "1"}, str(layer), str(home))
+    assert (env["GIT_CONFIG_COUNT"], env["GIT_CONFIG_KEY_1"], env["GIT_CONFIG_VALUE_1"]) == (
+        "2",
+        "lfs.storage",
+        f"{layer}/.git-lfs",
+    )
+
+
+def test_links_that_a_tool_left_in_the_layer_lead_no_write_of_ours_elsewhere(home: Path, tmp_path: Path) -> None:
+    """A folder or a file of the layer is made anew in the place of a link, also of a file or a pipe."""
+    layer = Path(home_layer.make(str(tmp_path / "layer"), str(home)))
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "file").write_text("as it was")
+    shutil.rmtree(layer / ".cargo")
+    (layer / ".cargo").symlink_to(victim)
+    shutil.rmtree(layer / ".config")
+    os.mkfifo(layer / ".config")
+    (layer / ".gitconfig").unlink()
+    (layer / ".gitconfig").symlink_to(victim / "file")
+    home_layer.make(str(layer), str(home))
+    assert {path.name: path.read_text() for path in victim.iterdir()} == {"file": "as it was"}
+    assert (layer / ".config/tool/settings").read_text() == "mine"
+    assert (layer / ".gitconfig").read_text() == "[user]\n"
+
+
+def test_a_home_with_nothing_in_it_has_a_layer(tmp_path: Path) -> None:
+    """Or none at all, as in a container."""
+    (tmp_path / "home").mkdir()
+    for home in ("home", "absent"):
+        layer = home_layer.make(str(tmp_path / f"layer-{home}"), str(tmp_path / home))
+        assert os.listdir(layer) == []
+
+
+def test_an_index_of_crates_is_a_copy_that_cargo_rewrites(home: Path, tmp_path: Path) -> None:
+    """An entry written through a link would change the person's, or would not be written behind glass."""
+    entry = ".cargo/registry/index/host/.cache/th/in/thing"
+    (home / entry).parent.mkdir(parents=True)
+    (home / entry).write_text("1.0")
+    layer = Path(home_layer.make(str(tmp_path / "layer"), str(home)))
+    assert (layer / entry).read_text() == "1.0"
+    (layer / entry).write_text("1.1")
+    home_layer.make(str(layer), str(home))
+    assert ((layer / entry).read_text(), (home / entry).read_text()) == ("1.1", "1.0")
