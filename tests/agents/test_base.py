@@ -49,6 +49,13 @@ def test_an_agent_ends_in_one_finish_after_its_events(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", BUILDERS)
+def test_an_agent_without_a_vendor_needs_no_key_and_no_folder(tmp_path: Path, name: str) -> None:
+    """Embedded agents, and a program that the user named without a format."""
+    agent = BUILDERS[name](project(tmp_path))
+    assert (agent.needs, agent.writable) == ((), ())
+
+
+@pytest.mark.parametrize("name", BUILDERS)
 def test_an_agent_can_think_twice(tmp_path: Path, name: str) -> None:
     """It keeps no state between runs."""
     folder = project(tmp_path)
@@ -62,6 +69,6 @@ def test_settings_and_desk_are_closed_sets() -> None:
     assert Settings.fields[6:] == ("trust", "model", "mcp")
     assert ExecutionContext.fields[:5] == ("directory", "prompt_path", "seconds", "environment", "keep")
     assert ExecutionContext.fields[5:8] == ("idle_seconds", "startup_seconds", "after_result_seconds")
-    assert ExecutionContext.fields[8:] == ("stable_bytes", "cost_left_usd")
+    assert ExecutionContext.fields[8:] == ("stable_bytes", "cost_left_usd", "withheld")
     assert Event(kind="tick").text == ""
     assert Failed(outcome="limit", reason="full").usage is None

@@ -111,3 +111,28 @@ def test_a_program_that_closed_its_output_without_a_reply_is_waited_for(tmp_path
     assert listen(quiet, at).end == Finished(reply="")
     said = Command("mine", settings(folder, command=["bash", "-c", "echo done; exec 1>&2; sleep 60"]))
     assert listen(said, at).end == Finished(reply="done\n", late=True)
+
+
+def test_a_program_with_a_vendors_format_gets_that_vendors_keys(tmp_path: Path) -> None:
+    """It is that vendor's program, behind a script of the user's."""
+    mine = Command("mine", settings(tmp_path, command=["bash"], format="codex", env={"CODEX_HOME": "/own"}))
+    assert "OPENAI_API_KEY" in mine.needs
+    assert mine.writable == ("/own",)
+
+
+def test_a_failure_names_the_keys_that_the_program_did_not_get(tmp_path: Path) -> None:
+    """By name, with the line of config.toml that passes one; what its table gives is not among them."""
+    folder = project(tmp_path)
+    at = desk(folder).replace(withheld=["A_TOKEN", "B_KEY", "C_KEY"])
+    told = 'withheld from mine: B_KEY, C_KEY; to pass one, write into config.toml: [env] pass = ["B_KEY"]'
+    agent = Command("mine", settings(folder, command=["bash", "-c", "exit 7"], env={"A_TOKEN": "x"}))
+    assert listen(agent, at).failure == ("agent_error", f"it ended with exit 7\n{told}")
+    assert listen(agent, at.replace(withheld=["A_TOKEN"])).failure == ("agent_error", "it ended with exit 7")
+
+
+def test_a_program_that_ran_out_of_time_did_not_lack_a_key(tmp_path: Path) -> None:
+    """Only a failure of its own may come from a missing key."""
+    folder = project(tmp_path)
+    agent = Command("mine", settings(folder, command=["sleep", "60"]))
+    outcome, reason = listen(agent, desk(folder, seconds=0.3).replace(withheld=["B_KEY"])).failure
+    assert (outcome, "withheld" in reason) == ("wall", False)

@@ -178,3 +178,16 @@ def test_a_byte_order_mark_does_not_hide_the_first_event(tmp_path: Path) -> None
     """Some programs write one before their text."""
     agent = Command("mine", settings(project(tmp_path), command=say("\ufeff" + GOOD % 1), format="claude"))
     assert listen(agent, desk(tmp_path / "my project")).reply == "good"
+
+
+def test_a_login_that_is_refused_names_the_keys_that_were_withheld(tmp_path: Path) -> None:
+    """The last line of the reason, after the remedy."""
+    folder = project(tmp_path)
+    agent = Command("bad", settings(folder, command=[sys.executable, BADCLI, "no-login"], format="claude"))
+    at = short_desk(folder, f"bad-{os.getpid()}-withheld", **SHORT).replace(withheld=["MY_TOKEN"])
+    outcome, reason = listen(agent, at).failure
+    assert outcome == "auth"
+    assert reason.split("\n")[1].startswith("Log in to bad")
+    assert reason.split("\n")[2:] == [
+        'withheld from bad: MY_TOKEN; to pass one, write into config.toml: [env] pass = ["MY_TOKEN"]'
+    ]

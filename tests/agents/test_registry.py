@@ -145,3 +145,19 @@ def test_no_program_is_started_to_find_agents(tmp_path: Path, monkeypatch: pytes
 def test_agents_that_are_not_embedded_may_cost_money(name: str, table: dict[str, list[str]], kind: str) -> None:
     """Embedded agents are free; the cost of any other program is unknown."""
     assert registry.costs(name, table) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "key"),
+    [
+        ("codex", {}, "OPENAI_API_KEY"),
+        ("codex", {"command": ["no-such-program"]}, ""),
+        ("mine", {"command": ["no-such-program"], "format": "codex"}, "OPENAI_API_KEY"),
+        ("mine", {"command": ["no-such-program"]}, ""),
+        ("playbook", {}, ""),
+    ],
+)
+def test_what_an_agent_needs_is_known_before_it_is_installed(name: str, table: dict[str, str], key: str) -> None:
+    """From its table in config.toml alone."""
+    found = registry.needs(name, table)
+    assert key in found if key else found == ()

@@ -30,6 +30,18 @@ def tried(house: House, *commands: str) -> list[tuple[str, str]]:
     return [(code, Path(f"{out}.{n}").read_text()) for n, code in enumerate(codes)]
 
 
+def test_a_check_that_is_tried_gets_the_keys_that_the_validators_gets(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that config.toml passes."""
+    for name in ("A_TOKEN", "B_TOKEN"):
+        monkeypatch.setenv(name, "x")
+    house.config('agent = "scripted"', "[env]", 'pass = ["A_TOKEN"]')
+    text = '### VAL-1: It holds\n```sh check\ntest -n "$A_TOKEN" && test -z "${B_TOKEN-}"\n```\n'
+    Path(house.layout.contract).write_text(text)
+    assert [receipt.green for receipt in in_run.check(house.layout, "VAL-1")] == [True]
+
+
 # reply
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from harness.integrity import environment
 from harness.model import mission
 from tests.missions import House, tagged
 
@@ -89,6 +91,36 @@ def test_an_agent_without_a_login_that_can_be_seen_is_a_warning(house: House) ->
     house.config('agent = "scripted"', 'trust = "workspace"')
     idle = house.program("doctor", "agents", PATH=path).out
     assert [line[:6] for line in idle.split("\n") if "codex:" in line] == ["ok    "]
+
+
+def test_the_keys_that_an_agent_does_not_get_are_named(house: House) -> None:
+    """Of each configured agent, with the line that passes one: names and no values."""
+    path = install(house, "codex", ABLE)
+    keys = {"OPENAI_API_KEY": "private", "MY_TOKEN": "private", "OWN_TOKEN": "private", "DEPLOY_KEY": "private"}
+    mine = ("[agents.mine]", 'command = ["true"]', 'env = { OWN_TOKEN = "x" }')
+    house.config('agent = ["codex", "mine"]', 'trust = "full"', "[env]", 'pass = ["DEPLOY_KEY"]', *mine)
+    out = house.program("doctor", "agents", PATH=path, **keys).out
+    notes = dict(re.findall(r"^note  withheld from (\w+): (.*);", out, re.M))
+    assert set(keys) & set(notes["codex"].split(", ")) == {"MY_TOKEN", "OWN_TOKEN"}
+    assert set(keys) & set(notes["mine"].split(", ")) == {"MY_TOKEN", "OPENAI_API_KEY"}
+    assert "private" not in out
+    assert '[env] pass = ["' in out
+
+
+def test_an_agent_from_which_no_key_is_withheld_has_no_note(house: House) -> None:
+    """Sockets are no keys; an agent that is not configured has no note either."""
+    house.env = {name: text for name, text in house.env.items() if not environment.withheld({name: text})}
+    house.config('agent = "codex"', 'trust = "full"')
+    path = install(house, "codex", ABLE)
+    out = house.program("doctor", "agents", PATH=path, CODEX_API_KEY="x", SSH_AUTH_SOCK="/s").out
+    assert "withheld" not in out
+
+
+def test_the_trial_passes_the_keys_that_a_run_passes(house: House) -> None:
+    """The settings of this mission hold in the temporary one."""
+    path = install(house, "codex", ABLE.replace("prompt=", '[ "${MY_TOKEN-}" = x ] || exit 1\nprompt=', 1))
+    house.config('agent = "codex"', 'trust = "workspace"', "[env]", 'pass = ["MY_TOKEN"]')
+    assert house.program("doctor", "agents", "--try", PATH=path, MY_TOKEN="x").code == 0
 
 
 def test_a_small_real_call_shows_that_an_agent_can_work(house: House) -> None:

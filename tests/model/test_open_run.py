@@ -46,6 +46,14 @@ def shell(house: House, *lines: str) -> dict[str, object]:
     return house.work({"run": "\n".join(f"{line} || true" for line in lines)})
 
 
+def test_the_checks_of_a_run_get_what_config_toml_passes(house: House) -> None:
+    """Its time limit and its keys, as they are written now."""
+    run_id = house.work({"run": "touch 1.txt"})["run"]
+    house.config('agent = "scripted"', "check_seconds = 7", "[env]", 'pass = ["A_TOKEN"]')
+    place = again(house, run_id).opened.place()
+    assert (place.seconds, place.passed) == (7, ["A_TOKEN"])
+
+
 def test_a_run_may_note_ten_entries(house: House) -> None:
     """The eleventh is refused with the reason, and is stored nowhere."""
     out = house.folder / "said"

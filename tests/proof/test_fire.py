@@ -88,6 +88,15 @@ def test_it_sees_no_harness_variables(folder: Path, monkeypatch: pytest.MonkeyPa
     assert {"CI", "NO_COLOR", "TMPDIR", "PORT", "PATH", "HOME"} <= names
 
 
+def test_it_sees_a_key_only_if_config_toml_passes_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check was written by an agent, and the user's keys are none of its business."""
+    monkeypatch.setenv("MY_TOKEN", "private")
+    place = CheckEnvironment(directory=str(folder))
+    show = Check(run='echo "${MY_TOKEN-none}"')
+    assert fire.fire(show, claim("VAL-1"), "after", place).output == "none\n"
+    assert fire.fire(show, claim("VAL-1"), "after", place.replace(passed=["MY_TOKEN"])).output == "private\n"
+
+
 def test_every_check_has_a_folder_and_a_port_of_its_own(folder: Path) -> None:
     """TMPDIR is new and empty, PORT is free; the folder is removed afterwards with any content."""
     command = 'test -z "$(ls -A "$TMPDIR")"; mkdir -p "$TMPDIR/a/b"; touch "$TMPDIR/a/b/c"; echo "$TMPDIR"; echo $PORT'

@@ -100,6 +100,16 @@ def test_a_service_sees_no_harness_variables_and_has_a_tmpdir(
 # ready
 
 
+def test_a_service_sees_a_key_only_if_config_toml_passes_it(
+    place: CheckEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a check does."""
+    monkeypatch.setenv("MY_TOKEN", "private")
+    for passed, seen in (([], "none\n"), (["MY_TOKEN"], "private\n")):
+        with serving.Running([web(prefix='echo "${MY_TOKEN-none}" >seen\n')], place.replace(passed=passed)):
+            assert Path(place.directory, "seen").read_text() == seen
+
+
 def test_a_service_that_takes_its_time_is_waited_for(place: CheckEnvironment) -> None:
     """`ready` runs again and again."""
     slow = Service(name="slow", run="sleep 0.5; touch up; sleep 60", ready="test -e up", seconds=20)

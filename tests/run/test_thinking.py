@@ -34,6 +34,24 @@ def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:
     assert (house.project / "where.txt").read_text().strip() == house.layout.shim
 
 
+def test_an_agent_gets_the_keys_that_config_toml_passes(house: House) -> None:
+    """The others are withheld, and a program of the user's that fails without them is told which."""
+    command = 'command = ["bash", "-c", "cat > /dev/null; echo ${A_TOKEN-none} ${B_TOKEN-none} > seen; exit 7"]'
+    house.config('agent = "mine"', "[env]", 'pass = ["A_TOKEN"]', "[agents.mine]", command)
+    result = house.work(A_TOKEN="a", B_TOKEN="b")
+    assert (house.project / "seen").read_text() == "a none\n"
+    told = result["reason"].split("\n")[1]
+    assert (told.startswith("withheld from mine: "), "B_TOKEN" in told, "A_TOKEN" in told) == (True, True, False)
+
+
+def test_an_agent_of_a_known_vendor_gets_that_vendors_keys(house: House) -> None:
+    """Nothing has to be written for them, and no other vendor's come with them."""
+    command = 'command = ["bash", "-c", "cat > /dev/null; echo ${OPENAI_API_KEY-none} ${GEMINI_API_KEY-none} > seen"]'
+    house.config('agent = "mine"', "[agents.mine]", command, 'format = "codex"')
+    house.work(OPENAI_API_KEY="a", GEMINI_API_KEY="b")
+    assert (house.project / "seen").read_text() == "a none\n"
+
+
 def test_an_agent_has_a_temporary_folder_of_its_own(house: House) -> None:
     """What programs unpack there does not fill the machine: it is removed with the run, whatever the outcome."""
     house.work({"run": 'mkdir "$TMPDIR/cache"; echo 1 > "$TMPDIR/cache/file"; exit 3'})
