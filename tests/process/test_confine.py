@@ -220,7 +220,7 @@ def test_a_fork_bomb_fills_its_namespace_and_not_the_machine(given: Given, user:
 @pytest.mark.parametrize("user", AS)
 def test_before_linux_6_14_the_limit_is_one_of_the_user_inside(given: Given, user: list[str]) -> None:
     """The machine's pid_max is never written there; root alone has no limit then."""
-    words = given.glass.words(["bash", "-c", "ulimit -u"], BUBBLEWRAP, kernel="6.12.48-amd64")
+    words = confine.bubblewrap(["bash", "-c", "ulimit -u"], given.glass.layers(), "host", "6.12.48-amd64")
     done = subprocess.run([*user, *words], cwd=given.mine, env=ENV, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"{confine.MOST_PROCESSES}\n")
     assert confine.PID_MAX not in words
