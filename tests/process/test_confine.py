@@ -267,7 +267,8 @@ def test_exit_code_and_arguments_are_the_programs_own(given: Given, tier: str, u
         ("kill -9 $$", 137),
         ("kill -15 $$", 143),
     ):
-        assert given.run(script, tier, user)[0] == code, script
+        ended_as, said = given.run(script, tier, user)
+        assert ended_as == code, (script, said)
 
 
 @pytest.mark.parametrize("tier", WRAPPED)
@@ -309,10 +310,10 @@ def test_a_program_or_folder_that_is_missing_is_named_before_the_start(given: Gi
     script = tmp_path / "mine/script"
     script.write_text("#!/bin/sh\n")
 
-    def fault(argv: list[str], cwd: Path = given.mine, env: dict[str, str] = ENV) -> str:
+    def fault(argv: list[str], cwd: Path = given.mine, env: dict[str, str] = ENV, stdin: str | None = None) -> str:
         confined = Confinement(glass=given.glass, tier=tier)
         with pytest.raises(errors.Unavailable) as raised:
-            supervise.Child(argv, cwd=str(cwd), env=env, wall_seconds=9, confine=confined).close()
+            supervise.Child(argv, cwd=str(cwd), env=env, stdin=stdin, wall_seconds=9, confine=confined).close()
         return str(raised.value)
 
     installed = "cannot be started (is it installed, and on PATH?): "
@@ -320,6 +321,7 @@ def test_a_program_or_folder_that_is_missing_is_named_before_the_start(given: Gi
     assert fault(["/no/such"]) == f"/no/such {installed}No such file or directory."
     assert fault(["./script"]) == f"./script {installed}Permission denied."
     assert fault(["true"], env={"PATH": "/nonexistent"}) == f"true {installed}No such file or directory."
+    assert fault(["true"], stdin="/no") == "true cannot be started with the input /no: No such file or directory."
     nowhere = tmp_path / "nowhere"
     assert fault(["true"], nowhere) == f"true cannot be started in the folder {nowhere}: No such file or directory."
 
