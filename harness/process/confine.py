@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
@@ -150,8 +151,10 @@ def _shows_program(layers: Layers, path: str) -> bool:
 
 
 def _why_no_folder(path: str) -> str:
-    number = 0 if os.path.isdir(path) else errno.ENOTDIR if os.path.exists(path) else errno.ENOENT
-    return os.strerror(number) if number else ""
+    try:
+        return "" if stat.S_ISDIR(os.stat(path).st_mode) else os.strerror(errno.ENOTDIR)
+    except OSError as fault:
+        return fault.strerror or str(fault)
 
 
 def has_own_pid_max(release: str) -> bool:

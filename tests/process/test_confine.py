@@ -7,8 +7,9 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,6 @@ class Given:
 
     def __init__(self, folder: Path) -> None:
         folder.chmod(0o755)
-        for above in folder.parents:
-            if above.stat().st_uid == os.geteuid() and above != Path("/"):
-                above.chmod(above.stat().st_mode | 0o055)
         self.mine, self.theirs = folder / "mine", folder / "theirs"
         for one in (self.mine, self.theirs):
             one.mkdir()
@@ -102,9 +100,10 @@ def eventually(met: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Given:
-    """What a confined program is given."""
-    return Given(tmp_path)
+def given() -> Iterator[Given]:
+    """What a confined program is given; not in pytest's folder, which each session closes to other users anew."""
+    with tempfile.TemporaryDirectory(prefix="confine-") as folder:
+        yield Given(Path(folder))
 
 
 @pytest.mark.parametrize("user", AS)
@@ -307,7 +306,7 @@ def test_what_ignores_the_grace_ends_with_it(given: Given, tier: str) -> None:
 @pytest.mark.parametrize("tier", [NONE, *WRAPPED])
 def test_a_program_or_folder_that_is_missing_is_named_before_the_start(given: Given, tier: str, tmp_path: Path) -> None:
     """As it is without confinement; an exit code could be the program's own."""
-    script = tmp_path / "mine/script"
+    script = given.mine / "script"
     script.write_text("#!/bin/sh\n")
 
     def fault(argv: list[str], cwd: Path = given.mine, env: dict[str, str] = ENV, stdin: str | None = None) -> str:
