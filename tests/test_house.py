@@ -43,7 +43,6 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
 MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
-    "process.landlock",  # becomes another program
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary")),
     "git.dotgit",
     "integrity.home_layer",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
@@ -16,7 +17,9 @@ from harness.process import landlock, spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Layers = Sequence[tuple[str, str]]
 
 BUBBLEWRAP, LANDLOCK, NONE = "bubblewrap", "landlock", "none"
 TIERS = (BUBBLEWRAP, LANDLOCK, NONE)
@@ -41,7 +44,8 @@ ROOT = (
 PROC_SYS = ("--ro-bind", "/proc/sys", "/proc/sys")  # root without capabilities could write kernel.core_pattern there
 LIMIT = ("--file", str(spawn.HELD_FROM), PID_MAX)
 HIDDEN = "its confinement hides it"
-LAYERS = ("--tmpfs", "--ro-bind", "--bind")  # of one folder, the last one decides
+TMPFS, EMPTY, READ, WRITE = "--tmpfs", f"--ro-bind {os.devnull}", "--ro-bind", "--bind"
+ORDER = (TMPFS, EMPTY, READ, WRITE)  # of one path, the last one decides
 NAMESPACES = ("/proc/self/ns/user", "/proc/self/ns/pid")
 
 
@@ -58,40 +62,15 @@ class Glass(Record):
     hidden: list[str] = []
     network: str = "host"
 
-    def words(self, argv: Sequence[str], tier: str, kernel: str = "") -> list[str]:
-        """The command line that starts `argv` confined on this tier and `kernel` release (empty: the running one).
-
-        bubblewrap reads the limit on processes from the descriptor of `limit()`. On the other tiers the words are `argv`:
-        Landlock confines the process that starts it. Raises Unavailable when bubblewrap is missing.
-        """
-        if tier != BUBBLEWRAP:
-            return list(argv)
-        own = has_own_pid_max(kernel or os.uname().release)
-        words = [_bubblewrap(), *ROOT, *(LIMIT if own else ()), *PROC_SYS]
-        for path, option in self._layers():
-            words += ["--tmpfs", path] if option == "--tmpfs" else [option, path, path]
-        for path in self._hidden_files():
-            words += ["--ro-bind", os.devnull, path]
-        if os.geteuid() == 0:  # else root could remount what is read-only; nested sandboxes map ids with SETFCAP
-            words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP"]
-        words += [] if self.network == "host" else ["--unshare-net"]
-        return [*words, "--", *(() if own else ("/bin/sh", "-c", ULIMIT, "sh")), *argv]
-
-    def shows(self, path: str) -> bool:
-        """Whether a program behind bubblewrap sees what lies at this path (without links) outside."""
-        covers = [option for folder, option in self._layers() if _is_at_or_below(path, folder)]
-        return covers[-1:] != ["--tmpfs"] and path not in self._hidden_files()
-
-    def _layers(self) -> list[tuple[str, str]]:
-        """(folder, option) of each mount over the read-only root, outer folders first: what is mounted later lies above."""
-        private = [folder for folder in PRIVATE if os.path.isdir(folder) and not os.path.islink(folder)]
-        layers = [(os.path.realpath(path), "--tmpfs") for path in (*private, *self.hidden) if os.path.isdir(path)]
-        layers += [(os.path.realpath(path), "--ro-bind") for path in self.readable if os.path.exists(path)]
-        layers += [(os.path.realpath(path), "--bind") for path in self.writable]
-        return sorted(layers, key=lambda layer: (layer[0].count("/"), LAYERS.index(layer[1])))
-
-    def _hidden_files(self) -> list[str]:
-        return [os.path.realpath(path) for path in self.hidden if os.path.isfile(path)]
+    def layers(self) -> list[tuple[str, str]]:
+        """(path without links, option) of each mount over the read-only root, in order: a later one lies above."""
+        private = [(folder, TMPFS) for folder in PRIVATE if os.path.isdir(folder) and not os.path.islink(folder)]
+        hidden = [(os.path.realpath(path), TMPFS if os.path.isdir(path) else EMPTY) for path in _there(self.hidden)]
+        readable = [(os.path.realpath(path), READ) for path in _there(self.readable)]
+        writable = [(os.path.realpath(path), WRITE) for path in self.writable]
+        return sorted(
+            [*private, *hidden, *readable, *writable], key=lambda one: (one[0].count("/"), ORDER.index(one[1]))
+        )
 
 
 class Confinement(Record):
@@ -104,66 +83,88 @@ class Confinement(Record):
         """The same, with these folders writable too."""
         return self.replace(glass=self.glass.replace(writable=[*self.glass.writable, *folders]))
 
-    def words(self, argv: Sequence[str]) -> list[str]:
-        """The command line that starts `argv` confined."""
-        return self.glass.words(argv, self.tier)
+    def words(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> list[str]:
+        """The command line that starts `argv` confined in `cwd`; the start holds the descriptors of `limit()` for it.
+
+        On a tier other than bubblewrap it is `argv`. Raises Unavailable when bubblewrap is missing, or could not start the
+        program: it, `cwd` or a writable folder is missing inside.
+        """
+        if self.tier != BUBBLEWRAP:
+            return list(argv)
+        layers = self.glass.layers()
+        self._check(argv[0], cwd, env, layers)
+        return bubblewrap(argv, layers, self.glass.network, os.uname().release)
 
     def limit(self) -> list[int]:
-        """The descriptors that the start of these words holds."""
-        return limit() if self.tier == BUBBLEWRAP else []
-
-    def check(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> None:
-        """Raise Unavailable when bubblewrap could not start the program: it, `cwd` or a writable folder is missing inside."""
-        if self.tier != BUBBLEWRAP:
-            return  # the start itself finds this out
-        for folder in (cwd, *self.glass.writable):
-            if fault := _why_no_folder(folder):
-                raise Unavailable(f"{argv[0]} cannot be started in the folder {folder}: {fault}.")
-        if not self.glass.shows(os.path.realpath(cwd)):
-            raise Unavailable(f"{argv[0]} cannot be started in the folder {cwd}: {HIDDEN}.")
-        if fault := self._why_no_program(argv[0], cwd, env):
-            raise Unavailable(f"{argv[0]} cannot be started (is it installed, and on PATH?): {fault}.")
+        """A new descriptor that bubblewrap reads the limit on processes from; none where the words do not ask for it."""
+        if self.tier != BUBBLEWRAP or not has_own_pid_max(os.uname().release):
+            return []
+        return [spawn.filled_pipe(str(MOST_PROCESSES).encode())]
 
     def confine_this_process(self) -> None:
         """On the tier that has no program of its own, Landlock: from here on this process is confined. Raises Unavailable."""
         if self.tier == LANDLOCK:
             landlock.restrict(self.glass.writable)
 
-    def _why_no_program(self, name: str, cwd: str, env: Mapping[str, str]) -> str:
-        """Why no program of this name is found inside, on the PATH of `env`; empty when there is one."""
-        folders = [""] if "/" in name else os.get_exec_path(env)
-        files = [path for folder in folders if os.path.isfile(path := os.path.join(cwd, folder, name))]
-        programs = [path for path in files if os.access(path, os.X_OK)]
-        if any(self._shows_program(path) for path in programs):
-            return ""
-        return HIDDEN if programs else os.strerror(errno.EACCES if files else errno.ENOENT)
+    def _check(self, name: str, cwd: str, env: Mapping[str, str], layers: Layers) -> None:
+        for folder in (cwd, *self.glass.writable):
+            if fault := _why_no_folder(folder):
+                raise Unavailable(f"{name} cannot be started in the folder {folder}: {fault}.")
+        if not _shows(layers, os.path.realpath(cwd)):
+            raise Unavailable(f"{name} cannot be started in the folder {cwd}: {HIDDEN}.")
+        if fault := _why_no_program(name, cwd, env, layers):
+            raise Unavailable(f"{name} cannot be started (is it installed, and on PATH?): {fault}.")
 
-    def _shows_program(self, path: str) -> bool:
-        """Whether the program is seen inside, and so is the link that leads to it."""
-        link = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        return self.glass.shows(link) and self.glass.shows(os.path.realpath(path))
+
+def bubblewrap(argv: Sequence[str], layers: Layers, network: str, kernel: str) -> list[str]:
+    """The command line of bubblewrap with these mounts, on this kernel release; see Confinement.words."""
+    own = has_own_pid_max(kernel)
+    words = [_bubblewrap(), *ROOT, *(LIMIT if own else ()), *PROC_SYS]
+    for path, option in layers:
+        words += [*option.split(), path] if option in (TMPFS, EMPTY) else [option, path, path]
+    if os.geteuid() == 0:  # else root could remount what is read-only; nested sandboxes map ids with SETFCAP
+        words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP"]
+    words += [] if network == "host" else ["--unshare-net"]
+    return [*words, "--", *(() if own else ("/bin/sh", "-c", ULIMIT, "sh")), *argv]
+
+
+def _there(paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if os.path.exists(path)]
+
+
+def _shows(layers: Layers, path: str) -> bool:
+    """Whether a program inside sees what lies outside at this path without links."""
+    above = [option for folder, option in layers if path == folder or path.startswith(folder.rstrip("/") + "/")]
+    return not above or above[-1] in (READ, WRITE)
+
+
+def _why_no_program(name: str, cwd: str, env: Mapping[str, str], layers: Layers) -> str:
+    """Why no program of this name is found inside, on the PATH of `env`; empty when there is one."""
+    folders = [""] if "/" in name else os.get_exec_path(env)
+    files = [path for folder in folders if os.path.isfile(path := os.path.join(cwd, folder, name))]
+    programs = [path for path in files if os.access(path, os.X_OK)]
+    if any(_shows_program(layers, path) for path in programs):
+        return ""
+    return HIDDEN if programs else os.strerror(errno.EACCES if files else errno.ENOENT)
+
+
+def _shows_program(layers: Layers, path: str) -> bool:
+    """Whether the program is seen inside, and so is the link that leads to it."""
+    link = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    return _shows(layers, link) and _shows(layers, os.path.realpath(path))
 
 
 def _why_no_folder(path: str) -> str:
-    number = 0 if os.path.isdir(path) else errno.ENOTDIR if os.path.exists(path) else errno.ENOENT
-    return os.strerror(number) if number else ""
-
-
-def _is_at_or_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    try:
+        return "" if stat.S_ISDIR(os.stat(path).st_mode) else os.strerror(errno.ENOTDIR)
+    except OSError as fault:
+        return fault.strerror or str(fault)
 
 
 def has_own_pid_max(release: str) -> bool:
     """Whether this Linux has a kernel.pid_max for each PID namespace."""
     numbers = [int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit()]
     return tuple(numbers) >= OWN_PID_MAX_SINCE
-
-
-def limit() -> list[int]:
-    """A new descriptor that bubblewrap reads the limit on processes from; none on a kernel where the launcher sets it."""
-    if not has_own_pid_max(os.uname().release):
-        return []
-    return [spawn.filled_pipe(str(MOST_PROCESSES).encode())]
 
 
 def _bubblewrap() -> str:
@@ -202,9 +203,9 @@ def _key(program: str) -> str:
 
 def _works() -> bool:
     """Whether a confined program starts."""
-    held = limit()
+    trial = Confinement(glass=Glass(), tier=BUBBLEWRAP)
+    env, held = {"PATH": os.environ.get("PATH", os.defpath)}, trial.limit()
     try:
-        words = Glass().words(["true"], BUBBLEWRAP)
-        return spawn.capture(words, cwd="/", env={"PATH": os.environ.get("PATH", os.defpath)}, keep=held)[0] == 0
+        return spawn.capture(trial.words(["true"], cwd="/", env=env), cwd="/", env=env, keep=held)[0] == 0
     finally:
         spawn.close(held)

@@ -22,10 +22,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+NAMESPACE_SECONDS = 0.5  # a full namespace takes longer; then it is killed as any other tree
+
 
 class Plan(Record):
-    """What the guardian needs: the program, its environment and confinement, the locks to hold, the seconds from TERM to KILL."""
+    """What the guardian needs: the program, its environment, the locks to hold, and the seconds from TERM to KILL.
 
+    `argv` starts it confined where `confine` says how; `name` is what a fault names.
+    """
+
+    name: str
     argv: Sequence[str]
     cwd: str
     env: Mapping[str, str]
@@ -81,9 +87,11 @@ class Guardian:
         plan = self.plan
         for fd in plan.keep:
             os.set_inheritable(fd, False)
-        words, limit = self.confined()
+        limit = plan.confine.limit() if plan.confine else []
+        if plan.confine:
+            plan.confine.confine_this_process()
         self.child = spawn.start(
-            words,
+            plan.argv,
             cwd=plan.cwd,
             env=plan.env,
             stdin=plan.stdin,
@@ -91,19 +99,10 @@ class Guardian:
             stderr=stderr,
             session=True,
             keep=limit,
-            called=plan.argv[0],
+            called=plan.name,
         )
         spawn.close({stdout, stderr, *limit})
         os.chdir("/")
-
-    def confined(self) -> tuple[Sequence[str], list[int]]:
-        """The command line that starts the program confined, and the descriptors that it needs."""
-        plan = self.plan
-        if not plan.confine:
-            return plan.argv, []
-        plan.confine.check(plan.argv, cwd=plan.cwd, env=plan.env)
-        plan.confine.confine_this_process()
-        return plan.confine.words(plan.argv), plan.confine.limit()
 
     def watch(self) -> None:
         """Wait until the child exits or an order comes; reap orphans meanwhile, at least once a second."""
@@ -139,15 +138,25 @@ class Guardian:
         """All living descendants, and zombies."""
         return tree.descendants(os.getpid(), group=self.child)
 
+    def wrapped(self) -> bool:
+        """Whether the child is bubblewrap, with the program in a PID namespace below it."""
+        return self.plan.confine is not None and self.plan.confine.tier == BUBBLEWRAP
+
+    def namespace_ended(self) -> bool:
+        """Whether the namespace, which the kernel ends with bubblewrap, is gone; it takes about a millisecond."""
+        until = time.monotonic() + NAMESPACE_SECONDS
+        while not (gone := self.reap()) and (seconds := until - time.monotonic()) > 0:
+            signal.sigtimedwait({signal.SIGCHLD}, seconds)
+        return gone
+
     def end(self) -> int:
         """End the tree: TERM once to each process, then KILL until none is left; returns how many survive.
 
         During the grace bubblewrap is spared: on TERM it would end at once, and its namespace with it.
         """
-        if self.reap():
+        if self.reap() or (self.wrapped() and self.status is not None and self.namespace_ended()):
             return 0
-        wrapped = self.plan.confine and self.plan.confine.tier == BUBBLEWRAP
-        signalled = {self.child} if wrapped else set[int]()
+        signalled = {self.child} if self.wrapped() else set[int]()
         pause_seconds, now = 0.001, time.monotonic()
         kill_from = now + self.plan.grace_seconds
         while now < kill_from + KILL_SECONDS:

@@ -113,7 +113,8 @@ class Child:
         tree.adopt_orphans()
         self.watch = Watch(wall_seconds, timeouts or Timeouts(), time.monotonic())
         plan = Plan(
-            argv=argv,
+            name=argv[0],
+            argv=confine.words(argv, cwd=cwd, env=env) if confine else argv,
             cwd=cwd,
             env=env,
             stdin=stdin or os.devnull,
@@ -142,7 +143,7 @@ class Child:
             self._guardian = spawn.fork(lambda: guardian.guard(out_end, err_end))
         except OSError as fault:
             spawn.close(ends)
-            raise errors.Unavailable(f"{plan.argv[0]} cannot be started: {fault.strerror}.") from fault
+            raise errors.Unavailable(f"{plan.name} cannot be started: {fault.strerror}.") from fault
         _guardians.add(self._guardian)
         self.watch.root = self._guardian
         spawn.close({report, out_end, err_end})

@@ -7,8 +7,9 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,6 @@ class Given:
 
     def __init__(self, folder: Path) -> None:
         folder.chmod(0o755)
-        for above in folder.parents:
-            if above.stat().st_uid == os.geteuid() and above != Path("/"):
-                above.chmod(above.stat().st_mode | 0o055)
         self.mine, self.theirs = folder / "mine", folder / "theirs"
         for one in (self.mine, self.theirs):
             one.mkdir()
@@ -102,9 +100,10 @@ def eventually(met: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Given:
-    """What a confined program is given."""
-    return Given(tmp_path)
+def given() -> Iterator[Given]:
+    """What a confined program is given; not in pytest's folder, which each session closes to other users anew."""
+    with tempfile.TemporaryDirectory(prefix="confine-") as folder:
+        yield Given(Path(folder))
 
 
 @pytest.mark.parametrize("user", AS)
@@ -220,7 +219,7 @@ def test_a_fork_bomb_fills_its_namespace_and_not_the_machine(given: Given, user:
 @pytest.mark.parametrize("user", AS)
 def test_before_linux_6_14_the_limit_is_one_of_the_user_inside(given: Given, user: list[str]) -> None:
     """The machine's pid_max is never written there; root alone has no limit then."""
-    words = given.glass.words(["bash", "-c", "ulimit -u"], BUBBLEWRAP, kernel="6.12.48-amd64")
+    words = confine.bubblewrap(["bash", "-c", "ulimit -u"], given.glass.layers(), "host", "6.12.48-amd64")
     done = subprocess.run([*user, *words], cwd=given.mine, env=ENV, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"{confine.MOST_PROCESSES}\n")
     assert confine.PID_MAX not in words
@@ -267,7 +266,8 @@ def test_exit_code_and_arguments_are_the_programs_own(given: Given, tier: str, u
         ("kill -9 $$", 137),
         ("kill -15 $$", 143),
     ):
-        assert given.run(script, tier, user)[0] == code, script
+        ended_as, said = given.run(script, tier, user)
+        assert ended_as == code, (script, said)
 
 
 @pytest.mark.parametrize("tier", WRAPPED)
@@ -306,13 +306,13 @@ def test_what_ignores_the_grace_ends_with_it(given: Given, tier: str) -> None:
 @pytest.mark.parametrize("tier", [NONE, *WRAPPED])
 def test_a_program_or_folder_that_is_missing_is_named_before_the_start(given: Given, tier: str, tmp_path: Path) -> None:
     """As it is without confinement; an exit code could be the program's own."""
-    script = tmp_path / "mine/script"
+    script = given.mine / "script"
     script.write_text("#!/bin/sh\n")
 
-    def fault(argv: list[str], cwd: Path = given.mine, env: dict[str, str] = ENV) -> str:
+    def fault(argv: list[str], cwd: Path = given.mine, env: dict[str, str] = ENV, stdin: str | None = None) -> str:
         confined = Confinement(glass=given.glass, tier=tier)
         with pytest.raises(errors.Unavailable) as raised:
-            supervise.Child(argv, cwd=str(cwd), env=env, wall_seconds=9, confine=confined).close()
+            supervise.Child(argv, cwd=str(cwd), env=env, stdin=stdin, wall_seconds=9, confine=confined).close()
         return str(raised.value)
 
     installed = "cannot be started (is it installed, and on PATH?): "
@@ -320,6 +320,7 @@ def test_a_program_or_folder_that_is_missing_is_named_before_the_start(given: Gi
     assert fault(["/no/such"]) == f"/no/such {installed}No such file or directory."
     assert fault(["./script"]) == f"./script {installed}Permission denied."
     assert fault(["true"], env={"PATH": "/nonexistent"}) == f"true {installed}No such file or directory."
+    assert fault(["true"], stdin="/no") == "true cannot be started with the input /no: No such file or directory."
     nowhere = tmp_path / "nowhere"
     assert fault(["true"], nowhere) == f"true cannot be started in the folder {nowhere}: No such file or directory."
 

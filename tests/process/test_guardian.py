@@ -16,6 +16,7 @@ def test_the_tree_ends_though_the_supervisor_died_before_it_received_the_start(t
     """The guardian cannot report, and ends the tree all the same (found by random kill -9)."""
     tag, folder = f"test-{os.getpid()}-{tmp_path.name}", str(tmp_path)
     plan = guardian.Plan(
+        name=ADVERSARY[0],
         argv=[*ADVERSARY, "spawn", folder, "stay"],
         cwd="/",
         env=ENV | {tree.TAG: tag},
