@@ -24,8 +24,8 @@ from typing import NamedTuple
 import pytest
 
 from harness.integrity import environment, home_layer
-from harness.process import confine, landlock
-from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Glass
+from harness.process import confine, landlock, supervise
+from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement, Glass
 
 MANAGERS = ("apt-get", "dnf", "apk", "pacman", "zypper")
 CONTROL = "control"  # the project's git folder and the person's HOME, where a test makes one, are writable as well
@@ -249,22 +249,29 @@ class Place:
         plain = {**environment.plain(os.environ, "honest"), "TMPDIR": str(self.temporary), **more}
         return home_layer.variables(plain, str(self.layer), str(self.home))
 
-    def words(self, script: str) -> list[str]:
-        """The command line that runs the script confined."""
+    def confinement(self) -> Confinement:
+        """The confinement of a script; the layer is brought up to date."""
         home_layer.make(str(self.layer), str(self.home), env=os.environ, git=str(self.project / ".git"))
         hidden = home_layer.keys(str(self.home), os.environ)
         if self.tier == CONTROL:
             made = [str(self.home)] if self.home != Path.home() else []
-            return Glass(writable=[str(self.folder), *made]).words(["bash", "-ec", script], confine.available())
+            return Confinement(glass=Glass(writable=[str(self.folder), *made]), tier=confine.available()[0])
         writable = [str(path) for path in (self.tree, self.temporary, self.layer)]
         glass = Glass(writable=writable, readable=[str(self.project), str(self.home)], hidden=hidden)
-        return glass.words(["bash", "-ec", script], self.tier)
+        return Confinement(glass=glass, tier=self.tier)
 
     def run(self, script: str) -> Ended:
         """Run a script in the tree."""
-        words, env = self.words(script), self.env()
-        done = subprocess.run(words, cwd=self.tree, env=env, capture_output=True, text=True, check=False, timeout=600)
-        return Ended(done.returncode, done.stdout + done.stderr)
+        said: list[bytes] = []
+        ended = supervise.run(
+            ["bash", "-ec", script],
+            cwd=str(self.tree),
+            env=self.env(),
+            wall_seconds=600,
+            sink=lambda _, chunk: said.append(chunk),
+            confine=self.confinement(),
+        )
+        return Ended(128 if ended.exit is None else ended.exit, b"".join(said).decode("utf-8", "replace"))
 
 
 def fault(place: Place, project: Project) -> str:
@@ -295,7 +302,7 @@ def listing(home: Path) -> dict[str, tuple[int, int]]:
 
 def needs_glass(tier: str = BUBBLEWRAP) -> None:
     """Skip the test where this machine has no such tier; fail it in CI where bubblewrap can be installed."""
-    best = confine.available()
+    best, _ = confine.available()
     if tier == best or (tier == LANDLOCK and landlock.abi()) or (tier == CONTROL and best != NONE):
         return
     if tier == BUBBLEWRAP and os.environ.get("CI") and _can_install():

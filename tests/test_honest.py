@@ -9,7 +9,6 @@ import functools
 import os
 import shutil
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.process import supervise
 from tests.honest import (
     CARGO,
     CONTROL,
@@ -154,14 +154,17 @@ def test_a_check_reaches_a_service_on_its_port(tier: str, tmp_path: Path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     place = Place(tmp_path, {"page": "served\n"}, tier, PERSON)
-    serve = place.words(f"exec python3 -m http.server {port} --bind 127.0.0.1")
-    with subprocess.Popen(
-        serve, cwd=place.tree, env=place.env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as service:
+    with supervise.Child(
+        ["bash", "-ec", f"exec python3 -m http.server {port} --bind 127.0.0.1"],
+        cwd=str(place.tree),
+        env=place.env(),
+        wall_seconds=60,
+        grace_seconds=0.0,
+        confine=place.confinement(),
+    ):
         until, answer = time.monotonic() + 20, (1, "")
         while answer[0] and time.monotonic() < until:
             answer = place.run(f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET /page HTTP/1.0\\n\\n' >&3; cat <&3")
-        service.terminate()
     assert answer[0] == 0 and answer[1].endswith("served\n")
 
 

@@ -12,7 +12,7 @@ import sys
 from harness.base.errors import Unavailable
 from harness.git import dotgit
 from harness.integrity import home_layer
-from harness.process import confine
+from harness.process import confine, network
 from harness.process.confine import Confinement, Glass
 from harness.store import documents, files
 from harness.store.layout import Layout, home, identity_folder, state_home
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.model.config import Config
 
 CACHE = "confine"
+NETWORKS = {True: "host", False: "none"}
 MISSING = (
     'confine = "required" in {config}, and neither bubblewrap nor Landlock works here. Install bubblewrap (the package '
     'has that name), and see docs/confinement.md for containers; or write confine = "auto".'
@@ -49,25 +50,41 @@ def tier(layout: Layout, settings: Config) -> str:
 
 
 def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confinement | None:
-    """The confinement of checks, services and setup in this tree, and the beginning of an agent's; None without a tier."""
+    """The confinement of what runs in this tree; None without a tier. The folders to write in come with each program."""
     if how == confine.NONE:
         return None
-    real, layer = os.path.expanduser("~"), layer_of(tree)
-    home_layer.make(layer, real)
-    network = "loopback" if settings.network == "loopback" else "host" if settings.network else "none"
-    glass = Glass(writable=[layer], readable=_readable(layout, real), hidden=_hidden(real, tree), network=network)
-    return Confinement(glass=glass, tier=how)
+    real = os.path.expanduser("~")
+    shared = settings.network == "loopback" and how == confine.BUBBLEWRAP
+    glass = Glass(
+        readable=_readable(layout, real), hidden=_hidden(real, tree), network=NETWORKS[bool(settings.network)]
+    )
+    return Confinement(glass=glass, tier=how, holder=network.hold() if shared else 0)
 
 
-def layer_of(tree: str) -> str:
-    """The HOME of programs in this tree: links to a person's HOME, and what tools write there."""
-    return tree + ".home"
+def home_of_checks(project: str, folder: str) -> str:
+    """The HOME of checks, services and setup, made in `folder`: links to a person's HOME, and what tools write there."""
+    return home_layer.make(folder, os.path.expanduser("~"), env=os.environ, git=_common(project))
+
+
+def home_of_agent(project: str, tree: str) -> str:
+    """The HOME of the tree's agents, over that of its setup: no check reads what an agent leaves in it."""
+    return home_layer.make(tree + ".agent", home_of_checks(project, tree + ".home"), git=_common(project))
+
+
+def _common(project: str) -> str:
+    return os.path.abspath(dotgit.folders(project)[1])
 
 
 def _readable(layout: Layout, real: str) -> list[str]:
     """Folders to be seen even where they lie below a private or a hidden one."""
-    common = os.path.abspath(dotgit.folders(layout.project)[1])
-    ours = [layout.project, layout.state, common, home(), os.path.dirname(os.path.dirname(files.__file__)), real]
+    ours = [
+        layout.project,
+        layout.state,
+        _common(layout.project),
+        home(),
+        os.path.dirname(os.path.dirname(files.__file__)),
+        real,
+    ]
     python = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))]
     path = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
     names = os.path.dirname(os.path.realpath("/etc/resolv.conf"))  # some systems keep it below /run
@@ -78,7 +95,7 @@ def _hidden(real: str, tree: str) -> list[str]:
     """Keys and logins below HOME, and the trees of other missions."""
     missions, own = state_home(), os.path.dirname(tree)
     others = [path for name in files.names(missions) if (path := os.path.join(missions, name)) != own]
-    return [*(path for name in home_layer.KEYS if os.path.lexists(path := os.path.join(real, name))), *others]
+    return [*(path for path in home_layer.keys(real, os.environ) if os.path.lexists(path)), *others]
 
 
 def of_agent(
@@ -87,16 +104,17 @@ def of_agent(
     """`known` with what an agent may write besides: these folders, its adapter's, and under full trust a person's HOME."""
     named = [path for path in map(os.path.realpath, map(os.path.expanduser, adapter)) if os.path.isdir(path)]
     whole = _opened(os.path.realpath(os.path.expanduser("~")), protected(layout)) if trust == "full" else []
-    keys = [] if trust == "full" else known.glass.hidden
-    writable = dict.fromkeys([*known.glass.writable, *folders, *whole, *named])
-    return known.replace(glass=known.glass.replace(writable=list(writable), hidden=keys))
+    keys = home_layer.keys(os.path.expanduser("~"), os.environ) if trust == "full" else []
+    hidden = [path for path in known.glass.hidden if path not in keys]
+    writable = list(dict.fromkeys([*known.glass.writable, *folders, *whole, *named]))
+    return known.replace(glass=known.glass.replace(writable=writable, hidden=hidden))
 
 
 def protected(layout: Layout) -> list[str]:
     """What no process of a run may write, whatever the trust: state, git, the harness, roles, identity, git's settings."""
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     paths = [layout.project, layout.state, home(), os.path.dirname(os.path.dirname(files.__file__)), identity_folder()]
-    paths += [os.path.abspath(dotgit.folders(layout.project)[1]), state_home(), os.path.join(config, "git"), sys.prefix]
+    paths += [_common(layout.project), state_home(), os.path.join(config, "git"), sys.prefix]
     paths += [os.path.join(config, name) for name in ("fish", "autostart", "systemd")]
     return list(map(os.path.realpath, paths))
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from harness.integrity import home_layer
 from harness.integrity.inside import INSIDE
 from harness.process.supervise import TAG
 from harness.store.layout import Layout
-
-FOLDERS_OF_TOOLS = (
-    *(f"XDG_{name}_HOME" for name in ("CACHE", "CONFIG", "DATA", "STATE")),
-    *("CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "CCACHE_DIR", "GRADLE_USER_HOME", "NVM_DIR"),
-    *("PIP_CACHE_DIR", "UV_CACHE_DIR", "PYENV_ROOT", "npm_config_cache", "NPM_CONFIG_CACHE", "YARN_CACHE_FOLDER"),
-    *("BUN_INSTALL", "DENO_DIR", "GEM_HOME", "COMPOSER_HOME", "PNPM_HOME", "HF_HOME", "TF_PLUGIN_CACHE_DIR"),
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,18 +77,8 @@ def _unattended(
 
 def of_check(base: Mapping[str, str], place: CheckEnvironment) -> dict[str, str]:
     """The environment of a check, a service or setup in `place`."""
-    return at_home(plain(base, place.tag, place.passed), place.home)
-
-
-def at_home(env: dict[str, str], home: str) -> dict[str, str]:
-    """`env` with another HOME, and with the folders of tools that lay below the old one below it; `home` "": unchanged."""
-    old = env.get("HOME", "").rstrip("/") + "/"
-    if not home or old == "/":
-        return env
-    moved = {
-        name: home + "/" + env[name].removeprefix(old) for name in FOLDERS_OF_TOOLS if env.get(name, "").startswith(old)
-    }
-    return {**env, **moved, "HOME": home}
+    env = plain(base, place.tag, place.passed)
+    return home_layer.variables(env, place.home, os.path.expanduser("~")) if place.home else env
 
 
 def of_agent(

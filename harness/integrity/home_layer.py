@@ -93,15 +93,27 @@ def make(
 
     `env` names folders outside HOME (PLACES); `git` is the project's common git folder, whose large files are linked.
     """
-    files.make_folder(folder)
     elsewhere = _elsewhere(env or {}, home)
-    for below, theirs in {"": home, **elsewhere}.items():
+    sources, mark = {"": home, **elsewhere}, folder + ".stamp"
+    if os.path.isdir(folder) and files.read(mark) == _stamp(folder, sources, git):
+        return folder
+    files.make_folder(folder)
+    for below, theirs in sources.items():
         _own_folder(folder, below)
         _open(folder, theirs, below, frozenset((*hidden, *elsewhere)))
     if git:
         _own_folder(folder, LFS)
         _link_large_files(folder, os.path.join(git, "lfs", "objects"))
+    files.replace_quickly(mark, _stamp(folder, sources, git))
     return folder
+
+
+def _stamp(folder: str, sources: Mapping[str, str], git: str) -> bytes:
+    """When each folder that the layer mirrors, and its own, last got or lost an entry, and each copied file its content."""
+    names = ("", *OPENED, *COPIED)
+    paths = [os.path.join(top, name) for top in (folder, sources[""]) for name in names]
+    paths += [*(theirs for below, theirs in sources.items() if below), os.path.join(git, "lfs", "objects")]
+    return files.dump_json([os.stat(path).st_mtime_ns if os.path.exists(path) else 0 for path in paths])
 
 
 def variables(env: Mapping[str, str], folder: str, home: str) -> dict[str, str]:

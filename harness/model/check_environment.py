@@ -28,5 +28,6 @@ class CheckEnvironment(Record):
     passed: list[str] = []
 
     def confined(self, *folders: str) -> Confinement | None:
-        """The confinement of a program that writes in the folder of the environment and in these."""
-        return self.confinement and self.confinement.opened(self.directory, *folders)
+        """The confinement of a program that writes in the folder of the environment, in its HOME and in these."""
+        own = [folder for folder in (self.directory, self.home) if folder]
+        return self.confinement and self.confinement.opened(*own, *folders)

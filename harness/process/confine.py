@@ -13,7 +13,7 @@ import stat
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
-from harness.process import landlock, spawn
+from harness.process import landlock, network, spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BUBBLEWRAP, LANDLOCK, NONE = "bubblewrap", "landlock", "none"
 TIERS = (BUBBLEWRAP, LANDLOCK, NONE)
-NETWORKS = ("host", "loopback", "none")
+NETWORKS = ("host", "none")
 PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # empty and writable inside, whatever lies there outside
 MOST_PROCESSES = 4096  # a fork bomb fills this, not the machine's table
 PID_MAX = "/proc/sys/kernel/pid_max"
@@ -54,7 +54,7 @@ class Glass(Record):
 
     `writable`: folders that it may change. `readable`: folders that it sees read-only although they lie below a private,
     hidden or writable one. `hidden`: folders and files that are empty inside, also below a writable one. The deepest path
-    decides. `network`: host, loopback (one of its own) or none.
+    decides. `network`: host, or none (a loopback of its own).
     """
 
     writable: list[str] = []
@@ -74,10 +74,11 @@ class Glass(Record):
 
 
 class Confinement(Record):
-    """How a program is confined: what it may touch, and on which tier."""
+    """How a program is confined: what it may touch, on which tier, and the pid of the `holder` of its network, 0 for none."""
 
     glass: Glass
     tier: str
+    holder: int = 0
 
     def opened(self, *folders: str) -> Confinement:
         """The same, with these folders writable too."""
@@ -102,9 +103,11 @@ class Confinement(Record):
         return [spawn.filled_pipe(str(MOST_PROCESSES).encode())]
 
     def confine_this_process(self) -> None:
-        """On the tier that has no program of its own, Landlock: from here on this process is confined. Raises Unavailable."""
+        """Do what no program does for this process: Landlock, and entering the network of the run. Raises Unavailable."""
         if self.tier == LANDLOCK:
             landlock.restrict(self.glass.writable)
+        if self.holder:
+            network.enter(self.holder)
 
     def _check(self, name: str, cwd: str, env: Mapping[str, str], layers: Layers) -> None:
         for folder in (cwd, *self.glass.writable):

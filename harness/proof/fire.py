@@ -158,8 +158,9 @@ def remember_setup(layout: Layout, contract: Contract, place: CheckEnvironment) 
 
 
 def _setup_key(contract: Contract, place: CheckEnvironment) -> str:
-    """What a green setup holds for: the commit, the command, and this very folder, which may have been made again."""
-    return f"{place.head} {os.stat(place.directory).st_ino} {place.directory} {contract.setup}"
+    """What a green setup holds for: the commit, the command, and these very folders, which may have been made again."""
+    made = [os.stat(folder).st_ino for folder in (place.directory, place.home) if folder]
+    return f"{place.head} {made} {place.directory} {contract.setup}"
 
 
 def setup_fault(contract: Contract, place: CheckEnvironment) -> str:

@@ -1,10 +1,11 @@
-"""The final sweep: every check in a fresh worktree at HEAD, so that DONE means that a fresh clone passes."""
+"""The final sweep: every check in a fresh worktree with a fresh HOME, so that DONE means that a fresh clone passes."""
 
 from __future__ import annotations
 
 import os
 
 from harness.git import repository, worktrees
+from harness.integrity import confine
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Contract
 from harness.model.receipts import Receipt
@@ -34,7 +35,8 @@ def sweep(
             worktrees.ensure(project, target, place.head)
         else:
             repository.add_worktree(project, target, place.head)
-        fresh = place.replace(directory=target, notes=[*place.notes, *notes])
+        home = confine.home_of_checks(project, os.path.join(folder, "home")) if place.home else ""
+        fresh = place.replace(directory=target, home=home, notes=[*place.notes, *notes])
         fault = fire.setup_fault(contract, fresh)
         if fault:
             return [], fault

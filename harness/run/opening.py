@@ -119,7 +119,7 @@ def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
         before=PreImages(),
         started=time.monotonic(),
         confinement=confine.of_mission(layout, settings, tree.folder, tier) if tree.folder else None,
-        home=confine.layer_of(tree.folder) if tree.folder and tier != NONE else "",
+        home=confine.home_of_checks(layout.project, tree.folder + ".home") if tree.folder and tier != NONE else "",
     )
     outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree, unlanded=tree.unlanded)
     outcome.conflicts = tree.conflicts

@@ -10,7 +10,7 @@ from itertools import islice
 from harness.agents.base import Event, ExecutionContext, Finished
 from harness.base import clock, console, redaction
 from harness.base.record import Record
-from harness.integrity import confine, environment
+from harness.integrity import confine, environment, home_layer
 from harness.integrity.inbox import Inbox
 from harness.model import runs
 from harness.model.usage import Usage
@@ -182,29 +182,31 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
 
 def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -> ExecutionContext:
     """The execution context of the run's agent; `room` is its temporary folder."""
+    own = run.confinement is not None and run.settings.trust != "full"
+    home = confine.home_of_agent(run.layout.project, run.workplace) if own else ""
     table, keys = run.settings.roles.get(run.role.name, {}), (run.settings.passed, agent.needs)
     return ExecutionContext(
         directory=run.workplace,
         prompt_path=run.paths.prompt,
         seconds=60 * table.get("minutes", run.role.minutes),
-        environment=_environment(run, agent) | {"TMPDIR": room},
+        environment=_environment(run, agent, home) | {"TMPDIR": room},
         keep=run.keep,
         idle_seconds=60 * table.get("idle_minutes", run.role.idle_minutes),
         startup_seconds=STARTUP_SECONDS,
         stable_bytes=stable_bytes,
         cost_left_usd=closing.cost_left(run),
-        confinement=_confinement(run, agent, room),
+        confinement=_confinement(run, agent, [run.workplace, room, *([home] if home else [])]),
         withheld=environment.withheld(os.environ, *keys),
     )
 
 
-def _confinement(run: OpenRun, agent: Agent, room: str) -> Confinement | None:
+def _confinement(run: OpenRun, agent: Agent, folders: list[str]) -> Confinement | None:
     if run.confinement is None:
         return None
-    return confine.of_agent(run.layout, run.confinement, [run.workplace, room], run.settings.trust, agent.writable)
+    return confine.of_agent(run.layout, run.confinement, folders, run.settings.trust, agent.writable)
 
 
-def _environment(run: OpenRun, agent: Agent) -> dict[str, str]:
-    """The environment of the agent, with the HOME of its tree where it is confined and not trusted fully."""
+def _environment(run: OpenRun, agent: Agent, home: str) -> dict[str, str]:
+    """The environment of the agent, with the HOME of its tree where it has one."""
     made = environment.of_agent(os.environ, run.tag, run.layout, run.id, run.settings.passed, agent.needs)
-    return made if run.settings.trust == "full" else environment.at_home(made, run.home)
+    return home_layer.variables(made, home, os.path.expanduser("~")) if home else made
