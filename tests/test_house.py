@@ -43,7 +43,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
 MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
-    *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary")),
+    *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
     "git.dotgit",
     "integrity.home_layer",
     "git.repository",
