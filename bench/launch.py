@@ -2,14 +2,16 @@
 
     python bench/launch.py [--rounds 15] [--features 10,200,1000,10000]
 
-It prints medians as ratios to the baseline's median of the same round. Git, fsync and the guardian, which only a run needs,
-are measured separately: git as the calls of a no-op run, fsync as their number (by strace, if
-available) times the cost of one on this disk, the guardian as a supervised `true` minus a plain one.
+It prints medians as ratios to the baseline's median of the same round. Git, fsync, the guardian and confinement, which only
+a run needs, are measured separately: git as the calls of a no-op run, fsync as their number (by strace, if available) times
+the cost of one on this disk, the guardian as a supervised `true` minus a plain one, confinement as a confined one minus that.
+`inside` is a note of an agent, through the inbox of its run, in multiples of the baseline.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -24,8 +26,10 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.git import dotgit, repository
+from harness.git import repository, worktrees
+from harness.integrity import workplace
 from harness.model import contract, features
+from harness.model import mission as missions
 from harness.model.contract import Check, Claim, Contract
 from harness.model.features import Feature
 from harness.store.layout import Layout
@@ -43,6 +47,7 @@ def mission(folder: Path, number: int) -> Layout:
     for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "start"]):
         subprocess.run(["git", "-c", "user.name=b", "-c", "user.email=b@localhost", *words], cwd=project, check=True)
     (folder / f"identity-{number}").mkdir()
+    os.environ["XDG_STATE_HOME"] = str(folder / "trees")
     os.environ["HARNESS_IDENTITY"] = str(folder / f"identity-{number}")
     subprocess.run([RUN_SH, "init"], cwd=project, check=True, stdout=subprocess.DEVNULL)
     layout = Layout(str(project))
@@ -117,14 +122,13 @@ def median_of(rounds: int, body: Callable[[], object]) -> float:
 
 def git_seconds(layout: Layout, rounds: int) -> float:
     """The cost of a no-op run's git calls."""
-    index = layout.locks + "/bench-index"
-    head = repository.position(layout.project).head
+    made = missions.load(layout)
 
     def calls() -> None:
-        repository.state(layout.project)
-        dotgit.copy_index(layout.project, index)
-        repository.working_tree(layout.project, index=index, parent=head, leave=[])
-        repository.position(layout.project)
+        workplace.use(layout)
+        tree = workplace.bring(layout, made, [])
+        index = worktrees.index(tree.folder)
+        repository.working_tree(tree.folder, index=index, parent=tree.position.head, leave=[])
 
     return median_of(rounds, calls)
 
@@ -169,24 +173,55 @@ def took(body):
     return time.perf_counter() - start
 plain = took(lambda: spawn.capture(["true"], cwd="."))
 run = lambda: supervise.run(["true"], cwd=".", env=dict(os.environ), wall_seconds=10, sink=lambda *_: None)
-print(took(run) - plain)
+first = took(run) - plain
+from harness.process.confine import Confinement, Glass, available
+glass = Confinement(glass=Glass(writable=[os.getcwd()]), tier=available()[0])
+confined = lambda: supervise.run(["true"], cwd=".", env=dict(os.environ), wall_seconds=10, sink=lambda *_: None, confine=glass)
+took(confined)
+print(first, took(confined) - took(run))
+"""
+NOTING = """
+import os, subprocess, time
+for _ in range(9):
+    for name, words in (("bare", [os.environ["BENCH_PYTHON"], "-I", "-c", "pass"]), ("note", ["harness", "note", "one line"])):
+        start = time.perf_counter()
+        subprocess.run(["bash", "-c", '"$0" "$@"', *words], check=True)
+        print(name, time.perf_counter() - start, flush=True)
 """
 
 
-def guardian_seconds(layout: Layout, rounds: int) -> float:
-    """The cost that the first guardian adds to a launch: one whose child does nothing, in a fresh interpreter."""
+def inside(layout: Layout) -> float:
+    """The cost of a note inside a run as a multiple of the baseline: an agent makes nine, and as many bare starts."""
+    program = Path(layout.project, "noting.py")
+    program.write_text(NOTING)
+    config, python = Path(layout.config), json.dumps(sys.executable)
+    before = config.read_text()
+    table = f"[agents.noting]\ncommand = [{python}, {json.dumps(str(program))}]\nenv = {{ BENCH_PYTHON = {python} }}\n"
+    config.write_text('agent = "noting"\n' + table)
+    subprocess.run([RUN_SH, "worker"], cwd=layout.project, check=False, stdout=subprocess.DEVNULL)
+    config.write_text(before)
+    program.unlink()
+    newest = max(Path(layout.runs).iterdir(), key=lambda folder: folder.stat().st_mtime)
+    rows = [line.split() for line in (newest / "reply.md").read_text().splitlines()]
+    seconds = {name: [float(row[1]) for row in rows if row[:1] == [name]] for name in ("bare", "note")}
+    return statistics.median(seconds["note"]) / statistics.median(seconds["bare"])
+
+
+def guardian_seconds(layout: Layout, rounds: int) -> tuple[float, float]:
+    """What the first guardian adds to a launch, one whose child does nothing in a fresh interpreter; and what confinement."""
     words = [sys.executable, "-I", "-c", ONE_GUARDIAN, str(HOME)]
     found = [
         subprocess.run(words, cwd=layout.project, capture_output=True, text=True, check=True) for _ in range(rounds)
     ]
-    return max(0.0, statistics.median(float(done.stdout) for done in found))
+    rows = [[max(0.0, float(word)) for word in done.stdout.split()] for done in found]
+    return statistics.median(row[0] for row in rows), statistics.median(row[1] for row in rows)
 
 
 def report(folder: Path, sizes: list[int], rounds: int) -> None:
     """Print the table, one line per size."""
     print(
-        f"{'features':>9} {'bare ms':>8} {'next':>6} {'note':>6} {'run':>6} {'run without':>12}"
-        "   of which ms: git, fsync, guardian"
+        f"{'features':>9} {'bare ms':>8} {'next':>6} {'note':>6} {'inside':>6} {'run':>6} {'run without':>12}"
+        "   of which ms: git, fsync, guardian, confinement"
     )
     for number in sizes:
         layout = mission(folder, number)
@@ -200,12 +235,14 @@ def shown(layout: Layout, number: int, rounds: int, title: str) -> None:
     """One line of the table."""
     found = table(layout, number, rounds)
     bare = found["baseline"]
-    apart_git, apart_guardian = git_seconds(layout, rounds), guardian_seconds(layout, rounds)
+    apart_git, (apart_guardian, apart_glass) = git_seconds(layout, rounds), guardian_seconds(layout, rounds)
     count, apart_fsync = fsync_seconds(layout, number, rounds)
-    rest = found["run"] - apart_git - apart_guardian - apart_fsync
-    ratios = " ".join(f"{found[name] / bare:6.2f}" for name in ("next", "note", "run"))
+    rest = found["run"] - apart_git - apart_guardian - apart_fsync - apart_glass
+    ratios = [f"{found[name] / bare:6.2f}" for name in ("next", "note")]
+    ratios += [f"{inside(layout):6.2f}", f"{found['run'] / bare:6.2f}"]
     parts = f"{apart_git * 1e3:.1f}, {apart_fsync * 1e3:.1f} ({count} calls), {apart_guardian * 1e3:.1f}"
-    print(f"{title:>9} {bare * 1e3:8.1f} {ratios} {rest / bare:12.2f}   {parts}", flush=True)
+    parts += f", {apart_glass * 1e3:.1f}"
+    print(f"{title:>9} {bare * 1e3:8.1f} {' '.join(ratios)} {rest / bare:12.2f}   {parts}", flush=True)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import time
 from harness.base import clock
 from harness.decision import rules, views
 from harness.git import refs, repository
+from harness.git.repository import BRANCHES
 from harness.integrity import workplace
 from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, runs
@@ -228,7 +229,7 @@ def _merge(layout: Layout, branch: str) -> list[str]:
 
 def _target(layout: Layout, branch: str) -> str:
     """Another branch to merge into: the default one where it exists, else the first that no mission made; "" for none."""
-    there = refs.below(layout.project, repository.BRANCHES)
+    there = [ref.removeprefix(BRANCHES) for ref in refs.positions(layout.project, BRANCHES)]
     named = repository.default_branch(layout.project) or ""
     others = [name for name in (named, *there) if name and name != branch and not name.startswith("harness/")]
     return next((name for name in others if name in there or name == named), "")

@@ -56,7 +56,10 @@ def commit_of(project: str, ref: str) -> str:
     shared, name = folders(project)[1], os.fsencode(ref)
     own = files.read(os.path.join(shared, ref))
     packed = (files.read(shared + "/packed-refs") or b"").split(b"\n") if own is None else [own]
-    return next((line.split()[0].decode() for line in packed if own or line.endswith(b" " + name)), "")
+    found = next(
+        (line.split()[0].decode() for line in packed if line.strip() and (own or line.endswith(b" " + name))), ""
+    )
+    return found if len(found) in (40, 64) and set(found) <= set("0123456789abcdef") else ""
 
 
 def exclude(project: str, line: str) -> None:

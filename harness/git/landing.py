@@ -97,7 +97,9 @@ def under_way(project: str) -> str:
 
 
 def tip(project: str, branch: str) -> str:
-    """The branch's commit, "" where there is none. 1 call."""
+    """The branch's commit, "" where there is none. 0 calls, 1 where git keeps refs in another way."""
+    if found := dotgit.commit_of(project, BRANCHES + branch):
+        return found
     code, out, _ = settings.call(project, "rev-parse", "-q", "--verify", BRANCHES + branch)
     return "" if code else out.decode().strip()
 

@@ -19,11 +19,11 @@ def position_of(project: str, name: str) -> Position | None:
     return Position(head=head, branch="", tree=run(project, "rev-parse", f"{head}^{{tree}}").decode().strip())
 
 
-def below(project: str, prefix: str) -> dict[str, str]:
-    """{rest of the name: commit} of the refs whose names begin with `prefix`, which ends in a slash. 1 call."""
-    out = run(project, "for-each-ref", "--format=%(objectname) %(refname)", prefix).decode("utf-8", "replace")
-    rows = [line.split(" ", 1) for line in out.split("\n") if line]
-    return {name.removeprefix(prefix): commit for commit, name in rows}
+def positions(project: str, *prefixes: str) -> dict[str, Position]:
+    """{ref: its position, without a branch} of the refs that are, or lie below, one of `prefixes` (whole names). 1 call."""
+    out = run(project, "for-each-ref", "--format=%(objectname) %(tree) %(refname)", *prefixes)
+    rows = [line.split(" ", 2) for line in out.decode("utf-8", "replace").split("\n") if line]
+    return {name: Position(head=head, branch="", tree=tree) for head, tree, name in rows}
 
 
 def is_ancestor(project: str, older: str, newer: str) -> bool:

@@ -174,6 +174,12 @@ def untracked(project: str) -> list[str]:
     return _status(project).untracked
 
 
+def survey(project: str, extra: Mapping[str, str]) -> tuple[bool, list[str]]:
+    """Whether the index that `extra` names and the folder's tracked files are those of HEAD; `untracked`. 1 call."""
+    now = _status(project, extra=extra)
+    return not now.tracked, now.untracked
+
+
 def default_branch(project: str) -> str | None:
     """The default branch of the repository; None when unknown. 1 call, 2 without origin/HEAD.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from harness.git import commit_excludes, dotgit, placing, settings
+from harness.git import commit_excludes, dotgit, placing, repository, settings
 from harness.git.repository import GitFailed
 from harness.process import temporary
 from harness.store import files
@@ -24,20 +24,36 @@ SPARED = (*OURS, "logs", "modules")  # submodules that setup fetched keep their 
 LOCKED = b"a mission of harness works here\n"
 
 
-def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> None:
+def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> list[str]:
     """`folder` is a worktree of `project`, detached at `commit`, and its tracked files are those of `commit`.
 
     Untracked files go, unless `keep`; ignored ones (caches, what setup made) stay. Whatever a crash or an agent left of
     tree, index and git folder is made right. `settings.use` knows the project; only for who holds the tree's lease. From
-    here on functions of `repository` take `folder`, and `index(folder)` for its index. 2 calls.
+    here on functions of `repository` take `folder`, and `index(folder)` for its index. Returns the untracked files that
+    were kept. 1 call where nothing has changed, else 3.
     """
     with settings.HeldLock(folder + ".lock"):
         own = _administer(project, folder, commit)
         settings.share(project, folder, own)
-        _check_out(folder, commit)
+        files.remove(index(folder) + ".lock")  # left by a git of ours that was killed: we hold the tree's lock
+        same, kept = _survey(folder)
+        if not same:
+            _check_out(folder, commit)
+            kept = _survey(folder)[1] if keep else []
         if not keep:
             _clean(folder)
         _copy_index(index(folder), own + "/index")
+        return kept if keep else []
+
+
+def _survey(folder: str) -> tuple[bool, list[str]]:
+    """Whether index and tracked files are those of HEAD, and the untracked files; (False, []) where git cannot tell."""
+    if not os.path.exists(index(folder)):
+        return False, []
+    try:
+        return repository.survey(folder, {"GIT_INDEX_FILE": index(folder)})
+    except GitFailed:
+        return False, []
 
 
 def join(project: str, folder: str, commit: str) -> None:
@@ -101,7 +117,6 @@ def _remove(path: str) -> None:
 def _check_out(folder: str, commit: str) -> None:
     """Tracked files and our index are those of the commit; an index that git cannot read is made again."""
     extra, words = {"GIT_INDEX_FILE": index(folder)}, ("read-tree", "--reset", "-u", commit)
-    files.remove(index(folder) + ".lock")  # left by a git of ours that was killed: we hold the tree's lock
     code, _, err = settings.call(folder, *words, extra=extra)
     if code:
         files.remove(index(folder))

@@ -1,1 +1,1 @@
-"""Protects the mission's state: one run holds the mission lock, and what an agent changes without permission is restored."""
+"""Where a run works, what it may touch, and how its state is protected and restored: one run holds the mission lock."""

@@ -13,7 +13,7 @@ from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile, NeedsPerson
 from harness.base.record import Record
 from harness.git import dotgit, landing, merging, refs, repository, settings, worktrees
-from harness.git.repository import GitFailed, Position
+from harness.git.repository import BRANCHES, GitFailed, Position
 from harness.git.settings import Recorded
 from harness.model import config, mission
 from harness.model.mission import Mission
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.model.open_run import Begun
 
 FIRST_TREE = "tree-1"
+NOWHERE = Position(head="", branch="", tree="")
 SHOWN = 3
 
 
@@ -36,7 +37,7 @@ class Tree(Record):
     that git does not ignore, and, in place, a person's uncommitted changes (`dirty`).
 
     `notes` are lines for a person; `unlanded` says why the branch is not at the mission's position, "" where it is;
-    `conflicts` are the paths that a person and the runs both changed, `theirs` the person's commit with them."""
+    `conflicts` are the paths that a person and the runs both changed."""
 
     folder: str
     position: Position
@@ -45,7 +46,6 @@ class Tree(Record):
     unlanded: str = ""
     notes: list[str] = []
     conflicts: list[str] = []
-    theirs: str = ""
 
 
 def folder_of(mission_id: str) -> str:
@@ -87,10 +87,12 @@ def position(layout: Layout) -> Position:
     if config.load(layout).workplace == "project":
         return repository.position(layout.project)
     made = mission.load(layout)
-    for ref in (_ref(made.id, "tip"), repository.BRANCHES + made.branch):
-        if found := refs.position_of(layout.project, ref):
-            return found.replace(branch=made.branch)
-    raise NeedsPerson(_gone(layout, made))
+    refs_here = (_ref(made.id, "tip"), BRANCHES + made.branch)
+    known = refs.positions(layout.project, *refs_here)
+    found = next((known[ref] for ref in refs_here if ref in known), None)
+    if found is None:
+        raise NeedsPerson(_gone(layout, made))
+    return found.replace(branch=made.branch)
 
 
 def _gone(layout: Layout, made: Mission) -> str:
@@ -102,7 +104,7 @@ def _gone(layout: Layout, made: Mission) -> str:
 
 def branch_commit(layout: Layout, made: Mission) -> str:
     """The commit of the mission's branch, "" where it is gone. 0 git calls."""
-    return dotgit.commit_of(layout.project, repository.BRANCHES + made.branch)
+    return dotgit.commit_of(layout.project, BRANCHES + made.branch)
 
 
 def landed(layout: Layout) -> bool:
@@ -125,35 +127,32 @@ def bring(layout: Layout, made: Mission, carry: Sequence[str]) -> Tree:
     folder, commit = tree.folder, tree.position.head
     if commit != taken.tip and not tree.conflicts:
         tree.unlanded = land(layout, made, commit)
-    worktrees.ensure(layout.project, folder, commit, keep=True)
+    tree.untracked = worktrees.ensure(layout.project, folder, commit, keep=True)
     _link_state(layout, folder)
     tree.notes += [f"not carried into the tree: {line}" for line in worktrees.carry(layout.project, folder, carry)]
-    tree.untracked = repository.untracked(folder)
     return tree
 
 
 def _merged(layout: Layout, made: Mission, theirs: str) -> Tree:
     """The mission's position with a person's commits in it, except where they conflict."""
-    project, tree = (
-        layout.project,
-        Tree(folder=folder_of(made.id), position=Position(head="", branch="", tree=""), untracked=[]),
-    )
-    known = refs.below(project, _ref(made.id, ""))
-    tip, landed = known.get("tip", ""), known.get("landed", "")
+    project, tree = layout.project, Tree(folder=folder_of(made.id), position=NOWHERE, untracked=[])
+    known = refs.positions(project, _ref(made.id, "tip"), _ref(made.id, "landed"), BRANCHES + made.branch)
+    tip, landed = (known.get(_ref(made.id, name), NOWHERE).head for name in ("tip", "landed"))
     if not (tip or theirs):
         raise NeedsPerson(_gone(layout, made))
     commit = tip or theirs
     if theirs and theirs not in (tip, landed):
-        reset = landed == tip and landed and not refs.is_ancestor(project, landed, theirs)
-        merged = merging.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\nwhat a person did there")
-        tree.conflicts = [] if reset else [conflict.path for conflict in merged.conflicts]
-        commit = theirs if reset else merged.commit or commit
-        tree.theirs = theirs if tree.conflicts else ""
+        if landed and landed == tip and not refs.is_ancestor(project, landed, theirs):
+            commit = theirs  # they took commits back, and nothing of ours waits
+        else:
+            merged = merging.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\nwhat a person did there")
+            tree.conflicts = [conflict.path for conflict in merged.conflicts]
+            commit = merged.commit or commit
     if tree.conflicts:
         tree.unlanded = _conflict(made, commit, tree.conflicts)
     _move(layout, made, tip, landed, commit, landed if tree.conflicts else theirs)
-    tree.position = refs.position_of(project, commit) or tree.position
-    tree.position.branch = made.branch
+    at = next((one for one in known.values() if one.head == commit), None) or refs.position_of(project, commit)
+    tree.position = (at or NOWHERE).replace(branch=made.branch)
     return tree
 
 
@@ -203,8 +202,7 @@ def join(run: Begun) -> bool:
 
 def restore(run: Begun) -> None:
     """The kept tree as this run found it: tracked files as committed, and no untracked file that was not there."""
-    worktrees.ensure(run.layout.project, run.workplace, run.context.head, keep=True)
-    for name in repository.untracked(run.workplace):
+    for name in worktrees.ensure(run.layout.project, run.workplace, run.context.head, keep=True):
         if name not in run.context.untracked:
             worktrees.discard(run.workplace, name)
 
