@@ -56,7 +56,9 @@ def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confine
     real = os.path.expanduser("~")
     shared = settings.network == "loopback" and how == confine.BUBBLEWRAP
     glass = Glass(
-        readable=_readable(layout, real), hidden=_hidden(real, tree), network=NETWORKS[bool(settings.network)]
+        readable=[os.path.dirname(tree), *_readable(layout, real)],
+        hidden=_hidden(real, tree),
+        network=NETWORKS[bool(settings.network)],
     )
     return Confinement(glass=glass, tier=how, holder=network.hold() if shared else 0)
 
