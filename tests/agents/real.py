@@ -251,7 +251,15 @@ COPILOT = Cli(
     manager="npm",
     packages=("@github/copilot@1.0.102", NODE),
     program="copilot",
-    argv=("{program}", "-s", "--no-ask-user", "--allow-all-tools", "--disable-builtin-mcps", "--no-auto-update"),
+    argv=(
+        "{program}",
+        "-s",
+        "--no-ask-user",
+        "--allow-all-tools",
+        "--allow-all-paths",
+        "--disable-builtin-mcps",
+        "--no-auto-update",
+    ),
     env={
         "COPILOT_PROVIDER_BASE_URL": "{url}/v1",
         "COPILOT_PROVIDER_API_KEY": "key",
