@@ -44,6 +44,7 @@ MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
     "process.landlock",  # becomes another program
+    "commands.attempts",  # attempts what is forbidden
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary")),
     "git.dotgit",
     "integrity.home_layer",
