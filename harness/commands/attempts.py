@@ -138,7 +138,10 @@ def remount_as_another(folder: str) -> None:
     if not child:
         code = errno.EPERM
         try:
+            user = os.geteuid()
             _checked(ctypes.CDLL(None, use_errno=True).unshare(NEW_NAMESPACES))
+            with open("/proc/self/uid_map", "w", encoding="ascii") as file:
+                file.write(f"0 {user} 1")
             remount(folder)
             code = 0
         except OSError as fault:
@@ -183,16 +186,16 @@ def trace(pid: str, started: str) -> None:
 
 
 def order(folder: str, *argv: str) -> None:
-    """Run a command; it works if it ends with 0."""
+    """Run a command; it works if it ends with 0, else the exit code says why."""
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
-        raise OSError((done.stderr.strip() or f"exit {done.returncode}").split("\n")[-1])
+        raise OSError(f"exit {done.returncode}: {done.stderr.strip()}")
 
 
 def order_detached(folder: str, *argv: str) -> None:
     """The same in a session of its own, with an empty environment, without its parent."""
     out = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"order-{time.monotonic_ns()}")
-    script = 'sleep 0.1; "$@" 2>&0; echo $? >"$0.new"; mv "$0.new" "$0"'
+    script = 'sleep 0.1; "$@" >&0 2>&0; echo $? >"$0.new"; mv "$0.new" "$0"'
     if not os.fork():
         os.setsid()
         if not os.fork():

@@ -29,6 +29,7 @@ KEYS = (".ssh", ".aws", ".gnupg", ".netrc")
 ENGINES = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock")
 MOST_SOCKETS = 12
 LOOKED_THROUGH = 2000  # folders below /run
+GUARDIAN = "its guardian"
 MANUAL, ISSUE, BLOCKED = "VAL-LOOK", "I-001", ("F-001", "F-002", "F-003")
 SURVIVORS = {BUBBLEWRAP: ("40", "0", "20"), LANDLOCK: ("40", "0.2", "20")}  # no pid limit there: they take their time
 
@@ -225,7 +226,8 @@ def _processes(stage: Stage) -> Iterator[Attempt]:
     for called, pid in stage.processes.items():
         identity = [str(pid), tree.stat(pid)[19].decode()]
         yield Attempt(what=f"kill {called}", words=["end", *identity], tiers=GLASS)
-        yield Attempt(what=f"trace {called}", words=["trace", *identity])
+        alike = called == GUARDIAN  # Landlock protects only processes that are not confined with the tracer
+        yield Attempt(what=f"trace {called}", words=["trace", *identity], tiers=GLASS if alike else BOTH)
 
 
 def orders(stage: Stage) -> list[list[str]]:

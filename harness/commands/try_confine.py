@@ -13,7 +13,7 @@ import sys
 import time
 
 from harness.base import clock
-from harness.base.errors import HarnessError, Unavailable
+from harness.base.errors import USAGE, HarnessError, Unavailable
 from harness.base.record import Record
 from harness.commands import attempts, forbidden, try_agent
 from harness.commands.forbidden import Attempt, Stage
@@ -204,7 +204,7 @@ def carry_out(stage: Stage, glass: Confinement | None, trust: str) -> tuple[list
             ) as child,
         ):
             guardian = int(tree.stat(child.pid)[1])
-            ours = {"the run": os.getpid(), "its guardian": guardian, "its inbox": listening.pid}
+            ours = {"the run": os.getpid(), forbidden.GUARDIAN: guardian, "its inbox": listening.pid}
             todo = forbidden.attempts(stage.replace(processes=ours), trust, glass.tier if glass else BUBBLEWRAP)
             files.replace(plan, json.dumps([one.words for one in todo]).encode())
             for _, chunk in child.output():
@@ -283,6 +283,8 @@ def _judged(one: Attempt, answer: Answer, tier: str) -> Finding:
     worked = answer.worked and not elsewhere
     if one.allowed:
         return Finding(state="ok", what=f"allowed: {one.what}") if worked else _bad(f"not possible: {one.what}", answer)
+    if not worked and one.words[0].startswith("order") and not answer.why.startswith(f"exit {USAGE}"):
+        return _bad(f"failed, and was not refused: {one.what}", answer)
     if not worked:
         why = "only in a folder that it alone sees" if elsewhere else answer.why
         return Finding(state="ok", what=f"refused: {one.what} ({why})")
