@@ -253,7 +253,7 @@ def _answers(lines: bytes) -> dict[int, Answer]:
 def _state(stage: Stage) -> dict[str, str]:
     """{path: digest} of the files of the mission's state and of the git folder, without caches, locks and the inbox."""
     common, there = os.path.abspath(dotgit.folders(stage.there.project)[1]), stage.there
-    spared, found = (there.cache, there.locks, stage.run.inbox), {}
+    spared, found = (there.cache, there.locks, stage.run.inbox), dict[str, str]()
     for top in (there.state, common):
         for folder, _, names in os.walk(top):
             paths = [] if folder in spared else [os.path.join(folder, name) for name in names]

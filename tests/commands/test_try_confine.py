@@ -13,6 +13,7 @@ from harness.commands import try_confine
 from harness.commands.forbidden import Attempt
 from harness.commands.try_confine import Answer, Report
 from harness.integrity import confine
+from harness.model import config
 from harness.process import landlock
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, available
 from tests.commands.test_attempts import furnish
@@ -143,7 +144,7 @@ def test_what_gets_through_is_bad(bare: House, monkeypatch: pytest.MonkeyPatch) 
     there = try_confine.begin(str(bare.folder / "try"))
     with try_confine.Set(there, []) as made:
         stage = made.stage
-        glass = confine.of_mission(there, try_confine.config.load(there), stage.tree, BUBBLEWRAP)
+        glass = confine.of_mission(there, config.load(there), stage.tree, BUBBLEWRAP)
         assert glass is not None
         glass = confine.of_agent(there, glass, [stage.tree, stage.room, there.state], "full", ())
         todo, report = try_confine.carry_out(stage, glass, "workspace")
