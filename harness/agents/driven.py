@@ -123,8 +123,9 @@ class ProgramAgent:
     def __init__(
         self, name: str, cli: Cli, settings: Settings, argv: list[str] | None = None, about: About | None = None
     ) -> None:
-        self.name, self.cli, self.settings, self.about = name, cli, settings, about or About()
-        table = settings.table
+        table, about = settings.table, about or About()
+        about = about.replace(writes=[*about.writes, *table.get("writable", [])])
+        self.name, self.cli, self.settings, self.about = name, cli, settings, about
         self.argv = argv or [str(table.get("path", cli.program))]
         self.argv[0] = os.path.expanduser(self.argv[0])
         self.own = argv is not None

@@ -342,11 +342,11 @@ def usage(as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("part", required=False, type=click.Choice(["agents"]))
+@click.argument("part", required=False, type=click.Choice(["agents", "confine"]))
 @click.option("--fix", is_flag=True, help="Settle dead runs, as the next run would.")
 @click.option("--try", "trial", is_flag=True, help="With agents: one small real call of each that is configured.")
 def doctor(part: str | None, fix: bool, trial: bool) -> int:
-    """Examine the whole folder, or the agents of this machine."""
+    """Examine the whole folder, the agents of this machine, or (confine) what a run's programs can do to it."""
     from harness.cli import show
     from harness.commands import doctor as doctors
 
@@ -354,6 +354,10 @@ def doctor(part: str | None, fix: bool, trial: bool) -> int:
         raise errors.UsageFault(f"Say: {command('doctor agents --try')}")
     if part == "agents":
         return show.findings(doctors.try_agents(here()) if trial else doctors.agents_here(here()))
+    if part == "confine":
+        from harness.commands import try_confine
+
+        return show.findings(try_confine.attempt(here()))
     for line in doctors.fix(here()) if fix else []:
         click.echo(f"fixed  {line}")
     return show.findings(doctors.examine(here()))

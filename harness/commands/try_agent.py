@@ -154,19 +154,24 @@ def attempt(where: Layout, name: str) -> Iterator[Finding]:
 
 def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:
     """A mission with one feature for this agent, as it is configured here."""
+    claim = Claim(id="VAL-TRY", text="The file says so", checks=[Check(run="grep -qx written try.txt")])
+    task = TASK.format(harness=Layout(project).shim, noted=NOTED)  # its path: a login shell may have a PATH of its own
+    feature = Feature(id="F-001", title="Try", description=task, claims=["VAL-TRY"])
+    return begin(project, _config(name, where, settings), [claim], [feature])
+
+
+def begin(project: str, settings: str, claims: list[Claim], queue: list[Feature]) -> Layout:
+    """A new mission in a new repository, with this config.toml, contract and queue as if a plan had been accepted."""
     files.make_folder(project)
     repository.init(project)
     there = Layout(project)
     files.replace(there.asked_spec, b"# Try\n\nA file says that it was written.\n")
     starting.start(there)
-    claim = Claim(id="VAL-TRY", text="The file says so", checks=[Check(run="grep -qx written try.txt")])
-    task = TASK.format(harness=there.shim, noted=NOTED)  # its path: a login shell may have a PATH of its own
-    feature = Feature(id="F-001", title="Try", description=task, claims=["VAL-TRY"])
     for path, data in (
         (there.spec, files.read(there.asked_spec) or b""),
-        (there.contract, contract.render(Contract(claims=[claim])).encode()),
-        (there.features, features.render([feature])),
-        (there.config, _config(name, where, settings).encode()),
+        (there.contract, contract.render(Contract(claims=claims)).encode()),
+        (there.features, features.render(queue)),
+        (there.config, settings.encode()),
     ):
         files.replace(path, data)
     return there

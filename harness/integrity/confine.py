@@ -104,12 +104,21 @@ def of_agent(
     layout: Layout, known: Confinement, folders: Sequence[str], trust: str, adapter: Iterable[str]
 ) -> Confinement:
     """`known` with what an agent may write besides: these folders, its adapter's, and under full trust a person's HOME."""
-    named = [path for path in map(os.path.realpath, map(os.path.expanduser, adapter)) if os.path.isdir(path)]
+    named = [os.path.realpath(path) for path in map(os.path.expanduser, adapter) if _made(path)]
     whole = _opened(os.path.realpath(os.path.expanduser("~")), protected(layout)) if trust == "full" else []
     keys = home_layer.keys(os.path.expanduser("~"), os.environ) if trust == "full" else []
     hidden = [path for path in known.glass.hidden if path not in keys]
     writable = list(dict.fromkeys([*known.glass.writable, *folders, *whole, *named]))
     return known.replace(glass=known.glass.replace(writable=writable, hidden=hidden))
+
+
+def _made(folder: str) -> bool:
+    """Whether the folder is there, made where it was not: its program would make it, and cannot from inside."""
+    try:
+        files.make_folder(folder)
+    except OSError:
+        return False  # its program says what it lacks
+    return True
 
 
 def protected(layout: Layout) -> list[str]:

@@ -52,6 +52,7 @@ class Inbox:
         try:
             with spawn.SignalsBlocked():
                 self.pid = spawn.fork(lambda: _Listener(listener, ours, self.verbs).serve())
+            supervise.spare(self.pid)
         finally:
             listener.close()
             os.close(ours)
@@ -60,6 +61,7 @@ class Inbox:
     def __exit__(self, *_: object) -> None:
         os.close(self._control)  # the listener sees the end of this pipe, also where this process is killed
         os.waitpid(self.pid, 0)
+        supervise.unspare(self.pid)
         remove(self.folder)
 
 

@@ -106,6 +106,7 @@ class AgentTable(Record):
     model: str = ""
     command: list[str] = []
     format: str = ""
+    writable: list[str] = []
 
 
 class PriceTable(Record):

@@ -1,9 +1,10 @@
 """Landlock, the second tier of confinement: the kernel refuses this process, and all that it starts, writes elsewhere.
 
-It is no PID namespace: the program sees the processes of others, may signal those of its user, and its daemons are ended by
-the guardian alone. Nor are reads, modes, times or sockets confined, nor truncate(2) before ABI 3. The guardian confines
-itself and then starts the program: a launcher of its own would cost a start of the interpreter, more than 15 ms. Numbers and
-structures are those of linux/landlock.h and landlock(7); the system calls have no wrapper in the C library.
+It is no PID namespace: the program sees the processes of others, may signal those of its user and trace the guardian, which
+is confined with it, and its daemons are ended by the guardian alone. Nor are reads, modes, times or sockets confined, nor
+truncate(2) before ABI 3. The guardian confines itself and then starts the program: a launcher of its own would cost a start
+of the interpreter, more than 15 ms. Numbers and structures are those of linux/landlock.h and landlock(7); the system calls
+have no wrapper in the C library.
 """
 
 from __future__ import annotations

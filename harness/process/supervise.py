@@ -37,12 +37,15 @@ __all__ = [
     "end_with_parent",
     "pid_record",
     "run",
+    "spare",
     "sweep",
     "tagged_ancestor",
+    "unspare",
 ]
 
 TICK_SECONDS = 0.2
 _guardians: set[int] = set()  # guardians that this process started and has not reaped
+_spared: set[int] = set()  # other children of this process, which are no orphans of a guardian
 _required_parent: list[int] = []  # pid of the parent that this process must not outlive
 
 
@@ -53,6 +56,16 @@ def end_with_parent(parent: int) -> None:
     parent any more, for a fork of such a process.
     """
     _required_parent[:] = [parent] if parent else []
+
+
+def spare(pid: int) -> None:
+    """This child is no orphan of a guardian, although it may be as young as one; `unspare` once it is reaped."""
+    _spared.add(pid)
+
+
+def unspare(pid: int) -> None:
+    """The child is reaped."""
+    _spared.discard(pid)
 
 
 def _orphaned() -> bool:
@@ -284,7 +297,7 @@ class Child:
         os.waitpid(self._guardian, 0)  # the kernel reparents its children before this returns
         _guardians.discard(self._guardian)
         status, killed, until = -int(signal.SIGKILL), set[int](), time.monotonic() + KILL_SECONDS
-        while orphans := tree.adopted(born, spared=_guardians, group=self.pid):
+        while orphans := tree.adopted(born, spared=_guardians | _spared, group=self.pid):
             if time.monotonic() > until:
                 break
             for root, fields in orphans.items():

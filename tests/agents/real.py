@@ -69,7 +69,7 @@ MINI = (
 class Cli:
     """One CLI at the tested version. `built_in`: the harness has an adapter of that name, else `argv` starts it
     with the prompt on stdin. `quick`: variables that shorten its own retries. `full`: variables that it needs
-    for full trust as root."""
+    for full trust as root. `writes`: its own folders, where no adapter names them."""
 
     name: str
     manager: str
@@ -82,6 +82,7 @@ class Cli:
     quick: dict[str, str] = field(default_factory=dict)
     full: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    writes: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
@@ -167,6 +168,7 @@ QWEN = Cli(
         "OPENAI_MODEL": "fake-model",
         "QWEN_HOME": "{home}/.qwen",
     },
+    writes=("{home}/.qwen",),
     files={".qwen/settings.json": '{"security":{"auth":{"selectedType":"openai"}}}'},
 )
 AIDER = Cli(
@@ -208,6 +210,7 @@ LLM = Cli(
         "0",
     ),
     env={"LLM_USER_PATH": "{home}/.llm"},
+    writes=("{home}/.llm",),
     files={".llm/extra-openai-models.yaml": LLM_MODEL, "shell.py": SHELL_TOOL},
 )
 MINI_SWE_AGENT = Cli(
@@ -218,11 +221,11 @@ MINI_SWE_AGENT = Cli(
     argv=(
         "bash",
         "-c",
-        '"$1" -c "$2" > "$PWD/.harness/runs/$HARNESS_INSIDE/task.yaml" && "$0" -c mini.yaml'
-        ' -c "$PWD/.harness/runs/$HARNESS_INSIDE/task.yaml" "${@:3}" </dev/null 1>&2; exit $?',
+        '"$1" -c "$2" > "$TMPDIR/task.yaml" && "$0" -c mini.yaml -c "$TMPDIR/task.yaml" "${@:3}" </dev/null 1>&2; exit $?',
         *("{program}", "{python}", MINI, "-y", "--exit-immediately", "-m", "openai/fake-model", "-l", "0"),
-        *("-o", "{home}/trajectory.json"),
+        *("-o", "/tmp/trajectory.json"),
     ),
+    writes=("{home}/mini",),
     env={
         "OPENAI_API_BASE": "{url}/v1",
         "OPENAI_API_KEY": "key",
@@ -240,6 +243,7 @@ PI = Cli(
     program="pi",
     argv=("{program}", "-p", "--no-session", "--provider", "fake", "--model", "fake-model"),
     env={"PI_CODING_AGENT_DIR": "{home}/.pi/agent", "PI_OFFLINE": "1"},
+    writes=("{home}/.pi",),
     files={".pi/agent/models.json": json.dumps(PI_MODELS)},
 )
 COPILOT = Cli(
@@ -247,7 +251,15 @@ COPILOT = Cli(
     manager="npm",
     packages=("@github/copilot@1.0.102", NODE),
     program="copilot",
-    argv=("{program}", "-s", "--no-ask-user", "--allow-all-tools", "--disable-builtin-mcps", "--no-auto-update"),
+    argv=(
+        "{program}",
+        "-s",
+        "--no-ask-user",
+        "--allow-all-tools",
+        "--allow-all-paths",
+        "--disable-builtin-mcps",
+        "--no-auto-update",
+    ),
     env={
         "COPILOT_PROVIDER_BASE_URL": "{url}/v1",
         "COPILOT_PROVIDER_API_KEY": "key",
@@ -255,6 +267,7 @@ COPILOT = Cli(
         "COPILOT_OFFLINE": "true",
         "COPILOT_HOME": "{home}/.copilot",
     },
+    writes=("{home}/.copilot",),
 )
 CLIS = {cli.name: cli for cli in (CODEX, CLAUDE, OPENCODE, GEMINI, QWEN, AIDER, LLM, MINI_SWE_AGENT, PI, COPILOT)}
 
@@ -320,5 +333,6 @@ def settings(cli: Cli, prefix: Path, home: Path, url: str, trust: str = "workspa
     lines = [f'agent = "{cli.name}"', f'trust = "{trust}"', "", f"[agents.{cli.name}]"]
     if not cli.built_in:
         lines += [f"command = {json.dumps(command(cli, prefix, home))}", f'format = "{cli.format}"']
+        lines += [f"writable = {json.dumps([path.replace('{home}', str(home)) for path in cli.writes])}"]
     pairs = ", ".join(f"{name} = {json.dumps(text)}" for name, text in env.items())
     return "\n".join([*lines, f"env = {{ {pairs} }}", ""])

@@ -32,6 +32,8 @@ def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
     house = House(tmp_path, surroundings(tmp_path))
     house.project.mkdir()
     house.git("init", "-q", "-b", "main", "--template=")
+    house.git("config", "user.name", "p")  # aider would write a name into the configuration that has none
+    house.git("config", "user.email", "p@localhost")
     house.write("SPEC.md", small_mission.SPEC)
     house.env["PATH"] = real.search_path(cli, prefix, house.env["PATH"])
     with serving(small_mission.brain) as server:

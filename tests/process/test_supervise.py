@@ -121,6 +121,33 @@ def test_nothing_survives_when_the_guardian_is_killed(folder: str, tag: str) -> 
     assert survivors(folder) == set()
 
 
+SPARED = """import os, signal, time
+from harness.base import errors
+from harness.process import supervise
+for _ in range(40):
+    pid = os.fork()
+    if not pid:
+        os.setsid()
+        time.sleep(60)
+    supervise.spare(pid)
+    try:
+        supervise.Child(["no-such-program"], cwd="/", env={"PATH": "/bin"}, wall_seconds=9)
+    except errors.Unavailable:
+        pass
+    assert os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None, "it was ended"
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    supervise.unspare(pid)
+"""
+
+
+def test_a_child_of_ours_is_spared_where_a_program_does_not_start() -> None:
+    """It is in another session and as young as the guardian (a clock tick is 10 ms), as orphans of a guardian are."""
+    env = {**ENV, "PYTHONPATH": str(Path(supervise.__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", SPARED], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_killing_one_guardian_spares_what_other_guardians_keep(folder: str, tag: str) -> None:
     """Of two children at once, one loses its guardian; the other is not affected."""
     with (
