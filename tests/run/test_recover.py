@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.commands import doctor
-from harness.model import mission, runs
+from harness.model import config, mission, runs
 from harness.process import temporary, tree
 from harness.run import recover
 from harness.store import files
@@ -38,17 +38,26 @@ def alive(house: House) -> list[int]:
     return tagged(mission.load(house.layout).id)
 
 
+def tree_of(house: House) -> Path:
+    """The folder where the runs of this mission work."""
+    return house.tree if config.load(house.layout).workplace == "tree" else house.project
+
+
 def open_run(house: House, *args: str) -> subprocess.Popen[bytes]:
     """A worker whose agent has written 1.txt and waits."""
     house.script("worker", LINGER)
     role = house.begin_role("worker", "F-001", *args, session=True)
-    until(lambda: (house.project / "1.txt").exists() and len(alive(house)) >= 3)
+    until(lambda: (tree_of(house) / "1.txt").exists() and len(alive(house)) >= 3)
     return role
 
 
 def killed(house: House) -> str:
     """The id of a worker's run that SIGKILL ended while its agent worked; none of its processes lives."""
-    role = open_run(house)
+    return kill(house, open_run(house))
+
+
+def kill(house: House, role: subprocess.Popen[bytes]) -> str:
+    """SIGKILL to a run; returns its id when none of its processes lives."""
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()
@@ -342,7 +351,7 @@ def test_what_a_killed_run_had_spent_is_in_the_books(house: House) -> None:
     """kill -9 in the middle of an answer: the next start counts the usage reported so far, and the time."""
     house.script("worker", *SPENDS, {"sleep": 60})
     role = house.begin_role("worker", "F-001")
-    until(lambda: (house.project / "begun").exists())
+    until(lambda: (tree_of(house) / "begun").exists())
     run_id = runs.open_runs(house.layout)[0]
     time.sleep(0.3)
     with open(house.layout.run(run_id).stream, "ab") as stream:
@@ -372,7 +381,7 @@ def test_a_signal_keeps_what_was_told_until_then(house: House) -> None:
     """The run closes by itself, with its usage."""
     house.script("worker", *SPENDS, {"run": "sleep 60"})
     role = house.begin_role("worker", "F-001")
-    until(lambda: (house.project / "begun").exists())
+    until(lambda: (tree_of(house) / "begun").exists())
     role.send_signal(signal.SIGTERM)
     assert role.wait() == 143
     assert (house.result()["outcome"], house.result()["usage"]["cost_usd"]) == ("killed", 0.25)
@@ -382,7 +391,7 @@ def test_a_killed_run_whose_transcript_is_gone_is_not_free(house: House) -> None
     """A vendor was asked, and the cost is unknown: the run counts as uncounted."""
     house.config('agent = "mine"', "[agents.mine]", 'command = ["sh", "-c", "cat > /dev/null; touch begun; sleep 60"]')
     role = house.begin_role("worker", "F-001", session=True)
-    until(lambda: (house.project / "begun").exists())
+    until(lambda: (tree_of(house) / "begun").exists())
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()
