@@ -84,8 +84,12 @@ def _ref(mission_id: str, name: str) -> str:
 def position(layout: Layout) -> Position:
     """The position of the mission: that of its tip, of its branch before the first run, or HEAD where runs work in place."""
     use(layout)
-    if config.load(layout).workplace == "project":
-        return repository.position(layout.project)
+    return repository.position(layout.project) if config.load(layout).workplace == "project" else tip(layout)
+
+
+def tip(layout: Layout) -> Position:
+    """The position of a mission whose runs work in a tree: that of its tip, else of its branch."""
+    use(layout)
     made = mission.load(layout)
     for ref in (_ref(made.id, "tip"), repository.BRANCHES + made.branch):
         if found := refs.position_of(layout.project, ref):
@@ -180,6 +184,17 @@ def land(layout: Layout, made: Mission, commit: str) -> str:
     if not why or branch_commit(layout, made) == commit:
         repository.set_ref(layout.project, _ref(made.id, "landed"), commit)
     return why
+
+
+def landing_waits(layout: Layout) -> bool:
+    """Whether a landing was killed half-way, so that a person's git finds a lock of ours. 0 git calls."""
+    return os.path.exists(os.path.join(layout.git_private, landing.JOURNAL))
+
+
+def finish_landing(layout: Layout) -> list[str]:
+    """Bring a landing that was killed to its end, or take it back; what there is to say about it."""
+    use(layout)
+    return [landing.finish(layout.project) or "finished a landing that a crash had cut short"]
 
 
 def _link_state(layout: Layout, folder: str) -> None:

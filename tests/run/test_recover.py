@@ -166,16 +166,16 @@ def test_a_failing_feature_goes_back_to_failing(house: House) -> None:
     assert (house.feature().status, house.feature().attempts) == ("failing", 1)
 
 
-def test_processes_that_a_dead_guardian_left_are_ended_and_counted(house: House) -> None:
+def test_processes_that_a_dead_guardian_left_are_ended_and_counted(unconfined: House) -> None:
     """If role and guardian die together, the next start finds the remaining processes by their tag."""
-    role = open_run(house)
-    run_id = runs.open_runs(house.layout)[0]
+    role = open_run(unconfined)
+    run_id = runs.open_runs(unconfined.layout)[0]
     strike("guardian too", role)
-    left = alive(house)
+    left = alive(unconfined)
     assert left
-    until(lambda: runs.is_dead(house.layout, run_id))
-    assert recovered(house) == [f"{run_id} was killed; ended {len(left)} processes it left"]
-    assert alive(house) == []
+    until(lambda: runs.is_dead(unconfined.layout, run_id))
+    assert recovered(unconfined) == [f"{run_id} was killed; ended {len(left)} processes it left"]
+    assert alive(unconfined) == []
 
 
 def test_recovering_twice_changes_nothing_more(house: House) -> None:
@@ -196,11 +196,14 @@ def test_doctor_fix_recovers_as_the_next_run_would(house: House) -> None:
 
 
 def commit_as(house: House, run_id: str, subject: str, outcome: str) -> str:
-    """What a worker's settle commits just before the power fails."""
-    house.git("add", "1.txt")
+    """What a worker's settle commits on the mission's position just before the power fails."""
     said = f"\nHarness-Outcome: {outcome}" if outcome else ""
-    house.git("commit", "-q", "-m", f"{subject}\n\nHarness-Run: {run_id}{said}")
-    return house.head()
+    house.git(f"--work-tree={house.tree}", "add", "1.txt")
+    tree = house.git("write-tree")
+    house.git("reset", "-q")
+    made = house.git("commit-tree", tree, "-p", "HEAD", "-m", f"{subject}\n\nHarness-Run: {run_id}{said}")
+    house.git("update-ref", f"refs/harness/{mission.load(house.layout).id}/tip", made)
+    return made
 
 
 @pytest.mark.parametrize("outcome", ["implemented", ""])
@@ -227,47 +230,47 @@ def test_a_commit_of_cut_work_that_carries_the_trailer_was_a_run_put_away(house:
     assert "### Cut work" in house.prompt()
 
 
-def test_a_folder_whose_head_moved_meanwhile_is_left_alone(house: House) -> None:
+def test_a_folder_whose_head_moved_meanwhile_is_left_alone(in_place: House) -> None:
     """A person committed after the run died: recovery does not touch the folder, and the result says so."""
-    run_id = killed(house)
-    house.git("commit", "-q", "--allow-empty", "-m", "a person went on")
-    head, before = house.head(), listing(house.project, ".harness", ".git")
-    recovered(house)
-    assert "HEAD or the branch has moved since, so the working folder was left alone" in house.result(run_id)["reason"]
-    assert (house.head(), house.feature().status) == (head, "todo")
-    assert listing(house.project, ".harness", ".git") == before
-    assert house.git("status", "--porcelain") == "?? 1.txt"
+    run_id = killed(in_place)
+    in_place.git("commit", "-q", "--allow-empty", "-m", "a person went on")
+    head, before = in_place.head(), listing(in_place.project, ".harness", ".git")
+    recovered(in_place)
+    assert "HEAD or the branch has moved since, so the working folder was left alone" in in_place.result(run_id)["reason"]
+    assert (in_place.head(), in_place.feature().status) == (head, "todo")
+    assert listing(in_place.project, ".harness", ".git") == before
+    assert in_place.git("status", "--porcelain") == "?? 1.txt"
 
 
-def test_a_folder_on_another_branch_is_left_alone(house: House) -> None:
+def test_a_folder_on_another_branch_is_left_alone(in_place: House) -> None:
     """A person switched branches after the run died."""
-    run_id = killed(house)
-    house.git("switch", "-q", "main")
-    recovered(house)
-    assert "has moved since" in house.result(run_id)["reason"]
-    assert house.git("branch", "--show-current") == "main"
-    assert (house.project / "1.txt").exists()
+    run_id = killed(in_place)
+    in_place.git("switch", "-q", "main")
+    recovered(in_place)
+    assert "has moved since" in in_place.result(run_id)["reason"]
+    assert in_place.git("branch", "--show-current") == "main"
+    assert (in_place.project / "1.txt").exists()
 
 
-def test_tampering_in_a_run_that_died_is_put_back_too(house: House) -> None:
+def test_tampering_in_a_run_that_died_is_put_back_too(unconfined: House) -> None:
     """The agent marked its feature as passed and then killed the run."""
-    run_id = killed(house)
-    path = Path(house.layout.features)
+    run_id = killed(unconfined)
+    path = Path(unconfined.layout.features)
     path.write_text(path.read_text().replace("in_progress", "passed"))
-    recovered(house)
-    assert (house.feature().status, house.result(run_id)["refused"]) == ("todo", ["features.json"])
-    assert b'"passed"' in house.refused(run_id)["features.json"]
+    recovered(unconfined)
+    assert (unconfined.feature().status, unconfined.result(run_id)["refused"]) == ("todo", ["features.json"])
+    assert b'"passed"' in unconfined.refused(run_id)["features.json"]
 
 
-def test_a_line_that_a_dying_run_tore_is_kept_as_a_line(house: House) -> None:
+def test_a_line_that_a_dying_run_tore_is_kept_as_a_line(unconfined: House) -> None:
     """A torn line from a crash is not tampering: recovery closes the torn note, and it counts as an entry."""
-    house.harness("note", "from before")
-    run_id = killed(house)
-    path = Path(house.layout.raw)
+    unconfined.harness("note", "from before")
+    run_id = killed(unconfined)
+    path = Path(unconfined.layout.raw)
     path.write_bytes(path.read_bytes() + b"[2026-04-24T10:05:12Z] worker F-0")
-    recovered(house)
+    recovered(unconfined)
     assert path.read_bytes().endswith(b"from before\n[2026-04-24T10:05:12Z] worker F-0\n")
-    assert house.result(run_id)["refused"] == []
+    assert unconfined.result(run_id)["refused"] == []
 
 
 def test_a_forged_result_does_not_keep_a_dead_run_from_being_settled(house: House) -> None:
@@ -408,21 +411,6 @@ def test_a_configuration_that_a_person_mended_after_the_crash_stands(house: Hous
     house.config('agent = "scripted"', "curate_after = 7")
     mended = house.read("config.toml")
     done = house.harness("doctor", "--fix")
-    assert f"fixed  {run_id} was killed; config.toml was changed after it died, and stands" in done.out
+    assert f"fixed  {run_id} was killed; config.toml was changed since the run began, and stands" in done.out
     assert (house.read("config.toml"), house.result(run_id)["refused"]) == (mended, [])
     assert house.work({"run": "echo 2 > 1.txt"})["refused"] == []
-
-
-def test_a_configuration_that_the_agent_changed_before_the_crash_is_put_back(house: House) -> None:
-    """This also holds if the agent sets a file time in the future."""
-    before = house.read("config.toml")
-    spoil = "echo 'curate_after = 1' > .harness/config.toml; touch -d '2 days' .harness/config.toml; echo ready"
-    house.script("worker", {"run": spoil}, *LINGERING)
-    role = house.begin_role("worker", "F-001", session=True)
-    until(lambda: (house.project / "1.txt").exists())
-    run_id = runs.open_runs(house.layout)[0]
-    role.kill()
-    role.wait()
-    until(lambda: not alive(house) and runs.is_dead(house.layout, run_id))
-    assert recovered(house) == [f"{run_id} was killed"]
-    assert (house.read("config.toml"), house.result(run_id)["refused"]) == (before, ["config.toml"])
