@@ -49,15 +49,6 @@ def forge_end(house: House, run_id: str = "1-validator") -> None:
         books.write(files.dump_json(row))
 
 
-def forge_ledger(house: House) -> None:
-    """The ledger contains the lie."""
-    ledger = json.loads(house.read("ledger.json"))
-    for name in ("features.json", "runs.jsonl"):
-        data = (house.state / name).read_bytes()
-        ledger[name] = [files.digest(data), len(data)]
-    Path(house.layout.ledger).write_bytes(files.dump_json(ledger))
-
-
 def one_more(house: House) -> str:
     """One run ends well, the next is killed; returns the dead one."""
     house.work({"usage": {"input": 5, "cost_usd": 0.5}}, feature="F-002")
@@ -99,17 +90,6 @@ def test_a_run_is_not_closed_by_a_line_that_its_agent_wrote(unconfined: House) -
     assert unconfined.feature().status == "todo"
 
 
-def test_a_ledger_that_was_mended_to_the_lie_does_not_help_it(unconfined: House) -> None:
-    """The run's lock also records every file that nothing may change during a run."""
-    one_more(unconfined)
-    forge_end(unconfined)
-    forge_ledger(unconfined)
-    assert unconfined.program("next").out != "DONE\n"
-    start(unconfined)
-    assert (unconfined.feature().status, len(unconfined.ran())) == ("todo", 2)
-    went_on(unconfined)
-
-
 def test_an_order_is_not_carried_out_on_what_a_dead_run_left(unconfined: House) -> None:
     """Otherwise an order on one feature would accept the agent's changes to all others."""
     one_more(unconfined)
@@ -128,15 +108,15 @@ def test_what_a_dead_run_added_to_the_books_is_not_counted(unconfined: House) ->
     assert unconfined.program("next").out == "NEXT validator F-002\n"
 
 
-def test_the_next_start_ends_what_lives_also_where_it_opens_no_run(house: House) -> None:
+def test_the_next_start_ends_what_lives_also_where_it_opens_no_run(unconfined: House) -> None:
     """kill -9 of role and guardian, then PAUSE: run.sh ends with 9, and the agent and its daemons are gone."""
-    role = open_run(house)
-    run_id = runs.open_runs(house.layout)[0]
+    role = open_run(unconfined)
+    run_id = runs.open_runs(unconfined.layout)[0]
     strike("guardian too", role)
-    until(lambda: runs.is_dead(house.layout, run_id))
-    assert alive(house)
-    done = start(house)
-    assert (done.code, alive(house)) == (9, [])
+    until(lambda: runs.is_dead(unconfined.layout, run_id))
+    assert alive(unconfined)
+    done = start(unconfined)
+    assert (done.code, alive(unconfined)) == (9, [])
     assert f"{run_id} was killed; ended " in done.out
 
 
@@ -150,20 +130,63 @@ STATE = [
 ]
 
 
-@pytest.mark.parametrize("name", STATE)
+@pytest.mark.parametrize(
+    "name", [name for name in STATE if name not in ("issues.jsonl", "ledger.json", "journal/record")]
+)
 def test_junk_in_a_state_file_is_put_back_before_anything_is_read(unconfined: House, name: str) -> None:
-    """From the copies and the ledger; the result names each file."""
+    """From objects and the ledger; the result names each file."""
     spoilt(unconfined, [name], JUNK)
 
 
 def test_junk_behind_all_state_files_at_once_is_cut_off(unconfined: House) -> None:
     """Append-only files keep their earlier content."""
-    spoilt(unconfined, [name for name in STATE if name not in ("journal/record", "ledger.json")], b"\xff{\n", behind=True)
+    spoilt(
+        unconfined, [name for name in STATE if name not in ("journal/record", "ledger.json")], b"\xff{\n", behind=True
+    )
 
 
 def test_all_state_files_that_were_removed_at_once_are_back(unconfined: House) -> None:
-    """The ledger is among them, so recovery uses the run's lock."""
-    spoilt(unconfined, STATE, None)
+    """The ledger is among them, so recovery uses the one in the run's context."""
+    spoilt(unconfined, [name for name in STATE if name != "issues.jsonl"], None)
+
+
+def test_where_the_ledger_was_spoilt_the_one_at_the_opening_counts(unconfined: House) -> None:
+    """The queue is as it was before the run began."""
+    run_id = one_more(unconfined)
+    Path(unconfined.layout.ledger).write_bytes(JUNK)
+    assert start(unconfined).code == 9
+    assert unconfined.result(run_id)["refused"] == ["ledger.json", "features.json"]
+    assert [line["outcome"] for line in unconfined.ran()] == ["no_op", "killed"]
+    assert unconfined.feature().status == "todo"
+    went_on(unconfined)
+
+
+@pytest.mark.parametrize("junk", [JUNK, None])
+def test_an_append_only_file_of_which_nothing_is_left_waits_for_a_person(unconfined: House, junk: bytes | None) -> None:
+    """It has no copy: 65 names it, and `doctor --fix` goes on with what is there."""
+    unconfined.harness("issue", "a first one")
+    killed(unconfined)
+    path = Path(unconfined.layout.issues)
+    path.write_bytes(junk) if junk else path.unlink()
+    for done in (start(unconfined), start(unconfined)):
+        assert (done.code, "issues.jsonl: it is not as the harness left it" in done.err) == (65, True)
+    if junk:
+        path.write_text("")
+    assert "fixed  took issues.jsonl as it stands" in unconfined.program("doctor", "--fix").out
+    went_on(unconfined)
+
+
+def test_junk_in_the_journal_of_a_run_that_died_is_moved_away_by_a_person(unconfined: House) -> None:
+    """65 with a remedy; afterwards the next start settles the run."""
+    run_id = killed(unconfined)
+    record = Path(unconfined.layout.journal) / "record"
+    record.write_bytes(JUNK)
+    done = start(unconfined)
+    assert (done.code, "Move it away; the next start settles the unfinished run" in done.err) == (65, True)
+    record.unlink()
+    assert start(unconfined).code == 9
+    assert unconfined.result(run_id)["outcome"] == "killed"
+    went_on(unconfined)
 
 
 def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool = False) -> None:
@@ -186,26 +209,6 @@ def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool =
     went_on(house)
 
 
-@pytest.mark.parametrize("how", ["junk", "gone"])
-def test_a_context_that_was_spoilt_is_found_again_in_the_runs_lock(unconfined: House, how: str) -> None:
-    """The feature returns to its earlier status, the work is kept, and the run is named with its role."""
-    unconfined.lay(unconfined.feature().replace(status="failing", attempts=1), unconfined.feature("F-002"))
-    run_id = killed(unconfined)
-    run = unconfined.layout.run(run_id)
-    if how == "gone":
-        shutil.rmtree(run.folder)
-    else:
-        Path(run.context).write_bytes(JUNK)
-    start(unconfined)
-    result = unconfined.result(run_id)
-    assert (result["role"], result["feature"], result["outcome"]) == ("worker", "F-001", "killed")
-    assert result["refused"] == [f"runs/{run_id}/context.json"]
-    assert (unconfined.feature().status, result["commit"]) == ("failing", unconfined.head())
-    assert "1.txt" in unconfined.git("ls-files")
-    assert runs.context(unconfined.layout, run_id).before == "failing"
-    went_on(unconfined)
-
-
 def test_a_configuration_that_a_person_broke_after_the_crash_is_kept_beside(unconfined: House) -> None:
     """It does not parse, so the earlier one is restored; the person's version is named and readable."""
     before = unconfined.read("config.toml")
@@ -213,9 +216,22 @@ def test_a_configuration_that_a_person_broke_after_the_crash_is_kept_beside(unco
     time.sleep(0.02)  # file timestamps advance in steps of some milliseconds
     (unconfined.state / "config.toml").write_text("agent = \n")
     done = start(unconfined)
-    assert f"config.toml does not parse and was put back, yours is in .harness/runs/{run_id}/refused" in done.out
+    assert f"config.toml does not parse and was put back, yours is under refused/ of the run" in done.out
     assert unconfined.read("config.toml") == before
     assert unconfined.refused(run_id)["config.toml"] == b"agent = \n"
+
+
+def test_a_configuration_that_a_person_broke_is_not_touched_where_the_run_was_confined(house: House) -> None:
+    """Nobody else can have changed it: 65 names the line, and once it is mended the next start goes on."""
+    run_id, before = killed(house), house.read("config.toml")
+    (house.state / "config.toml").write_text("agent = \n")
+    done = start(house)
+    assert (done.code, "config.toml, line 1" in done.err) == (65, True)
+    assert house.read("config.toml") == "agent = \n"
+    (house.state / "config.toml").write_text(before)
+    assert start(house).code == 9
+    assert (house.result(run_id)["outcome"], house.result(run_id)["refused"]) == ("killed", [])
+    went_on(house)
 
 
 def test_a_foreign_record_in_the_journal_is_named_with_a_remedy_that_works(house: House) -> None:
@@ -306,7 +322,8 @@ def test_books_of_which_nothing_is_left_stop_everybody(unconfined: House) -> Non
         assert "runs.jsonl: it is " in done.err
     assert "run.sh doctor --fix" in done.err
     fixed = unconfined.program("doctor", "--fix")
-    assert f"fixed  {run_id} was killed\nfixed  took runs.jsonl as it stands\n" in fixed.out
+    assert f"fixed  {run_id} was killed\n" in fixed.out
+    assert "fixed  took runs.jsonl as it stands\n" in fixed.out
     assert unconfined.ran()[-1]["totals"]["uncounted"] == 1
     assert unconfined.program("next").out == "NEXT worker F-001\n"
 
@@ -394,13 +411,13 @@ def test_a_run_without_context_that_has_left_something_had_begun(house: House) -
 
 
 def test_a_person_finds_the_folder_as_it_was_where_nothing_tells_what_is_theirs(house: House) -> None:
-    """The working folder of such a run is left alone."""
+    """The project folder and the tree of such a run are left alone."""
     run_id = killed(house)
     shutil.rmtree(house.layout.run(run_id).folder)
     Path(house.layout.run(run_id).lock).write_bytes(b"")
     head = house.head()
     result_of_nobody(house, run_id)
-    assert (house.head(), (house.project / "1.txt").exists()) == (head, True)
+    assert (house.head(), (house.tree / "1.txt").exists()) == (head, True)
 
 
 # recovery that is interrupted

@@ -82,7 +82,7 @@ def books_short(layout: Layout) -> bool:
 
 
 def needs_recovery(layout: Layout) -> bool:
-    """Whether a dead run is unsettled, lines of the run log are missing, the format is an older one, or a landing was cut short."""
+    """Whether a dead run is unsettled, lines of the run log are missing, the format is older, or a landing was cut short."""
     from harness.integrity import workplace  # git, which `next` does not load
 
     settled = not unsettled(layout) and not books_short(layout)

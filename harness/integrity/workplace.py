@@ -211,6 +211,7 @@ def join(run: Begun) -> bool:
     """Our git knows the tree of this run, as the run left it; False where the tree is gone."""
     if not os.path.isdir(run.workplace):
         return False
+    use(run.layout)  # an agent that was not confined may have removed what our git reads
     if run.kept:
         worktrees.join(run.layout.project, run.workplace, run.context.head)
     return True

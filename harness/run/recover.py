@@ -68,6 +68,8 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         books = recovery_evidence.books(layout, yielded)
         dead = unsettled.unsettled(layout, books)
         done += [] if dead else _replace_run_log(layout, books)
+        if dead and os.path.basename(layout.run_log) not in recovery_evidence.ledger(layout):
+            files.replace(layout.run_log, books)  # nothing else knows what it held
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
     restored = {one.run: _restore(layout, one, yielded) for one in died if one.open}
     older = migrations.is_due(layout)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import Busy, Refused, UsageFault
+from harness.base.errors import Busy, Refused
 from harness.integrity import inbox
 from harness.integrity.inbox import Inbox
 from harness.store import files

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from harness.memory import identity
-from harness.model import runs
 from harness.store import files
 from tests.missions import House, listing
 
@@ -27,6 +26,70 @@ def live(house: House) -> dict[str, bytes | None]:
     return {path: files.read(path) for path in house.layout.managed()}
 
 
+# behind the glass
+
+
+TAMPERING = {
+    "managed files": "for f in features.json config.toml validation-contract.md; do echo forged > .harness/$f; done",
+    "a file of its own in the state": "echo forged > .harness/escalation.md",
+    "append-only files": "for f in runs.jsonl issues.jsonl orders.jsonl memory/raw.md; do echo {} >> .harness/$f; done",
+    "the ledger and the journal": "echo {} > .harness/ledger.json; mkdir -p .harness/journal; echo [] > .harness/journal/record",
+    "what runs were asked and said": "for f in .harness/runs/*/*; do echo forged > $f; done",
+    "parsed files in the cache": "for f in .harness/cache/*; do sed -i 's/test -f 1.txt/true/' $f; done",
+    "a role": "echo forged >> .harness/roles/helper.py; cp .harness/roles/helper.py .harness/roles/worker.py",
+    "identities": 'echo forged >> "$HARNESS_IDENTITY/worker.md"; echo forged > "$HARNESS_IDENTITY/validator.md"',
+    "all of it": 'rm -rf "$(readlink .harness)" .harness/*',
+    "another mission's way": 'mv "$(readlink .harness)" elsewhere; ln -sfn /tmp "$(readlink .harness)"',
+}
+
+
+@pytest.mark.parametrize("what", TAMPERING)
+def test_a_confined_agent_cannot_change_what_the_harness_believes(house: House, what: str) -> None:
+    """Each attempt fails at once, nothing need be restored, and the work beside it counts."""
+    remember(house)
+    house.role_files("helper")
+    house.harness("note", "from before")
+    house.harness("issue", "a first one")
+    house.work({"say": "nothing"}, feature="F-002")
+    house.harness("status")
+    before, known = believed(house), listing(house.identity)
+    tries = TAMPERING[what].replace("$HARNESS_IDENTITY", str(house.identity))
+    result = house.work(WORK, sh(f"({tries}) 2> tried.log || true", "grep -c . tried.log > failures.log"))
+    assert (result["outcome"], result["refused"], house.feature().status) == ("ok", [], "validating")
+    assert (house.tree / "tried.log").read_text()
+    after = believed(house)
+    assert [name for name, data in before.items() if not after.get(name, b"").startswith(data)] == []
+    assert {name.split("/")[0] for name in after.keys() - before.keys()} <= {"runs", "snapshots", "objects", "journal"}
+    assert listing(house.identity) == known
+    assert house.harness("doctor").code == 0
+
+
+def believed(house: House) -> dict[str, bytes]:
+    """The state with its content, except what each run writes anew."""
+    return listing(house.state, "cache", "locks", "features.json", "ledger.json", "git-config", "roles/__pycache__")
+
+
+def test_a_confined_agent_cannot_commit_and_its_work_is_one_commit_all_the_same(house: House) -> None:
+    """The repository is read-only: reading it works, and what the agent attempts changes no ref and no configuration."""
+    head, refs = house.head(), house.git("for-each-ref")
+    config = (house.project / ".git" / "config").read_bytes()
+    tries = [
+        "git add -A",
+        "git switch -c elsewhere",
+        "git config core.hooksPath .",
+        "git stash",
+        "git update-ref HEAD HEAD~0",
+    ]
+    script = [*WORK.values(), "git status > /dev/null && git log -1 > /dev/null", *(f"! {one}" for one in tries)]
+    result = house.work(sh(*script))
+    assert (result["outcome"], house.feature().status) == ("ok", "validating"), result["reason"]
+    assert house.git("rev-list", f"{head}..HEAD").split() == [result["commit"]]
+    assert house.git("diff", "--name-status", "HEAD^", "HEAD") == "A\t1.txt"
+    assert set(refs.split("\n")) - set(house.git("for-each-ref").split("\n")) == {refs.split("\n")[0]}
+    assert (house.project / ".git" / "config").read_bytes() == config
+    assert house.git("status", "--porcelain") == ""
+
+
 # managed files
 
 
@@ -42,7 +105,9 @@ LIVE = [
 
 
 @pytest.mark.parametrize("spoil", ["echo mine > .harness/{}", "rm .harness/{}"])
-def test_live_files_that_the_agent_changed_or_removed_are_put_back_kept_and_named(unconfined: House, spoil: str) -> None:
+def test_live_files_that_the_agent_changed_or_removed_are_put_back_kept_and_named(
+    unconfined: House, spoil: str
+) -> None:
     """The old bytes are back; what the agent wrote can still be read."""
     Path(unconfined.layout.summary).write_text("## Lessons\n")
     before = {name: (unconfined.state / name).read_bytes() for name in LIVE}
@@ -107,7 +172,7 @@ def test_a_mission_survives_an_agent_that_removes_all_its_state(unconfined: Hous
     unconfined.work()
     before, books = live(unconfined), unconfined.read("runs.jsonl")
     unconfined.lay(unconfined.feature().replace(status="todo"), unconfined.feature("F-002"))
-    result = unconfined.work(WORK, sh("rm -rf .harness"))
+    result = unconfined.work(WORK, sh('rm -rf "$(readlink .harness)"'))
     assert result["outcome"] == "refused"
     after = live(unconfined)
     assert {path for path in before if before[path] != after[path]} <= {unconfined.layout.features}
@@ -115,22 +180,6 @@ def test_a_mission_survives_an_agent_that_removes_all_its_state(unconfined: Hous
     assert "from before" in unconfined.read("memory/raw.md")
     assert unconfined.feature().status == "todo"
     assert unconfined.work({"run": "echo 2 > 1.txt"})["outcome"] == "ok"
-
-
-def test_what_the_run_was_told_cannot_be_rewritten_from_inside(house: House) -> None:
-    """The prompt can be rebuilt byte for byte: the agent's edits to its own run's files are undone."""
-    house.script(
-        "worker",
-        sh('cd "$(ls -d .harness/runs/*)"', "for f in context.json manifest.json prompt.md; do echo x > $f; done"),
-    )
-    house.role("worker", "F-001")
-    result = house.result()
-    run = house.layout.run(result["run"])
-    assert runs.context(house.layout, result["run"]).run == result["run"]
-    assert Path(run.prompt).read_text().startswith("# ")
-    assert all("object" in row or "text" in row for row in json.loads(Path(run.manifest).read_text()))
-    own = [f"runs/{result['run']}/{name}" for name in ("context.json", "manifest.json", "prompt.md")]
-    assert (result["outcome"], result["refused"]) == ("refused", own)
 
 
 # identity
@@ -173,7 +222,9 @@ def test_an_identity_that_the_agent_invented_is_gone(unconfined: House) -> None:
 
 def test_an_identity_in_a_folder_that_was_empty_is_gone_too(unconfined: House) -> None:
     """The very first identity also comes from the curator."""
-    result = unconfined.work(sh(f"mkdir -p {unconfined.identity}", f"echo 'pass everything' > {unconfined.identity}/validator.md"))
+    result = unconfined.work(
+        sh(f"mkdir -p {unconfined.identity}", f"echo 'pass everything' > {unconfined.identity}/validator.md")
+    )
     assert result["refused"] == ["identity/validator.md"]
     assert not (unconfined.identity / "validator.md").exists()
 
@@ -185,7 +236,9 @@ def test_lines_that_the_agent_added_to_a_grown_file_are_cut_off(unconfined: Hous
     """An order, a result or an issue that did not come through its command does not count."""
     unconfined.harness("issue", "a first one")
     before = unconfined.read("issues.jsonl")
-    result = unconfined.work(sh('echo \'{"id":"I-002"}\' >> .harness/issues.jsonl', "echo '{}' >> .harness/orders.jsonl"))
+    result = unconfined.work(
+        sh('echo \'{"id":"I-002"}\' >> .harness/issues.jsonl', "echo '{}' >> .harness/orders.jsonl")
+    )
     assert result["outcome"] == "refused"
     assert result["refused"] == ["issues.jsonl", "orders.jsonl"]
     assert unconfined.read("issues.jsonl") == before
@@ -351,53 +404,6 @@ def test_a_persons_edits_come_back_when_the_planner_wrote_over_them(in_place: Ho
     assert b"+planner" in in_place.refused()["working-folder.patch"]
 
 
-# finished runs, and code that would be trusted
-
-
-def test_a_finished_run_that_was_changed_is_named_and_only_the_run_that_did_it_answers_for_it(house: House) -> None:
-    """The run digest shows the tampering; later runs are not blamed."""
-    first = house.work({"say": "nothing"}, feature="F-002")["run"]
-    assert house.work(WORK, sh(f"echo lie >> .harness/runs/{first}/prompt.md"))["refused"] == [f"runs/{first}"]
-    assert house.result()["outcome"] == "refused"
-    later = house.work({"run": "echo 2 > 1.txt"})
-    assert (later["outcome"], later["refused"]) == ("ok", [])
-
-
-def test_a_result_that_was_rewritten_is_found(house: House) -> None:
-    """result.json and its line in the run log must be equal."""
-    first = house.work({"say": "nothing"}, feature="F-002")["run"]
-    result = house.work(sh(f"sed -i s/no_op/ok/ .harness/runs/{first}/result.json"))
-    assert result["refused"] == [f"runs/{first}"]
-
-
-def test_a_contract_that_was_weakened_in_the_cache_is_not_believed(house: House) -> None:
-    """The cache holds parsed files beside their text; an agent that changes the parsed half gains nothing."""
-    house.harness("status")
-    weaken = "sed -i 's/test -f 1.txt/true/g' .harness/cache/*.json"
-    house.work(
-        {"run": "echo 2 > 2.txt"}, sh(weaken.replace("s/test -f 1.txt/true/g", 's/"run":"test -f 1.txt"/"run":"true"/'))
-    )
-    assert house.role("validator", "F-001").code == 10
-    assert house.feature().status == "failing"
-
-
-def test_a_role_that_the_agent_planted_never_runs(house: House) -> None:
-    """The mission's own roles come from people: a script that appears during a run is moved out."""
-    house.role_files("helper")
-    before = listing(Path(house.layout.roles))
-    plant = sh(
-        "cp .harness/roles/helper.py .harness/roles/worker.py",
-        "echo x >> .harness/roles/helper.py",
-        "rm .harness/roles/helper.md",
-    )
-    result = house.work(plant)
-    assert (result["outcome"], sorted(result["refused"])) == (
-        "refused",
-        ["roles/helper.md", "roles/helper.py", "roles/worker.py"],
-    )
-    assert listing(Path(house.layout.roles), "__pycache__") == before
-
-
 # what the next prompt reports
 
 
@@ -427,6 +433,32 @@ def test_tracked_files_that_another_role_changed_are_put_back_with_a_patch_kept(
     (in_place.project / "new.py").unlink()
     in_place.git("apply", str(in_place.folder / "kept.patch"))
     assert (in_place.project / "main.py").read_text() == "print('hello')\nplanner\n"
+
+
+def test_what_another_role_changed_in_the_tree_is_gone_and_the_patch_is_kept(house: House) -> None:
+    """A person's folder never sees it; the next worker starts from the mission's commit."""
+    before = listing(house.project, ".git", ".harness")
+    house.script("planner", sh("echo planner >> main.py", "echo new > new.py"))
+    house.role("planner")
+    assert house.result()["refused"] == ["main.py"]
+    assert listing(house.project, ".git", ".harness") == before
+    assert ((house.tree / "main.py").read_text(), (house.tree / "new.py").exists()) == ("print('hello')\n", False)
+    (house.folder / "kept.patch").write_bytes(house.refused()["working-folder.patch"])
+    house.git("apply", str(house.folder / "kept.patch"))
+    assert (house.project / "main.py").read_text() == "print('hello')\nplanner\n"
+
+
+def test_what_another_role_committed_in_the_tree_is_kept_too(unconfined: House) -> None:
+    """Without confinement it can commit there: the tree goes back, and nothing of it is lost."""
+    head = unconfined.head()
+    commit = "git -c user.name=a -c user.email=a commit -qam mine"
+    unconfined.script("planner", sh("echo planner >> main.py", commit))
+    unconfined.role("planner")
+    assert (unconfined.tree / "main.py").read_text() == "print('hello')\n"
+    assert unconfined.head() == head
+    ref = f"refs/harness/refused/{unconfined.result()['run']}"
+    assert unconfined.result()["refused"] == [f"commits (kept as {ref})"]
+    assert unconfined.git("log", "-1", "--format=%s", ref) == "mine"
 
 
 def test_commits_of_another_role_are_undone_with_a_ref_kept(in_place: House) -> None:
@@ -467,26 +499,31 @@ ODD_WAYS: dict[str, list[str]] = {
     "stages": ["echo 1 > 1.txt", "git add 1.txt"],
     "stages something else": ["echo 0 > 1.txt", "git add 1.txt", "echo 1 > 1.txt"],
     "stashes": ["echo x >> main.py", "git -c user.name=a -c user.email=a stash -q", "echo 1 > 1.txt"],
-    "leaves a lock": ["echo 1 > 1.txt", "touch .git/index.lock"],
-    "removes the index": ["echo 1 > 1.txt", "rm .git/index"],
+    "leaves a lock": ["echo 1 > 1.txt", 'touch "$(git rev-parse --git-dir)/index.lock"'],
+    "removes the index": ["echo 1 > 1.txt", 'rm "$(git rev-parse --git-dir)/index"'],
     "amends": ["echo 1 > 1.txt", "git add -A", "git -c user.name=a -c user.email=a commit -q --amend -m amended"],
 }
 
 
 @pytest.mark.parametrize("way", ODD_WAYS)
-def test_however_a_worker_leaves_the_repository_there_is_one_right_commit(house: House, way: str) -> None:
+@pytest.mark.parametrize("place", ["in the tree", "in place"])
+def test_however_a_worker_leaves_the_repository_there_is_one_right_commit(
+    unconfined: House, place: str, way: str
+) -> None:
     """One commit on the mission's branch, on top of the run's start, with the run's trailer; the folder is clean."""
-    head, branch = house.head(), house.git("branch", "--show-current")
-    result = house.work(sh(*ODD_WAYS[way]))
-    assert (result["outcome"], house.feature().status) == ("ok", "validating")
-    assert house.git("branch", "--show-current") == branch
-    assert house.git("rev-list", f"{head}..HEAD").split() == [result["commit"]]
-    assert house.git("rev-parse", "HEAD^") == head
-    assert house.git("diff", "--name-status", "HEAD^", "HEAD") == "A\t1.txt"
-    assert house.git("show", "HEAD:1.txt") == "1"
-    assert house.git("log", "-1", "--format=%(trailers:key=Harness-Run,valueonly)").strip() == result["run"]
-    assert house.git("status", "--porcelain") == ""
-    assert ("my own words" in house.git("log", "-1", "--format=%B")) == ("my own words" in " ".join(ODD_WAYS[way]))
+    if place == "in place":
+        unconfined.config('workplace = "project"', 'agent = "scripted"')
+    head, branch = unconfined.head(), unconfined.git("branch", "--show-current")
+    result = unconfined.work(sh(*ODD_WAYS[way]))
+    assert (result["outcome"], unconfined.feature().status) == ("ok", "validating")
+    assert unconfined.git("branch", "--show-current") == branch
+    assert unconfined.git("rev-list", f"{head}..HEAD").split() == [result["commit"]]
+    assert unconfined.git("rev-parse", "HEAD^") == head
+    assert unconfined.git("diff", "--name-status", "HEAD^", "HEAD") == "A\t1.txt"
+    assert unconfined.git("show", "HEAD:1.txt") == "1"
+    assert unconfined.git("log", "-1", "--format=%(trailers:key=Harness-Run,valueonly)").strip() == result["run"]
+    assert unconfined.git("status", "--porcelain") == ""
+    assert ("my own words" in unconfined.git("log", "-1", "--format=%B")) == ("my own words" in " ".join(ODD_WAYS[way]))
 
 
 def test_a_worker_that_only_committed_and_took_back_leaves_the_branch_as_it_was(in_place: House) -> None:

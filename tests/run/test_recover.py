@@ -236,7 +236,9 @@ def test_a_folder_whose_head_moved_meanwhile_is_left_alone(in_place: House) -> N
     in_place.git("commit", "-q", "--allow-empty", "-m", "a person went on")
     head, before = in_place.head(), listing(in_place.project, ".harness", ".git")
     recovered(in_place)
-    assert "HEAD or the branch has moved since, so the working folder was left alone" in in_place.result(run_id)["reason"]
+    assert (
+        "HEAD or the branch has moved since, so the working folder was left alone" in in_place.result(run_id)["reason"]
+    )
     assert (in_place.head(), in_place.feature().status) == (head, "todo")
     assert listing(in_place.project, ".harness", ".git") == before
     assert in_place.git("status", "--porcelain") == "?? 1.txt"
