@@ -18,7 +18,7 @@ from harness.model import runs
 from harness.store import files
 from tests.crash import DYING
 from tests.missions import CHECKOUT, Done, House, until
-from tests.run.test_recover import TORTURE, alive, killed, open_run, strike
+from tests.run.test_recover import TORTURE, alive, killed, open_run, strike, tree_of
 
 RUN_SH = str(CHECKOUT / "run.sh")
 JUNK = b'\xff\x00{{{\n{"run":"x"}\n'
@@ -49,15 +49,6 @@ def forge_end(house: House, run_id: str = "1-validator") -> None:
         books.write(files.dump_json(row))
 
 
-def forge_ledger(house: House) -> None:
-    """The ledger contains the lie."""
-    ledger = json.loads(house.read("ledger.json"))
-    for name in ("features.json", "runs.jsonl"):
-        data = (house.state / name).read_bytes()
-        ledger[name] = [files.digest(data), len(data)]
-    Path(house.layout.ledger).write_bytes(files.dump_json(ledger))
-
-
 def one_more(house: House) -> str:
     """One run ends well, the next is killed; returns the dead one."""
     house.work({"usage": {"input": 5, "cost_usd": 0.5}}, feature="F-002")
@@ -68,75 +59,64 @@ def one_more(house: House) -> str:
 
 
 @pytest.mark.parametrize("gone", [[], ["lock"], ["folder"], ["lock", "folder"]])
-def test_a_forged_end_of_the_mission_is_not_believed(house: House, gone: list[str]) -> None:
+def test_a_forged_end_of_the_mission_is_not_believed(unconfined: House, gone: list[str]) -> None:
     """The agent passes every feature, forges a sweep, removes its traces and kills the run: that is not DONE, and the
     next start restores the state although it opens no run."""
-    run = house.layout.run(one_more(house))
-    forge_end(house)
+    run = unconfined.layout.run(one_more(unconfined))
+    forge_end(unconfined)
     if "lock" in gone:
         os.unlink(run.lock)
     if "folder" in gone:
         shutil.rmtree(run.folder)
-    assert house.program("next").out != "DONE\n"
-    done = start(house)
+    assert unconfined.program("next").out != "DONE\n"
+    done = start(unconfined)
     assert done.code == 9, done
-    assert (house.feature().status, house.feature("F-002").status) == ("todo", "validating")
-    assert [line["outcome"] for line in house.ran()] == ["no_op", "killed"]
-    assert "features.json" in house.result()["refused"]
-    went_on(house)
+    assert (unconfined.feature().status, unconfined.feature("F-002").status) == ("todo", "validating")
+    assert [line["outcome"] for line in unconfined.ran()] == ["no_op", "killed"]
+    assert "features.json" in unconfined.result()["refused"]
+    went_on(unconfined)
 
 
-def test_a_run_is_not_closed_by_a_line_that_its_agent_wrote(house: House) -> None:
+def test_a_run_is_not_closed_by_a_line_that_its_agent_wrote(unconfined: House) -> None:
     """The forged row has the id of the run that died, and its folder a result."""
-    run_id = one_more(house)
-    forge_end(house, run_id)
-    row = house.ran()[-1]
-    Path(house.layout.run(run_id).result).write_bytes(
-        files.dump_json({**row, "seal": runs.seal(house.layout.run(run_id))})
+    run_id = one_more(unconfined)
+    forge_end(unconfined, run_id)
+    row = unconfined.ran()[-1]
+    Path(unconfined.layout.run(run_id).result).write_bytes(
+        files.dump_json({**row, "seal": runs.seal(unconfined.layout.run(run_id))})
     )
-    start(house)
-    assert [line["outcome"] for line in house.ran()] == ["no_op", "killed"]
-    assert house.feature().status == "todo"
+    start(unconfined)
+    assert [line["outcome"] for line in unconfined.ran()] == ["no_op", "killed"]
+    assert unconfined.feature().status == "todo"
 
 
-def test_a_ledger_that_was_mended_to_the_lie_does_not_help_it(house: House) -> None:
-    """The run's lock also records every file that nothing may change during a run."""
-    one_more(house)
-    forge_end(house)
-    forge_ledger(house)
-    assert house.program("next").out != "DONE\n"
-    start(house)
-    assert (house.feature().status, len(house.ran())) == ("todo", 2)
-    went_on(house)
-
-
-def test_an_order_is_not_carried_out_on_what_a_dead_run_left(house: House) -> None:
+def test_an_order_is_not_carried_out_on_what_a_dead_run_left(unconfined: House) -> None:
     """Otherwise an order on one feature would accept the agent's changes to all others."""
-    one_more(house)
-    forge_end(house)
-    assert house.program("feature", "set", "F-001", "priority=3").code == 0
-    assert (house.feature().status, house.feature().priority, len(house.ran())) == ("todo", 3, 2)
+    one_more(unconfined)
+    forge_end(unconfined)
+    assert unconfined.program("feature", "set", "F-001", "priority=3").code == 0
+    assert (unconfined.feature().status, unconfined.feature().priority, len(unconfined.ran())) == ("todo", 3, 2)
 
 
-def test_what_a_dead_run_added_to_the_books_is_not_counted(house: House) -> None:
+def test_what_a_dead_run_added_to_the_books_is_not_counted(unconfined: House) -> None:
     """`harness next` changes nothing and ignores such lines."""
-    one_more(house)
-    row = house.ran()[-1]
+    one_more(unconfined)
+    row = unconfined.ran()[-1]
     lie = {**row, "run": "2-worker", "totals": {**row["totals"], "runs": 10**6}}
-    with open(house.layout.run_log, "ab") as books:
+    with open(unconfined.layout.run_log, "ab") as books:
         books.write(files.dump_json(lie))
-    assert house.program("next").out == "NEXT validator F-002\n"
+    assert unconfined.program("next").out == "NEXT validator F-002\n"
 
 
-def test_the_next_start_ends_what_lives_also_where_it_opens_no_run(house: House) -> None:
+def test_the_next_start_ends_what_lives_also_where_it_opens_no_run(unconfined: House) -> None:
     """kill -9 of role and guardian, then PAUSE: run.sh ends with 9, and the agent and its daemons are gone."""
-    role = open_run(house)
-    run_id = runs.open_runs(house.layout)[0]
+    role = open_run(unconfined)
+    run_id = runs.open_runs(unconfined.layout)[0]
     strike("guardian too", role)
-    until(lambda: runs.is_dead(house.layout, run_id))
-    assert alive(house)
-    done = start(house)
-    assert (done.code, alive(house)) == (9, [])
+    until(lambda: runs.is_dead(unconfined.layout, run_id))
+    assert alive(unconfined)
+    done = start(unconfined)
+    assert (done.code, alive(unconfined)) == (9, [])
     assert f"{run_id} was killed; ended " in done.out
 
 
@@ -150,20 +130,63 @@ STATE = [
 ]
 
 
-@pytest.mark.parametrize("name", STATE)
-def test_junk_in_a_state_file_is_put_back_before_anything_is_read(house: House, name: str) -> None:
-    """From the copies and the ledger; the result names each file."""
-    spoilt(house, [name], JUNK)
+@pytest.mark.parametrize(
+    "name", [name for name in STATE if name not in ("issues.jsonl", "ledger.json", "journal/record")]
+)
+def test_junk_in_a_state_file_is_put_back_before_anything_is_read(unconfined: House, name: str) -> None:
+    """From objects and the ledger; the result names each file."""
+    spoilt(unconfined, [name], JUNK)
 
 
-def test_junk_behind_all_state_files_at_once_is_cut_off(house: House) -> None:
+def test_junk_behind_all_state_files_at_once_is_cut_off(unconfined: House) -> None:
     """Append-only files keep their earlier content."""
-    spoilt(house, [name for name in STATE if name not in ("journal/record", "ledger.json")], b"\xff{\n", behind=True)
+    spoilt(
+        unconfined, [name for name in STATE if name not in ("journal/record", "ledger.json")], b"\xff{\n", behind=True
+    )
 
 
-def test_all_state_files_that_were_removed_at_once_are_back(house: House) -> None:
-    """The ledger is among them, so recovery uses the run's lock."""
-    spoilt(house, STATE, None)
+def test_all_state_files_that_were_removed_at_once_are_back(unconfined: House) -> None:
+    """The ledger is among them, so recovery uses the one in the run's context."""
+    spoilt(unconfined, [name for name in STATE if name != "issues.jsonl"], None)
+
+
+def test_where_the_ledger_was_spoilt_the_one_at_the_opening_counts(unconfined: House) -> None:
+    """The queue is as it was before the run began."""
+    run_id = one_more(unconfined)
+    Path(unconfined.layout.ledger).write_bytes(JUNK)
+    assert start(unconfined).code == 9
+    assert unconfined.result(run_id)["refused"] == ["ledger.json", "features.json"]
+    assert [line["outcome"] for line in unconfined.ran()] == ["no_op", "killed"]
+    assert unconfined.feature().status == "todo"
+    went_on(unconfined)
+
+
+@pytest.mark.parametrize("junk", [JUNK, None])
+def test_an_append_only_file_of_which_nothing_is_left_waits_for_a_person(unconfined: House, junk: bytes | None) -> None:
+    """It has no copy: 65 names it, and `doctor --fix` goes on with what is there."""
+    unconfined.harness("issue", "a first one")
+    killed(unconfined)
+    path = Path(unconfined.layout.issues)
+    path.write_bytes(junk) if junk else path.unlink()
+    for done in (start(unconfined), start(unconfined)):
+        assert (done.code, "issues.jsonl: it is not as the harness left it" in done.err) == (65, True)
+    if junk:
+        path.write_text("")
+    assert "fixed  took issues.jsonl as it stands" in unconfined.program("doctor", "--fix").out
+    went_on(unconfined)
+
+
+def test_junk_in_the_journal_of_a_run_that_died_is_moved_away_by_a_person(unconfined: House) -> None:
+    """65 with a remedy; afterwards the next start settles the run."""
+    run_id = killed(unconfined)
+    record = Path(unconfined.layout.journal) / "record"
+    record.write_bytes(JUNK)
+    done = start(unconfined)
+    assert (done.code, "Move it away; the next start settles the unfinished run" in done.err) == (65, True)
+    record.unlink()
+    assert start(unconfined).code == 9
+    assert unconfined.result(run_id)["outcome"] == "killed"
+    went_on(unconfined)
 
 
 def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool = False) -> None:
@@ -186,36 +209,29 @@ def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool =
     went_on(house)
 
 
-@pytest.mark.parametrize("how", ["junk", "gone"])
-def test_a_context_that_was_spoilt_is_found_again_in_the_runs_lock(house: House, how: str) -> None:
-    """The feature returns to its earlier status, the work is kept, and the run is named with its role."""
-    house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))
-    run_id = killed(house)
-    run = house.layout.run(run_id)
-    if how == "gone":
-        shutil.rmtree(run.folder)
-    else:
-        Path(run.context).write_bytes(JUNK)
-    start(house)
-    result = house.result(run_id)
-    assert (result["role"], result["feature"], result["outcome"]) == ("worker", "F-001", "killed")
-    assert result["refused"] == [f"runs/{run_id}/context.json"]
-    assert (house.feature().status, result["commit"]) == ("failing", house.head())
-    assert "1.txt" in house.git("ls-files")
-    assert runs.context(house.layout, run_id).before == "failing"
-    went_on(house)
-
-
-def test_a_configuration_that_a_person_broke_after_the_crash_is_kept_beside(house: House) -> None:
+def test_a_configuration_that_a_person_broke_after_the_crash_is_kept_beside(unconfined: House) -> None:
     """It does not parse, so the earlier one is restored; the person's version is named and readable."""
-    before = house.read("config.toml")
-    run_id = killed(house)
+    before = unconfined.read("config.toml")
+    run_id = killed(unconfined)
     time.sleep(0.02)  # file timestamps advance in steps of some milliseconds
+    (unconfined.state / "config.toml").write_text("agent = \n")
+    done = start(unconfined)
+    assert f"config.toml does not parse and was put back, yours is under refused/ of the run" in done.out
+    assert unconfined.read("config.toml") == before
+    assert unconfined.refused(run_id)["config.toml"] == b"agent = \n"
+
+
+def test_a_configuration_that_a_person_broke_is_not_touched_where_the_run_was_confined(house: House) -> None:
+    """Nobody else can have changed it: 65 names the line, and once it is mended the next start goes on."""
+    run_id, before = killed(house), house.read("config.toml")
     (house.state / "config.toml").write_text("agent = \n")
     done = start(house)
-    assert f"config.toml does not parse and was put back, yours is in .harness/runs/{run_id}/refused" in done.out
-    assert house.read("config.toml") == before
-    assert house.refused(run_id)["config.toml"] == b"agent = \n"
+    assert (done.code, "config.toml, line 1" in done.err) == (65, True)
+    assert house.read("config.toml") == "agent = \n"
+    (house.state / "config.toml").write_text(before)
+    assert start(house).code == 9
+    assert (house.result(run_id)["outcome"], house.result(run_id)["refused"]) == ("killed", [])
+    went_on(house)
 
 
 def test_a_foreign_record_in_the_journal_is_named_with_a_remedy_that_works(house: House) -> None:
@@ -258,7 +274,7 @@ def costly(house: House) -> str:
     house.config('agent = "mine"', "[limits]", "max_cost_usd = 1.0", "[agents.mine]", command)
     house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
     role = house.begin_role("worker", "F-001", session=True)
-    until(lambda: (house.project / "begun").exists())
+    until(lambda: (tree_of(house) / "begun").exists())
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()
@@ -278,37 +294,38 @@ GONE: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize("what", GONE)
-def test_no_agent_gives_spending_back(house: House, what: str) -> None:
+def test_no_agent_gives_spending_back(unconfined: House, what: str) -> None:
     """Whatever the agent removes before it kills the run: the run log keeps earlier spending, the agent's own spending is
     noted as not counted, and the cap holds."""
-    spend(house)
-    run_id = costly(house)
+    spend(unconfined)
+    run_id = costly(unconfined)
     for name in GONE[what]:
-        path = house.state / name.format(run=run_id)
+        path = unconfined.state / name.format(run=run_id)
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert house.program("next").out in ("", "BUDGET cost\n")
-    done = house.run([RUN_SH])
+    assert unconfined.program("next").out in ("", "BUDGET cost\n")
+    done = unconfined.run([RUN_SH])
     assert done.code == 6, done
-    assert [line["outcome"] for line in house.ran()] == ["ok", "ok", "killed"]
-    totals = house.ran()[-1]["totals"]
+    assert [line["outcome"] for line in unconfined.ran()] == ["ok", "ok", "killed"]
+    totals = unconfined.ran()[-1]["totals"]
     assert (totals["runs"], totals["cost_usd"], totals["uncounted"]) == (3, 1.0, 1)
 
 
-def test_books_of_which_nothing_is_left_stop_everybody(house: House) -> None:
+def test_books_of_which_nothing_is_left_stop_everybody(unconfined: House) -> None:
     """Exit 65 with the remedy; a person who continues anyway sees what was accepted as is."""
-    spend(house)
-    run_id = costly(house)
+    spend(unconfined)
+    run_id = costly(unconfined)
     for name in ("runs", "objects"):
-        shutil.rmtree(house.state / name)
-    (house.state / "runs.jsonl").unlink()
-    for done in (house.program("next"), house.run([RUN_SH]), house.run([RUN_SH])):
+        shutil.rmtree(unconfined.state / name)
+    (unconfined.state / "runs.jsonl").unlink()
+    for done in (unconfined.program("next"), unconfined.run([RUN_SH]), unconfined.run([RUN_SH])):
         assert done.code == 65
         assert "runs.jsonl: it is " in done.err
     assert "run.sh doctor --fix" in done.err
-    fixed = house.program("doctor", "--fix")
-    assert f"fixed  {run_id} was killed\nfixed  took runs.jsonl as it stands\n" in fixed.out
-    assert house.ran()[-1]["totals"]["uncounted"] == 1
-    assert house.program("next").out == "NEXT worker F-001\n"
+    fixed = unconfined.program("doctor", "--fix")
+    assert f"fixed  {run_id} was killed\n" in fixed.out
+    assert "fixed  took runs.jsonl as it stands\n" in fixed.out
+    assert unconfined.ran()[-1]["totals"]["uncounted"] == 1
+    assert unconfined.program("next").out == "NEXT worker F-001\n"
 
 
 def test_books_that_were_lost_between_runs_are_made_again(house: House) -> None:
@@ -348,17 +365,17 @@ def test_a_line_of_the_books_may_be_mended_by_hand(house: House) -> None:
     assert house.program("next").code == 0
 
 
-def test_a_lost_copy_of_the_live_set_is_named_and_a_person_decides(house: House) -> None:
+def test_a_lost_copy_of_the_live_set_is_named_and_a_person_decides(unconfined: House) -> None:
     """The contract changed and its copy is gone: the harness cannot restore it, and does not accept it unasked."""
-    killed(house)
-    shutil.rmtree(house.state / "objects")
-    path = Path(house.layout.contract)
+    killed(unconfined)
+    shutil.rmtree(unconfined.state / "objects")
+    path = Path(unconfined.layout.contract)
     path.write_text(path.read_text().replace("test -f 1.txt", "true"))
-    done = start(house)
+    done = start(unconfined)
     assert done.code == 65
     assert "validation-contract.md: it is not as the harness left it, and no copy of that is left" in done.err
-    assert "fixed  took validation-contract.md as it stands" in house.program("doctor", "--fix").out
-    assert start(house).code == 9
+    assert "fixed  took validation-contract.md as it stands" in unconfined.program("doctor", "--fix").out
+    assert start(unconfined).code == 9
 
 
 # runs with few remains
@@ -394,13 +411,13 @@ def test_a_run_without_context_that_has_left_something_had_begun(house: House) -
 
 
 def test_a_person_finds_the_folder_as_it_was_where_nothing_tells_what_is_theirs(house: House) -> None:
-    """The working folder of such a run is left alone."""
+    """The project folder and the tree of such a run are left alone."""
     run_id = killed(house)
     shutil.rmtree(house.layout.run(run_id).folder)
     Path(house.layout.run(run_id).lock).write_bytes(b"")
     head = house.head()
     result_of_nobody(house, run_id)
-    assert (house.head(), (house.project / "1.txt").exists()) == (head, True)
+    assert (house.head(), (house.tree / "1.txt").exists()) == (head, True)
 
 
 # recovery that is interrupted
@@ -424,23 +441,23 @@ def mend_and_die(house: House, name: str, step: int) -> bool:
 
 
 @pytest.mark.parametrize("name", ["os.replace", "os.unlink", "os.posix_spawn"])
-def test_recovery_that_is_killed_itself_is_gone_on_with(house: House, name: str) -> None:
+def test_recovery_that_is_killed_itself_is_gone_on_with(unconfined: House, name: str) -> None:
     """Killed before every rename, removal and git call: the run counts once, and its lies do not."""
-    run_id, number, over = one_more(house), 0, False
-    forge_end(house)
-    shutil.rmtree(house.layout.run(run_id).folder)
-    template = house.folder / "template"
-    shutil.copytree(house.project, template, symlinks=True)
+    run_id, number, over = one_more(unconfined), 0, False
+    forge_end(unconfined)
+    shutil.rmtree(unconfined.layout.run(run_id).folder)
+    template = unconfined.folder / "template"
+    shutil.copytree(unconfined.project, template, symlinks=True)
     while not over:
         number += 1 if TORTURE else 4
-        shutil.rmtree(house.project)
-        shutil.copytree(template, house.project, symlinks=True)
-        over = mend_and_die(house, name, number)
-        assert start(house).code == 9
-        assert [(line["run"] == run_id, line["outcome"]) for line in house.ran()] == [
+        shutil.rmtree(unconfined.project)
+        shutil.copytree(template, unconfined.project, symlinks=True)
+        over = mend_and_die(unconfined, name, number)
+        assert start(unconfined).code == 9
+        assert [(line["run"] == run_id, line["outcome"]) for line in unconfined.ran()] == [
             (False, "no_op"),
             (True, "killed"),
         ]
-        assert (house.feature().status, house.feature("F-002").status) == ("todo", "validating"), number
-        assert (runs.broken_seals(house.layout, 1), alive(house)) == ([], [])
-    went_on(house)
+        assert (unconfined.feature().status, unconfined.feature("F-002").status) == ("todo", "validating"), number
+        assert (runs.broken_seals(unconfined.layout, 1), alive(unconfined)) == ([], [])
+    went_on(unconfined)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GITLINK = "160000"
+JOURNAL = "landing.json"
 UNDER_WAY = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -190,7 +191,7 @@ def _folder(project: str) -> str:
 
 
 def _journal(project: str) -> str:
-    return os.path.join(settings.private(project), "landing.json")
+    return os.path.join(settings.private(project), JOURNAL)
 
 
 def _stage(project: str, commit: str, paths: list[str]) -> dict[str, Fingerprint | None]:

@@ -8,6 +8,7 @@ the tree or in its git folder is believed. Our own calls use an index beside the
 from __future__ import annotations
 
 import os
+import re
 
 from harness.git import commit_excludes, dotgit, placing, repository, settings
 from harness.git.repository import GitFailed
@@ -18,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+HASH = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 PREFIX = "harness-"  # of the git folders of our trees
 OURS = ("HEAD", "commondir", "gitdir", "locked", "index")
 SPARED = (*OURS, "logs", "modules")  # submodules that setup fetched keep their repositories there
@@ -57,9 +59,18 @@ def _survey(folder: str) -> tuple[bool, list[str]]:
 
 
 def join(project: str, folder: str, commit: str) -> None:
-    """Our git knows the tree again, whose files stay as somebody left them; `commit` is where it was. 0 calls."""
+    """Our git knows the tree again, whose files stay as somebody left them, and so does a commit that they made on top of
+    `commit`, where the tree was. 0 calls, 1 where there is one."""
     with settings.HeldLock(folder + ".lock"):
-        settings.share(project, folder, _administer(project, folder, commit))
+        settings.share(project, folder, _administer(project, folder, _left_at(project, folder) or commit))
+
+
+def _left_at(project: str, folder: str) -> str:
+    """The commit at which somebody left the tree; "" where its git folder names none."""
+    head = (files.read(_git_folder(project, folder) + "/HEAD") or b"").decode("utf-8", "replace").strip()
+    named = dotgit.commit_of(project, head.removeprefix("ref: ")) if "/" in head else head
+    known = HASH.fullmatch(named) and not settings.call(project, "cat-file", "-e", named + "^{commit}")[0]
+    return named if known else ""
 
 
 def index(folder: str) -> str:

@@ -255,8 +255,8 @@ def tree(run: Begun, outcome: Outcome) -> None:
     if run.changes_tree:
         done = repository.working_tree(project, index=index, parent=run.context.head, leave=run.context.untracked)
         outcome.tree, outcome.kept_out = done.tree, done.kept_out
-        if not run.kept and outcome.tree == run.context.tree:
-            outcome.refused += _restore_head(run)
+        if outcome.tree == run.context.tree:
+            outcome.refused += _keep_commits(run) if run.kept else _restore_head(run)
     else:
         outcome.refused += _restore_tree(run) if run.kept else [*_restore_head(run), *_restore_tracked(run)]
     if not run.kept:
@@ -265,12 +265,24 @@ def tree(run: Begun, outcome: Outcome) -> None:
 
 
 def _restore_tree(run: Begun) -> list[str]:
-    """The kept tree as it was at open; what the agent changed in tracked files stays as a patch."""
+    """The kept tree as it was at open; what the agent changed in tracked files stays as a patch, its commits under a ref."""
     changed = repository.dirty(run.workplace)
     if changed:
         _refuse(run, PATCH, repository.patch(run.workplace, run.context.head))
+    commits = _keep_commits(run)
     workplace.restore(run)
-    return changed
+    return commits + changed
+
+
+def _keep_commits(run: Begun) -> list[str]:
+    """A ref keeps where an agent that was not confined left the tree's HEAD, where that is another commit than at open."""
+    now = run.context.head if run.sealed else repository.position(run.workplace).head
+    return [] if now == run.context.head else _keep_commit(run, now)
+
+
+def _keep_commit(run: Begun, commit: str) -> list[str]:
+    repository.set_ref(run.layout.project, f"refs/harness/refused/{run.id}", commit)
+    return [f"commits (kept as refs/harness/refused/{run.id})"]
 
 
 def _restore_head(run: Begun) -> list[str]:
@@ -278,9 +290,9 @@ def _restore_head(run: Begun) -> list[str]:
     if (now.head, now.branch) == (run.context.head, run.context.branch):
         return []
     opened = repository.Position(head=run.context.head, branch=run.context.branch, tree=run.context.tree)
-    repository.set_ref(run.layout.project, f"refs/harness/refused/{run.id}", now.head)
+    kept = _keep_commit(run, now.head)
     repository.restore_head(run.layout.project, opened)
-    return [f"commits (kept as refs/harness/refused/{run.id})"]
+    return kept
 
 
 def _restore_tracked(run: Begun) -> list[str]:

@@ -81,23 +81,28 @@ def back(failing: bool) -> str:
 
 
 def look(layout: Layout, run_id: str) -> Died:
-    """What is left of a run that died; writes nothing."""
+    """What is left of a run that died, but for its commit; parses nothing that an agent may have changed, and writes nothing."""
     if recovery_evidence.closed(layout, run_id):
         return Died(run=run_id, closed=True)
     context = recovery_evidence.context(layout, run_id)
-    if context is None:
-        return Died(run=run_id, began=recovery_evidence.began(layout, run_id))
-    project = layout.project
-    now = workplace.position(layout) if context.folder else repository.position(project)
-    made = repository.find_trailer(project, now.head, run_id) if now.head != context.head else None
-    moved = (now.head, now.branch) != (context.head, context.branch)
+    return Died(run=run_id, context=context, began=context is not None or recovery_evidence.began(layout, run_id))
+
+
+def locate(layout: Layout, one: Died) -> Died:
+    """The same with its commit, and whether its place has moved since; the state is restored."""
+    if one.context is None:
+        return one
+    context = one.context
+    now = workplace.tip(layout) if context.folder else repository.position(layout.project)
+    made = repository.find_trailer(layout.project, now.head, one.run) if now.head != context.head else None
     commit, work = made or ("", "")
-    return Died(run=run_id, context=context, commit=commit, cut=work in runs.UNFINISHED, moved=moved)
+    moved = (now.head, now.branch) != (context.head, context.branch)
+    return one.replace(commit=commit, cut=work in runs.UNFINISHED, moved=moved)
 
 
 def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:
     """The features before recovery's steps (journal finished, state restored), and the steps."""
-    died = [look(layout, name) for name in unsettled.unsettled(layout)]
+    died = [locate(layout, look(layout, name)) for name in unsettled.unsettled(layout)]
     data = journal.pending(layout, layout.features)
     if data is None:
         data = files.read(layout.features)

@@ -82,8 +82,11 @@ def books_short(layout: Layout) -> bool:
 
 
 def needs_recovery(layout: Layout) -> bool:
-    """Whether a dead run is unsettled, lines of the run log are missing, or the format is an older one."""
-    return bool(unsettled(layout)) or books_short(layout) or migrations.is_due(layout)
+    """Whether a dead run is unsettled, lines of the run log are missing, the format is older, or a landing was cut short."""
+    from harness.integrity import workplace  # git, which `next` does not load
+
+    settled = not unsettled(layout) and not books_short(layout)
+    return not settled or migrations.is_due(layout) or workplace.landing_waits(layout)
 
 
 def require_books(layout: Layout) -> None:

@@ -84,8 +84,12 @@ def _ref(mission_id: str, name: str) -> str:
 def position(layout: Layout) -> Position:
     """The position of the mission: that of its tip, of its branch before the first run, or HEAD where runs work in place."""
     use(layout)
-    if config.load(layout).workplace == "project":
-        return repository.position(layout.project)
+    return repository.position(layout.project) if config.load(layout).workplace == "project" else tip(layout)
+
+
+def tip(layout: Layout) -> Position:
+    """The position of a mission whose runs work in a tree: that of its tip, else of its branch."""
+    use(layout)
     made = mission.load(layout)
     refs_here = (_ref(made.id, "tip"), BRANCHES + made.branch)
     known = refs.positions(layout.project, *refs_here)
@@ -181,6 +185,17 @@ def land(layout: Layout, made: Mission, commit: str) -> str:
     return why
 
 
+def landing_waits(layout: Layout) -> bool:
+    """Whether a landing was killed half-way, so that a person's git finds a lock of ours. 0 git calls."""
+    return os.path.exists(os.path.join(layout.git_private, landing.JOURNAL))
+
+
+def finish_landing(layout: Layout) -> list[str]:
+    """Bring a landing that was killed to its end, or take it back; what there is to say about it."""
+    use(layout)
+    return [landing.finish(layout.project) or "finished a landing that a crash had cut short"]
+
+
 def _link_state(layout: Layout, folder: str) -> None:
     """`.harness` in the tree leads to the mission's state, so that its paths are the same in every prompt."""
     link = os.path.join(folder, os.path.basename(layout.state))
@@ -195,6 +210,7 @@ def join(run: Begun) -> bool:
     """Our git knows the tree of this run, as the run left it; False where the tree is gone."""
     if not os.path.isdir(run.workplace):
         return False
+    use(run.layout)  # an agent that was not confined may have removed what our git reads
     if run.kept:
         worktrees.join(run.layout.project, run.workplace, run.context.head)
     return True

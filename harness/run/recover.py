@@ -60,7 +60,7 @@ def recover_dead(layout: Layout) -> list[str]:
 
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     """Settle all dead runs; one line for each thing done. An unrestorable file raises BrokenFile, or stays with `yielding`."""
-    suspects, older = unsettled.unsettled(layout), migrations.is_due(layout)
+    suspects = unsettled.unsettled(layout)
     done = _finish_journal(layout)
     yielded: list[str] | None = [] if yielding else None
     dead = suspects
@@ -68,10 +68,15 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         books = recovery_evidence.books(layout, yielded)
         dead = unsettled.unsettled(layout, books)
         done += [] if dead else _replace_run_log(layout, books)
+        if dead and os.path.basename(layout.run_log) not in recovery_evidence.ledger(layout):
+            files.replace(layout.run_log, books)  # nothing else knows what it held
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
     restored = {one.run: _restore(layout, one, yielded) for one in died if one.open}
+    older = migrations.is_due(layout)
     migrations.migrate(layout)  # on restored bytes, before any of them is parsed
     in_progress = b'"status":"in_progress"' in (files.read(layout.features) or b"")
+    done += workplace.finish_landing(layout) if workplace.landing_waits(layout) else []
+    died = [recovery_plan.locate(layout, one) for one in died]
     for step in recovery_plan.plan(died, features.load(layout) if dead or in_progress else []):
         done.append(_carry_out(layout, step, restored))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
@@ -143,10 +148,10 @@ def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
     run = Begun(layout=layout, context=died.context or _unknown(layout, died.run))
     outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree)
     ledger = recovery_evidence.ledger(layout) or dict(run.context.live)
-    said, tag = _accept_config(layout, ledger), f"{mission.read(layout).id}/{run.id}"
-    before = Recorded(ledger=ledger, yielded=yielded)
+    said, before = _accept_config(layout, ledger), Recorded(ledger=ledger, yielded=yielded)
     if not run.sealed:
         reconcile.state(run, outcome, before)
+    tag = f"{mission.read(layout).id}/{run.id}"
     if killed := supervise.sweep(tag):
         said = f"; ended {len(killed)} processes it left{said}"
         if not run.sealed:
@@ -226,6 +231,8 @@ def _settle(step: Step, dead: Restored) -> None:
     elif step.move and outcome.feature:
         features.move(outcome.feature, step.move)
         outcome.save()
+    if run.kept and outcome.commit:
+        outcome.unlanded = workplace.land(run.layout, mission.load(run.layout), outcome.commit)
 
 
 def _take_index(run: Begun, commit: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -13,18 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import Busy, Refused, UsageFault
+from harness.base.errors import Busy, Refused
 from harness.integrity import inbox
 from harness.integrity.inbox import Inbox
 from harness.store import files
+from harness.store.layout import Layout
+from tests.missions import House
 
 CHECKOUT = Path(inbox.__file__).parents[2]
+RUN = "1-worker-F-001"
 ASK = f"""import sys
 sys.path.insert(0, {str(CHECKOUT)!r})
 from harness.base.exits import guarded
 from harness.integrity import inbox
+from harness.store.layout import Layout
 def main():
-    for text in inbox.ask(*sys.argv[1:]):
+    for text in inbox.ask(Layout(sys.argv[1]), *sys.argv[2:]):
         print(text, flush=True)
     return 0
 sys.exit(guarded(main))
@@ -37,7 +42,8 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.log = folder / "raw.md"
-        self.place = folder / ("deep " * 12) / ("below " * 12) / "inbox"  # longer than a socket's path may be
+        self.layout = Layout(str(folder / ("deep " * 12) / ("below " * 12)))  # longer than a socket's path may be
+        self.place = Path(self.layout.run(RUN).inbox)
 
     def note(self, text: str) -> Iterator[str]:
         """Durable before it is answered."""
@@ -64,9 +70,8 @@ class Desk:
 
     def client(self, *words: str) -> subprocess.Popen[str]:
         """A program that asks."""
-        env = {**os.environ, inbox.ADDRESS: str(self.place)}
-        argv = [sys.executable, "-I", "-c", ASK, *words]
-        return subprocess.Popen(argv, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        argv = [sys.executable, "-I", "-c", ASK, self.layout.project, RUN, *words]
+        return subprocess.Popen(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def ask(self, *words: str) -> tuple[int, str, str]:
         """Exit code, output and error of one client."""
@@ -76,11 +81,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def desk(tmp_path: Path) -> Desk:
     """Verbs and clients."""
-    made = Desk(tmp_path)
-    monkeypatch.setenv(inbox.ADDRESS, str(made.place))
-    return made
+    return Desk(tmp_path)
 
 
 def test_a_note_that_was_answered_stands_on_disk(desk: Desk) -> None:
@@ -188,9 +191,26 @@ def _is_zombie(pid: int) -> bool:
     return ") Z " in Path(f"/proc/{pid}/stat").read_text()
 
 
-def test_asking_without_an_inbox_is_no_way_round(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address that somebody made up answers nothing."""
-    monkeypatch.setenv(inbox.ADDRESS, str(desk.folder / "nowhere"))
+def test_a_run_that_is_over_takes_nothing_more(desk: Desk) -> None:
+    """A process that outlived it learns that by 64; a run that never was has no inbox, which is 75."""
     with pytest.raises(Busy, match="Nothing was written"):
-        list(inbox.ask("note", "x"))
-    assert not issubclass(Busy, UsageFault)
+        list(inbox.ask(desk.layout, "2-worker", "note", "x"))
+    files.replace(desk.layout.run(RUN).result, b"{}\n")
+    with desk.inbox():
+        assert desk.ask("note", "late")[0] == 64
+    assert not desk.log.exists()
+
+
+def test_a_confined_agent_writes_by_its_inbox_alone(house: House) -> None:
+    """Its note and issue stand in the run's own name; the files themselves are read-only to it, and so is another run's name."""
+    result = house.work(
+        {
+            "run": "harness note 'use make'; harness issue 'slow' --severity nit\n"
+            "for file in memory/raw.md issues.jsonl; do ! echo forged 2> tried.log >> .harness/$file; done\n"
+            "! env -i .harness/bin/harness --run 9-another note 'in the name of another'"
+        }
+    )
+    assert (result["outcome"], result["refused"], result["confined"]) == ("ok", [], "bubblewrap"), result
+    assert house.read("memory/raw.md").endswith("worker F-001 - use make\n")
+    assert house.read("memory/raw.md").count("\n") == 1
+    assert json.loads(house.read("issues.jsonl"))["by"] == result["run"]

@@ -10,6 +10,7 @@ from harness.base.errors import UsageFault
 from harness.integrity import inside
 from harness.model import mission
 from tests.missions import CHECKOUT, House, differences, listing
+from tests.run.test_recover import tree_of
 
 DOORS = [
     "feature retry F-002",
@@ -30,11 +31,10 @@ done"""
 
 def probe(house: House, commands: list[str], prefix: str = "") -> dict[str, int]:
     """The exit code of each harness command that an agent gives in its run."""
-    out = house.folder / "out"
     words = " ".join(f"'{command}'" for command in commands)
-    script = f"OUT='{out}'; " + PROBE.format(words).replace("harness $words", f"{prefix} harness $words")
+    script = "OUT=out; " + PROBE.format(words).replace("harness $words", f"{prefix} harness $words")
     house.work({"run": script})
-    lines = (house.folder / "out.codes").read_text().split("\n")[:-1]
+    lines = (tree_of(house) / "out.codes").read_text().split("\n")[:-1]
     return {line.partition(" ")[2]: int(line.partition(" ")[0]) for line in lines}
 
 
@@ -53,7 +53,7 @@ def test_what_changes_state_is_refused_with_64_inside(house: House, prefix: str)
     """The variable or an ancestor's tag shows it, whatever the agent removes."""
     commands = DOORS if not prefix else DOORS[:2]
     assert probe(house, commands, prefix) == dict.fromkeys(commands, 64)
-    assert "only note, issue, reply, check and reads are" in (house.folder / "out").read_text()
+    assert "only note, issue, reply, check and reads are" in (tree_of(house) / "out").read_text()
     assert not house.state.joinpath("orders.jsonl").exists()
 
 
@@ -74,15 +74,14 @@ def test_reads_and_the_four_doors_work_inside(house: House) -> None:
 def test_no_run_starts_inside_a_run(house: House, prefix: str) -> None:
     """Neither a role's script nor run.sh starts one."""
     run_sh = f"'{CHECKOUT}/run.sh'"
-    out = house.folder / "codes"
     words = house.words("worker", "F-002")
     role = " ".join(f"'{word}'" for word in words)
     script = "; ".join(
-        f"code=0; HARNESS_PYTHON='{sys.executable}' {prefix}{command} || code=$?; echo $code >> '{out}'"
+        f"code=0; HARNESS_PYTHON='{sys.executable}' {prefix}{command} || code=$?; echo $code >> codes"
         for command in (role, f"{run_sh} worker F-002", f"{run_sh} --once")
     )
     house.work({"run": script})
-    assert out.read_text().split() == ["64", "64", "64"]
+    assert (tree_of(house) / "codes").read_text().split() == ["64", "64", "64"]
     assert [line["feature"] for line in house.ran()] == ["F-001"]
 
 

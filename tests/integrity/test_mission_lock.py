@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -81,38 +80,26 @@ def test_a_file_system_that_locks_no_folders_is_no_obstacle(layout: Layout, monk
     mission_lock.take(layout).release()
 
 
-@pytest.mark.parametrize("what", ["the file", "the folder"])
-def test_what_was_removed_meanwhile_is_locked_again_at_its_place(layout: Layout, what: str) -> None:
-    """The descriptors stay the same, with the holder's signature."""
-    lock, own = mission_lock.take(layout), files.Lock(layout.run("7-worker").lock)
-    own.take()
-    lock.sign({"run": "7-worker"})
-    before = mission_lock.descriptors([lock, own])
-    shutil.rmtree(layout.state if what == "the folder" else layout.locks)
-    os.makedirs(layout.locks)
-    found = mission_lock.put_back([lock, own])
-    assert found == [layout.mission_lock, *([layout.state] if what == "the folder" else []), own.path]
-    assert mission_lock.put_back([lock, own]) == []
-    assert (mission_lock.descriptors([lock, own]), runs.is_dead(layout, "7-worker")) == (before, False)
-    with pytest.raises(Busy, match="run 7-worker"):
-        mission_lock.take(layout)
-    lock.release()
-    own.release()
-    assert files.is_free(layout.mission_lock)
-
-
 @pytest.mark.parametrize("spoil", ["rm .harness/locks/mission", "rm -r .harness/locks"])
-def test_an_agent_that_removes_a_stale_lock_does_not_let_two_runs_work_at_once(house: House, spoil: str) -> None:
-    """The second run learns which run is alive; the first one's work counts, and the removed file is named."""
-    house.script("worker", {"run": f"{spoil}; echo 1 > 1.txt; touch begun; sleep 1.5"})
-    role = house.begin_role("worker", "F-001")
-    until(lambda: (house.project / "begun").exists())
-    second = house.role("worker", "F-002")
+def test_an_agent_that_removes_a_stale_lock_does_not_let_two_runs_work_at_once(unconfined: House, spoil: str) -> None:
+    """The second run learns that one is alive, and the first one's work counts."""
+    unconfined.script("worker", {"run": f"{spoil}; echo 1 > 1.txt; touch begun; sleep 1.5; rm begun"})
+    role = unconfined.begin_role("worker", "F-001")
+    until(lambda: (unconfined.tree / "begun").exists())
+    second = unconfined.role("worker", "F-002")
     assert second.code == 75, second
     assert role.wait() == 0
-    assert [line["feature"] for line in house.ran()] == ["F-001"]
-    result = house.result()
-    own = f"locks/run-{result['run']}"
-    assert (result["outcome"], house.feature().status) == ("ok", "validating")
-    assert result["refused"] == ["locks/mission", *([own] if "-r" in spoil else [])]
-    assert runs.open_runs(house.layout) == []
+    assert [line["feature"] for line in unconfined.ran()] == ["F-001"]
+    assert (unconfined.result()["outcome"], unconfined.feature().status) == ("ok", "validating")
+    assert runs.open_runs(unconfined.layout) == []
+
+
+def test_a_confined_agent_cannot_remove_the_lock(house: House) -> None:
+    """The second run is told which run is alive."""
+    house.script("worker", {"run": "! rm -r .harness/locks; echo 1 > 1.txt; touch begun; sleep 1; rm begun"})
+    role = house.begin_role("worker", "F-001")
+    until(lambda: (house.tree / "begun").exists())
+    second = house.role("worker", "F-002")
+    assert (second.code, runs.open_runs(house.layout)[0] in second.err) == (75, True), second
+    assert role.wait() == 0
+    assert (house.result()["outcome"], house.result()["refused"]) == ("ok", [])

@@ -1,4 +1,4 @@
-"""Recovery evidence of a dead run: sources are compared, the newest consistent one counts, and a single lie does not."""
+"""Recovery evidence of a dead run: what is there counts where it matches the ledger, and nothing is made up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.integrity import recovery_evidence
 from harness.model import runs
-from harness.store import files
+from harness.store import files, objects
 from tests.missions import House
 from tests.run.test_recover import killed
 
@@ -37,64 +37,58 @@ def test_a_run_had_not_closed_where_one_of_them_says_otherwise(house: House, nam
     assert not recovery_evidence.closed(house.layout, run_id)
 
 
-def test_the_context_of_a_run_stands_in_its_lock_too(house: House) -> None:
-    """The context in the run's folder counts while it parses and belongs to the run."""
+def test_a_context_counts_where_it_parses_and_belongs_to_the_run(house: House) -> None:
+    """Else nothing is known of how the run had opened."""
     run_id = killed(house)
     path = Path(house.layout.run(run_id).context)
     known = runs.context(house.layout, run_id)
     assert recovery_evidence.context(house.layout, run_id) == known
-    again = known.replace(live=ledger_of(house))  # as the run left it when it had opened: its feature is in progress
     for spoilt in (b"{", b"", files.dump_json({**known.asdict(), "run": "another"})):
         path.write_bytes(spoilt)
-        assert recovery_evidence.context(house.layout, run_id) == again
+        assert recovery_evidence.context(house.layout, run_id) is None
     path.unlink()
-    assert recovery_evidence.context(house.layout, run_id) == again
-    os.truncate(house.layout.run(run_id).lock, 5)
     assert recovery_evidence.context(house.layout, run_id) is None
 
 
-def test_the_ledger_of_a_dead_run_is_the_one_on_disk_but_for_what_nobody_may_have_written(house: House) -> None:
-    """Commands may have added issues and memory; they cannot change a plan, a contract or the run log."""
-    run_id = killed(house)
-    known = ledger_of(house)
-    forged = {**known, "features.json": ["0" * 64, 5], "runs.jsonl": ["1" * 64, 6], "issues.jsonl": ["2" * 64, 7]}
-    Path(house.layout.ledger).write_bytes(files.dump_json(forged))
-    assert recovery_evidence.ledger(house.layout, run_id) == {**known, "issues.jsonl": ["2" * 64, 7]}
+def test_a_ledger_that_does_not_parse_or_is_gone_tells_nothing(house: House) -> None:
+    """Then the one in the run's context counts."""
+    assert recovery_evidence.ledger(house.layout) == ledger_of(house)
     Path(house.layout.ledger).write_text("{")
-    assert recovery_evidence.ledger(house.layout, run_id) == known
-
-
-def test_where_nothing_tells_nothing_is_made_up(house: House) -> None:
-    """Then the state on disk counts."""
-    run_id = killed(house)
+    assert recovery_evidence.ledger(house.layout) == {}
     os.unlink(house.layout.ledger)
-    os.unlink(house.layout.run(run_id).lock)
-    os.unlink(house.layout.run(run_id).context)
-    assert recovery_evidence.ledger(house.layout, run_id) == {}
+    assert recovery_evidence.ledger(house.layout) == {}
 
 
-def test_books_are_found_in_their_own_head_in_the_copy_or_in_the_results(house: House) -> None:
+def test_a_managed_file_is_as_the_ledger_records_it_or_a_person_decides(house: House) -> None:
+    """Its bytes on disk, else the object of that name; a file without a row is none."""
+    path, data = house.layout.contract, files.read(house.layout.contract) or b""
+    row: list[object] = [files.digest(data), len(data)]
+    assert recovery_evidence.managed(house.layout, path, data, row, None) == data
+    assert recovery_evidence.managed(house.layout, path, data, None, None) is None
+    with pytest.raises(BrokenFile, match="no copy of that is left"):
+        recovery_evidence.managed(house.layout, path, b"other", ["0" * 64, 5], None)
+    yielded: list[str] = []
+    assert recovery_evidence.managed(house.layout, path, b"other", ["0" * 64, 5], yielded) == b"other"
+    assert yielded == [os.path.basename(path)]
+    objects.put(house.layout, data)
+    assert recovery_evidence.managed(house.layout, path, b"other", row, None) == data
+
+
+def test_books_are_found_in_their_own_head_or_in_the_results(house: House) -> None:
     """The sources are used in this order, and only where they match the ledger."""
     house.work({"usage": {"input": 1}}, feature="F-002")
-    run_id = killed(house)
-    path, copy = (
-        Path(house.layout.run_log),
-        Path(recovery_evidence.copy_of(house.layout.run(run_id), house.layout.run_log)),
-    )
+    path = Path(house.layout.run_log)
     before = path.read_bytes()
     path.write_bytes(before + b"more\n")
-    assert recovery_evidence.books(house.layout, [run_id], None) == before
+    assert recovery_evidence.books(house.layout, None) == before
     path.write_bytes(b"other\n")
-    assert recovery_evidence.books(house.layout, [run_id], None) == before
-    copy.write_bytes(b"other\n")
-    assert recovery_evidence.books(house.layout, [run_id], None) == before
-    first = json.loads(before)["run"]
-    os.unlink(house.layout.run(first).result)
+    assert recovery_evidence.books(house.layout, None) == before
+    os.unlink(house.layout.run(json.loads(before)["run"]).result)
     with pytest.raises(BrokenFile, match="no copy of that is left"):
-        recovery_evidence.books(house.layout, [run_id], None)
+        recovery_evidence.books(house.layout, None)
     path.write_bytes(before.replace(b'"outcome":"no_op"', b'"outcome":"ok"') + b"garbage\n")
     yielded: list[str] = []
-    assert recovery_evidence.books(house.layout, [run_id], yielded).count(b"\n") == 1
+    assert recovery_evidence.books(house.layout, yielded).count(b"\n") == 1
     assert yielded == ["runs.jsonl"]
 
 

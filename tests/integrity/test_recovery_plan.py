@@ -69,16 +69,16 @@ def test_a_feature_on_which_a_run_lives_is_not_released() -> None:
     assert recovery_plan.plan([], [AT_WORK], ["F-001"]) == []
 
 
-def test_what_was_forged_by_a_run_that_died_is_not_shown(house: House) -> None:
+def test_what_was_forged_by_a_run_that_died_is_not_shown(unconfined: House) -> None:
     """The view shows features as recovery restores them, and writes nothing."""
-    run_id = killed(house)
-    path = Path(house.layout.features)
+    run_id = killed(unconfined)
+    path = Path(unconfined.layout.features)
     path.write_text(path.read_text().replace("in_progress", "passed"))
-    before = listing(house.project, ".harness/cache")
-    assert [one.status for one in views.queue(house.layout)] == ["todo", "todo"]
-    assert differences(before, listing(house.project, ".harness/cache")) == []
-    assert recovered(house) == [f"{run_id} was killed"]
-    assert [one.status for one in views.queue(house.layout)] == ["todo", "todo"]
+    before = listing(unconfined.project, ".harness/cache")
+    assert [one.status for one in views.queue(unconfined.layout)] == ["todo", "todo"]
+    assert differences(before, listing(unconfined.project, ".harness/cache")) == []
+    assert recovered(unconfined) == [f"{run_id} was killed"]
+    assert [one.status for one in views.queue(unconfined.layout)] == ["todo", "todo"]
 
 
 def test_a_journal_that_waits_to_be_finished_is_seen_as_finished(house: House) -> None:

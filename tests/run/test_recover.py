@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.commands import doctor
-from harness.model import mission, runs
+from harness.model import config, mission, runs
 from harness.process import temporary, tree
 from harness.run import recover
 from harness.store import files
@@ -38,17 +38,26 @@ def alive(house: House) -> list[int]:
     return tagged(mission.load(house.layout).id)
 
 
+def tree_of(house: House) -> Path:
+    """The folder where the runs of this mission work."""
+    return house.tree if config.load(house.layout).workplace == "tree" else house.project
+
+
 def open_run(house: House, *args: str) -> subprocess.Popen[bytes]:
     """A worker whose agent has written 1.txt and waits."""
     house.script("worker", LINGER)
     role = house.begin_role("worker", "F-001", *args, session=True)
-    until(lambda: (house.project / "1.txt").exists() and len(alive(house)) >= 3)
+    until(lambda: (tree_of(house) / "1.txt").exists() and len(alive(house)) >= 3)
     return role
 
 
 def killed(house: House) -> str:
     """The id of a worker's run that SIGKILL ended while its agent worked; none of its processes lives."""
-    role = open_run(house)
+    return kill(house, open_run(house))
+
+
+def kill(house: House, role: subprocess.Popen[bytes]) -> str:
+    """SIGKILL to a run; returns its id when none of its processes lives."""
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()
@@ -157,16 +166,16 @@ def test_a_failing_feature_goes_back_to_failing(house: House) -> None:
     assert (house.feature().status, house.feature().attempts) == ("failing", 1)
 
 
-def test_processes_that_a_dead_guardian_left_are_ended_and_counted(house: House) -> None:
+def test_processes_that_a_dead_guardian_left_are_ended_and_counted(unconfined: House) -> None:
     """If role and guardian die together, the next start finds the remaining processes by their tag."""
-    role = open_run(house)
-    run_id = runs.open_runs(house.layout)[0]
+    role = open_run(unconfined)
+    run_id = runs.open_runs(unconfined.layout)[0]
     strike("guardian too", role)
-    left = alive(house)
+    left = alive(unconfined)
     assert left
-    until(lambda: runs.is_dead(house.layout, run_id))
-    assert recovered(house) == [f"{run_id} was killed; ended {len(left)} processes it left"]
-    assert alive(house) == []
+    until(lambda: runs.is_dead(unconfined.layout, run_id))
+    assert recovered(unconfined) == [f"{run_id} was killed; ended {len(left)} processes it left"]
+    assert alive(unconfined) == []
 
 
 def test_recovering_twice_changes_nothing_more(house: House) -> None:
@@ -187,11 +196,14 @@ def test_doctor_fix_recovers_as_the_next_run_would(house: House) -> None:
 
 
 def commit_as(house: House, run_id: str, subject: str, outcome: str) -> str:
-    """What a worker's settle commits just before the power fails."""
-    house.git("add", "1.txt")
+    """What a worker's settle commits on the mission's position just before the power fails."""
     said = f"\nHarness-Outcome: {outcome}" if outcome else ""
-    house.git("commit", "-q", "-m", f"{subject}\n\nHarness-Run: {run_id}{said}")
-    return house.head()
+    house.git(f"--work-tree={house.tree}", "add", "1.txt")
+    tree = house.git("write-tree")
+    house.git("reset", "-q")
+    made = house.git("commit-tree", tree, "-p", "HEAD", "-m", f"{subject}\n\nHarness-Run: {run_id}{said}")
+    house.git("update-ref", f"refs/harness/{mission.load(house.layout).id}/tip", made)
+    return made
 
 
 @pytest.mark.parametrize("outcome", ["implemented", ""])
@@ -218,47 +230,49 @@ def test_a_commit_of_cut_work_that_carries_the_trailer_was_a_run_put_away(house:
     assert "### Cut work" in house.prompt()
 
 
-def test_a_folder_whose_head_moved_meanwhile_is_left_alone(house: House) -> None:
+def test_a_folder_whose_head_moved_meanwhile_is_left_alone(in_place: House) -> None:
     """A person committed after the run died: recovery does not touch the folder, and the result says so."""
-    run_id = killed(house)
-    house.git("commit", "-q", "--allow-empty", "-m", "a person went on")
-    head, before = house.head(), listing(house.project, ".harness", ".git")
-    recovered(house)
-    assert "HEAD or the branch has moved since, so the working folder was left alone" in house.result(run_id)["reason"]
-    assert (house.head(), house.feature().status) == (head, "todo")
-    assert listing(house.project, ".harness", ".git") == before
-    assert house.git("status", "--porcelain") == "?? 1.txt"
+    run_id = killed(in_place)
+    in_place.git("commit", "-q", "--allow-empty", "-m", "a person went on")
+    head, before = in_place.head(), listing(in_place.project, ".harness", ".git")
+    recovered(in_place)
+    assert (
+        "HEAD or the branch has moved since, so the working folder was left alone" in in_place.result(run_id)["reason"]
+    )
+    assert (in_place.head(), in_place.feature().status) == (head, "todo")
+    assert listing(in_place.project, ".harness", ".git") == before
+    assert in_place.git("status", "--porcelain") == "?? 1.txt"
 
 
-def test_a_folder_on_another_branch_is_left_alone(house: House) -> None:
+def test_a_folder_on_another_branch_is_left_alone(in_place: House) -> None:
     """A person switched branches after the run died."""
-    run_id = killed(house)
-    house.git("switch", "-q", "main")
-    recovered(house)
-    assert "has moved since" in house.result(run_id)["reason"]
-    assert house.git("branch", "--show-current") == "main"
-    assert (house.project / "1.txt").exists()
+    run_id = killed(in_place)
+    in_place.git("switch", "-q", "main")
+    recovered(in_place)
+    assert "has moved since" in in_place.result(run_id)["reason"]
+    assert in_place.git("branch", "--show-current") == "main"
+    assert (in_place.project / "1.txt").exists()
 
 
-def test_tampering_in_a_run_that_died_is_put_back_too(house: House) -> None:
+def test_tampering_in_a_run_that_died_is_put_back_too(unconfined: House) -> None:
     """The agent marked its feature as passed and then killed the run."""
-    run_id = killed(house)
-    path = Path(house.layout.features)
+    run_id = killed(unconfined)
+    path = Path(unconfined.layout.features)
     path.write_text(path.read_text().replace("in_progress", "passed"))
-    recovered(house)
-    assert (house.feature().status, house.result(run_id)["refused"]) == ("todo", ["features.json"])
-    assert b'"passed"' in house.refused(run_id)["features.json"]
+    recovered(unconfined)
+    assert (unconfined.feature().status, unconfined.result(run_id)["refused"]) == ("todo", ["features.json"])
+    assert b'"passed"' in unconfined.refused(run_id)["features.json"]
 
 
-def test_a_line_that_a_dying_run_tore_is_kept_as_a_line(house: House) -> None:
+def test_a_line_that_a_dying_run_tore_is_kept_as_a_line(unconfined: House) -> None:
     """A torn line from a crash is not tampering: recovery closes the torn note, and it counts as an entry."""
-    house.harness("note", "from before")
-    run_id = killed(house)
-    path = Path(house.layout.raw)
+    unconfined.harness("note", "from before")
+    run_id = killed(unconfined)
+    path = Path(unconfined.layout.raw)
     path.write_bytes(path.read_bytes() + b"[2026-04-24T10:05:12Z] worker F-0")
-    recovered(house)
+    recovered(unconfined)
     assert path.read_bytes().endswith(b"from before\n[2026-04-24T10:05:12Z] worker F-0\n")
-    assert house.result(run_id)["refused"] == []
+    assert unconfined.result(run_id)["refused"] == []
 
 
 def test_a_forged_result_does_not_keep_a_dead_run_from_being_settled(house: House) -> None:
@@ -342,7 +356,7 @@ def test_what_a_killed_run_had_spent_is_in_the_books(house: House) -> None:
     """kill -9 in the middle of an answer: the next start counts the usage reported so far, and the time."""
     house.script("worker", *SPENDS, {"sleep": 60})
     role = house.begin_role("worker", "F-001")
-    until(lambda: (house.project / "begun").exists())
+    until(lambda: (tree_of(house) / "begun").exists())
     run_id = runs.open_runs(house.layout)[0]
     time.sleep(0.3)
     with open(house.layout.run(run_id).stream, "ab") as stream:
@@ -372,7 +386,7 @@ def test_a_signal_keeps_what_was_told_until_then(house: House) -> None:
     """The run closes by itself, with its usage."""
     house.script("worker", *SPENDS, {"run": "sleep 60"})
     role = house.begin_role("worker", "F-001")
-    until(lambda: (house.project / "begun").exists())
+    until(lambda: (tree_of(house) / "begun").exists())
     role.send_signal(signal.SIGTERM)
     assert role.wait() == 143
     assert (house.result()["outcome"], house.result()["usage"]["cost_usd"]) == ("killed", 0.25)
@@ -382,7 +396,7 @@ def test_a_killed_run_whose_transcript_is_gone_is_not_free(house: House) -> None
     """A vendor was asked, and the cost is unknown: the run counts as uncounted."""
     house.config('agent = "mine"', "[agents.mine]", 'command = ["sh", "-c", "cat > /dev/null; touch begun; sleep 60"]')
     role = house.begin_role("worker", "F-001", session=True)
-    until(lambda: (house.project / "begun").exists())
+    until(lambda: (tree_of(house) / "begun").exists())
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()
@@ -399,21 +413,6 @@ def test_a_configuration_that_a_person_mended_after_the_crash_stands(house: Hous
     house.config('agent = "scripted"', "curate_after = 7")
     mended = house.read("config.toml")
     done = house.harness("doctor", "--fix")
-    assert f"fixed  {run_id} was killed; config.toml was changed after it died, and stands" in done.out
+    assert f"fixed  {run_id} was killed; config.toml was changed since the run began, and stands" in done.out
     assert (house.read("config.toml"), house.result(run_id)["refused"]) == (mended, [])
     assert house.work({"run": "echo 2 > 1.txt"})["refused"] == []
-
-
-def test_a_configuration_that_the_agent_changed_before_the_crash_is_put_back(house: House) -> None:
-    """This also holds if the agent sets a file time in the future."""
-    before = house.read("config.toml")
-    spoil = "echo 'curate_after = 1' > .harness/config.toml; touch -d '2 days' .harness/config.toml; echo ready"
-    house.script("worker", {"run": spoil}, *LINGERING)
-    role = house.begin_role("worker", "F-001", session=True)
-    until(lambda: (house.project / "1.txt").exists())
-    run_id = runs.open_runs(house.layout)[0]
-    role.kill()
-    role.wait()
-    until(lambda: not alive(house) and runs.is_dead(house.layout, run_id))
-    assert recovered(house) == [f"{run_id} was killed"]
-    assert (house.read("config.toml"), house.result(run_id)["refused"]) == (before, ["config.toml"])
