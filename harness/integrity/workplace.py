@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FIRST_TREE = "tree-1"
 NOWHERE = Position(head="", branch="", tree="")
 SHOWN = 3
+LARGE = 1024 * 1024
+MANY = 1000
 
 
 class Tree(Record):
@@ -214,6 +216,29 @@ def join(run: Begun) -> bool:
     if run.kept:
         worktrees.join(run.layout.project, run.workplace, run.context.head)
     return True
+
+
+def digests(folder: str, names: Sequence[str]) -> dict[str, str]:
+    """{path: sha256} of untracked files; `size:mtime_ns` for large or unreadable ones, and behind the first MANY."""
+    found = {}
+    for number, name in enumerate(names):
+        path = os.path.join(folder, name)
+        try:
+            stat = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
+        data = files.read(path) if small and os.access(path, os.R_OK) else None
+        found[name] = files.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
+    return found
+
+
+def leave_untracked(run: Begun) -> None:
+    """What is untracked in the kept tree now, after its setup, stays: no commit of the run takes it, no restore removes it."""
+    names = [name for name in repository.untracked(run.workplace) if name not in run.context.untracked]
+    if names:
+        run.context.untracked.update(digests(run.workplace, names))
+        files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
 
 
 def restore(run: Begun) -> None:

@@ -10,7 +10,7 @@ from harness.base import clock, console
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
-from harness.git import dotgit, repository
+from harness.git import dotgit
 from harness.integrity import confine, inside, mission_lock, reconcile, workplace
 from harness.integrity.workplace import Tree
 from harness.memory import pages
@@ -26,9 +26,6 @@ from harness.process.confine import NONE
 from harness.run import recover, starting
 from harness.store import files, journal
 from harness.store.layout import Layout, command
-
-LARGE = 1024 * 1024
-MANY = 1000
 
 
 class Asked(Record):
@@ -145,14 +142,6 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
         reconcile.keep_copies(run)
 
 
-def leave_untracked(run: OpenRun) -> None:
-    """What is untracked in the tree now, after its setup, stays out of the run's commit."""
-    names = [name for name in repository.untracked(run.workplace) if name not in run.context.untracked]
-    if names:
-        run.context.untracked.update(_digests(run.workplace, names))
-        files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
-
-
 def _report_update(layout: Layout) -> None:
     """Print a line where the last run used another version of the harness."""
     last, now = next(runs.finished(layout), None), starting.version()
@@ -239,7 +228,7 @@ def _context(want: Asked, name: str, feature: Feature | None, tree: Tree, tier: 
         **tree.position.asdict(),
         folder=tree.folder,
         confined="" if tier == NONE else tier,
-        untracked=_digests(tree.folder or layout.project, tree.untracked),
+        untracked=workplace.digests(tree.folder or layout.project, tree.untracked),
         live=journal.adopt(layout),
         raw=[len(raw), files.digest(raw)],
         identity=reconcile.identity_copies(layout),
@@ -247,18 +236,3 @@ def _context(want: Asked, name: str, feature: Feature | None, tree: Tree, tier: 
         dirty=reconcile.dirty_copies(layout, tree.dirty),
         version=starting.version(),
     )
-
-
-def _digests(project: str, names: list[str]) -> dict[str, str]:
-    """{path: sha256} of a person's untracked files; `size:mtime_ns` for large or unreadable ones, and behind the first MANY."""
-    found = {}
-    for number, name in enumerate(names):
-        path = os.path.join(project, name)
-        try:
-            stat = os.lstat(path)
-        except FileNotFoundError:
-            continue
-        small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
-        data = files.read(path) if small and os.access(path, os.R_OK) else None
-        found[name] = files.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
-    return found

@@ -91,7 +91,7 @@ def _set_up(run: OpenRun, outcome: Outcome) -> bool:
     """Run the contract's setup in the tree of a role that commits, once a commit; its agent learns of a red one."""
     if run.kept and run.changes_tree and outcome.contract.setup:
         outcome.setup_fault = fire.setup_once(run.layout, outcome.contract, run.place())
-        opening.leave_untracked(run)
+        workplace.leave_untracked(run)
     return True
 
 

@@ -7,6 +7,7 @@ import time
 from harness.base import schema
 from harness.decision import views
 from harness.git import repository
+from harness.integrity import workplace
 from harness.model import contract_log, features, receipts, runs
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract
@@ -33,6 +34,8 @@ def prepare(asked: Run) -> bool:
         outcome.receipts, outcome.setup_fault = sweep.sweep(run.layout.project, known, place, path, kept=run.kept)
         return False
     outcome.setup_fault = fire.setup_once(run.layout, known, place)
+    if run.kept and known.setup:
+        workplace.leave_untracked(run)
     if outcome.setup_fault:
         return False
     outcome.signs = _signs(run, outcome)

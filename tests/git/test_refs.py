@@ -1,0 +1,64 @@
+"""Refs by name: where they are, which commits hold which, and several moved at once or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.git import refs
+from harness.git.repository import GitFailed
+from tests.git_repository import Repository, new
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository with one commit."""
+    made = new(tmp_path, monkeypatch)
+    made.save(a="1\n")
+    return made
+
+
+def test_a_ref_and_a_commit_tell_commit_and_tree(repo: Repository) -> None:
+    """By a whole name, a short id or through a tag; a name that is not there is no fault."""
+    head, tree = repo.head(), repo.run("rev-parse", "HEAD^{tree}")
+    repo.run("tag", "-a", "-m", "first", "v1")
+    for name in ("refs/heads/main", head, head[:10], "refs/tags/v1"):
+        found = refs.position_of(repo.project, name)
+        assert found is not None, name
+        assert (found.head, found.branch, found.tree) == (head, "", tree), name
+    for name in ("refs/heads/other", "0" * 40, "refs/heads/main:a"):
+        assert refs.position_of(repo.project, name) is None, name
+
+
+def test_refs_below_a_prefix_are_listed_by_the_rest_of_their_names(repo: Repository) -> None:
+    """Loose or packed; those of another mission, whose name only begins alike, are not among them."""
+    first, second = repo.head(), repo.save(b="2\n")
+    wanted = {"tip": second, "landed": first, "partial/run": first}
+    for name, commit in wanted.items():
+        repo.run("update-ref", f"refs/harness/m/{name}", commit)
+    repo.run("update-ref", "refs/harness/m-2/tip", first)
+    assert refs.below(repo.project, "refs/harness/m/") == wanted
+    repo.run("pack-refs", "--all")
+    assert refs.below(repo.project, "refs/harness/m/") == wanted
+    assert refs.below(repo.project, "refs/harness/none/") == {}
+
+
+def test_a_commit_is_held_by_itself_and_by_what_follows(repo: Repository) -> None:
+    """Not by what came before, nor by a line of its own."""
+    first, second = repo.head(), repo.save(b="2\n")
+    repo.run("switch", "-q", "--orphan", "else")
+    alone = repo.save(c="3\n")
+    assert [refs.is_ancestor(repo.project, first, newer) for newer in (first, second, alone)] == [True, True, False]
+    assert not refs.is_ancestor(repo.project, second, first)
+
+
+def test_several_refs_move_together_or_not_at_all(repo: Repository) -> None:
+    """New ones are made, known ones moved; one that cannot be set leaves the others where they were."""
+    first, second = repo.head(), repo.save(b="2\n")
+    refs.set_all(repo.project, {"refs/harness/m/tip": first})
+    refs.set_all(repo.project, {"refs/harness/m/tip": second, "refs/harness/m/landed": first})
+    assert refs.below(repo.project, "refs/harness/m/") == {"tip": second, "landed": first}
+    with pytest.raises(GitFailed):
+        refs.set_all(repo.project, {"refs/harness/m/tip": first, "refs/harness/m/tip/below": first})
+    assert refs.below(repo.project, "refs/harness/m/") == {"tip": second, "landed": first}
