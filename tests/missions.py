@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from harness.__main__ import main
+from harness.integrity import workplace
 from harness.model import contract, features, mission, runs
 from harness.model.contract import Check, Claim, Contract
 from harness.model.features import Feature
@@ -118,6 +119,11 @@ class House:
         return self.git("rev-parse", "HEAD")
 
     # the mission
+
+    @property
+    def tree(self) -> Path:
+        """The folder in which runs work by default."""
+        return Path(workplace.folder_of(mission.load(self.layout).id))
 
     def begin(self) -> None:
         """Start the mission and create a plan of two features as if it had been accepted."""
