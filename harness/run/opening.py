@@ -238,6 +238,7 @@ def _context(want: Asked, name: str, feature: Feature | None, tree: Tree, tier: 
         before=feature.status if feature else "",
         **tree.position.asdict(),
         folder=tree.folder,
+        confined="" if tier == NONE else tier,
         untracked=_digests(tree.folder or layout.project, tree.untracked),
         live=journal.adopt(layout),
         raw=[len(raw), files.digest(raw)],
