@@ -22,7 +22,7 @@ def tried(house: House, *commands: str) -> list[tuple[str, str]]:
     """(exit code, output) of each command that a worker calls in its run; git ignores the files with them."""
     (house.project / ".git/info/exclude").write_text("said*\n.harness\n")
     body = "\n".join(
-        f"code=0; {command} >said.{n} 2>&1 || code=$?; echo $code >>said" for n, command in enumerate(commands)
+        f"code=0; {{ {command}; }} >said.{n} 2>&1 || code=$?; echo $code >>said" for n, command in enumerate(commands)
     )
     house.work({"run": body})
     out = house.tree / "said"
