@@ -16,6 +16,7 @@ import pytest
 from harness.cli import main
 from harness.model import features, runs
 from harness.model.features import Feature
+from harness.store import files
 from harness.store.layout import Layout
 from tests.missions import CHECKOUT, House, heard, tagged, until
 
@@ -40,7 +41,7 @@ def begin(house: House, *words: str) -> subprocess.Popen[str]:
 
 def working(house: House) -> bool:
     """Whether a worker's agent has begun."""
-    return (house.project / "begun").exists()
+    return (house.tree / "begun").exists()
 
 
 def sleeper(house: House) -> None:
@@ -114,7 +115,9 @@ def test_a_role_by_hand_ends_with_its_verdict(house: House) -> None:
     """10 if the receipts are red, 0 if they are green."""
     house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
     assert house.run([str(RUN_SH), "validator", "F-001"]).code == 10
-    (house.project / "1.txt").touch()
+    house.write("1.txt")
+    house.git("add", "1.txt")
+    house.git("commit", "-q", "-m", "part one")
     house.lay(Feature(id="F-001", title="Part one", claims=["VAL-1"], status="validating"))
     assert house.run([str(RUN_SH), "validator", "F-001"]).code == 0
 
@@ -181,16 +184,41 @@ def test_a_signal_ends_the_run_under_way_with_everything_it_started(house: House
     assert house.feature().status == "validating"
 
 
-KILL_ROLE = "kill -9 $(ps -o ppid= -p $PPID)"  # the guardian is between them
+KILLED = "harness: the run was killed (signal 9); the next start settles it and goes on\n"
 
 
 @pytest.mark.parametrize("words", [[], ["--once"]])
 def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words: list[str]) -> None:
     """As the kernel does when memory runs out. The run is settled, none of its processes survives, the next start continues."""
-    house.script("worker", {"run": f"echo half > half.txt; (setsid sleep 60 &); {KILL_ROLE}; sleep 60"})
-    done = house.run([str(RUN_SH), *words])
-    assert done.code == 75, done
-    assert done.err == "harness: the run was killed (signal 9); the next start settles it and goes on\n"
+    house.script("worker", {"run": "echo half > half.txt; (setsid sleep 60 &); touch begun; sleep 60"})
+    clock = begin(house, *words)
+    until(lambda: working(house))
+    os.kill(files.Lock(house.layout.mission_lock).holder()["pid"], signal.SIGKILL)
+    _, said = clock.communicate(timeout=20)
+    assert (clock.returncode, said) == (75, KILLED)
+    assert_it_goes_on(house)
+
+
+KILL_ROLE = "kill -9 $(ps -o ppid= -p $PPID)"  # the guardian is between them
+
+
+def test_a_run_that_its_agent_kills_is_settled_as_well(unconfined: House) -> None:
+    """Only an agent that is not confined can."""
+    unconfined.script("worker", {"run": f"echo half > half.txt; (setsid sleep 60 &); {KILL_ROLE}; sleep 60"})
+    done = unconfined.run([str(RUN_SH), "--once"])
+    assert (done.code, done.err) == (75, KILLED)
+    assert_it_goes_on(unconfined)
+
+
+def test_an_agent_behind_glass_cannot_kill_its_run(house: House) -> None:
+    """It sees no process but its own."""
+    house.script("worker", {"run": f"touch 1.txt; {KILL_ROLE} || kill -9 -1 || touch 2.txt"})
+    assert house.run([str(RUN_SH), "--once"]).code == 0
+    assert [line["outcome"] for line in house.ran()] == ["agent_error"]
+
+
+def assert_it_goes_on(house: House) -> None:
+    """The killed run is settled and none of its processes survives; the next start takes the feature further."""
     (house.state / "PAUSE").touch()
     until(
         lambda: house.run([str(RUN_SH)]).code == 9 and bool(house.ran())
@@ -209,17 +237,17 @@ def test_a_run_by_hand_in_between_does_not_stop_the_clock(house: House) -> None:
     until(lambda: working(house))
     house.script("worker", {"run": "touch 1.txt"})
     done = house.run([str(RUN_SH), "--once"])
-    (house.project / "enough").touch()
+    (house.tree / "enough").touch()
     hand.wait()
     assert done.code == 75
     assert "busy" in done.err
     assert house.run([str(RUN_SH), "--once"]).code == 0
 
 
-def test_a_dirty_tree_stops_it_and_does_not_spin(house: House) -> None:
+def test_a_dirty_project_stops_it_where_runs_work_there_and_does_not_spin(in_place: House) -> None:
     """Exit 11 with the file and two commands, after one decision."""
-    house.write("main.py", "print('mine')\n")
-    done = house.run([str(RUN_SH)])
+    in_place.write("main.py", "print('mine')\n")
+    done = in_place.run([str(RUN_SH)])
     assert done.code == 11
     assert done.out.count("> NEXT") == 1
     assert all(word in done.err for word in ("main.py", "git commit", "git stash"))
@@ -273,8 +301,11 @@ def test_after_a_limit_it_waits_and_goes_on_by_itself(house: House) -> None:
     assert house.harness("next").out == f"WAIT {house.result()['until']} full until 14:05\n"
     assert told[3] == "  Another agent for the worker in .harness/config.toml ends the wait.\n"
     assert "the agent's vendor lets nobody in" in " ".join(house.harness("status").out.split())
-    command = 'command = ["sh", "-c", "touch 1.txt .harness/STOP"]'
+    command = 'command = ["sh", "-c", "touch 1.txt begun; until test -e enough; do sleep 0.05; done"]'
     house.config('agent = "mine"', "[agents.mine]", command)
+    until(lambda: working(house))
+    (house.state / "STOP").touch()
+    (house.tree / "enough").touch()
     out, _ = clock.communicate(timeout=30)
     assert clock.returncode == 9, out
     lines = "".join([*told, out]).split("\n")

@@ -19,7 +19,7 @@ from harness.commands import attempts, forbidden, try_agent
 from harness.commands.forbidden import Attempt, Stage
 from harness.commands.try_agent import Finding
 from harness.git import dotgit, repository, worktrees
-from harness.integrity import confine, environment, inbox, inside, workplace
+from harness.integrity import confine, environment, home_layer, inbox, inside, workplace
 from harness.memory import raw
 from harness.model import config, mission, runs
 from harness.model.config import Config
@@ -91,7 +91,8 @@ def _tried(project: str, settings: Config, trees: list[str]) -> Iterator[Finding
         yield Finding(state="note", what=f"on this machine: {how}; an agent with trust = {json.dumps(trust)}")
         glass = confine.of_mission(there, settings, made.stage.tree, how)
         assert glass is not None, "there is a tier"
-        glass = confine.of_agent(there, glass, [made.stage.tree, made.stage.room], trust, ())
+        home = [] if trust == "full" else [confine.home_of_agent(there.project, made.stage.tree)]
+        glass = confine.of_agent(there, glass, [made.stage.tree, made.stage.room, *home], trust, ())
         todo, report = carry_out(made.stage, glass, trust)
         yield from judged(todo, report, how)
         yield _own_git(made.stage)
@@ -221,8 +222,10 @@ def surroundings(stage: Stage, trust: str) -> dict[str, str]:
     """The environment of an agent in this run."""
     tag = f"{mission.load(stage.there).id}/{stage.run_id}"
     made = environment.of_agent(os.environ, tag, stage.there, stage.run_id)
-    placed = made if trust == "full" else environment.at_home(made, confine.layer_of(stage.tree))
-    return {**placed, "TMPDIR": stage.room}
+    if trust != "full":
+        home = confine.home_of_agent(stage.there.project, stage.tree)
+        made = home_layer.variables(made, home, os.path.expanduser("~"))
+    return {**made, "TMPDIR": stage.room}
 
 
 def _save_when_asked(stage: Stage) -> None:

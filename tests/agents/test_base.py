@@ -69,6 +69,6 @@ def test_settings_and_desk_are_closed_sets() -> None:
     assert Settings.fields[6:] == ("trust", "model", "mcp")
     assert ExecutionContext.fields[:5] == ("directory", "prompt_path", "seconds", "environment", "keep")
     assert ExecutionContext.fields[5:8] == ("idle_seconds", "startup_seconds", "after_result_seconds")
-    assert ExecutionContext.fields[8:] == ("stable_bytes", "cost_left_usd", "withheld")
+    assert ExecutionContext.fields[8:] == ("stable_bytes", "cost_left_usd", "confinement", "withheld")
     assert Event(kind="tick").text == ""
     assert Failed(outcome="limit", reason="full").usage is None

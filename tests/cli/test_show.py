@@ -277,8 +277,8 @@ def test_before_the_first_run_there_is_no_log(house: House) -> None:
 
 def test_a_followed_log_goes_on_until_the_run_is_over(house: House) -> None:
     """It shows new lines, and ends by itself."""
-    go = house.folder / "go"
-    house.script("worker", {"say": "first"}, {"run": f"while ! test -e '{go}'; do sleep 0.05; done"}, {"say": "last"})
+    go = house.tree / "go"
+    house.script("worker", {"say": "first"}, {"run": "while ! test -e go; do sleep 0.05; done"}, {"say": "last"})
     role = house.begin_role("worker", "F-001")
     until(lambda: any("first" in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
     log = subprocess.Popen(

@@ -105,7 +105,7 @@ def test_a_dead_run_is_found_and_settled(house: House) -> None:
     """The next run would do the same."""
     house.script("worker", {"run": "echo 1 > 1.txt; sleep 90"})
     role = house.begin_role("worker", "F-001")
-    until((house.project / "1.txt").exists)
+    until((house.tree / "1.txt").exists)
     assert [one.what for one in doctor.examine(house.layout) if "under way" in one.what]
     role.kill()
     role.wait()

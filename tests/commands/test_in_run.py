@@ -19,12 +19,13 @@ GOOD = '{"status": "implemented", "summary": "done"}'
 
 
 def tried(house: House, *commands: str) -> list[tuple[str, str]]:
-    """(exit code, output) of each command that a worker calls in its run."""
-    out = house.folder / "said"
+    """(exit code, output) of each command that a worker calls in its run; git ignores the files with them."""
+    (house.project / ".git/info/exclude").write_text("said*\n.harness\n")
     body = "\n".join(
-        f"code=0; {command} > '{out}.{n}' 2>&1 || code=$?; echo $code >> '{out}'" for n, command in enumerate(commands)
+        f"code=0; {{ {command}; }} >said.{n} 2>&1 || code=$?; echo $code >>said" for n, command in enumerate(commands)
     )
     house.work({"run": body})
+    out = house.tree / "said"
     codes = out.read_text().split()
     out.unlink()
     return [(code, Path(f"{out}.{n}").read_text()) for n, code in enumerate(codes)]
@@ -53,9 +54,8 @@ def test_a_good_reply_is_kept_as_the_agent_gave_it(house: House) -> None:
         GOOD
     )
     house.lay(house.feature().replace(status="todo"))
-    block = house.folder / "block.md"
-    block.write_text(f"Here it is:\n\n```json harness\n{GOOD}\n```\n")
-    assert tried(house, f"harness reply '{block}'")[-1][0] == "0"
+    (house.tree / "said.md").write_text(f"Here it is:\n\n```json harness\n{GOOD}\n```\n")
+    assert tried(house, "harness reply said.md")[-1][0] == "0"
 
 
 def test_a_bad_reply_names_every_fault_while_the_agent_lives(house: House) -> None:
@@ -84,14 +84,10 @@ def test_the_last_valid_reply_wins(house: House) -> None:
 def test_a_plan_is_examined_before_its_planner_ends(house: House) -> None:
     """Faults of the plan, not only of its shape."""
     plan = {"features": [{"id": "F-003", "title": "Three", "claims": ["VAL-9"]}], "contract": []}
-    house.script(
-        "planner",
-        {
-            "run": f"code=0; echo '{json.dumps(plan)}' | harness reply - 2> '{house.folder}/said' || code=$?; test $code = 10"
-        },
-    )
+    house.script("planner", {"run": f"code=0; echo '{json.dumps(plan)}' | harness reply - || code=$?; test $code = 10"})
     house.role("planner")
-    assert "F-003 names the claim 'VAL-9', which does not exist" in (house.folder / "said").read_text()
+    said = Path(house.layout.run(house.result()["run"]).stderr).read_text()
+    assert "F-003 names the claim 'VAL-9', which does not exist" in said
 
 
 def test_a_reply_belongs_to_a_run_that_is_under_way(house: House) -> None:
@@ -190,8 +186,8 @@ def test_an_agent_may_list_issues_and_close_none(house: House) -> None:
 def test_an_issue_closed_while_a_run_is_under_way_stays_closed(house: House) -> None:
     """The run does not reopen it, and does not report it as tampering."""
     in_run.issue(house.layout, {"title": "slow", "severity": "major"})
-    begun, go = house.folder / "begun", house.folder / "go"
-    house.script("worker", {"run": f"touch '{begun}'; while ! test -e '{go}'; do sleep 0.02; done; echo 1 > 1.txt"})
+    begun, go = house.tree / "begun", house.tree / "go"
+    house.script("worker", {"run": "touch begun; while ! test -e go; do sleep 0.02; done; echo 1 > 1.txt"})
     role = house.begin_role("worker", "F-001")
     until(begun.exists)
     assert house.program("issue", "close", "I-001").out == "I-001 is closed.\n"
@@ -213,6 +209,7 @@ def test_without_a_mission_there_is_nothing_to_report_to(unbegun: House) -> None
 def test_checks_run_as_the_validator_will_and_count_nothing(house: House) -> None:
     """All, those of a feature, or one claim; the disk stays unchanged."""
     house.write("1.txt")
+    list(in_run.check(house.layout, "VAL-1"))  # the first command makes the folder of our git's configuration
     before = listing(house.project, *DISPOSABLE)
     found = {
         name: [(r.claim, r.green) for r in in_run.check(house.layout, name)] for name in ("", "F-001", "VAL-2", "F-002")

@@ -21,7 +21,7 @@ from tests.planned import role
 
 KEYS = [
     *("mission", "branch", "due", "why", "under_way", "features", "claims", "proof", "issues", "uncurated"),
-    *("warnings", "totals", "limits"),
+    *("warnings", "confined", "totals", "limits"),
 ]
 
 

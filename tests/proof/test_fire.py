@@ -282,7 +282,7 @@ def test_what_is_green_in_an_empty_folder_proves_nothing(folder: Path) -> None:
     (folder / "made").write_text("")
     empty = ["true", ":", "echo ok", "! grep -q x made", "test ! -e made", "cat </dev/null"]
     real = ["test -e made", "false", "grep x made", "./made", "sleep"]
-    assert fire.green_in_empty_folder([*empty, *real]) == empty
+    assert fire.green_in_empty_folder([*empty, *real], CheckEnvironment(directory=str(folder))) == empty
     assert left(folder) == []
 
 
