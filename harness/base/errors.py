@@ -31,7 +31,8 @@ EXIT_CODES = {
     CHECKPOINT_WAITING: "a checkpoint waits for a person",
     STOPPED: "stopped or paused by a person",
     NEGATIVE: "the run's own verdict is negative (manual runs, checks)",
-    NEEDS_PERSON: "a person must fix something: dirty tree, other branch, no rights, no space",
+    NEEDS_PERSON: "a person must fix something: no rights, no space, a git that refuses; in the project folder a dirty tree, "
+    "another branch",
     USAGE: "wrong usage: unknown command, role, feature or value; no SPEC.md, no repository",
     BROKEN: "a file on disk is malformed or has an unknown format",
     UNAVAILABLE: "the agent, or a program we need, is not available",
