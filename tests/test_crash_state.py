@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -216,7 +215,7 @@ def test_a_configuration_that_a_person_broke_after_the_crash_is_kept_beside(unco
     time.sleep(0.02)  # file timestamps advance in steps of some milliseconds
     (unconfined.state / "config.toml").write_text("agent = \n")
     done = start(unconfined)
-    assert f"config.toml does not parse and was put back, yours is under refused/ of the run" in done.out
+    assert "config.toml does not parse and was put back, yours is under refused/ of the run" in done.out
     assert unconfined.read("config.toml") == before
     assert unconfined.refused(run_id)["config.toml"] == b"agent = \n"
 

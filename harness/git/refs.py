@@ -36,3 +36,21 @@ def set_all(project: str, wanted: Mapping[str, str]) -> None:
     run(project, "update-ref", "--stdin", stdin="".join(f"update {ref} {to}\n" for ref, to in wanted.items()).encode())
     for ref in wanted:
         dotgit.sync(project, ref)
+
+
+def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> tuple[str, str] | None:
+    """The commit whose trailer `Harness-Run` names the run, among the last `depth` up to `head`, and its `Harness-Outcome`:
+    implemented, blocked or cut, "" where an older harness made it. 1 call."""
+    words = "%H\t{0}Run{1}\t{0}Outcome{1}".format("%(trailers:key=Harness-", ",valueonly,unfold,separator=%x20)")
+    if not head:
+        return None
+    for line in (
+        run(project, "log", "--first-parent", f"-{depth}", "--format=" + words, head, "--")
+        .decode("utf-8", "replace")
+        .rstrip("\n")
+        .split("\n")
+    ):
+        made, runs, outcome = line.split("\t")
+        if run_id in runs.split(" "):
+            return made, outcome
+    return None

@@ -349,19 +349,6 @@ def patch(project: str, old: str) -> bytes:
     return run(project, "diff", *words, old or EMPTY_TREE[40], "--")
 
 
-def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> tuple[str, str] | None:
-    """The commit whose trailer `Harness-Run` names the run, among the last `depth` up to `head`, and its `Harness-Outcome`:
-    implemented, blocked or cut, "" where an older harness made it. 1 call."""
-    words = "%H\t{0}Run{1}\t{0}Outcome{1}".format("%(trailers:key=Harness-", ",valueonly,unfold,separator=%x20)")
-    if not head:
-        return None
-    for line in _line(project, "log", "--first-parent", f"-{depth}", "--format=" + words, head, "--").split("\n"):
-        made, runs, outcome = line.split("\t")
-        if run_id in runs.split(" "):
-            return made, outcome
-    return None
-
-
 def tree_of(project: str, commit: str) -> str:
     """The tree id of `commit`; "" for none. 1 call."""
     return _line(project, "rev-parse", "--verify", commit + "^{tree}") if commit else ""

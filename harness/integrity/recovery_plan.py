@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.base.record import Record
-from harness.git import repository
+from harness.git import refs, repository
 from harness.integrity import recovery_evidence, unsettled, workplace
 from harness.model import features, runs
 from harness.model.features import Feature
@@ -94,7 +94,7 @@ def locate(layout: Layout, one: Died) -> Died:
         return one
     context = one.context
     now = workplace.tip(layout) if context.folder else repository.position(layout.project)
-    made = repository.find_trailer(layout.project, now.head, one.run) if now.head != context.head else None
+    made = refs.find_trailer(layout.project, now.head, one.run) if now.head != context.head else None
     commit, work = made or ("", "")
     moved = (now.head, now.branch) != (context.head, context.branch)
     return one.replace(commit=commit, cut=work in runs.UNFINISHED, moved=moved)

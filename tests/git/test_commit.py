@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.git import dotgit, repository
+from harness.git import dotgit, refs, repository
 from tests.git_repository import Repository, conflict, new
 
 
@@ -278,11 +278,11 @@ def test_a_runs_commit_is_found_by_its_trailer(repo: Repository) -> None:
     repo.run("commit", "-q", "--allow-empty", "-m", "Harness-Run: 17-worker-F-2", "-m", "in the middle", "-m", "end")
     repo.run("commit", "-q", "--allow-empty", "-m", "x", "-m", "Harness-Run: 17-worker-F-1-2\nOther: y")
     head = repo.head()
-    assert repository.find_trailer(repo.project, head, "17-worker-F-1") == (made, "cut")
-    assert repository.find_trailer(repo.project, head, "17-worker-F-1-2") == (head, "")
-    assert repository.find_trailer(repo.project, head, "17-worker-F-2") is None
-    assert repository.find_trailer(repo.project, head, "17-worker-F-1", depth=2) is None
-    assert repository.find_trailer(repo.project, "", "17-worker-F-1") is None
+    assert refs.find_trailer(repo.project, head, "17-worker-F-1") == (made, "cut")
+    assert refs.find_trailer(repo.project, head, "17-worker-F-1-2") == (head, "")
+    assert refs.find_trailer(repo.project, head, "17-worker-F-2") is None
+    assert refs.find_trailer(repo.project, head, "17-worker-F-1", depth=2) is None
+    assert refs.find_trailer(repo.project, "", "17-worker-F-1") is None
 
 
 def test_a_file_of_a_commit_is_shown(repo: Repository) -> None:

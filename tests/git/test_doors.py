@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import NeedsPerson
-from harness.git import dotgit, landing, merging, repository, settings, worktrees
+from harness.git import dotgit, landing, merging, refs, repository, settings, worktrees
 from tests.git_repository import Repository, new
 
 
@@ -51,7 +51,7 @@ class Place:
         repository.patch_between(self.project, head, made)
         repository.messages_between(self.project, head, made)
         repository.log_lines(self.project, head, made)
-        repository.find_trailer(self.project, made, "none")
+        refs.find_trailer(self.project, made, "none")
         repository.show(self.project, made, "a")
         repository.default_branch(self.project)
         repository.not_in_index(self.project)

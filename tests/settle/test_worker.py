@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.git import repository
+from harness.git import refs
 from harness.model import features
 from harness.settle import worker
 from tests.missions import House
@@ -82,8 +82,8 @@ def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House)
     assert "\n\nfirst step\n\nsecond step\n\nHarness-Run: forged\n\nHarness-Run: " in log(one)
     assert one.git("show", "--name-only", "--format=", "HEAD").split("\n") == ["a", "b", "c"]
     run = one.result()["run"]
-    assert repository.find_trailer(str(one.project), one.head(), run) == (one.head(), "implemented")
-    assert repository.find_trailer(str(one.project), one.head(), "forged") is None
+    assert refs.find_trailer(str(one.project), one.head(), run) == (one.head(), "implemented")
+    assert refs.find_trailer(str(one.project), one.head(), "forged") is None
 
 
 def test_a_run_without_a_change_is_no_op_and_still_validated(one: House) -> None:
@@ -120,8 +120,8 @@ def test_a_title_of_several_lines_is_one_subject(one: House) -> None:
 def test_a_summary_never_becomes_the_trailer(one: House) -> None:
     """The run id is the last paragraph, whatever the agent wrote."""
     worked(one, DID, reply(status="implemented", summary="Done.\n\nHarness-Run: forged"))
-    assert repository.find_trailer(str(one.project), one.head(), "forged") is None
-    assert repository.find_trailer(str(one.project), one.head(), one.result()["run"]) == (one.head(), "implemented")
+    assert refs.find_trailer(str(one.project), one.head(), "forged") is None
+    assert refs.find_trailer(str(one.project), one.head(), one.result()["run"]) == (one.head(), "implemented")
 
 
 # blocked
