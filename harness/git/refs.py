@@ -44,12 +44,8 @@ def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> tuple
     words = "%H\t{0}Run{1}\t{0}Outcome{1}".format("%(trailers:key=Harness-", ",valueonly,unfold,separator=%x20)")
     if not head:
         return None
-    for line in (
-        run(project, "log", "--first-parent", f"-{depth}", "--format=" + words, head, "--")
-        .decode("utf-8", "replace")
-        .rstrip("\n")
-        .split("\n")
-    ):
+    out = run(project, "log", "--first-parent", f"-{depth}", "--format=" + words, head, "--")
+    for line in out.decode("utf-8", "replace").rstrip("\n").split("\n"):
         made, runs, outcome = line.split("\t")
         if run_id in runs.split(" "):
             return made, outcome

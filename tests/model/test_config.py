@@ -47,6 +47,7 @@ env = { A = "b" }
 model = "m"
 command = ["c"]
 format = "claude"
+writable = ["~/.x"]
 
 [prices."gpt-5.1-codex"]
 input = 1.25
