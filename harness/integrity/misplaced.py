@@ -87,12 +87,12 @@ def _folders(layout: Layout) -> list[str]:
 
 
 def _run_folders(run: RunLayout) -> list[str]:
-    return [run.folder, run.refused, os.path.join(run.folder, "open")]
+    return [run.folder, run.refused, run.inbox, os.path.join(run.folder, "open")]
 
 
 def _written(layout: Layout, run: RunLayout) -> list[str]:
     """Files that only the harness writes, never through a link."""
-    own = [path for name, path in vars(run).items() if name not in ("folder", "lock", "refused")]
+    own = [path for name, path in vars(run).items() if name not in ("folder", "lock", "refused", "inbox")]
     besides = (layout.raw, layout.ledger, layout.ignore, layout.shim)
     snapshot = os.path.join(layout.snapshots, os.path.basename(run.folder) + ".json")
     work = [os.path.join(run.folder, name) for name in ("index", "index.lock")]

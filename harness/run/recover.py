@@ -13,6 +13,7 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.git import dotgit, repository
 from harness.integrity import (
+    inbox,
     misplaced,
     mission_lock,
     reconcile,
@@ -88,6 +89,7 @@ def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored], moved:
     if step.do == recovery_plan.RELEASE:
         return _release(layout, step)
     run, line = layout.run(step.run), f"{step.run} {step.do}"
+    inbox.remove(run.inbox)
     if step.do == recovery_plan.TIDY:
         _restore_managed(layout, moved)
         line += _aside(moved)
