@@ -46,7 +46,7 @@ bench: setup ## measure against a baseline run beside it
 	$(PY) bench/proof.py
 
 test-agents: setup ## install real agent CLIs in a throw-away place, and take a mission to DONE with each (npm, PyPI)
-	@place=$$(mktemp -d); trap 'rm -rf "$$place"' EXIT; HARNESS_REAL_AGENTS="$$place" $(PY) -m pytest -v tests/agents/test_real.py
+	@place=$$(mktemp -d -p "$(CURDIR)" .agents.XXXXXX); trap 'rm -rf "$$place"' EXIT; HARNESS_REAL_AGENTS="$$place" $(PY) -m pytest -v tests/agents/test_real.py
 
 torture: setup ## the slow crash tests
 	@HARNESS_TORTURE=1 $(PY) -m pytest tests -k "torture or crash or kill or signals or misbehaves"

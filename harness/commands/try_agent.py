@@ -14,8 +14,8 @@ from harness.agents.driven import how_to_pass
 from harness.base.errors import HarnessError, Unavailable
 from harness.base.record import Record
 from harness.git import repository
-from harness.integrity import environment
-from harness.model import config, contract, features, roles, runs
+from harness.integrity import environment, workplace
+from harness.model import config, contract, features, mission, roles, runs
 from harness.model.config import Config
 from harness.model.contract import Check, Claim, Contract
 from harness.model.features import Feature
@@ -149,7 +149,15 @@ def attempt(where: Layout, name: str) -> Iterator[Finding]:
         yield from _judged(there, name, _carried_out(there, tag))
     finally:
         tree.sweep(tag)
+        _remove(os.path.join(folder, "try"))
         temporary.remove(folder)
+
+
+def _remove(project: str) -> None:
+    """The trees of the trial's mission, which lie outside its folder."""
+    there = Layout(project)
+    if mission.exists(there):
+        temporary.remove(os.path.dirname(workplace.folder_of(mission.load(there).id)))
 
 
 def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:

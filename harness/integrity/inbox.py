@@ -16,7 +16,7 @@ import time
 
 from harness.base import errors
 from harness.base.errors import Busy, HarnessError, UsageFault
-from harness.process import spawn, supervise
+from harness.process import spawn, supervise, temporary
 from harness.store import files
 from harness.store.layout import Layout
 
@@ -67,9 +67,9 @@ class Inbox:
 
 def remove(folder: str) -> None:
     """Remove the folder of an inbox, where it exists, also after a kill."""
-    files.remove(os.path.join(folder, SOCKET))
     if os.path.isdir(folder):
-        os.rmdir(folder)
+        files.remove(os.path.join(folder, SOCKET))
+        temporary.remove(folder)
 
 
 def _in_folder(folder: str, verb: str) -> _socket.socket:

@@ -12,6 +12,7 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.git import dotgit, repository
 from harness.integrity import (
+    inbox,
     mission_lock,
     reconcile,
     recovery_evidence,
@@ -89,6 +90,7 @@ def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored]) -> str
     if step.do == recovery_plan.RELEASE:
         return _release(layout, step)
     run, line = layout.run(step.run), f"{step.run} {step.do}"
+    inbox.remove(run.inbox)
     if step.do == recovery_plan.FORGET:
         _remove_flat(run.folder)
     elif step.do != recovery_plan.TIDY:

@@ -141,6 +141,7 @@ def test_a_small_real_call_shows_that_an_agent_can_work(house: House) -> None:
     assert told[4][1].endswith("1,000 input, 200 cache_read, 34 output; cost unknown")
     assert (house.head(), house.git("status", "--porcelain"), house.ran()) == before
     assert list((house.folder / "temporary").iterdir()) == []
+    assert [path.name for path in (house.folder / "state" / "harness").glob("try-*")] == []
     assert tagged(mission.load(house.layout).id) == []
 
 
