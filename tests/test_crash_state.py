@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -201,7 +200,7 @@ def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool =
             (house.state / name).unlink()
     done = start(house)
     assert done.code == 9, done
-    there = [name for name in names if junk is not None or before[name] is not None and name != "ledger.json"]
+    there = [name for name in names if junk is not None or (before[name] is not None and name != "ledger.json")]
     assert sorted(house.result(run_id)["refused"]) == sorted(there)
     for name in {*names} - {"features.json", "runs.jsonl", "ledger.json"}:  # settling the run writes those
         assert (files.read(str(house.state / name)) or b"") == (before[name] or b"")
@@ -216,7 +215,7 @@ def test_a_configuration_that_a_person_broke_after_the_crash_is_kept_beside(unco
     time.sleep(0.02)  # file timestamps advance in steps of some milliseconds
     (unconfined.state / "config.toml").write_text("agent = \n")
     done = start(unconfined)
-    assert f"config.toml does not parse and was put back, yours is under refused/ of the run" in done.out
+    assert "config.toml does not parse and was put back, yours is under refused/ of the run" in done.out
     assert unconfined.read("config.toml") == before
     assert unconfined.refused(run_id)["config.toml"] == b"agent = \n"
 

@@ -155,7 +155,7 @@ def test_a_kill_at_any_step_loses_nothing_of_a_person(house: House, name: str) -
     house.write("notes.txt", "of a person\n")
     person(house, 0)
     total = int(dying_at(house, name, 0).out.split()[-1])
-    for step in range(1, total + 1) if TORTURE else range(1 + total % 3, total + 1, max(1, total // MOMENTS)):
+    for step in range(1, total + 1) if TORTURE else range(1 + total % 3, total + 1, max(1, total // (MOMENTS // 2))):
         person(house, step)
         dying_at(house, name, step)
         until(lambda: files.is_free(house.layout.mission_lock))
