@@ -74,7 +74,7 @@ def test_a_killed_loop_takes_its_run_with_it(house: House) -> None:
     """Its work is kept, the mission is unlocked, and the next start needs no repair."""
     house.script("worker", {"run": "echo half > half.txt; touch begun; sleep 60 & sleep 60"})
     loop = begin(house)
-    until(lambda: (house.project / "begun").exists())
+    until(lambda: (house.tree / "begun").exists())
     loop.kill()
     loop.wait()
     until(lambda: bool(house.ran()), GONE_SECONDS)

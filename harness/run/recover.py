@@ -64,14 +64,14 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     suspects = unsettled.unsettled(layout)
     done = _finish_journal(layout)
     yielded: list[str] | None = [] if yielding else None
-    dead = suspects
+    dead, books = suspects, b""
     if suspects or unsettled.books_short(layout):
         books = recovery_evidence.books(layout, yielded)
         dead = unsettled.unsettled(layout, books)
         done += [] if dead else _replace_run_log(layout, books)
-        if dead and os.path.basename(layout.run_log) not in recovery_evidence.ledger(layout):
-            files.replace(layout.run_log, books)  # nothing else knows what it held
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
+    if died and not recovery_evidence.ledger(layout) and not any(one.context for one in died):
+        files.replace(layout.run_log, books)  # nothing else knows what it held
     restored = {one.run: _restore(layout, one, yielded) for one in died if one.open}
     older = migrations.is_due(layout)
     migrations.migrate(layout)  # on restored bytes, before any of them is parsed

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.commands import doctor
+from harness.integrity import workplace
 from harness.model import config, mission, runs
 from harness.process import temporary, tree
 from harness.run import recover
@@ -142,6 +143,107 @@ def test_a_kill_before_any_step_of_a_run_is_settled(house: House, name: str) -> 
         assert house.git("status", "--porcelain", "--untracked-files=no") == "", step
         assert runs.broken_seals(house.layout, 1) == [], step
     assert [one.what for one in doctor.examine(house.layout) if one.state == "bad"] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["os.fsync", "os.replace", "os.rename", "os.unlink", "os.symlink", "os.link", "os.posix_spawn"]
+)
+def test_a_kill_at_any_step_loses_nothing_of_a_person(house: House, name: str) -> None:
+    """They have edits that wait to be taken, and untracked files; the tree is made anew. After the kill the next run goes on:
+    their files are as they left them, their edits and the work are commits on their branch, and nothing of ours lies there."""
+    house.script("worker", {"run": "date +%N > 1.txt"}, {"say": "done"})
+    house.write("notes.txt", "of a person\n")
+    person(house, 0)
+    total = int(dying_at(house, name, 0).out.split()[-1])
+    for step in range(1, total + 1) if TORTURE else range(1 + total % 3, total + 1, max(1, total // (MOMENTS // 2))):
+        person(house, step)
+        dying_at(house, name, step)
+        until(lambda: files.is_free(house.layout.mission_lock))
+        house.lay(house.feature().replace(status="todo", notes=[]), house.feature("F-002"))
+        assert house.work({"run": f"echo {step} > 1.txt"})["unlanded"] == "", step
+        assert alive(house) == []
+        assert (house.project / "main.py").read_text() == f"print({step})\n", step
+        assert (house.git("show", "HEAD:main.py"), house.git("show", "HEAD:1.txt")) == (f"print({step})", str(step)), (
+            step
+        )
+        assert house.git("status", "--porcelain") == "?? notes.txt", step
+        assert (house.project / "notes.txt").read_text() == "of a person\n"
+        assert house.git("rev-parse", f"refs/harness/{mission.load(house.layout).id}/tip") == house.head()
+        assert list((house.project / ".git").glob("*harness*")) == [], step
+    assert [one.what for one in doctor.examine(house.layout) if one.state == "bad"] == []
+
+
+def person(house: House, step: int) -> None:
+    """A person edits a tracked file, and removes the tree by hand."""
+    house.write("main.py", f"print({step})\n")
+    house.lay(house.feature().replace(status="todo", notes=[]), house.feature("F-002"))
+    shutil.rmtree(house.tree, ignore_errors=True)
+
+
+def test_a_start_that_opens_no_run_ends_a_landing_that_was_killed(house: House) -> None:
+    """A person's git finds no lock and no half of our work, also where a pause stands."""
+    house.work({"say": "nothing"}, feature="F-002")
+    for step in range(1, 20):
+        house.script("worker", {"run": f"echo {step} > 1.txt; echo {step} > main.py"})
+        dying_at(house, "os.link", step)
+        if workplace.landing_waits(house.layout):
+            break
+        recovered(house)
+        house.lay(house.feature().replace(status="todo", notes=[]), house.feature("F-002"))
+    assert workplace.landing_waits(house.layout)
+    assert house.program("init", "--quietly").code == 0
+    assert not workplace.landing_waits(house.layout)
+    assert house.git("status", "--porcelain") == ""
+    assert {(house.project / name).read_text() for name in ("1.txt", "main.py")} == {f"{step}\n"}
+    assert house.git("log", "-1", "--format=%s") == "F-001: Part one"
+
+
+def test_a_run_whose_tree_was_removed_by_hand_is_settled(house: House) -> None:
+    """Nothing of its work is left, so nothing is committed; the next run has a new tree."""
+    head, run_id = house.head(), killed(house)
+    shutil.rmtree(house.tree)
+    assert recovered(house) == [f"{run_id} was killed"]
+    assert (house.result(run_id)["commit"], house.head(), house.feature().status) == ("", head, "todo")
+    assert house.work({"run": "echo 1 > 1.txt"})["outcome"] == "ok"
+
+
+def test_a_project_folder_on_another_branch_is_not_touched(house: House) -> None:
+    """The cut work lands on the mission's branch, which nobody has checked out; the person's folder stays as it is."""
+    branch, run_id = house.git("branch", "--show-current"), killed(house)
+    house.git("switch", "-q", "main")
+    house.write("main.py", "edited by a person\n")
+    before = listing(house.project, ".harness", ".git")
+    recovered(house)
+    assert listing(house.project, ".harness", ".git") == before
+    assert (house.git("branch", "--show-current"), house.git("status", "--porcelain")) == ("main", " M main.py")
+    assert house.git("rev-parse", branch) == house.result(run_id)["commit"]
+    assert house.git("show", f"{branch}:1.txt") == "1"
+
+
+def test_a_persons_commits_after_the_crash_stand_and_the_next_run_has_both(house: House) -> None:
+    """Recovery does not move their branch, says so, and the next run merges."""
+    run_id = killed(house)
+    house.write("theirs.txt")
+    house.git("add", "theirs.txt")
+    house.git("commit", "-qm", "a person went on")
+    head = house.head()
+    recovered(house)
+    assert (house.head(), house.git("status", "--porcelain")) == (head, "")
+    assert "which the next run merges" in house.result(run_id)["unlanded"]
+    result = house.work({"run": "test -f theirs.txt; test -f 1.txt; echo 2 > 1.txt"})
+    assert (result["outcome"], result["unlanded"], house.git("show", "HEAD:1.txt")) == ("ok", "", "2")
+    assert (house.project / "theirs.txt").exists()
+
+
+def test_a_confined_agent_cannot_change_the_configuration(house: House) -> None:
+    """What config.toml says after a crash is therefore a person's, and stands."""
+    house.script("worker", {"run": "! echo 'curate_after = 1' > .harness/config.toml; echo 1 > 1.txt; sleep 60"})
+    before = house.read("config.toml")
+    role = house.begin_role("worker", "F-001", session=True)
+    until(lambda: (house.tree / "1.txt").exists())
+    run_id = kill(house, role)
+    assert recovered(house) == [f"{run_id} was killed"]
+    assert (house.read("config.toml"), house.result(run_id)["refused"]) == (before, [])
 
 
 def test_cut_work_is_committed_with_a_ref_and_costs_no_try(house: House) -> None:

@@ -131,17 +131,3 @@ def test_the_ledger_knows_what_was_migrated_and_the_cache_is_made_again(layout: 
     migrations.migrate(layout)
     assert journal.read_ledger(layout) == journal.adopt(layout)
     assert files.names(layout.cache) == []
-
-
-def test_the_lock_of_a_run_that_died_knows_the_migrated_state(layout: Layout) -> None:
-    """Recovery relies on it, and restores any state it does not record. A lock without a context is left alone."""
-    put(layout.features, queue(NOTE))
-    row = [files.digest(queue(NOTE).encode()), 1]
-    put(layout.locks + "/run-1-worker", json.dumps({"run": "1-worker", "live": {"features.json": row, "other": row}}))
-    put(layout.locks + "/run-2-worker", "{}")
-    migrations.migrate(layout)
-    held = files.read_json(layout.locks + "/run-1-worker")
-    data = files.read(layout.features) or b""
-    assert held["live"]["features.json"] == [files.digest(data), len(data)]  # type: ignore[index]  # it is there
-    assert held["live"]["other"] == row  # type: ignore[index]  # it is there
-    assert files.read_text(layout.locks + "/run-2-worker") == "{}"
