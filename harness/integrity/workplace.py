@@ -108,9 +108,11 @@ def branch_commit(layout: Layout, made: Mission) -> str:
 
 
 def landed(layout: Layout) -> bool:
-    """Whether the mission's branch is at the mission's position; always, where runs work in place."""
-    in_place = config.load(layout).workplace == "project"
-    return in_place or branch_commit(layout, mission.load(layout)) == position(layout).head
+    """Whether the mission's branch has the files of the mission's position; always, where runs work in place."""
+    if config.load(layout).workplace == "project":
+        return True
+    commit, here = branch_commit(layout, mission.load(layout)), position(layout)
+    return commit != "" and (commit == here.head or repository.tree_of(layout.project, commit) == here.tree)
 
 
 def in_place(layout: Layout) -> Tree:
