@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.memory import raw
-from harness.model import config, features, mission, open_run, roles, runs
+from harness.model import config, features, mission, roles, runs
 from harness.model.open_run import OpenRun, Outcome, PreImages, Run
 from harness.store.journal import Journal
 from tests.missions import House

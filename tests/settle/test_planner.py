@@ -356,16 +356,16 @@ def test_drafting_changes_nothing_that_it_was_given() -> None:
 
 def place(house: House) -> CheckEnvironment:
     """Where the checks of this mission run."""
-    return CheckEnvironment(directory=str(house.project), tag="test", head=house.head(), tree="", seconds=9)
+    return CheckEnvironment(directory=str(house.tree), seconds=9)
 
 
 def test_the_missions_own_folder_is_a_path_of_this_machine(house: House) -> None:
-    """A check that names it would test the working folder while the sweep tests a fresh worktree."""
+    """A check that names it, or the tree, would test that folder while the sweep tests a fresh worktree."""
     lay(house, [OLD])
-    with pytest.raises(Refused, match="names this folder"):
-        planner.examined(
-            house.layout, patch(row(), contract=[told("VAL-001", f"test -f '{house.project}/x'")]), place(house)
-        )
+    for folder in (house.project, house.tree):
+        value = patch(row(), contract=[told("VAL-001", f"test -f '{folder}/x'")])
+        with pytest.raises(Refused, match="names this folder"):
+            planner.examined(house.layout, value, place(house))
 
 
 # a plan that cannot be written down is refused
@@ -657,7 +657,8 @@ def test_a_planner_cannot_write_its_own_receipts(house: House, confine: str) -> 
     planned(house, **patch(row("F-003")))
     forged = before(house)[0].replace(claim="VAL-002", command="test -f main.py")
     line = json.dumps(forged.asdict())
-    step = f"for run in .harness/runs/*-planner*/; do test -f $run/result.json || echo '{line}' > $run/receipts.jsonl || true; done"
+    own = f"test -f $run/result.json || echo '{line}' > $run/receipts.jsonl || true"
+    step = f"for run in .harness/runs/*-planner*/; do {own}; done"
     house.script("planner", {"run": step}, reply(**patch(row("F-002"), contract=[EARLY])))
     role(house, "planner")
     assert house.result()["accepted"] is False
