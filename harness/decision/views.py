@@ -196,12 +196,16 @@ def _has_receipts(layout: Layout, found: Result) -> bool:
 
 
 def mark(layout: Layout) -> str:
-    """The fingerprint of all that decisions depend on: features, contract, spec, memory's generation and HEAD."""
+    """The fingerprint of all that decisions depend on: features, contract, spec, memory's generation, the mission's
+    position, and its branch."""
     return mark_of(layout, {}, _position(layout).head)
 
 
 def mark_of(layout: Layout, pending: Mapping[str, bytes | None], head: str) -> str:
-    """The fingerprint as it will be once the `pending` contents are written and HEAD is `head`."""
+    """The fingerprint as it will be once the `pending` contents are written and the position is `head`."""
+    from harness.integrity import workplace  # as in `_position`
+
     paths = (layout.features, layout.contract, layout.spec, layout.curated)
     parts = [(pending[path] if path in pending else files.read(path)) or b"-" for path in paths]
-    return files.digest(b"\0".join([*parts, head.encode()]))
+    branch = workplace.branch_commit(layout, mission.read(layout))
+    return files.digest(b"\0".join([*parts, head.encode(), branch.encode()]))

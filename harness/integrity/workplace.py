@@ -114,9 +114,11 @@ def branch_commit(layout: Layout, made: Mission) -> str:
 
 
 def landed(layout: Layout) -> bool:
-    """Whether the mission's branch is at the mission's position; always, where runs work in place."""
-    in_place = config.load(layout).workplace == "project"
-    return in_place or branch_commit(layout, mission.load(layout)) == position(layout).head
+    """Whether the mission's branch has the files of the mission's position; always, where runs work in place."""
+    if config.load(layout).workplace == "project":
+        return True
+    commit, here = branch_commit(layout, mission.load(layout)), position(layout)
+    return commit != "" and (commit == here.head or repository.tree_of(layout.project, commit) == here.tree)
 
 
 def in_place(layout: Layout) -> Tree:
@@ -156,7 +158,8 @@ def _merged(layout: Layout, made: Mission, theirs: str) -> Tree:
             commit = merged.commit or commit
     if tree.conflicts:
         tree.unlanded = _conflict(made, commit, tree.conflicts)
-    _move(layout, made, tip, landed, commit, landed if tree.conflicts else theirs)
+    behind = landed != tip and _moved_back(project, landed, theirs)
+    _move(layout, made, tip, landed, commit, landed if tree.conflicts or behind else theirs)
     at = next((one for one in known.values() if one.head == commit), None) or refs.position_of(project, commit)
     tree.position = (at or NOWHERE).replace(branch=made.branch)
     return tree
@@ -176,8 +179,18 @@ def _conflict(made: Mission, commit: str, paths: Sequence[str]) -> str:
     return f"your changes of {named} on {made.branch} conflict with the mission's. Settle it: git merge {commit[:12]}"
 
 
+def _moved_back(project: str, landed: str, branch: str) -> bool:
+    """Whether a person took commits of the mission off their branch, where we had left it at `landed`."""
+    return bool(landed) and branch not in ("", landed) and refs.is_ancestor(project, branch, landed)
+
+
 def land(layout: Layout, made: Mission, commit: str) -> str:
     """Move the branch and a person's working folder on to `commit`; "" or one line that says why not, and what to do."""
+    landed, old = dotgit.commit_of(layout.project, _ref(made.id, "landed")), branch_commit(layout, made)
+    if _moved_back(layout.project, landed, old):
+        without = f"git update-ref {_ref(made.id, 'tip')} {old[:12]}"
+        left = f"you moved {made.branch} back to {old[:12]} while a run worked, so it is left there"
+        return f"{left}. To have the work: git merge --ff-only {commit[:12]}. To go on without it: {without}"
     try:
         why = landing.land(layout.project, made.branch, commit)
     except GitFailed as fault:

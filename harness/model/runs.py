@@ -154,10 +154,14 @@ def new_id(role: str, feature: str, at: int) -> str:
     return f"{at}-{role}-{feature}" if feature else f"{at}-{role}"
 
 
-def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
-    """The folder of a new run, made exclusively: `wish`, or `wish-2`, `wish-3`… if the name is taken."""
+def require_id(wish: str) -> None:
+    """Raises UsageFault for what cannot be a run's id, which is a folder's name."""
     if not ID.fullmatch(wish):
         raise UsageFault(f"'{wish[:80]}' cannot be a run's id.")
+
+
+def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
+    """The folder of a new run, made exclusively: `wish`, or `wish-2`, `wish-3`… if the name is taken."""
     files.make_folder(layout.runs)
     name, number = wish, 1
     while not files.claim_folder(layout.run(name).folder):

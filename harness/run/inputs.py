@@ -26,7 +26,7 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
     layout, role = run.layout, run.role
     identity_path = identity_file(identity_folder(), role.name)
     spec_path = layout.asked_spec if "plan" in role.reads else layout.spec
-    context = {**run.context.asdict(), "project": run.workplace, "state": layout.state, "shim": layout.shim}
+    context = {**run.context.asdict(), "workplace": run.workplace, "state": layout.state, "shim": layout.shim}
     return Material(
         role=role,
         identity=files.read_text(identity_path) or "",

@@ -48,12 +48,14 @@ class Opened(Record):
 
 
 def asked(role: str, feature: str) -> Asked:
-    """L0 from the environment; raises UsageFault inside a run of the same mission."""
+    """L0 from the environment; raises UsageFault inside a run of the same mission, and for a malformed id."""
     env = os.environ
     layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
     inside.refuse(layout, f"run {role}")
     named = {"feature": "FEATURE_ID", "wish": "HARNESS_RUN_ID", "trigger": "TRIGGER", "reason": "REASON"}
     given = {name: env.get(variable, "") for name, variable in named.items()}
+    if given["wish"]:
+        runs.require_id(given["wish"])
     return Asked(layout=layout, role=role, **(given | ({"feature": feature} if feature else {})))
 
 

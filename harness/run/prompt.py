@@ -223,7 +223,7 @@ def runtime(context: dict[str, Any]) -> list[tuple[str, str]]:
         ("FEATURE_ID", context["feature"]),
         ("TRIGGER", " ".join(context["trigger"].split())),  # from an environment variable: on one line
         ("REASON", " ".join(context["reason"].split())),
-        ("Working directory", context["project"]),
+        ("Working directory", context["workplace"]),
         ("State directory", context["state"]),
         ("Run ID", context["run"]),
         ("Harness command", f"{context['shim']} --run {context['run']}"),

@@ -165,11 +165,11 @@ def _lint(made: Draft) -> list[str]:
     return faults + [fault for check in made.new_checks for fault in form_faults(check)]
 
 
-def form_faults(check: str, project: str = "") -> list[str]:
-    """The refused shell forms in a check, with what to write instead; `project` is a path that it must not name."""
+def form_faults(check: str, *folders: str) -> list[str]:
+    """The refused shell forms in a check, with what to write instead; `folders` are paths that it must not name."""
     shown = check if len(check) < 80 else check[:77] + "…"
     found = [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
-    if project and project in check and not ABSOLUTE.search(check):
+    if any(folder in check for folder in folders) and not ABSOLUTE.search(check):
         found.append(f"the check `{shown}` names this folder, where no clone is: use relative paths")
     return found
 
@@ -187,7 +187,7 @@ def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> 
     """The plan as it would land; raises Refused with every fault, after trying new checks in an empty folder."""
     features = queue.load(layout)
     made, faults = draft(reply, features, contracts.load(layout), contract_log.retired(contract_log.load(layout)))
-    forms = [fault for check in made.new_checks for fault in form_faults(check, layout.project)]
+    forms = [fault for check in made.new_checks for fault in form_faults(check, layout.project, place.directory)]
     faults += [fault for fault in forms if fault not in faults]
     faults = faults or write_faults(made.contract)
     if not faults:

@@ -130,7 +130,7 @@ def _adversarial_checks(run: OpenRun, outcome: Outcome) -> None:
 def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
     """The faults for which a plan with this check would be refused."""
     alone = Contract(claims=[claim.replace(checks=[check])])
-    return planner.form_faults(check.run, run.layout.project) or planner.write_faults(alone)
+    return planner.form_faults(check.run, run.layout.project, run.workplace) or planner.write_faults(alone)
 
 
 def _join(run: OpenRun, outcome: Outcome, claim: Claim, check: Check, why: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules, views
-from harness.integrity import mission_lock
+from harness.integrity import mission_lock, reconcile, workplace
 from harness.memory import pages, raw
 from harness.model import features, issues, runs
 from harness.model.features import Feature
@@ -25,16 +25,17 @@ from tests.planned import feature, lay, reply, role, worked
 
 def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = False) -> str:
     """A worker that is killed after its start; `commit` is the outcome in its commit. Returns its run."""
-    made = opening.open_run(Asked(layout=house.layout, role="worker", feature=name, trigger="leaving"))
+    made = opening.open_run(Asked(layout=house.layout, role="worker", feature=name, trigger="leaving")).run
+    run = made.opened
     if commit:
-        house.write("made")
-        house.git("add", "made")
-        house.git("commit", "-q", "-m", f"F-001: made\n\nHarness-Run: {made.run.opened.id}\nHarness-Outcome: {commit}")
-    for lock in reversed(made.run.opened.locks):
+        (house.tree / "made").write_text("text\n")
+        reconcile.tree(run, made.outcome)
+        workplace.commit(run, made.outcome.tree, f"F-001: made\n\nHarness-Run: {run.id}\nHarness-Outcome: {commit}")
+    for lock in reversed(run.locks):
         lock.release()
     if forget:
-        os.unlink(made.run.opened.paths.lock)
-    return made.run.opened.id
+        os.unlink(run.paths.lock)
+    return run.id
 
 
 def recovered(house: House) -> None:

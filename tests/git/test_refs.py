@@ -31,17 +31,24 @@ def test_a_ref_and_a_commit_tell_commit_and_tree(repo: Repository) -> None:
         assert refs.position_of(repo.project, name) is None, name
 
 
-def test_refs_below_a_prefix_are_listed_by_the_rest_of_their_names(repo: Repository) -> None:
+def placed(repo: Repository, prefix: str = "refs/harness/m") -> dict[str, str]:
+    """{end of the name: commit} of the refs below a prefix."""
+    found = refs.positions(repo.project, prefix)
+    assert all(one.tree == repo.run("rev-parse", f"{one.head}^{{tree}}") for one in found.values())
+    return {name.removeprefix(prefix + "/"): one.head for name, one in found.items()}
+
+
+def test_refs_below_a_prefix_are_listed_with_commit_and_tree(repo: Repository) -> None:
     """Loose or packed; those of another mission, whose name only begins alike, are not among them."""
     first, second = repo.head(), repo.save(b="2\n")
     wanted = {"tip": second, "landed": first, "partial/run": first}
     for name, commit in wanted.items():
         repo.run("update-ref", f"refs/harness/m/{name}", commit)
     repo.run("update-ref", "refs/harness/m-2/tip", first)
-    assert refs.below(repo.project, "refs/harness/m/") == wanted
+    assert placed(repo) == wanted
     repo.run("pack-refs", "--all")
-    assert refs.below(repo.project, "refs/harness/m/") == wanted
-    assert refs.below(repo.project, "refs/harness/none/") == {}
+    assert placed(repo) == wanted
+    assert placed(repo, "refs/harness/none") == {}
 
 
 def test_a_commit_is_held_by_itself_and_by_what_follows(repo: Repository) -> None:
@@ -58,7 +65,7 @@ def test_several_refs_move_together_or_not_at_all(repo: Repository) -> None:
     first, second = repo.head(), repo.save(b="2\n")
     refs.set_all(repo.project, {"refs/harness/m/tip": first})
     refs.set_all(repo.project, {"refs/harness/m/tip": second, "refs/harness/m/landed": first})
-    assert refs.below(repo.project, "refs/harness/m/") == {"tip": second, "landed": first}
+    assert placed(repo) == {"tip": second, "landed": first}
     with pytest.raises(GitFailed):
         refs.set_all(repo.project, {"refs/harness/m/tip": first, "refs/harness/m/tip/below": first})
-    assert refs.below(repo.project, "refs/harness/m/") == {"tip": second, "landed": first}
+    assert placed(repo) == {"tip": second, "landed": first}

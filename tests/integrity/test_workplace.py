@@ -251,6 +251,29 @@ def test_a_reset_of_the_branch_is_respected(ours: House) -> None:
     assert_landed(ours)
 
 
+@pytest.mark.parametrize("wanted", ["git merge --ff-only", "git update-ref"])
+def test_a_reset_while_a_run_works_is_respected_too(ours: House, wanted: str) -> None:
+    """The branch stays where the person moved it; one line names both ways on, and either settles it."""
+    before = ours.head()
+    worked(ours, {"run": "echo first > first"})
+    lay(ours, [feature("F-001")], MADE)
+    started = during_a_run(ours)
+    ours.git("reset", "-q", "--hard", before)
+    go_on(ours, started)
+    line = ours.result()["unlanded"]
+    assert f"you moved {branch(ours)} back to {before[:12]} while a run worked" in line
+    role(ours, "validator", "F-001")
+    assert (ours.result()["unlanded"], ours.head(), ours.git("status", "--porcelain")) == (line, before, "")
+    command = next(part for part in line.split(": ")[1:] if part.startswith(wanted)).split(". ")[0]
+    ours.git(*command.split()[1:])
+    lay(ours, [feature("F-001", status="validating")], MADE)
+    role(ours, "validator", "F-001")
+    merged = wanted == "git merge --ff-only"
+    assert (ours.result()["verdict"], ours.result()["unlanded"]) == ("green" if merged else "red", "")
+    assert ("first" in names(ours), "made" in names(ours)) == (merged, merged)
+    assert_landed(ours)
+
+
 def test_a_deleted_branch_comes_back_with_all_the_work(ours: House) -> None:
     """The mission's position is kept beside it."""
     worked(ours, DID)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import UsageFault
 from harness.memory import raw
-from harness.model import config, features, mission, open_run, roles, runs
+from harness.model import config, features, mission, roles, runs
 from harness.model.open_run import OpenRun, Outcome, PreImages, Run
 from harness.store.journal import Journal
 from tests.missions import House
@@ -56,7 +55,7 @@ def test_the_checks_of_a_run_get_what_config_toml_passes(house: House) -> None:
 
 def test_a_run_may_note_ten_entries(house: House) -> None:
     """The eleventh is refused with the reason, and is stored nowhere."""
-    out = house.folder / "said"
+    out = house.tree / "said"
     shell(house, *(f"harness note --tag TRICK number {n}" for n in range(10)), f"harness note one too many 2> '{out}'")
     assert noted(house) == [f"number {n}" for n in range(10)]
     assert "A run may note 10 entries; 10 are noted." in out.read_text()
@@ -64,7 +63,7 @@ def test_a_run_may_note_ten_entries(house: House) -> None:
 
 def test_notes_given_in_parallel_are_counted_too(house: House) -> None:
     """Ten of twenty-four are stored, each whole, and each of the others is refused with a message."""
-    out = house.folder / "said"
+    out = house.tree / "said"
     house.work({"run": f"for n in $(seq 24); do harness note number $n 2>> '{out}' & done; wait"})
     assert len(noted(house)) == 10
     assert out.read_text().count("10 are noted.") == 14
@@ -81,7 +80,7 @@ def test_notes_of_a_reply_count_with_the_others(house: House) -> None:
 
 def test_a_note_in_a_run_has_at_most_three_hundred_characters(house: House) -> None:
     """Exactly 300 are stored; 301 are refused; a person may write more."""
-    out = house.folder / "said"
+    out = house.tree / "said"
     shell(house, f"harness note {'x' * 300}", f"harness note {'y' * 301} 2> '{out}'")
     assert noted(house) == ["x" * 300]
     assert "The note has 301 characters; one line of at most 300 is kept" in out.read_text()
@@ -93,15 +92,6 @@ def test_a_note_carries_role_feature_and_tag(house: House) -> None:
     shell(house, "harness note --tag=AVOID $'two\\nlines'")
     line = house.read("memory/raw.md")
     assert line[23:] == "worker F-001 AVOID: two lines\n"
-
-
-def test_nothing_can_be_noted_in_a_run_that_is_over(house: House) -> None:
-    """The run digest already covers its result."""
-    run_id = house.work({"say": "nothing"})["run"]
-    with pytest.raises(UsageFault, match=f"The run {run_id} is over"):
-        open_run.live_context(house.layout, run_id)
-    with pytest.raises(UsageFault, match="There is no run 'nothing'"):
-        open_run.live_context(house.layout, "nothing")
 
 
 def test_a_roles_own_note_is_shortened_to_one_line(house: House) -> None:

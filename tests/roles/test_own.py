@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.integrity import workplace
 from harness.model import mission, runs
 from harness.model.features import Feature
 from tests.missions import CHECKOUT, House, tagged, until
@@ -97,10 +98,20 @@ def test_without_a_feature_a_role_that_commits_takes_the_next(builder: House) ->
     assert (refused.code, "No feature is ready for a builder" in refused.err) == (64, True)
 
 
-def test_it_starts_on_a_clean_tree_alone(builder: House) -> None:
-    """A person's changes belong to the person: exit 11."""
+def test_what_a_person_changed_is_no_work_of_its_own(builder: House) -> None:
+    """It works on top of their edit, and its commit has only what it did."""
     builder.write("main.py", "mine\n")
-    assert builder.role("builder", "F-001").code == 11
+    builder.script("builder", {"run": "grep mine main.py; touch 1.txt"})
+    assert builder.role("builder", "F-001").code == 0
+    assert builder.git("show", "--format=", "--name-only", "HEAD") == "1.txt"
+    assert builder.git("show", "--format=", "--name-only", "HEAD^") == "main.py"
+
+
+def test_in_the_project_folder_it_starts_on_a_clean_tree_alone(in_place: House) -> None:
+    """A person's changes belong to the person: exit 11."""
+    own(in_place, "builder", "commits: true")
+    in_place.write("main.py", "mine\n")
+    assert in_place.role("builder", "F-001").code == 11
 
 
 def test_its_reply_is_that_of_a_worker(builder: House) -> None:
@@ -137,13 +148,14 @@ def test_killed_at_work_its_tree_is_kept(builder: House) -> None:
     """The next start settles it, even if the role's files are gone by then."""
     builder.script("builder", {"run": "touch 1.txt; sleep 60"})
     role = builder.begin_role("builder", "F-001", session=True)
-    until(lambda: (builder.project / "1.txt").exists())
+    until((builder.tree / "1.txt").exists)
     (run_id,) = runs.open_runs(builder.layout)
     role.kill()
     role.wait()
     until(lambda: not tagged(mission.load(builder.layout).id) and runs.is_dead(builder.layout, run_id))
     assert builder.program("init", "--quietly").code == 0
-    assert builder.git("log", "-1", "--format=%s") == "wip(F-001): killed"
+    assert builder.git("log", "-1", "--format=%s", builder.result()["commit"]) == "wip(F-001): killed"
+    assert builder.result()["commit"] == workplace.position(builder.layout).head
     assert (builder.feature().status, builder.result()["role"]) == ("todo", "builder")
 
 
@@ -184,12 +196,12 @@ def test_what_it_aims_joins_the_contract(house: House) -> None:
 def test_the_plan_of_a_role_that_plans_lands(house: House) -> None:
     """While its agent lives a bad plan is refused with its reasons; a run without a plan is counted."""
     own(house, "architect", "plans: true", functions="planner.settle")
-    house.write("bad.json", json.dumps({**PLAN, "contract": []}))
-    house.script("architect", {"run": "harness reply bad.json"})
+    bad = house.write("bad.json", json.dumps({**PLAN, "contract": []}))
+    house.script("architect", {"run": f"harness reply '{bad}'"})
     house.role("architect")
     assert "claim" in (Path(house.layout.run(house.result()["run"]).stderr)).read_text()
     assert house.result()["totals"]["rejected"] == 1
-    house.script("architect", {"run": "rm bad.json"}, block(PLAN))
+    house.script("architect", block(PLAN))
     assert house.role("architect").code == 0
     assert house.feature("F-003").status == "todo"
     assert (house.result()["accepted"], house.result()["totals"]["rejected"]) == (True, 0)

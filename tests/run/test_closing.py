@@ -93,7 +93,9 @@ def test_what_is_nobodys_fault_is_no_rejected_plan_no_stall_and_no_judgement(hou
     house.script("planner", {"fail": outcome})
     house.role("planner")
     put(house, status="validating")
-    (house.project / "1.txt").touch()  # green, so that the validator's agent runs
+    house.write("1.txt")  # green, so that the validator's agent runs
+    house.git("add", "1.txt")
+    house.git("commit", "-q", "-m", "part one")
     house.script("validator", {"fail": outcome})
     house.role("validator", "F-001")
     assert [line["outcome"] for line in house.ran()] == [outcome] * 2
@@ -122,9 +124,16 @@ def test_a_snapshot_has_all_that_is_needed_to_go_back(house: House) -> None:
     assert (value["run"], value["commit"]) == (result["run"], house.head())
     for name, digest in value["live"].items():
         assert objects.get(house.layout, digest) == (house.state / name).read_bytes()
-    assert {"features.json", "validation-contract.md", "config.toml", "mission.json", "format", "spec.md"} == set(
-        value["live"]
-    )
+    managed = {
+        "features.json",
+        "validation-contract.md",
+        "config.toml",
+        "mission.json",
+        "git.json",
+        "format",
+        "spec.md",
+    }
+    assert managed == set(value["live"])
     for name in ("runs.jsonl", "issues.jsonl"):
         data = (house.state / name).read_bytes()
         assert value["grown"][name] == [files.digest(data), len(data)]

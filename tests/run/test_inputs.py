@@ -139,7 +139,8 @@ def test_a_reply_that_was_not_understood_is_told_to_the_same_role_only(one: Hous
 
 
 def test_what_was_refused_is_told_to_the_next_of_that_role(one: House) -> None:
-    """The agent may not change that file, and the prompt says so."""
+    """The agent may not change that file, and the prompt of an unconfined one says so."""
+    one.config('agent = "scripted"', 'confine = "off"')
     worked(one, {"run": 'echo "{}" > .harness/features.json'})
     assert one.result()["outcome"] == "refused"
     worked(one, {"run": "touch made"})

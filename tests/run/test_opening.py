@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.integrity import workplace
 from harness.model import mission, runs
 from harness.model.features import Feature
 from harness.run import orders
@@ -21,8 +22,15 @@ from tests.run.test_starting import NOBODY, nobody_can_run
 
 REMEMBERED = [
     *("run", "role", "feature", "trigger", "reason", "at", "agent", "attempt", "before", "head", "branch", "tree"),
-    *("untracked", "live", "raw", "identity", "process", "dirty", "version"),
+    *("untracked", "live", "raw", "identity", "process", "dirty", "version", "folder", "confined"),
 ]
+
+
+@pytest.fixture
+def house(house: House) -> House:
+    """A mission that a command has already looked at: what our git reads is laid out."""
+    workplace.use(house.layout)
+    return house
 
 
 def refused(house: House, code: int, *words: str, role: str = "worker", args: tuple[str, ...] = ("F-001",)) -> None:
@@ -159,28 +167,28 @@ def test_a_wish_that_is_no_name_is_refused(house: House) -> None:
 
 
 @pytest.mark.parametrize("role", ["worker", "validator"])
-def test_a_dirty_tree_is_11_with_the_files_and_two_commands(house: House, role: str) -> None:
+def test_in_place_a_dirty_tree_is_11_with_the_files_and_two_commands(in_place: House, role: str) -> None:
     """Only the user may clean the folder; it stays as it is."""
-    house.write("main.py", "print('edited')\n")
-    house.script(role, {"say": "nothing"})
-    refused(house, 11, "  main.py\n", "git commit -am", "git stash", role=role)
+    in_place.write("main.py", "print('edited')\n")
+    in_place.script(role, {"say": "nothing"})
+    refused(in_place, 11, "  main.py\n", "git commit -am", "git stash", role=role)
 
 
-def test_of_many_dirty_files_ten_are_named(house: House) -> None:
+def test_of_many_dirty_files_ten_are_named(in_place: House) -> None:
     """The message stays one paragraph."""
     for number in range(12):
-        house.write(f"file-{number:02d}")
-    house.git("add", "-A")
-    refused(house, 11, "  file-09\n", "… and 2 more")
+        in_place.write(f"file-{number:02d}")
+    in_place.git("add", "-A")
+    refused(in_place, 11, "  file-09\n", "… and 2 more")
 
 
-def test_another_branch_is_11_with_the_way_back(house: House) -> None:
+def test_in_place_another_branch_is_11_with_the_way_back(in_place: House) -> None:
     """The mission never works on a branch that the user checked out."""
-    branch = house.git("branch", "--show-current")
-    house.git("switch", "-q", "main")
-    refused(house, 11, "is on main", f"git switch {branch}")
-    house.git("checkout", "-q", "--detach")
-    refused(house, 11, "is on a detached HEAD", f"git switch {branch}")
+    branch = in_place.git("branch", "--show-current")
+    in_place.git("switch", "-q", "main")
+    refused(in_place, 11, "is on main", f"git switch {branch}")
+    in_place.git("checkout", "-q", "--detach")
+    refused(in_place, 11, "is on a detached HEAD", f"git switch {branch}")
 
 
 def test_untracked_files_are_no_dirty_tree(house: House) -> None:
@@ -193,7 +201,7 @@ def test_while_a_run_is_under_way_another_is_75_and_says_who(house: House) -> No
     """The second run does not wait."""
     house.script("worker", {"run": "touch begun; sleep 60"})
     role = house.begin_role("worker", "F-001")
-    until(lambda: (house.project / "begun").exists())  # from here on the first run writes nothing
+    until((house.tree / "begun").exists)  # from here on the first run writes nothing
     run_id = runs.open_runs(house.layout)[0]
     before = listing(house.project)
     done = house.role("worker", "F-002")
@@ -208,9 +216,10 @@ def test_while_a_run_is_under_way_another_is_75_and_says_who(house: House) -> No
 
 
 def test_the_context_holds_all_that_was_so_when_the_run_opened(house: House) -> None:
-    """HEAD, branch, tree, untracked files with digests, the feature's previous status, and who runs it."""
+    """HEAD, branch, tree, untracked files with digests, the feature's previous status, who runs it, and where."""
+    house.work({"say": "nothing"})
     house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))
-    house.write("notes", "mine\n")
+    (house.tree / "notes").write_text("mine\n")
     house.harness("note", "hello")
     raw = Path(house.layout.raw).read_bytes()
     head, tree = house.head(), house.git("rev-parse", "HEAD^{tree}")
@@ -223,42 +232,53 @@ def test_the_context_holds_all_that_was_so_when_the_run_opened(house: House) -> 
     assert context.raw == [len(raw), files.digest(raw)]
     assert (context.trigger, context.reason, context.agent) == ("manual", "because", ["scripted"])
     assert context.process["pid"] > 0
+    assert (context.folder, context.confined) == (str(house.tree), result["confined"])
     assert context.live["features.json"][1] > 0
 
 
-def test_large_untracked_files_are_noted_by_size_and_time(house: House) -> None:
+def test_large_untracked_files_are_noted_by_size_and_time(in_place: House) -> None:
     """Hashing gigabytes at every start is too slow."""
-    path = house.write("large", "x" * (1024 * 1024 + 1))
-    context = runs.context(house.layout, house.work({"say": "nothing"})["run"])
+    path = in_place.write("large", "x" * (1024 * 1024 + 1))
+    context = runs.context(in_place.layout, in_place.work({"say": "nothing"})["run"])
     assert context.untracked == {"large": f"{1024 * 1024 + 1}:{os.stat(path).st_mtime_ns}"}
 
 
 @pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
-def test_an_untracked_file_that_may_not_be_read_is_no_obstacle(house: House) -> None:
+def test_an_untracked_file_that_may_not_be_read_is_no_obstacle(in_place: House) -> None:
     """Another user may own a file in the folder, such as a database dump; the run goes on and does not commit it."""
-    house.script("worker", {"run": "echo 1 > 1.txt"})
-    passable(house.folder)
-    for path in (house.folder, *house.folder.rglob("*")):
+    in_place.script("worker", {"run": "echo 1 > 1.txt"})
+    passable(in_place.folder)
+    for path in (in_place.folder, *in_place.folder.rglob("*")):
         os.chown(path, 65534, 65534, follow_symlinks=False)
-    secret = house.write("dump.rdb", "theirs\n")
+    secret = in_place.write("dump.rdb", "theirs\n")
     secret.chmod(0o600)
-    done = house.run([*NOBODY, "--regid=65534", *house.words("worker", "F-001")])
+    done = in_place.run([*NOBODY, "--regid=65534", *in_place.words("worker", "F-001")])
     assert done.code == 0, done
-    row = json.loads(Path(house.layout.run_log).read_text())
+    row = json.loads(Path(in_place.layout.run_log).read_text())
     assert row["outcome"] == "ok"
-    assert runs.context(house.layout, row["run"]).untracked == {"dump.rdb": f"7:{os.stat(secret).st_mtime_ns}"}
-    safe = ("-c", f"safe.directory={house.project}")
-    assert house.git(*safe, "show", "--name-only", "--format=", row["commit"]) == "1.txt"
+    assert runs.context(in_place.layout, row["run"]).untracked == {"dump.rdb": f"7:{os.stat(secret).st_mtime_ns}"}
+    safe = ("-c", f"safe.directory={in_place.project}")
+    assert in_place.git(*safe, "show", "--name-only", "--format=", row["commit"]) == "1.txt"
 
 
-def test_an_untracked_link_or_a_name_with_any_bytes_is_no_obstacle(house: House) -> None:
+def test_an_untracked_link_or_a_name_with_any_bytes_is_no_obstacle(in_place: House) -> None:
     """The content of the folder does not matter."""
-    (house.project / "link").symlink_to("nowhere")
-    os.close(os.open(os.fsencode(house.project) + b"/\xff\n", os.O_CREAT | os.O_WRONLY))
-    result = house.work({"run": "echo 1 > 1.txt"})
+    (in_place.project / "link").symlink_to("nowhere")
+    os.close(os.open(os.fsencode(in_place.project) + b"/\xff\n", os.O_CREAT | os.O_WRONLY))
+    result = in_place.work({"run": "echo 1 > 1.txt"})
     assert result["outcome"] == "ok"
-    assert house.git("show", "--name-only", "--format=", "HEAD") == "1.txt"
-    assert set(runs.context(house.layout, result["run"]).untracked) == {"link", "\udcff\n"}
+    assert in_place.git("show", "--name-only", "--format=", "HEAD") == "1.txt"
+    assert set(runs.context(in_place.layout, result["run"]).untracked) == {"link", "\udcff\n"}
+
+
+def test_what_is_untracked_in_the_project_folder_does_not_concern_a_run(house: House) -> None:
+    """A link, a pipe, a name with any bytes, a file of somebody else's: none of it is in the run's tree."""
+    (house.project / "link").symlink_to("nowhere")
+    os.mkfifo(house.project / "pipe")
+    os.close(os.open(os.fsencode(house.project) + b"/\xff\n", os.O_CREAT | os.O_WRONLY, 0o000))
+    result = house.work({"run": "ls > 1.txt"})
+    assert (result["outcome"], house.git("show", "HEAD:1.txt")) == ("ok", "1.txt\nSPEC.md\nmain.py")
+    assert runs.context(house.layout, result["run"]).untracked == {}
 
 
 def test_a_run_is_named_after_the_time_role_and_feature(house: House) -> None:

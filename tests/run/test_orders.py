@@ -302,8 +302,9 @@ def test_an_escalation_without_its_file_can_be_answered_too(house: House) -> Non
 # accepting what was refused
 
 
-def test_a_refused_file_is_taken_when_a_person_says_so(house: House) -> None:
+def test_a_refused_file_is_taken_when_a_person_says_so(unconfined: House) -> None:
     """The agent's change to the config is applied after all, and the next run uses it."""
+    house = unconfined
     mine = f'agent = "scripted"\\ncurate_after = 5\\n[agents.scripted]\\npath = "{house.scripts}"\\n'
     run_id = house.work({"run": f"printf '{mine}' > .harness/config.toml"})["run"]
     assert "curate_after" not in house.read("config.toml")
@@ -312,8 +313,9 @@ def test_a_refused_file_is_taken_when_a_person_says_so(house: House) -> None:
     assert house.work({"run": "echo 1 > 1.txt"})["refused"] == []
 
 
-def test_refused_features_are_taken_whole_or_not_at_all(house: House) -> None:
+def test_refused_features_are_taken_whole_or_not_at_all(unconfined: House) -> None:
     """A file that does not parse is refused again."""
+    house = unconfined
     run_id = house.work({"run": "sed -i 's/Part two/Part 2/' .harness/features.json"})["run"]
     place(house, "accept", run_id, "features.json")
     assert house.feature("F-002").title == "Part 2"
@@ -323,8 +325,9 @@ def test_refused_features_are_taken_whole_or_not_at_all(house: House) -> None:
         place(house, "accept", run_id, "features.json")
 
 
-def test_what_is_no_whole_live_file_is_for_a_persons_hands(house: House) -> None:
+def test_what_is_no_whole_live_file_is_for_a_persons_hands(unconfined: House) -> None:
     """For lines of append-only files, strays and patches the message says what to do."""
+    house = unconfined
     run_id = house.work(
         {
             "run": "echo x > .harness/PLAN.md; echo '{}' >> .harness/issues.jsonl; mkdir .harness/d; echo x > .harness/d/f"

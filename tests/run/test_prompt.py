@@ -65,7 +65,7 @@ def facts(**fields: str) -> dict[str, str]:
         "feature": "F-023",
         "trigger": "",
         "reason": "",
-        "project": "/home/me/sheets-clone",
+        "workplace": "/home/me/sheets-clone",
         "state": "/home/me/sheets-clone/.harness",
         "run": "1777076234-worker-F-023",
         "shim": "/home/me/sheets-clone/.harness/bin/harness",

@@ -29,7 +29,7 @@ def under_way(house: House, *steps: dict[str, Any], session: bool = True) -> sub
     """A worker's run with these agent steps, once 1.txt exists."""
     house.script("worker", *steps)
     role = house.begin_role("worker", "F-001", session=session)
-    until((house.project / "1.txt").exists)
+    until((house.tree / "1.txt").exists)
     return role
 
 
@@ -59,7 +59,7 @@ def test_the_prompt_ends_in_the_runtime_context(house: House) -> None:
         "- FEATURE_ID=F-001",
         "- TRIGGER=manual",
         "- REASON=a person asked",
-        f"- Working directory: {house.project}",
+        f"- Working directory: {house.tree}",
         f"- State directory: {house.state}",
         f"- Run ID: {result['run']}",
         f"- Harness command: {house.layout.shim} --run {result['run']}",
@@ -127,9 +127,9 @@ def test_a_signal_during_the_checks_settles_the_validator(house: House) -> None:
     """The feature still waits for its validation, and no try is used."""
     house.lay(house.feature().replace(status="validating"), house.feature("F-002"))
     path = Path(house.layout.contract)
-    path.write_text(path.read_text().replace("test -f 1.txt", f"touch {house.folder}/begun; sleep 90"))
+    path.write_text(path.read_text().replace("test -f 1.txt", "touch begun; sleep 90"))
     role = house.begin_role("validator", "F-001", session=True)
-    until((house.folder / "begun").exists)
+    until((house.tree / "begun").exists)
     role.send_signal(signal.SIGTERM)
     assert role.wait(20) == 143
     assert (house.result()["outcome"], house.feature().status, house.feature().attempts) == ("killed", "validating", 0)

@@ -141,8 +141,7 @@ def test_where_nobody_can_answer_the_limit_is_waited_for(house: House, first: st
     status = {"auth": 401, "config": 404, "limit": 429}
     tables = []
     for name, outcome in (("one", first), ("two", second)):
-        path = house.folder / name
-        path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{row % status[outcome]}'\nexit {ends[outcome]}\n")
+        path = house.write(name, f"#!/bin/sh\ncat > /dev/null\necho '{row % status[outcome]}'\nexit {ends[outcome]}\n")
         path.chmod(0o755)
         tables += [f"[agents.{name}]", f'command = ["{path}"]', 'format = "claude"']
     house.config('agent = ["one", "two"]', *tables)
@@ -173,8 +172,7 @@ def test_an_agent_that_met_a_limit_is_not_asked_again_before_its_time(house: Hou
 def limited(house: House, name: str, **told: object) -> list[str]:
     """The table of an agent whose vendor refuses it until `resetsAt`, where it gives that time."""
     row = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "rateLimitType": "weekly", **told}}
-    path = house.folder / name
-    path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(row)}'\nexit 1\n")
+    path = house.write(name, f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(row)}'\nexit 1\n")
     path.chmod(0o755)
     return [f"[agents.{name}]", f'command = ["{path}"]', 'format = "claude"']
 
@@ -218,8 +216,8 @@ def test_a_reply_that_stands_in_the_result_alone_is_taken(house: House) -> None:
     """Some programs do not report their last message earlier."""
     block = '```json harness\n{"status": "blocked", "reason": "no", "needs": ["F-002"]}\n```'
     row = {"type": "result", "result": block, "usage": {"input_tokens": 1}}
-    (house.folder / "row").write_text(json.dumps(row) + "\n")
-    house.config('agent = "mine"', "[agents.mine]", f'command = ["cat", "{house.folder}/row"]', 'format = "claude"')
+    path = house.write("row", json.dumps(row) + "\n")
+    house.config('agent = "mine"', "[agents.mine]", f'command = ["cat", "{path}"]', 'format = "claude"')
     house.role("worker", "F-001")
     assert house.feature().status == "blocked"
 
@@ -282,9 +280,10 @@ def checkout(house: House, commit: str) -> Path:
     return home
 
 
-def test_an_update_while_an_agent_thinks_waits_for_the_next_run(house: House) -> None:
+def test_an_update_while_an_agent_thinks_waits_for_the_next_run(unconfined: House) -> None:
     """Every harness file has changed when the agent ends: the run ends with the code it began with, and says so; the next
     start reports the new version."""
+    house = unconfined
     home, bad = checkout(house, "a" * 40), "raise SystemExit(99)"
     sources = f"find {home}/harness {home}/roles -name '*.py*'"
     update = f"{sources} | while read f; do echo '{bad}' >$f; done; echo {'b' * 40} >{home}/.git/HEAD"

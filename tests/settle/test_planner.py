@@ -12,6 +12,7 @@ import pytest
 
 from harness.base.errors import Refused
 from harness.model import contract_log, features, issues, receipts, replies, runs
+from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Contract, Service
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
@@ -353,11 +354,18 @@ def test_drafting_changes_nothing_that_it_was_given() -> None:
     assert (features.render(old), known) == before
 
 
+def place(house: House) -> CheckEnvironment:
+    """Where the checks of this mission run."""
+    return CheckEnvironment(directory=str(house.tree), seconds=9)
+
+
 def test_the_missions_own_folder_is_a_path_of_this_machine(house: House) -> None:
-    """A check that names it would test the working folder while the sweep tests a fresh worktree."""
+    """A check that names it, or the tree, would test that folder while the sweep tests a fresh worktree."""
     lay(house, [OLD])
-    with pytest.raises(Refused, match="names this folder"):
-        planner.examined(house.layout, patch(row(), contract=[told("VAL-001", f"test -f '{house.project}/x'")]))
+    for folder in (house.project, house.tree):
+        value = patch(row(), contract=[told("VAL-001", f"test -f '{folder}/x'")])
+        with pytest.raises(Refused, match="names this folder"):
+            planner.examined(house.layout, value, place(house))
 
 
 # a plan that cannot be written down is refused
@@ -377,7 +385,7 @@ def test_a_contract_that_would_not_read_back_is_refused(house: House, value: dic
     """Every later run can read what lands, and it reads the same."""
     lay(house, [OLD])
     with pytest.raises(Refused, match="cannot be written down"):
-        planner.examined(house.layout, value)
+        planner.examined(house.layout, value, place(house))
 
 
 # landing
@@ -641,23 +649,28 @@ def test_a_live_planner_that_stands_by_its_check_has_it_unproven(house: House) -
     assert (house.result()["accepted"], word(house)) == (True, "unproven")
 
 
-def test_a_planner_cannot_write_its_own_receipts(house: House) -> None:
+@pytest.mark.parametrize("confine", ["auto", "off"])
+def test_a_planner_cannot_write_its_own_receipts(house: House, confine: str) -> None:
     """The agent plants a red receipt for a check that never ran: the harness runs what lands after the agent is gone."""
+    house.config('agent = "scripted"', f'confine = "{confine}"')
     lay(house, [OLD])
     planned(house, **patch(row("F-003")))
     forged = before(house)[0].replace(claim="VAL-002", command="test -f main.py")
     line = json.dumps(forged.asdict())
-    step = f"for run in .harness/runs/*-planner*/; do test -f $run/result.json || echo '{line}' > $run/receipts.jsonl; done"
+    own = f"test -f $run/result.json || echo '{line}' > $run/receipts.jsonl || true"
+    step = f"for run in .harness/runs/*-planner*/; do {own}; done"
     house.script("planner", {"run": step}, reply(**patch(row("F-002"), contract=[EARLY])))
     role(house, "planner")
     assert house.result()["accepted"] is False
     assert "is green already" in house.result()["reason"]
 
 
-def test_garbage_where_receipts_stand_stops_nobody(house: House) -> None:
+@pytest.mark.parametrize("confine", ["auto", "off"])
+def test_garbage_where_receipts_stand_stops_nobody(house: House, confine: str) -> None:
     """The harness did not write it, and it counts for nothing."""
+    house.config('agent = "scripted"', f'confine = "{confine}"')
     lay(house, [OLD])
-    step = "for run in .harness/runs/*-planner*/; do echo garbage > $run/receipts.jsonl; done"
+    step = "for run in .harness/runs/*-planner*/; do echo garbage > $run/receipts.jsonl || true; done"
     house.script("planner", {"run": step}, reply(**patch(row("F-002"))))
     role(house, "planner")
     assert house.result()["accepted"] is True
@@ -667,11 +680,10 @@ def test_garbage_where_receipts_stand_stops_nobody(house: House) -> None:
 def test_checks_before_the_work_have_their_services(house: House) -> None:
     """This also holds for services that the plan adds."""
     lay(house, [OLD])
-    web = {"name": "web", "run": "echo $PORT >../port; sleep 60", "ready": "test -s ../port", "seconds": 20}
-    value = patch(row("F-002"), contract=[told("VAL-002", "cat ../port; test -f new")], services=[web])
+    web = {"name": "web", "run": "echo $PORT >port; sleep 60", "ready": "test -s port", "seconds": 20}
+    value = patch(row("F-002"), contract=[told("VAL-002", "cmp port <(echo $PORT) && exit 7")], services=[web])
     assert planned(house, **value)["accepted"] is True
-    port = (house.folder / "port").read_text()
-    assert [one.output for one in before(house)] == [port]
+    assert [one.exit for one in before(house)] == [7]
 
 
 def test_a_red_setup_calls_a_person_and_lands_nothing(house: House) -> None:
@@ -689,6 +701,6 @@ def test_a_red_setup_calls_a_person_and_lands_nothing(house: House) -> None:
 def test_the_setup_of_a_plan_is_run_before_its_checks(house: House) -> None:
     """Its output is present, and is not part of the project."""
     lay(house, [OLD])
-    value = patch(row("F-002"), contract=[told("VAL-002", "cat ../made; test -f new")])
-    assert planned(house, **value, setup="echo ready >../made")["accepted"] is True
+    value = patch(row("F-002"), contract=[told("VAL-002", "cat made; test -f new")])
+    assert planned(house, **value, setup="echo ready >made")["accepted"] is True
     assert [one.output for one in before(house)] == ["ready\n"]

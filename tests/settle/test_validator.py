@@ -255,8 +255,7 @@ def test_too_many_notes_do_not_change_the_verdict(built: House) -> None:
 def test_what_is_told_of_the_agent_does_not_change_the_verdict(built: House) -> None:
     """A fallback to another agent or a denied tool affects neither the receipts nor the setup."""
     denied = '{"type":"result","usage":{"input_tokens":1},"result":"","permission_denials":[{"tool_name":"WebFetch"}]}'
-    path = built.folder / "agent"
-    path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{denied}'\n")
+    path = built.write("agent", f"#!/bin/sh\ncat > /dev/null\necho '{denied}'\n")
     path.chmod(0o755)
     built.config('agent = ["scripted", "mine"]', "[agents.mine]", f'command = ["{path}"]', 'format = "claude"')
     built.script("validator", {"fail": "limit"})
@@ -386,15 +385,16 @@ def green(house: House, *commands: str, **more: Any) -> None:
 
 def test_setup_runs_once_a_commit(built: House) -> None:
     """It runs again if HEAD or the setup changes; a red setup is not cached."""
-    runs = built.folder / "setups"
-    green(built, "true", setup=f"echo x >>'{runs}'")
+    commit(built, **{".gitignore": "setups*\n"})
+    runs = built.tree / "setups"
+    green(built, "true", setup="echo x >>setups")
     judged(built, "F-001")
     judged(built, "F-001")
     assert runs.read_text() == "x\n"
     commit(built, more="")
     judged(built, "F-001")
     assert runs.read_text() == "x\nx\n"
-    green(built, "true", setup=f"echo y >>'{runs}'; test -e '{runs}.ok'")
+    green(built, "true", setup="echo y >>setups; test -e setups.ok")
     judged(built, "F-001")
     Path(f"{runs}.ok").touch()
     judged(built, "F-001")
@@ -404,13 +404,14 @@ def test_setup_runs_once_a_commit(built: House) -> None:
 def test_services_are_up_for_checks_and_end_with_the_run(built: House) -> None:
     """They start once per run, for all its checks, each on its own port."""
     served = [
-        Service(name=name, run=f"echo $PORT >>../{name}; sleep 60", ready=f"test -s ../{name}", seconds=20)
+        Service(name=name, run=f"echo $PORT >>{name}.log; sleep 60", ready=f"test -s {name}.log", seconds=20)
         for name in ("web", "data-base")
     ]
-    ports = "test $PORT_WEB = $(cat ../web); test $PORT_DATA_BASE = $(cat ../data-base); test $PORT = $PORT_WEB"
+    ports = "test $PORT_WEB = $(cat web.log); test $PORT_DATA_BASE = $(cat data-base.log); test $PORT = $PORT_WEB"
+    commit(built, **{".gitignore": "*.log\n"})
     green(built, ports, ports + "; test $PORT_WEB != $PORT_DATA_BASE", services=served)
     assert judged(built, "F-001")["verdict"] == "green", fired(built)
-    assert (built.folder / "web").read_text().count("\n") == 1
+    assert (built.tree / "web.log").read_text().count("\n") == 1
     assert tagged(mission.load(built.layout).id) == []
 
 
@@ -427,9 +428,9 @@ def test_a_service_that_is_not_ready_fails_the_feature_with_the_tail_of_its_log(
 
 def test_an_aimed_check_has_the_services_too(built: House) -> None:
     """It runs like the contract's own checks."""
-    web = Service(name="web", run="echo $PORT >../port; sleep 60", ready="test -s ../port", seconds=20)
+    web = Service(name="web", run="echo $PORT >port; sleep 60", ready="test -s port", seconds=20)
     green(built, "true", services=[web])
-    built.script("validator", aims("test $PORT_WEB = 0; test $(cat ../port) = $PORT"))
+    built.script("validator", aims("test $PORT_WEB = 0; test $(cat port) = $PORT"))
     judged(built, "F-001")
     assert "PORT_WEB" not in fired(built)[-1].output, "it is set"
     assert tries(built) == ("failing", 1)
@@ -514,7 +515,7 @@ def test_blame_ends_when_its_time_is_up(built: House) -> None:
 # flaky
 
 
-TURNS = "n=$(cat ../count || echo 0); echo $((n + 1)) >../count; test $((n % 2)) = 1"
+TURNS = "n=$(cat count || echo 0); echo $((n + 1)) >count; test $((n % 2)) = 1"
 
 
 def test_a_flaky_check_counts_and_is_marked_and_the_third_time_makes_an_issue(built: House) -> None:
@@ -532,10 +533,11 @@ def test_a_flaky_check_counts_and_is_marked_and_the_third_time_makes_an_issue(bu
 
 def test_what_is_red_twice_is_red(built: House) -> None:
     """The first receipt is kept, once."""
-    green(built, "echo x >>../count; exit 3")
+    commit(built, **{".gitignore": "*.log\n"})
+    green(built, "echo x >>count.log; exit 3")
     judged(built, "F-001")
     assert [(one.exit, one.flaky) for one in fired(built)] == [(3, False)]
-    assert (built.folder / "count").read_text() == "x\nx\n"
+    assert (built.tree / "count.log").read_text() == "x\nx\n"
 
 
 def test_an_aimed_check_that_is_flaky_is_dropped(built: House) -> None:
@@ -582,10 +584,12 @@ def test_an_honest_diff_has_no_signs(built: House) -> None:
 
 def test_a_sweeps_receipts_say_what_a_clone_lacks(through: House) -> None:
     """They report that there is no setup, and what exists only in the working folder."""
-    through.git("rm", "-q", "--cached", "two")
-    through.git("commit", "-q", "-m", "forgot it")
+    through.git("rm", "-q", "two")
+    commit(through, **{".gitignore": "two\n"})
+    judged(through, "F-001")
+    (through.tree / "two").write_text("ok\n")
     judged(through)
     notes = fired(through)[-1].notes
     assert notes[0] == "the contract has no setup: a fresh clone is checked as it is"
     assert "only in the working folder, not in a clone: " in notes[1]
-    assert "two" in notes[1]
+    assert notes[1].endswith(": two")

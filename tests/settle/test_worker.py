@@ -68,8 +68,20 @@ def test_a_changed_tree_means_implemented_without_a_word(one: House) -> None:
     assert log(one, "%s") == "F-001: Feature F-001"
 
 
+def test_a_confined_agent_commits_nothing_and_its_work_is_kept(one: House) -> None:
+    """What git has is read-only to it: status, diff and log work, and the commit is the harness's."""
+    before, branch = one.head(), one.git("branch", "--show-current")
+    look = "echo 1 >> main.py; git status --porcelain; git diff --exit-code && exit 1; git log -1 > log.txt"
+    tries = "git add -A || git commit -qam mine || git branch mine || git config user.name me || echo none > said"
+    result = worked(one, {"run": f"{look}; {tries}"})
+    assert (result["outcome"], one.git("branch", "--show-current")) == ("ok", branch)
+    assert one.git("show", "--name-only", "--format=", "HEAD").split("\n") == ["log.txt", "main.py", "said"]
+    assert (one.git("rev-parse", "HEAD^"), one.git("branch", "--list", "mine")) == (before, "")
+
+
 def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House) -> None:
-    """On its branch or on one of its own: HEAD is the mission's branch, and the one commit has all messages."""
+    """In the project folder, on its branch or its own: HEAD is the mission's branch, and the one commit has all messages."""
+    one.config('agent = "scripted"', 'workplace = "project"')
     before, branch = one.head(), one.git("branch", "--show-current")
     commit = "git -c user.name=a -c user.email=a@b commit -q -m"
     worked(
@@ -96,6 +108,7 @@ def test_a_run_without_a_change_is_no_op_and_still_validated(one: House) -> None
 
 def test_a_commit_that_changes_nothing_in_the_end_is_no_change(one: House) -> None:
     """The tree decides, not the number of commits; HEAD does not move."""
+    one.config('agent = "scripted"', 'confine = "off"')
     before = one.head()
     commit = "git -c user.name=a -c user.email=a@b commit -q -m"
     result = worked(one, {"run": f"echo 1 > a; git add a; {commit} one; git rm -q a; {commit} two"})
