@@ -59,7 +59,7 @@ def _trouble(newest: list[runs.Result]) -> list[str]:
     found = [line for line in [_unconfined(newest[:1]), last.unlanded if last else ""] if line]
     if last is None or last.outcome not in ("auth", "config"):
         return found
-    return found + [f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
+    return [*found, f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
 
 
 def _unconfined(results: Iterable[runs.Result]) -> str:
