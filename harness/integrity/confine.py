@@ -88,9 +88,13 @@ def _readable(layout: Layout, real: str) -> list[str]:
         real,
     ]
     python = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))]
-    path = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
     names = os.path.dirname(os.path.realpath("/etc/resolv.conf"))  # some systems keep it below /run
-    return list(dict.fromkeys(folder for folder in (*ours, *python, *path, names) if os.path.isdir(folder)))
+    return list(dict.fromkeys(folder for folder in (*ours, *python, *_on_path(), names) if os.path.isdir(folder)))
+
+
+def _on_path() -> list[str]:
+    """The folders on the PATH of this process."""
+    return [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
 
 
 def _hidden(real: str, tree: str) -> list[str]:
@@ -122,11 +126,13 @@ def _made(folder: str) -> bool:
 
 
 def protected(layout: Layout) -> list[str]:
-    """What no process of a run may write, whatever the trust: state, git, the harness, roles, identity, git's settings."""
+    """What no process of a run may write, whatever the trust: state, git, the harness, roles, identity, git's settings, and
+    the programs and the Python that the harness and its person start by name."""
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     paths = [layout.project, layout.state, home(), os.path.dirname(os.path.dirname(files.__file__)), identity_folder()]
     paths += [_common(layout.project), state_home(), os.path.join(config, "git"), sys.prefix]
     paths += [os.path.join(config, name) for name in ("fish", "autostart", "systemd")]
+    paths += [sys.base_prefix, *_on_path()]
     return list(map(os.path.realpath, paths))
 
 

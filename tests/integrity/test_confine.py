@@ -46,7 +46,9 @@ def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: Path) -> Ite
         path = tmp_path / "home" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("theirs\n")
-    (tmp_path / "home/other").mkdir()
+    for name in ("other", ".local/bin", ".local/share"):
+        (tmp_path / "home" / name).mkdir(parents=True)
+    env["PATH"] = f"{tmp_path}/home/.local/bin{os.pathsep}{env['PATH']}"
     made = copied(template, own, env)
     yield made
     made.end()
@@ -67,9 +69,10 @@ def places(house: House) -> dict[str, Path]:
         "this mission": f".local/state/harness/{mission_id}/x",
         "index": f".local/state/harness/{mission_id}/tree-1.index",
     }
+    names |= {"program": ".local/bin/git", "beside programs": ".local/share/x"}
     ours = {"state": house.state / "features.json", "raw": Path(house.layout.raw), "project": house.project / "x"}
     git = {"git": house.project / ".git/config", "hooks": house.project / ".git/hooks/post-checkout"}
-    rest = {"checkout": CHECKOUT / "harness/x", "identity": Path(house.env["HARNESS_IDENTITY"]) / "worker.md"}
+    rest = {"checkout": CHECKOUT / "roles/worker.md", "identity": Path(house.env["HARNESS_IDENTITY"]) / "worker.md"}
     return {"tree": house.tree / "x", **{name: home / path for name, path in names.items()}, **ours, **git, **rest}
 
 
@@ -114,9 +117,10 @@ def test_an_agent_writes_in_its_tree_its_temporary_folder_and_its_home(deep: Hou
 
 
 def test_full_trust_opens_home_but_nothing_that_is_believed(deep: House) -> None:
-    """Folders of HOME, down to what lies beside the project; no file at its top, so no shell start-up file."""
+    """Folders of HOME, down to what lies beside the project; no file at its top, so no shell start-up file, and no folder
+    on the PATH, where a program called git would be started by the harness itself."""
     deep.config('agent = "scripted"', 'trust = "full"')
-    assert written(said_by_agent(deep, attempts(places(deep)))) == {"tree", "TMPDIR", "other", "app"}
+    assert written(said_by_agent(deep, attempts(places(deep)))) == {"tree", "TMPDIR", "other", "app", "beside programs"}
 
 
 def test_folders_above_the_project_cannot_be_moved_away_under_full_trust(deep: House) -> None:

@@ -33,10 +33,11 @@ class Played:
             yield from receipts.load(self.house.layout.run(row["run"]).receipts)
 
     def everything(self) -> str:
-        """The output of run.sh, then results, receipts, memory, issues, and `why` for each feature."""
+        """The output of run.sh, then results, what programs printed, receipts, memory, issues, and `why` for each feature."""
         layout, ran = self.house.layout, self.house.ran()
         said = [self.ended.out, self.ended.err]
         said += [str(self.house.result(row["run"])["reason"]) for row in ran]
+        said += [path.read_text() for path in Path(layout.runs).glob("*/stderr.log")]
         for receipt in self.receipts():
             said += [f"{receipt.claim} {receipt.phase} {receipt.verdict}", *receipt.notes]
         said += [path.read_text() for path in map(Path, (layout.raw, layout.archive, layout.issues)) if path.exists()]
@@ -60,7 +61,9 @@ def play(cheat: Cheat, folder: Path) -> Played:
     run_sh = str(CHECKOUT / "run.sh")
     begun = house.run([run_sh, "init", "--quietly"])
     assert begun.code == 0, begun
-    Path(house.layout.config).write_text(f"[limits]\nmax_runs = {cheat.runs}\n")
+    for name in ("my project/.git/hooks", "my project/.harness/roles", "home/.config/git", "home/.config/autostart"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    Path(house.layout.config).write_text(f"{cheat.config}\n[limits]\nmax_runs = {cheat.runs}\n")
     return Played(house, house.run([run_sh]))
 
 
@@ -127,9 +130,19 @@ def test_a_server_that_one_check_left_is_gone_when_the_next_one_asks(
     assert after == [True, False]
 
 
-@pytest.mark.parametrize("name", ["writes `passed` into features.json"])
+@pytest.mark.parametrize("name", [cheat.name for cheat in CHEATS if cheat.forged])
+def test_nothing_that_a_cheat_forges_gets_out(name: str, played: Callable[[str], Played]) -> None:
+    """Where it tried to write, the word is not there; nor did it print that it could."""
+    (cheat,) = (cheat for cheat in CHEATS if cheat.name == name)
+    top = played(name).house.folder
+    found = [path for place in cheat.forged for path in top.glob(place) if path.is_file()]
+    assert [path for path in found if b"FORGED" in path.read_bytes()] == []
+    assert "got through" not in played(name).everything()
+
+
+@pytest.mark.parametrize("name", ["writes `passed` into features.json, and nothing confines it"])
 def test_the_queue_that_an_agent_wrote_is_kept_for_a_person_to_see(name: str, played: Callable[[str], Played]) -> None:
-    """It is restored, and the agent's version is kept with the run."""
+    """It is restored, and the agent's version is kept with the run; a confined one could not write it."""
     house = played(name).house
     worker = next(row["run"] for row in house.ran() if row["role"] == "worker")
     assert house.feature().status == "todo"
