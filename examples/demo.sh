@@ -12,7 +12,7 @@ git init --quiet --initial-branch=main .
 git add --all
 git -c user.name=demo -c user.email=demo@localhost commit --quiet --message "A spec and its playbooks"
 
-export HARNESS_IDENTITY=$place/identity
+export HARNESS_IDENTITY=$place/identity XDG_STATE_HOME=$place/state
 # The interpreter itself, in case `python3` is a version manager's shim: the example starts it a few hundred times.
 PATH=$("$home/.venv/bin/python" -c 'import sys; print(sys.base_prefix)')/bin:$PATH
 code=0
