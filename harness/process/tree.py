@@ -236,6 +236,16 @@ def _environment(pid: int) -> list[bytes]:
         return []
 
 
+def is_below(pid: int, root: int) -> bool:
+    """Whether `root` is this process or one above it; True where there is no /proc to ask."""
+    if not on_linux():
+        return True
+    while pid > 1 and pid != root:
+        fields = stat(pid)
+        pid = int(fields[1]) if fields else 0
+    return pid == root
+
+
 def pid_record() -> dict[str, Any]:
     """{"pid", "started" (ticks after boot), "boot" (the boot's id)} of this process: for people to read, never for a lock."""
     if not on_linux():

@@ -367,12 +367,14 @@ def test_a_worker_learns_of_a_red_setup(ours: House) -> None:
 
 
 def test_a_tree_that_was_removed_is_made_again_and_set_up_again(ours: House) -> None:
-    """Whoever clears the folder of states loses nothing but time."""
+    """Whoever clears the folder of states loses nothing but time, also where the commit is still the same."""
     ready(ours)
-    worked(ours, DID)
+    worked(ours, {"fail": "limit"})
+    shutil.rmtree(ours.tree.parent.parent)
+    assert worked(ours, {"run": "test -f deps/x"}, DID)["outcome"] == "ok"
+    assert times(ours) == 1
     shutil.rmtree(ours.tree.parent.parent)
     assert worked(ours, {"run": "test -f deps/x -a -f made"}, {"run": "echo 2 > two"}, name="F-002")["outcome"] == "ok"
-    assert times(ours) == 1
     assert_landed(ours)
 
 
