@@ -372,7 +372,7 @@ def show(project: str, commit: str, path: str) -> bytes | None:
 def not_in_index(project: str) -> list[str]:
     """Files in the working folder and not in the index, ignored or not, whole folders as "dir/". 1 call."""
     names = _listed(run(project, "ls-files", "-z", "--others", "--directory"))
-    return [name for name in names if name.rstrip("/") != commit_excludes.STATE]
+    return [name for name in names if name.rstrip("/") != commit_excludes.STATE]  # in a tree of ours it is a link
 
 
 def tracked_names(project: str) -> list[str]:
