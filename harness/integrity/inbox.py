@@ -12,11 +12,12 @@ import json
 import os
 import select
 import signal
+import sys
 import time
 
 from harness.base import errors
 from harness.base.errors import Busy, HarnessError, UsageFault
-from harness.process import spawn, supervise, temporary
+from harness.process import spawn, supervise, temporary, tree
 from harness.store import files
 from harness.store.layout import Layout
 
@@ -92,6 +93,7 @@ class _Listener:
     def __init__(self, listener: _socket.socket, control: int, verbs: dict[str, Callable[..., Iterable[str]]]) -> None:
         self.listener, self.control, self.verbs = listener, control, verbs
         self.workers: set[int] = set()
+        self.run = os.getppid()
 
     def serve(self) -> None:
         """Accept and answer; ends the process."""
@@ -119,7 +121,7 @@ class _Listener:
         descriptor, _ = self.listener._accept()  # type: ignore[attr-defined]  # under socket.accept, which costs 5 ms to import
         client = _socket.socket(fileno=descriptor)
         try:
-            self.workers.add(spawn.fork(lambda: _answer(client, self.verbs)))
+            self.workers.add(spawn.fork(lambda: _answer(client, self.verbs, self.run)))
         except OSError as fault:  # no process to be had: said to the client, who may try again
             _send(
                 client, {"code": errors.BUSY, "fault": f"No process can be started for the request: {fault.strerror}."}
@@ -141,9 +143,11 @@ class _Listener:
             os.waitpid(pid, 0)
 
 
-def _answer(client: _socket.socket, verbs: dict[str, Callable[..., Iterable[str]]]) -> None:
+def _answer(client: _socket.socket, verbs: dict[str, Callable[..., Iterable[str]]], run: int) -> None:
     """Carry out one request in a process of its own, which then exits."""
     try:
+        if not tree.is_below(_peer(client), run):  # a program of another mission on this machine
+            raise UsageFault("This inbox serves the programs of its own run.")
         client.settimeout(READ_SECONDS)
         request = _request(client)
         client.settimeout(None)
@@ -157,6 +161,13 @@ def _answer(client: _socket.socket, verbs: dict[str, Callable[..., Iterable[str]
     except (ValueError, KeyError, TypeError):
         _send(client, {"code": errors.USAGE, "fault": f"The inbox understands {', '.join(verbs)}."})
     os._exit(0)
+
+
+def _peer(client: _socket.socket) -> int:
+    """The process that asks, as numbered here: struct ucred of unix(7). Without Linux our own."""
+    if not hasattr(_socket, "SO_PEERCRED"):
+        return os.getpid()
+    return int.from_bytes(client.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)[:4], sys.byteorder)
 
 
 def _request(client: _socket.socket) -> dict[str, Any]:
