@@ -74,7 +74,7 @@ def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock) -> str:
     if tree != repository.tree_of(project, tip):
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         subject = " ".join(f"Edits in the project folder: {', '.join(names[:SHOWN])}{more}".split())
-        made = repository.commit_tree(project, tree, [tip], subject + "\n")
+        made = repository.commit_tree(project, tree, [tip], subject + "\n", settings.person(project))
         repository.run(project, "update-ref", "-m", "harness: edits of a person", ref, made, tip)
         dotgit.sync(project, ref)
     lock.install()

@@ -252,11 +252,11 @@ def commit(project: str, *, tree: str, parent: str, branch: str, message: str, a
     return made
 
 
-def commit_tree(project: str, tree: str, parents: Collection[str], message: str) -> str:
-    """Create a commit object with the configured author, else with the harness as author. 1-2 calls."""
+def commit_tree(project: str, tree: str, parents: Collection[str], message: str, person: Mapping[str, str] = {}) -> str:
+    """Create a commit object by `person` (git's variables), the configured author, or else the harness. 1-2 calls."""
     words = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-")
     text = message.encode("utf-8", "replace")
-    code, out, err = _call(project, *words, stdin=text)
+    code, out, err = _call(project, *words, stdin=text, extra=person)
     if code and b"ident" in err:
         ours = {f"GIT_{name}": value for name, value in zip(settings.PERSONS, AUTHOR * 2, strict=True)}
         out = run(project, *words, stdin=text, extra=ours)

@@ -102,13 +102,7 @@ class HeldLock(files.Lock):
 def record(project: str) -> Recorded:
     """The configuration of this repository, for the caller to store: to be taken where no agent has run yet. 1 call."""
     own, common = dotgit.folders(project)
-    words = [*GIT, "config", "--list", "-z", "--show-scope"]
-    code, out, err = supervise.capture(words, cwd=project, env=_surroundings(), wall_seconds=LIMIT_SECONDS)
-    if code:
-        raise NeedsPerson(f"git cannot read its configuration in {project}: {err.decode('utf-8', 'replace').strip()}")
-    said = os.fsdecode(out).split("\0")[:-1]
-    pairs = [pair.partition("\n") for scope, pair in zip(said[::2], said[1::2], strict=True) if scope != "command"]
-    config: list[list[str | None]] = [[key, value if found else None] for key, found, value in pairs]
+    config = _configured(project)
     named = next((value for key, value in reversed(config) if key == "core.attributesfile"), None)
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Recorded(
@@ -120,6 +114,24 @@ def record(project: str) -> Recorded:
         info_attributes=_text(common + "/info/attributes"),
         alternates=_text(common + ALTERNATES),
     )
+
+
+def _configured(project: str) -> list[list[str | None]]:
+    """(key, value or None) of the configuration as it is now; reading it starts no program. 1 call."""
+    words = [*GIT, "config", "--list", "-z", "--show-scope"]
+    code, out, err = supervise.capture(words, cwd=project, env=_surroundings(), wall_seconds=LIMIT_SECONDS)
+    if code:
+        raise NeedsPerson(f"git cannot read its configuration in {project}: {err.decode('utf-8', 'replace').strip()}")
+    said = os.fsdecode(out).split("\0")[:-1]
+    pairs = [pair.partition("\n") for scope, pair in zip(said[::2], said[1::2], strict=True) if scope != "command"]
+    return [[key, value if found else None] for key, found, value in pairs]
+
+
+def person(project: str) -> dict[str, str]:
+    """The name and address that a person's git has now, as variables for a commit of theirs. 1 call."""
+    found = {str(key): value for key, value in _configured(project) if value}
+    named = {"NAME": found.get("user.name"), "EMAIL": found.get("user.email")}
+    return {f"GIT_{who}_{what}": value for what, value in named.items() if value for who in ("AUTHOR", "COMMITTER")}
 
 
 def _is_kept(key: str) -> bool:
