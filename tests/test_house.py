@@ -433,6 +433,14 @@ def test_every_path_and_name_on_the_page_of_architecture_exists() -> None:
     assert [(path, name) for path, name in names if not re.search(rf"\b{name}\b", (HOME / path).read_text())] == []
 
 
+def test_every_page_is_on_the_readme_and_its_links_lead_somewhere() -> None:
+    """A reader finds each page of docs/ from README.md, and what a page links to exists."""
+    pages = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
+    links = {page: re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()) for page in pages}
+    assert {f"docs/{page.name}" for page in pages[1:]} - {*links[pages[0]]} == set()
+    assert [(page.name, link) for page in pages for link in links[page] if not (page.parent / link).exists()] == []
+
+
 def test_every_variable_of_ours_stands_in_the_contract() -> None:
     """Every such variable that the program, run.sh or the guardian reads from its environment."""
     texts = [path.read_text() for path in (*MODULES, HOME / "run.sh")]
