@@ -91,6 +91,14 @@ def test_without_a_name_the_commit_is_ours(repo: Repository, tmp_path: Path) -> 
     assert repo.run("log", "-1", "--format=%an") == "harness"
 
 
+def test_a_name_that_was_set_after_init_counts(repo: Repository) -> None:
+    """It is data and no program: the person's own, as their git has it now."""
+    repo.run("config", "user.name", "Pia Later")
+    repo.write("a", "mine\n")
+    assert take(repo).commit
+    assert repo.run("log", "-1", "--format=%an %cn") == "Pia Later Pia Later"
+
+
 def test_edits_on_another_branch_are_not_the_missions(repo: Repository) -> None:
     """A person who works elsewhere is left alone; the mission's branch is where it was."""
     tip = repo.head()
