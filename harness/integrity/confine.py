@@ -50,14 +50,16 @@ def tier(layout: Layout, settings: Config) -> str:
 
 
 def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confinement | None:
-    """The confinement of what runs in this tree; None without a tier. The folders to write in come with each program."""
+    """The confinement of what runs in this tree; None without a tier. The folders to write in come with each program.
+
+    Keys below HOME and the trees of other missions are hidden."""
     if how == confine.NONE:
         return None
     real = os.path.expanduser("~")
     shared = settings.network == "loopback" and how == confine.BUBBLEWRAP
     glass = Glass(
         readable=[os.path.dirname(tree), *_readable(layout, real)],
-        hidden=_hidden(real, tree),
+        hidden=[*(path for path in home_layer.keys(real, os.environ) if os.path.lexists(path)), state_home()],
         network=NETWORKS[bool(settings.network)],
     )
     return Confinement(glass=glass, tier=how, holder=network.hold() if shared else 0)
@@ -95,13 +97,6 @@ def _readable(layout: Layout, real: str) -> list[str]:
 def _on_path() -> list[str]:
     """The folders on the PATH of this process."""
     return [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
-
-
-def _hidden(real: str, tree: str) -> list[str]:
-    """Keys and logins below HOME, and the trees of other missions."""
-    missions, own = state_home(), os.path.dirname(tree)
-    others = [path for name in files.names(missions) if (path := os.path.join(missions, name)) != own]
-    return [*(path for path in home_layer.keys(real, os.environ) if os.path.lexists(path)), *others]
 
 
 def of_agent(

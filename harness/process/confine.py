@@ -125,6 +125,8 @@ def bubblewrap(argv: Sequence[str], layers: Layers, network: str, kernel: str) -
     words = [_bubblewrap(), *ROOT, *(LIMIT if own else ()), *PROC_SYS]
     for path, option in layers:
         words += [*option.split(), path] if option in (TMPFS, EMPTY) else [option, path, path]
+    hidden = [path for path, option in layers if option == TMPFS and path not in PRIVATE]
+    words += [word for path in hidden for word in ("--remount-ro", path)]
     if os.geteuid() == 0:  # else root could remount what is read-only; nested sandboxes map ids with SETFCAP
         words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP"]
     words += [] if network == "host" else ["--unshare-net"]
