@@ -3,8 +3,8 @@
     python bench/proof.py [--rounds 5] [--claims 100] [--seconds 0.05]
 
 It prints medians over turns of ten checks. *bare* is `bash -c COMMAND`, one by one, by subprocess with its output read;
-*harness* is a validator's run (`prove.fire_all`): a guardian, an environment, a TMPDIR and a free PORT per check,
-and its receipt on disk before the next check. The goal is a ratio of at most 1.3. The lines below it show the time of each
+*harness* is a validator's run (`fire.fire_all`): a guardian, confinement, an environment, a TMPDIR and a free PORT per
+check, and its receipt on disk before the next check. The goal is a ratio of at most 1.3. The lines below it show the time of each
 part, in ms per check.
 """
 
@@ -29,10 +29,13 @@ from harness.model import receipts
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim
 from harness.process import supervise, temporary
+from harness.process.confine import NONE, Confinement, Glass, available
 from harness.proof import fire
 from harness.store import files
 
 PART_ROUNDS = 200
+HERE = available()[0]
+GLASS = None if HERE == NONE else Confinement(glass=Glass(), tier=HERE)
 TURN = 10
 
 
@@ -51,7 +54,7 @@ def bare(found: list[Claim], folder: str) -> None:
 def fired(found: list[Claim], folder: str) -> None:
     """Run them through the harness, each receipt durable."""
     path = os.path.join(folder, "receipts.jsonl")
-    given = list(fire.fire_all(found, "after", CheckEnvironment(directory=folder), path))
+    given = list(fire.fire_all(found, "after", CheckEnvironment(directory=folder, confinement=GLASS), path))
     assert all(receipt.green for receipt in given)
     os.unlink(path)
 
@@ -82,11 +85,16 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
     def guarded() -> None:
         supervise.run(words, cwd=folder, env=env, wall_seconds=9, sink=lambda stream, chunk: None)
 
+    def confined() -> None:
+        glass = GLASS.opened(folder) if GLASS else None
+        supervise.run(words, cwd=folder, env=env, wall_seconds=9, sink=lambda stream, chunk: None, confine=glass)
+
     def plain() -> None:
         subprocess.run(words, cwd=folder, env=env, capture_output=True, check=True)
 
     found = {
         "guardian": 1e3 * statistics.median(wall(guarded) - wall(plain) for _ in range(40)),
+        f"confinement ({HERE})": 1e3 * statistics.median(wall(confined) - wall(guarded) for _ in range(40)),
         "receipt written and fsynced": each(write),
         "TMPDIR made and removed": each(lambda: temporary.remove(temporary.create("bench"))),
         "free PORT": each(fire.free_port),
