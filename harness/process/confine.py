@@ -207,10 +207,11 @@ def _key(program: str) -> str:
 
 
 def _works() -> bool:
-    """Whether a confined program starts."""
+    """Whether a confined program starts. It is the first process of its namespace, so that none is left for us to reap."""
     trial = Confinement(glass=Glass(), tier=BUBBLEWRAP)
     env, held = {"PATH": os.environ.get("PATH", os.defpath)}, trial.limit()
+    program, *words = trial.words(["true"], cwd="/", env=env)
     try:
-        return spawn.capture(trial.words(["true"], cwd="/", env=env), cwd="/", env=env, keep=held)[0] == 0
+        return spawn.capture([program, "--as-pid-1", *words], cwd="/", env=env, keep=held)[0] == 0
     finally:
         spawn.close(held)
