@@ -633,7 +633,7 @@ def test_a_live_planner_is_told_too_and_mends_its_plan_in_the_same_run(house: Ho
     """`harness reply` runs the checks that settle runs: it refuses once, and the better check is accepted."""
     lay(house, [OLD])
     early, good = (json.dumps(patch(row("F-002"), contract=[one])) for one in (EARLY, told("VAL-002")))
-    told_early = f"echo '{early}' | harness reply - >../said 2>&1 && exit 9; grep 'is green already' ../said"
+    told_early = f"echo '{early}' | harness reply - >$TMPDIR/said 2>&1 && exit 9; grep 'is green already' $TMPDIR/said"
     house.script("planner", {"run": told_early}, {"run": f"echo '{good}' | harness reply -"})
     assert house.role("planner").code == 0, house.result()
     assert house.result()["accepted"] is True
