@@ -12,7 +12,7 @@ import sys
 from harness.base.errors import Unavailable
 from harness.git import dotgit
 from harness.integrity import home_layer
-from harness.process import confine, network
+from harness.process import confine
 from harness.process.confine import Confinement, Glass
 from harness.store import documents, files
 from harness.store.layout import Layout, home, identity_folder, state_home
@@ -62,7 +62,13 @@ def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confine
         hidden=[*(path for path in home_layer.keys(real, os.environ) if os.path.lexists(path)), state_home()],
         network=NETWORKS[bool(settings.network)],
     )
-    return Confinement(glass=glass, tier=how, holder=network.hold() if shared else 0)
+    return Confinement(glass=glass, tier=how, holder=_network() if shared else 0)
+
+
+def _network() -> int:
+    from harness.process import network  # few missions have a network of their own
+
+    return network.hold()
 
 
 def home_of_checks(project: str, folder: str) -> str:

@@ -13,7 +13,7 @@ import stat
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
-from harness.process import landlock, network, spawn
+from harness.process import landlock, spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ class Confinement(Record):
         if self.tier == LANDLOCK:
             landlock.restrict(self.glass.writable)
         if self.holder:
+            from harness.process import network  # few missions have a network of their own
+
             network.enter(self.holder)
 
     def _check(self, name: str, cwd: str, env: Mapping[str, str], layers: Layers) -> None:

@@ -22,7 +22,7 @@ from harness.model.open_run import OpenRun, Outcome, PreImages, Run
 from harness.model.roles import Role
 from harness.model.runs import Context
 from harness.process import supervise
-from harness.process.confine import NONE
+from harness.process.confine import BUBBLEWRAP, NONE
 from harness.run import recover, starting
 from harness.store import files, journal
 from harness.store.layout import Layout, command
@@ -233,7 +233,7 @@ def _context(want: Asked, name: str, feature: Feature | None, tree: Tree, tier: 
         untracked=workplace.digests(tree.folder or layout.project, tree.untracked),
         live=journal.adopt(layout),
         raw=[len(raw), files.digest(raw)],
-        identity=reconcile.identity_copies(layout),
+        identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         dirty=reconcile.dirty_copies(layout, tree.dirty),
         version=starting.version(),

@@ -13,7 +13,6 @@ from harness.model import replies, runs
 from harness.model.open_run import OpenRun, Outcome, Run, add_notes
 from harness.model.runs import Result
 from harness.process import supervise
-from harness.proof import fire
 from harness.run import closing, inputs, opening, prompt, thinking
 from harness.run.opening import Opened
 from harness.settle import worker
@@ -90,6 +89,8 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
 def _set_up(run: OpenRun, outcome: Outcome) -> bool:
     """Run the contract's setup in the tree of a role that commits, once a commit; its agent learns of a red one."""
     if run.kept and run.changes_tree and outcome.contract.setup:
+        from harness.proof import fire  # most contracts have no setup
+
         outcome.setup_fault = fire.setup_once(run.layout, outcome.contract, run.place())
         workplace.leave_untracked(run)
     return True

@@ -31,7 +31,9 @@ STARTUP_SECONDS = 120.0
 MARK_SECONDS = 30.0
 PRINTED = ("output", "waits")  # goes into the transcript as output
 LOAD_AFTER_SECONDS = 0.5
-LOADED_LATE = ("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment")
+LOADED_LATE = (
+    *("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment", "harness.process.network"),
+)
 LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer
 
@@ -45,7 +47,7 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
     gc.enable()  # an agent may run for hours
     recorder, room = Recorder(run, outcome), temporary.create("agent", run.tag)
     try:
-        with Inbox(run.paths.inbox, verbs.of(run)):
+        with Inbox(run.paths.inbox, verbs.of(run), load_rest):
             for name, agent in opened.agents:
                 if name in waiting:
                     refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
@@ -108,6 +110,7 @@ def load_rest() -> None:
     """Load the modules of later steps, so that an update of the harness during a run does not mix two versions."""
     for name in LOADED_LATE:
         __import__(name)
+    verbs.load_rest()
 
 
 class Recorder:

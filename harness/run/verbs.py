@@ -8,14 +8,13 @@ from functools import partial
 from harness.base import schema
 from harness.base.errors import Refused, UsageFault
 from harness.model import contract, features, issues, mission, open_run, replies
-from harness.proof import fire, services
-from harness.settle import planner
 from harness.store import documents, files, journal
 from harness.store.layout import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from types import ModuleType
 
     from harness.model.check_environment import CheckEnvironment
     from harness.model.open_run import OpenRun
@@ -32,6 +31,14 @@ def of(run: OpenRun) -> dict[str, Callable[..., Iterable[str]]]:
     }
 
 
+def load_rest() -> tuple[ModuleType, ...]:
+    """The modules that only some verbs need."""
+    from harness.proof import fire, services
+    from harness.settle import planner
+
+    return fire, services, planner
+
+
 def note(run: OpenRun, tag: str, text: str) -> Iterable[str]:
     """One entry for raw.md, durable on return; raises UsageFault for a malformed one, and behind the bound of the run."""
     open_run.add_notes(run.layout, run.context, [(tag, text)])
@@ -43,6 +50,8 @@ def reply(run: OpenRun, text: str) -> Iterable[str]:
     blocks = documents.fenced_blocks(text, "json harness")
     value = replies.parse(run.capability, blocks[-1] if blocks else text)
     if run.role.plans:
+        from harness.settle import planner  # most runs plan nothing
+
         place, path = run.place(), run.paths.receipts
         planner.red_first(run.layout, planner.examined(run.layout, value, place), place, path, run.role.name)
     body = files.dump_json(value).decode()
@@ -78,6 +87,8 @@ def check(run: OpenRun, name: str) -> Iterator[str]:
 
 def fired(layout: Layout, name: str, place: CheckEnvironment) -> Iterator[Receipt]:
     """Run the checks as the validator will, with setup and services; raises Refused where the setup is red."""
+    from harness.proof import fire, services  # most runs check nothing
+
     known = contract.load(layout)
     claims = asked_claims(layout, known, name)
     if fault := fire.setup_fault(known, place):
