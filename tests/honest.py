@@ -240,7 +240,8 @@ class Place:
             (self.project / name).write_text(text)
         git = ["git", "-C", str(self.project), "-c", "user.name=P", "-c", "user.email=p@example.org"]
         self.project.mkdir(exist_ok=True)
-        for words in (["init", "-q"], ["add", "-A"], ["commit", "--allow-empty", "-qm", "begin"]):
+        large = [["lfs", "install", "--local"]] if ".gitattributes" in files else []
+        for words in (["init", "-q"], *large, ["add", "-A"], ["commit", "--allow-empty", "-qm", "begin"]):
             subprocess.run([*git, *words], check=True)
         subprocess.run([*git, "worktree", "add", "-q", "--detach", str(self.tree)], check=True)
 

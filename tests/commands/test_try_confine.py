@@ -16,6 +16,7 @@ from harness.integrity import confine
 from harness.model import config
 from harness.process import landlock
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, available
+from tests import crash
 from tests.commands.test_attempts import furnish
 from tests.helpers import passable
 from tests.missions import PROGRAM, Done, House
@@ -115,6 +116,7 @@ def test_behind_landlock_writes_are_refused_and_the_rest_is_said(bare: House, mo
     assert leftovers(bare) == []
 
 
+@pytest.mark.skipif(not crash.TORTURE, reason="takes longer than 3 s: HARNESS_TORTURE=1 runs it")
 @needs_bubblewrap
 def test_the_settings_of_the_mission_are_tried(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Full trust lets an agent read keys, which is said; the mission itself is untouched."""

@@ -247,7 +247,7 @@ def test_a_file_that_a_person_saves_meanwhile_is_never_lost(
 # killed anywhere
 
 
-@pytest.mark.parametrize("count", [2, 50])
+@pytest.mark.parametrize("count", [2, 50] if crash.TORTURE else [50])
 def test_killed_at_any_moment_and_done_again_it_is_landed(repo: Repository, tmp_path: Path, count: int) -> None:
     """At every git call, rename, link and removal; a person's untracked file and edit elsewhere stay."""
     repo.save(mine="1\n", **{f"f{number}": "1\n" for number in range(count)})
