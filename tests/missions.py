@@ -44,8 +44,10 @@ def settle(run):
 
 raise SystemExit(main("{name}", settle))
 """
-SURROUNDINGS = ("HARNESS_", "GIT_", "PROCESS_TAG", "FEATURE_ID", "TRIGGER", "REASON", "FORCE_COLOR", "COLUMNS")
-SURROUNDINGS += ("CARGO_", "RUSTUP_", "PYENV_", "GOPATH", "XDG_")  # folders of tools outside the HOME of a test
+SURROUNDINGS = (  # beginnings; the second line: folders of tools outside the HOME of a test
+    *("HARNESS_", "GIT_", "PROCESS_TAG", "FEATURE_ID", "TRIGGER", "REASON", "FORCE_COLOR", "COLUMNS"),
+    *("CARGO_", "RUSTUP_", "PYENV_", "GOPATH", "XDG_"),
+)
 
 
 class Done:
