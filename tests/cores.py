@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 PROCESSES = min(os.cpu_count() or 1, 8)
+LONG = ("test_run_sh", "test_gallery", "test_crash", "test_try_confine", "test_recover", "test_landing", "test_signals")
 SHARE = "--share"  # marks a process as one of them
 COUNTED = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 
@@ -43,9 +44,9 @@ class Share:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """The files with the most tests first, so that all processes end at about the same time."""
+        """Files of whole missions first, then those with the most tests, so that all processes end at about the same time."""
         sizes = Counter(item.path for item in items)
-        items.sort(key=lambda item: (-sizes[item.path], item.path))
+        items.sort(key=lambda item: (not item.path.stem.startswith(LONG), -sizes[item.path], item.path))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
