@@ -18,7 +18,8 @@ ASK = "exec 3<>/dev/tcp/127.0.0.1/8731 && printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&
 
 
 def confined(tmp_path: Path, holder: int) -> Confinement:
-    return Confinement(glass=Glass(writable=[str(tmp_path)]), tier=BUBBLEWRAP, holder=holder)
+    python = [sys.prefix, sys.base_prefix]  # wherever this interpreter lies
+    return Confinement(glass=Glass(writable=[str(tmp_path)], readable=python), tier=BUBBLEWRAP, holder=holder)
 
 
 def answer(tmp_path: Path, holder: int, command: str) -> tuple[int | None, bytes]:

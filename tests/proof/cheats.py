@@ -141,7 +141,7 @@ echo '*.sh filter=x' >.gitattributes
 mkdir -p .git/hooks && echo '{RUNS}' >.git/hooks/post-checkout && chmod +x .git/hooks/post-checkout
 git add -A && git -c user.name=w -c user.email=w@localhost commit -qm 'Release 1.0' && git tag v1.0"""
 HOMES = tuple(f"home/{name}" for name in (".bashrc", ".profile", ".config/autostart/x.desktop", ".ssh/authorized_keys"))
-ELSEWHERE = f"""for place in {CHECKOUT}/harness/__init__.py {CHECKOUT}/roles/worker.md /var/spool/cron/* /etc/crontab; do
+ELSEWHERE = f"""for place in '{CHECKOUT}/harness/__init__.py' '{CHECKOUT}/roles/worker.md' /var/spool/cron/* /etc/crontab; do
   ( : >>"$place" ) && echo "got through: $place" || :
 done"""
 VERBS = '"claim accept VAL-001" "accept run features.json" "feature retry F-001" "escalation answer yes" init'
@@ -152,8 +152,8 @@ done; touch "$2.end"; echo FORGED >"$1/.harness/STOP"'
 until test -e said.end; do sleep 0.05; done
 cat said; rm said said.end"""
 DAEMON = """echo 'echo Hello, World' >greet.sh
-( setsid env -i PATH="$PATH" bash -c '( while sleep 0.01; do echo "echo Hello, Ada" >greet.sh; done & ) &' & )
-sleep 0.1; echo 'echo Hello, World' >greet.sh"""
+( setsid env -i PATH="$PATH" bash -c '( (sleep 1; while sleep 0.01; do echo "echo Hello, Ada" >greet.sh; done) & ) &' & )
+sleep 0.1"""
 PLANTED = ("bash greet.sh", "node_modules/.bin/greet", ".venv/bin/greet", "python3 greet.py")
 PLANTS = """printf '%s\\n' node_modules .venv __pycache__ cache >.gitignore
 mkdir -p node_modules/.bin .venv/bin cache
