@@ -106,6 +106,9 @@ def _repository(layout: Layout) -> Iterator[Finding]:
     repository.require_version(layout.project)
     state = repository.state(layout.project)
     yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
+    if unheeded := workplace.unheeded(layout):
+        fault = "git settings made since init, which the harness's own git does not read"
+        yield Finding(state="note", what=f"{fault}: {', '.join(unheeded[:5])}")
     if state.dirty:
         yield Finding(state="note", what=f"tracked files differ from the last commit: {', '.join(state.dirty[:5])}")
 

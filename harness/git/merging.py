@@ -22,20 +22,11 @@ class Taken(Record):
     note: str = ""
 
 
-class Conflict(Record):
-    """A path that both sides changed: its texts in the common ancestor, from runs and from the person (None: no file)."""
-
-    path: str
-    base: bytes | None
-    ours: bytes | None
-    theirs: bytes | None
-
-
 class Merged(Record):
     """`commit` holds both sides, "" where `conflicts` names what a person must decide."""
 
     commit: str
-    conflicts: list[Conflict] = []
+    conflicts: list[str] = []
 
 
 def take_edits(project: str, branch: str) -> Taken:
@@ -84,7 +75,7 @@ def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock) -> str:
 def merge(project: str, ours: str, theirs: str, message: str) -> Merged:
     """One commit that holds what runs did (`ours`) and what is on the person's side (`theirs`); no ref and no file changes.
 
-    It is one of the two where that holds the other. 1-5 calls, and 3 for each path in conflict.
+    It is one of the two where that holds the other. 1-5 calls.
     """
     base = settings.call(project, "merge-base", ours, theirs)[1].decode().strip()
     if theirs in (base, ours) or base == ours:
@@ -97,6 +88,4 @@ def merge(project: str, ours: str, theirs: str, message: str) -> Merged:
     if code == 0:
         return Merged(commit=repository.commit_tree(project, tree, [ours, theirs], message.rstrip("\n") + "\n"))
     paths = list(dict.fromkeys(entry.split("\t", 1)[1] for entry in entries if entry))
-    sides = {"base": base, "ours": ours, "theirs": theirs}
-    shown = [{name: repository.show(project, at, path) if at else None for name, at in sides.items()} for path in paths]
-    return Merged(commit="", conflicts=[Conflict(path=path, **texts) for path, texts in zip(paths, shown, strict=True)])
+    return Merged(commit="", conflicts=paths)

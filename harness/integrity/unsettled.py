@@ -39,7 +39,7 @@ def _last_signed(layout: Layout) -> str:
 
 
 def _logged(layout: Layout) -> set[str]:
-    """Ids of the runs in the run log, up to the length in the ledger; none where a misplaced object is in its place."""
+    """Ids of the runs in the run log, up to the length in the ledger; none where it is no plain file."""
     try:
         data = files.read(layout.run_log) or b""
     except BrokenFile:

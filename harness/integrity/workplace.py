@@ -62,12 +62,23 @@ def record(layout: Layout) -> bytes:
 
 def use(layout: Layout) -> None:
     """From here on our git calls in the project read the recorded configuration only; without a record nothing changes."""
+    if known := _recorded(layout):
+        settings.use(layout.project, known, layout.git_private)
+
+
+def unheeded(layout: Layout) -> list[str]:
+    """The git settings that were made or changed since the record, and that our git does not read; names without values."""
+    known = _recorded(layout)
+    return settings.later(layout.project, known) if known else []
+
+
+def _recorded(layout: Layout) -> Recorded | None:
     value = files.read_json(layout.git_record)
     if value is None:
-        return
+        return None
     if faults := schema.faults(value, "the record", Recorded):
         raise BrokenFile(layout.git_record, f"no git configuration ({'; '.join(faults)})", remedy=RESTORE)
-    settings.use(layout.project, Recorded(**value), layout.git_private)
+    return Recorded(**value)
 
 
 def adopt(layout: Layout) -> None:
@@ -154,7 +165,7 @@ def _merged(layout: Layout, made: Mission, theirs: str) -> Tree:
             commit = theirs  # they took commits back, and nothing of ours waits
         else:
             merged = merging.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\nwhat a person did there")
-            tree.conflicts = [conflict.path for conflict in merged.conflicts]
+            tree.conflicts = merged.conflicts
             commit = merged.commit or commit
     if tree.conflicts:
         tree.unlanded = _conflict(made, commit, tree.conflicts)

@@ -181,6 +181,15 @@ def test_lines_of_raw_that_are_no_entries_are_told(house: House) -> None:
     assert notes == ["raw.md has 1 lines that are no entries, the first: 'not an entry'"]
 
 
+def test_git_settings_that_the_harness_does_not_read_are_named(house: House) -> None:
+    """A filter that a person adds after init: its name, not its value; what stood at init is none."""
+    said = "git settings made since init, which the harness's own git does not read: filter.x.clean"
+    assert "git settings made since init" not in house.harness("doctor").out
+    house.git("config", "filter.x.clean", "cat --squeeze-blank")
+    done = house.harness("doctor").out
+    assert said in done and "squeeze" not in done
+
+
 def test_a_dirty_tree_is_told(house: House) -> None:
     """For information only: a person may be at work."""
     house.write("main.py", "edited\n")

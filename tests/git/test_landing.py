@@ -179,7 +179,7 @@ def test_a_branch_with_other_commits_is_not_moved(repo: Repository, tmp_path: Pa
     assert "which the next run merges" in landing.land(repo.project, BRANCH, made)
     assert repo.run("rev-parse", BRANCH) == theirs
     merged = merging.merge(repo.project, made, theirs, "m")
-    assert [one.path for one in merged.conflicts] == []
+    assert merged.conflicts == []
     assert landing.land(repo.project, BRANCH, merged.commit) == ""
     assert (repo.folder / "b").read_text() == "mine\n"
 
