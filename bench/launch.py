@@ -126,7 +126,8 @@ def git_seconds(layout: Layout, rounds: int) -> float:
 
     def calls() -> None:
         workplace.use(layout)
-        tree = workplace.bring(layout, made, [])
+        tree = workplace.bring(layout, made, workplace.TREES + "1")
+        workplace.prepare(layout, tree, [])
         index = worktrees.index(tree.folder)
         repository.working_tree(tree.folder, index=index, parent=tree.position.head, leave=[])
 

@@ -8,4 +8,4 @@ from harness.run import main
 from harness.settle import planner
 
 if __name__ == "__main__":
-    raise SystemExit(main("planner", planner.settle))
+    raise SystemExit(main("planner", planner.settle, examine=planner.examine))

@@ -8,4 +8,4 @@ from harness.run import main
 from harness.settle import validator
 
 if __name__ == "__main__":
-    raise SystemExit(main("validator", validator.settle, validator.prepare))
+    raise SystemExit(main("validator", validator.settle, validator.prepare, validator.examine))

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from harness.decision import rules, views
 from harness.model import contract
 from harness.model.contract import Check, Claim, Contract
 from harness.model.features import Feature, render
-from harness.model.open_run import Run
 from harness.run import steps
 from harness.run.opening import Asked, open_run
 from harness.run.steps import compose
@@ -65,10 +63,10 @@ def log_of(house: House) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (files.read_text(house.layout.contract_log) or "").split("\n") if line]
 
 
-ROLES: dict[str, tuple[Callable[[Run], None], Callable[[Run], bool] | None]] = {
-    "planner": (planner.settle, None),
-    "worker": (worker.settle, None),
-    "validator": (validator.settle, validator.prepare),
+ROLES = {
+    "planner": steps.Steps(settle=planner.settle, prepare=None, examine=planner.examine),
+    "worker": steps.Steps(settle=worker.settle, prepare=None, examine=None),
+    "validator": steps.Steps(settle=validator.settle, prepare=validator.prepare, examine=validator.examine),
 }
 
 
@@ -78,7 +76,7 @@ def role(house: House, name: str, *args: str, **env: str) -> int:
         for key, value in {"HARNESS_PROJECT": str(house.project), **env}.items():
             patch.setenv(key, value)
         patch.setattr(sys, "argv", [name, *args])
-        return steps._main(name, *ROLES[name])
+        return steps._main(name, ROLES[name])
 
 
 def worked(house: House, *steps: dict[str, Any], name: str = "F-001") -> dict[str, Any]:
@@ -99,7 +97,6 @@ def prompt_of(house: House, role: str, name: str = "", **asked: str) -> str:
     try:
         return compose(made.run.opened, made.run.outcome)[0]
     finally:
-        for lock in reversed(made.run.opened.locks):
-            lock.release()
+        made.lease.release()
         shutil.rmtree(made.run.opened.paths.folder)
         os.unlink(made.run.opened.paths.lock)

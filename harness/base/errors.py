@@ -90,6 +90,13 @@ class Busy(HarnessError):
     code = BUSY
 
 
+class Changed(Busy):
+    """A file of the mission is not what a change expects: somebody else wrote it first. Nothing was written."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} changed while it was worked with, and was left alone. Nothing is lost; try again.")
+
+
 class Refused(HarnessError):
     """The plan, reply or order is well-formed but not accepted; the message has every reason."""
 

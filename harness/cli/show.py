@@ -16,6 +16,7 @@ from rich.text import Text
 from harness.base import clock, console, errors
 from harness.commands.status import cost as money
 from harness.decision import rules, views
+from harness.integrity import lease
 from harness.model import contract, features, issues, mission, receipts, runs
 from harness.model.usage import COUNTS
 from harness.run import prompt, transcript
@@ -271,7 +272,7 @@ def _event(line: bytes) -> None:
 
 def newest(where: Layout) -> str:
     """The run under way, else the newest finished one; UsageFault where nothing ran yet."""
-    alive = [name for name in runs.open_runs(where) if not runs.is_dead(where, name)]
+    alive = [one.run for one in lease.alive(where)]
     last = next((one.run for one in runs.finished(where)), "")
     if not alive and not last:
         raise errors.UsageFault("Nothing has run yet.")

@@ -10,7 +10,7 @@ from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import config_check, try_agent
 from harness.commands.try_agent import Finding
 from harness.git import repository
-from harness.integrity import inside, mission_lock, recovery_evidence, unsettled, workplace
+from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
 from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
 from harness.run import orders, recover
@@ -59,7 +59,7 @@ def fix(layout: Layout) -> list[str]:
         done += [line for path in layout.append_only() for line in _heal(layout, path)]
         done += recover.recover(layout)
         done += [f"order {name}: {result}" for name, result in orders.apply_pending(layout).items()]
-        journal.adopt(layout)
+        reconcile.accept_edits(layout)
     finally:
         if lock:
             lock.release()

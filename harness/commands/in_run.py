@@ -11,8 +11,9 @@ from harness.model.check_environment import CheckEnvironment
 from harness.model.config import load as load_config
 from harness.model.receipts import Receipt
 from harness.run import verbs
-from harness.store import files, journal
+from harness.store import files, journal, names
 from harness.store.layout import Layout, command
+from harness.store.state import Changes, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def close_issue(layout: Layout, issue_id: str, why: str) -> str:
     """Close an issue; only a person may. Raises UsageFault inside a run, and for an unknown issue."""
     inside.refuse(layout, "issue close")
     mission.check_format(layout)
-    with files.Lock(layout.state_lock):  # from looking to writing, as where one is added
+    state, changes = State(layout), Changes()
+    with state.lock("state"):  # from looking to writing, as where one is added
         journal.finish_journal(layout)
         found = {one.id: one for one in issues.load(layout)}
         if issue_id not in found:
@@ -55,9 +57,8 @@ def close_issue(layout: Layout, issue_id: str, why: str) -> str:
             raise UsageFault(f"There is no issue '{issue_id}'. Not closed yet: {there or 'none'}.")
         if found[issue_id].state == "closed":
             return f"{issue_id} is closed already."
-        changes = journal.Journal(layout)
-        changes.append(layout.issues, issues.state_line(found[issue_id], "closed", "person", why))
-        changes.commit(locked=True)
+        changes.append(names.ISSUES, issues.state_line(found[issue_id], "closed", "person", why))
+        state.commit(changes, locked=True)
     return f"{issue_id} is closed."
 
 

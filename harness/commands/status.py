@@ -8,14 +8,13 @@ from harness.base import clock
 from harness.decision import rules, views
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
-from harness.integrity import workplace
+from harness.integrity import lease, workplace
 from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
 from harness.process.confine import LANDLOCK
 from harness.proof import index
 from harness.proof.index import ClaimStatus
-from harness.store import files
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -34,14 +33,14 @@ def status(layout: Layout) -> dict[str, Any]:
     decision = rules.decide(view, int(time.time()))
     known = contract.load(layout)
     found = {one.claim: one for one in _statuses(layout, known)}
-    curated = pages.parse_curated(files.read(layout.curated), layout.curated)
+    curated = pages.curated(layout)
     last = _last_outcomes(layout, {feature.id for feature in view.features})
     return {
         "mission": made.id,
         "branch": made.branch,
         "due": decision.line,
         "why": why(view, decision),
-        "under_way": [name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)],
+        "under_way": [one.run for one in lease.alive(layout)],
         "features": [_row(feature, found, last.get(feature.id, "")) for feature in view.features],
         "claims": [one.asdict() for one in found.values()],
         "proof": dict(proof_lines(layout, known)),

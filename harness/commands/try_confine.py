@@ -133,7 +133,8 @@ class Set:
         files.replace(run.refused + "/features.json", files.read(self.there.features) or b"")
         room = temporary.create("agent", f"try-{os.getpid()}")
         self.trees.append(room)
-        tip = workplace.bring(self.there, made, ())
+        tip = workplace.bring(self.there, made, workplace.TREES + "1")
+        workplace.prepare(self.there, tip, ())
         self.stage = Stage(
             there=self.there,
             tree=tip.folder,

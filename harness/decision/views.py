@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from itertools import islice
 
+from harness.base import encoding
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules
 from harness.decision.rules import View
-from harness.integrity import unsettled
+from harness.integrity import lease, unsettled
 from harness.memory import pages, raw
-from harness.model import config, features, issues, mission, roles, runs
+from harness.model import config, features, issues, mission, roles, runs, spec
 from harness.model.config import Config
 from harness.model.features import Feature
 from harness.model.runs import Result
-from harness.store import files
+from harness.store import names
 from harness.store.layout import Layout, command
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     """The view that `decide` needs; raises BrokenFile for a file that does not parse. `known`: the features, if the caller
     has just written them."""
     unsettled.require_books(layout)
+    state = State(layout)
     settings = config.load(layout)
     found = queue(layout) if known is None else known
     newest = list(islice(unsettled.believed(layout), rules.EQUAL_DECISIONS))
@@ -38,10 +40,10 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     answered = runs.answered(layout)
     done = bool(found) and all(feature.status == "passed" for feature in found) and swept(layout)
     unlanded = _unlanded(layout, newest, answered) if done else ""
-    curated = pages.parse_curated(files.read(layout.curated), layout.curated)
+    curated = pages.curated(layout)
     return View(
-        stop=os.path.exists(layout.stop),
-        pause=os.path.exists(layout.pause),
+        stop=state.exists(names.STOP),
+        pause=state.exists(names.PAUSE),
         checkpoint=_checkpoint(layout),
         escalation=escalation_kind(layout),
         limits=limits_of(settings),
@@ -50,7 +52,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         wait_why=wait_why,
         roles=roles.due(layout),
         features=found,
-        spec_changed=spec_changed(layout),
+        spec_changed=spec.changed(layout),
         uncurated=raw.uncurated(layout, curated.first_seq, curated.folded, settings.curate_after),
         curate_after=settings.curate_after,
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
@@ -97,10 +99,10 @@ def _alike(newest: list[Result]) -> bool:
 
 
 def queue(layout: Layout) -> list[Feature]:
-    """The features; if a run died, as recovery will leave them."""
+    """The features; if a run died, as recovery will leave them, and where a live run has just claimed one, as it will be."""
     mission.check_format(layout)
-    found = features.load(layout)
-    if runs.open_runs(layout) or any(feature.status == "in_progress" for feature in found):
+    found, opened = features.load(layout), runs.open_runs(layout)
+    if opened or any(feature.status == "in_progress" for feature in found):
         found = _as_recovered(layout)
     done = features.passed(found)
     for feature in found:
@@ -117,17 +119,21 @@ def _as_recovered(layout: Layout) -> list[Feature]:
     for step in steps:
         if step.move:
             features.move(features.find(found, step.feature), step.move)
+    begun = {one.feature for one in lease.alive(layout) if roles.capability_of(layout, one.role) == "commits"}
+    for feature in found:
+        if feature.id in begun and feature.status in features.TRANSITIONS["start"]:
+            features.move(feature, "start")
     return found
 
 
 def _checkpoint(layout: Layout) -> str:
-    waiting = [name for name in files.names(layout.checkpoints) if name.endswith(".md")]
+    waiting = [name for name in State(layout).list(names.CHECKPOINTS) if name.endswith(".md")]
     return waiting[0][:-3] if waiting else ""
 
 
 def escalation_kind(layout: Layout) -> str:
     """The kind of an unanswered escalation.md; "" if there is none."""
-    text = files.read_text(layout.escalation)
+    text = State(layout).text(names.ESCALATION)
     if text is None:
         return ""
     kind = kind_of(text)
@@ -142,16 +148,11 @@ def kind_of(text: str) -> str:
     return next((line[6:].strip() for line in text.split("\n") if line.startswith("kind: ")), "")
 
 
-def spec_changed(layout: Layout) -> bool:
-    """Whether the SPEC.md of people differs from the accepted copy; an absent or empty one asks for nothing."""
-    asked = files.read(layout.asked_spec)
-    return bool(asked and asked.strip()) and asked != files.read(layout.spec)
-
-
 def proof_state(layout: Layout, tree: str) -> dict[str, str]:
     """The state that a final sweep is valid for: tree, contract and spec."""
-    contract, spec = files.read(layout.contract) or b"", files.read(layout.spec) or b""
-    return {"tree": tree, "contract": files.digest(contract), "spec": files.digest(spec)}
+    state = State(layout)
+    contract, spec = (encoding.digest(state.data(name) or b"") for name in (names.CONTRACT, names.SPEC))
+    return {"tree": tree, "contract": contract, "spec": spec}
 
 
 def _position(layout: Layout) -> repository.Position:
@@ -187,10 +188,12 @@ def _has_receipts(layout: Layout, found: Result) -> bool:
     """Whether the files of a final sweep match its run digest, with a green receipt for every check."""
     from harness.model import contract, receipts  # only before DONE
 
-    run, tree = layout.run(found.run), (found.sweep or {}).get("tree")
-    if runs.parse(files.read(run.result) or b"")[0] != found or runs.seal(run) != found.seal:
+    tree, line = (found.sweep or {}).get("tree"), State(layout).data(names.of_run(found.run, names.RESULT))
+    if runs.parse(line or b"")[0] != found or runs.seal(layout.run(found.run)) != found.seal:
         return False
-    fired = [one for one in receipts.load(run.receipts) if one.phase == "sweep" and one.green and one.tree == tree]
+    fired = [
+        one for one in receipts.of_run(layout, found.run) if one.phase == "sweep" and one.green and one.tree == tree
+    ]
     wanted = {(claim.id, check.run) for claim in contract.load(layout).claims for check in claim.checks}
     return wanted <= {(one.claim, one.command) for one in fired}
 
@@ -202,10 +205,11 @@ def mark(layout: Layout) -> str:
 
 
 def mark_of(layout: Layout, pending: Mapping[str, bytes | None], head: str) -> str:
-    """The fingerprint as it will be once the `pending` contents are written and the position is `head`."""
+    """The fingerprint as it will be once the `pending` contents are written; `head` is the position, "" for the mission's tip."""
     from harness.integrity import workplace  # as in `_position`
 
-    paths = (layout.features, layout.contract, layout.spec, layout.curated)
-    parts = [(pending[path] if path in pending else files.read(path)) or b"-" for path in paths]
-    branch = workplace.branch_commit(layout, mission.read(layout))
-    return files.digest(b"\0".join([*parts, head.encode(), branch.encode()]))
+    state, made = State(layout), mission.read(layout)
+    wanted = (names.FEATURES, names.CONTRACT, names.SPEC, names.CURATED)
+    parts = [(pending[name] if name in pending else state.data(name)) or b"-" for name in wanted]
+    head = head or workplace.tip_commit(layout, made)
+    return encoding.digest(b"\0".join([*parts, head.encode(), workplace.branch_commit(layout, made).encode()]))

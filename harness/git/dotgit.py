@@ -102,6 +102,12 @@ def clear_locks(project: str, since: float) -> list[str]:
     return gone
 
 
+def ref_locks(project: str, below: str) -> list[str]:
+    """Git's lock files on the refs below a prefix such as `refs/harness`."""
+    walk = os.walk(os.path.join(folders(project)[1], below))
+    return [os.path.join(folder, name) for folder, _, found in walk for name in found if name.endswith(".lock")]
+
+
 def _lock_files(own: str, common: str) -> Iterator[str]:
     places = [(folder, files.names(folder)) for folder in dict.fromkeys((own, common))]
     places += [(folder, names) for folder, _, names in os.walk(common + "/refs")]

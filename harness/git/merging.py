@@ -80,12 +80,26 @@ def merge(project: str, ours: str, theirs: str, message: str) -> Merged:
     base = settings.call(project, "merge-base", ours, theirs)[1].decode().strip()
     if theirs in (base, ours) or base == ours:
         return Merged(commit=ours if theirs in (base, ours) else theirs)
-    words = ("merge-tree", "--write-tree", "-z", "--no-messages", "--allow-unrelated-histories", ours, theirs)
-    code, out, err = settings.call(project, *words)
+    joined = tree_of(project, ours, theirs, "--allow-unrelated-histories")
+    if joined.conflicts:
+        return Merged(commit="", conflicts=joined.conflicts)
+    return Merged(commit=repository.commit_tree(project, joined.tree, [ours, theirs], message.rstrip("\n") + "\n"))
+
+
+class Joined(Record):
+    """The `tree` that holds both sides, "" where `conflicts` names the paths that both changed."""
+
+    tree: str
+    conflicts: list[str] = []
+
+
+def tree_of(project: str, ours: str, theirs: str, *words: str) -> Joined:
+    """The tree of a merge of two commits; nothing is changed. 1 call. `words`: more options of git merge-tree."""
+    asked = ("merge-tree", "--write-tree", "-z", "--no-messages", *words, ours, theirs)
+    code, out, err = settings.call(project, *asked)
     if code not in (0, 1):
         raise GitFailed(f"git merge-tree failed in {project} (exit {code}): {err.decode('utf-8', 'replace').strip()}")
     tree, *entries = os.fsdecode(out).split("\0")
     if code == 0:
-        return Merged(commit=repository.commit_tree(project, tree, [ours, theirs], message.rstrip("\n") + "\n"))
-    paths = list(dict.fromkeys(entry.split("\t", 1)[1] for entry in entries if entry))
-    return Merged(commit="", conflicts=paths)
+        return Joined(tree=tree)
+    return Joined(tree="", conflicts=list(dict.fromkeys(entry.split("\t", 1)[1] for entry in entries if entry)))

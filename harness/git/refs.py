@@ -38,6 +38,16 @@ def set_all(project: str, wanted: Mapping[str, str]) -> None:
         dotgit.sync(project, ref)
 
 
+def swap(project: str, ref: str, new: str, old: str) -> bool:
+    """Move a ref (whole name) from `old` to `new`, durably; False where it is elsewhere by now (compare-and-set). 1 call."""
+    if settings.call(project, "update-ref", ref, new, old)[0]:
+        if dotgit.commit_of(project, ref) == old:
+            run(project, "update-ref", ref, new, old)  # another fault: say which
+        return False
+    dotgit.sync(project, ref)
+    return True
+
+
 def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> tuple[str, str] | None:
     """The commit whose trailer `Harness-Run` names the run, among the last `depth` up to `head`, and its `Harness-Outcome`:
     implemented, blocked or cut, "" where an older harness made it. 1 call."""

@@ -1,24 +1,17 @@
-"""The mission lock: one process at a time may change a mission, even after an agent removes the lock file as stale.
+"""The mission lock: held for the milliseconds in which a run opens or settles, and by whoever changes the queue.
 
 The lock is taken twice: on its file, and on the folder .harness, which no honest agent removes.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import os
+import time
 
-from harness.model import runs
 from harness.store import files
 from harness.store.layout import Layout
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-# some network file systems cannot lock a folder
-UNLOCKABLE = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
+PATIENCE_SECONDS = 10.0  # for whoever opens; holders need milliseconds, a recovery or a large merge some seconds
+POLL_SECONDS = 0.005
 
 
 class MissionLock(files.Lock):
@@ -26,45 +19,38 @@ class MissionLock(files.Lock):
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(layout.mission_lock)
-        self.layout, self.folder, self.beside = layout, layout.state, -1
+        self.beside = files.FolderLock(layout.state)
 
     def take(self, *, wait: bool = False) -> bool:
         """Take both; False where another process holds either."""
         if not super().take(wait=wait):
             return False
-        self.beside = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(self.beside, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except OSError as fault:
-            if fault.errno in UNLOCKABLE:
-                return True
-            self.release()
-            if fault.errno in (errno.EAGAIN, errno.EACCES):
-                return False
-            raise
-        return True
-
-    def holder(self) -> dict[str, Any]:
-        """What the holder wrote; where that is gone, the run that is alive."""
-        alive = [name for name in runs.open_runs(self.layout) if not runs.is_dead(self.layout, name)]
-        return super().holder() or ({"run": alive[-1]} if alive else {})
+        if self.beside.take(wait=wait):
+            return True
+        self.release()
+        return False
 
     def release(self) -> None:
         """Close both descriptors."""
         super().release()
-        if self.beside >= 0:
-            os.close(self.beside)
-            self.beside = -1
+        self.beside.release()
+
+    def __enter__(self) -> MissionLock:
+        super().__enter__()
+        return self
 
 
 def take(layout: Layout) -> MissionLock:
-    """The mission lock, taken without waiting; raises Busy with its holder and the time."""
-    lock = MissionLock(layout)
-    files.take_or_busy(lock, "The mission")
+    """The mission lock; raises Busy with its holder and the time where somebody keeps it for longer than PATIENCE_SECONDS."""
+    lock, until = MissionLock(layout), time.monotonic() + PATIENCE_SECONDS
+    while not lock.take():
+        if time.monotonic() > until:
+            files.take_or_busy(lock, "The mission")
+            break
+        time.sleep(POLL_SECONDS)
     return lock
 
 
-def descriptors(locks: list[files.Lock]) -> list[int]:
-    """The descriptors that keep these locks while any copy of them is open."""
-    beside = [lock.beside for lock in locks if isinstance(lock, MissionLock)]
-    return [descriptor for descriptor in (*(lock.descriptor for lock in locks), *beside) if descriptor >= 0]
+def held(layout: Layout) -> MissionLock:
+    """The mission lock as a context manager that waits for it."""
+    return MissionLock(layout)

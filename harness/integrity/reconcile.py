@@ -1,193 +1,184 @@
 """Reconcile after an agent that was not confined: state has one writer, so what others changed is refused, kept and reported.
 
 An honest agent's mistakes are undone without loss; forgery by one that knows the harness is not the aim (docs/threat-model.md).
-The state before a live run is in memory (`PreImages`), that before a dead one is what the ledger records. raw.md must keep
-its old bytes. Commands may append to issues and orders meanwhile; the ledger records that.
+What is right is what was committed, by this run, by others and by commands, up to now: for a live run as for a dead one.
+raw.md must keep its old bytes.
 """
 
 from __future__ import annotations
 
 import os
 
+from harness.base import encoding
 from harness.base.errors import BrokenFile
-from harness.base.record import Record
 from harness.git import dotgit, repository, worktrees
-from harness.integrity import recovery_evidence, workplace
+from harness.integrity import lease, recovery_evidence, workplace
 from harness.memory import raw
-from harness.model.open_run import PreImages
-from harness.store import files, journal, objects
+from harness.model import config
+from harness.model.open_run import OpenRun
+from harness.store import committed, files, journal, names, objects
 from harness.store.layout import Layout, identity_folder
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.integrity.recovery_evidence import Ledger
-    from harness.model.open_run import Begun, OpenRun, Outcome
+    from harness.model.open_run import Begun, Outcome
 
 SPEC = "SPEC.md"
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
-    *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore"),
+    *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore", names.COMMITTED),
 )
+JOURNAL_RECORD = "journal/record"
+TEMPORARY = ".tmp"
 PATCH = "working-folder.patch"
 
 
-class Recorded(Record):
-    """The state before a run that died, as the ledger records it. A file that cannot be restored raises BrokenFile, or is
-    added to `yielded` and kept."""
-
-    ledger: Ledger
-    yielded: list[str] | None = None
-
-
-if TYPE_CHECKING:
-    Before = PreImages | Recorded
-
-
-def keep_copies(run: OpenRun) -> None:
-    """Keep pre-images of all state in memory, and managed files as objects too, from which recovery restores them."""
-    layout, contents = run.layout, run.before.contents
-    managed = layout.managed()
-    for path in (*layout.append_only(), layout.raw, *managed):
-        data = files.read(path)
-        if data is None:
-            continue
-        contents[path] = data
-        if path in managed:
-            objects.put(layout, data)
-    for path in _identity_paths():
-        contents[path] = files.read(path) or b""
+def accept_edits(layout: Layout) -> None:
+    """What people changed by hand in the state since is accepted. While a run is open that is not behind glass nobody can tell
+    them from its agent, so then it is config.toml alone, which is theirs, where it parses."""
+    with State(layout).lock("state"):
+        journal.finish_journal(layout)
+        if all(one.sealed for one in lease.alive(layout)):
+            journal.adopt(layout)
+        else:
+            _accept_config(layout, journal.read_ledger(layout))
 
 
-def state(run: Begun, outcome: Outcome, before: Before) -> None:
-    """Restore the mission's state and the identities; outcome.refused names what was refused, and a change of state ends the
-    run as `refused`."""
-    files.make_folder(run.layout.locks)
-    with files.Lock(run.layout.state_lock):
-        ledger, broken = _ledger(run, before)
-        restored = [*_managed(run, before, ledger), *_append_only(run, before, ledger), *_raw(run, before)]
-        tampered = list(dict.fromkeys([*broken, *restored, *_identities(run, before)]))
-        if tampered or isinstance(before, Recorded):
-            journal.adopt(run.layout)
+def keep_committed(layout: Layout) -> None:
+    """From here on every commit can be restored: an agent begins that could overwrite the state."""
+    with State(layout).lock("state"):
+        journal.finish_journal(layout)
+        committed.begin(layout, journal.read_ledger(layout))
+
+
+def state(run: Begun, outcome: Outcome, yielded: list[str] | None = None) -> None:
+    """Restore the mission's state as it was committed, and the identities; outcome.refused names what was refused, and a change
+    of state ends the run as `refused`. A file that cannot be restored raises BrokenFile, or is added to `yielded` and kept."""
+    layout = run.layout
+    with State(layout).lock("state"):
+        ledger, broken = _ledger(run)
+        said = _accept_config(layout, ledger)
+        restored = [*_managed(run, ledger, yielded), *_append_only(run, ledger, yielded), *_raw(run)]
+        tampered = list(dict.fromkeys([*broken, *restored, *_identities(run)]))
+        if tampered:
+            journal.adopt(layout)
     found = tampered + _strays(run)
     outcome.refused += [name for name in dict.fromkeys(found) if name not in outcome.refused]
     if tampered:
         outcome.ended = "refused"
         outcome.reason = f"The agent changed state that only the harness writes: {', '.join(tampered)}."
+    outcome.reason += f" {said}" if said else ""
+
+
+def _accept_config(layout: Layout, ledger: Ledger) -> str:
+    """Accept a valid config.toml that differs from the ledger: it is a person's file; returns a message or ""."""
+    row, data = ledger.get(names.CONFIG), State(layout).data(names.CONFIG)
+    if data is None or (row is not None and row[0] == encoding.digest(data)):
+        return ""
+    try:
+        config.parse(encoding.decode(data, layout.config), layout.config)
+    except BrokenFile:
+        return "config.toml does not parse and was put back, yours is under refused/ of the run"
+    objects.put(layout, data)
+    journal.note_in_ledger(layout, ledger, layout.config, data)
+    files.replace(layout.ledger, encoding.dump_json(ledger))
+    return "config.toml was changed since the run began, and stands"
 
 
 def _refuse(run: Begun, name: str, data: bytes) -> None:
     """Keep refused bytes; an empty file stands for a deleted one."""
-    files.replace(os.path.join(run.paths.refused, name), data)
+    State(run.layout).put(names.of_run(run.id, f"{names.REFUSED}/{name}"), data)
 
 
-def _restore(run: Begun, path: str, data: bytes | None, known: bytes | None) -> str:
-    """Keep `data`, what an agent made of a file, and write the `known` bytes back; returns the file's name."""
-    _refuse(run, _name(run, path), data or b"")
-    if known is None:
-        files.remove(path)
-    else:
-        files.replace(path, known)
-    return _name(run, path)
-
-
-def _name(run: Begun, path: str) -> str:
-    return os.path.relpath(path, run.layout.state)
-
-
-def _ledger(run: Begun, before: Before) -> tuple[Ledger, list[str]]:
-    """The ledger, after the journal of an interrupted command is finished. A journal or ledger that does not parse is refused."""
+def _ledger(run: Begun) -> tuple[Ledger, list[str]]:
+    """The ledger, after the journal of an interrupted command is finished. A journal or ledger that does not parse is refused;
+    then the ledger is that of when the run opened."""
     layout, broken = run.layout, []
-    for path, look in ((layout.journal + "/record", journal.finish_journal), (layout.ledger, journal.read_ledger)):
+    for name, look in ((JOURNAL_RECORD, journal.finish_journal), (names.LEDGER, journal.read_ledger)):
         try:
             look(layout)
         except BrokenFile:
-            _refuse(run, _name(run, path), files.read(path) or b"")
-            files.remove(path)
-            broken.append(_name(run, path))
-    found = dict(journal.read_ledger(layout))
-    if isinstance(before, PreImages):
-        return found, broken
-    return found or before.ledger or dict(journal.adopt(layout)), broken  # without any, the files on disk are accepted
+            _refuse(run, name, files.read(f"{layout.state}/{name}") or b"")
+            files.remove(f"{layout.state}/{name}")
+            broken.append(name)
+    # without any, the files on disk are accepted
+    return dict(journal.read_ledger(layout) or run.context.live or journal.adopt(layout)), broken
 
 
-def _managed(run: Begun, before: Before, ledger: Ledger) -> list[str]:
-    found = []
-    for path in run.layout.managed():
-        data, row = files.read(path), ledger.get(_name(run, path))
-        if isinstance(before, PreImages):
-            known = before.contents.get(path)
-        else:
-            known = recovery_evidence.managed(run.layout, path, data, row, before.yielded)
+def _managed(run: Begun, ledger: Ledger, yielded: list[str] | None) -> list[str]:
+    found, state = [], State(run.layout)
+    for name in names.MANAGED:
+        data = state.data(name)
+        known = recovery_evidence.managed(run.layout, name, data, [ledger, run.context.live], yielded)
         if data != known:
-            found.append(_restore(run, path, data, known))
+            _refuse(run, name, data or b"")
+            if known is None:
+                files.remove(state.path(name))
+            else:
+                files.replace(state.path(name), known)
+            found.append(name)
     return found
 
 
-def _append_only(run: Begun, before: Before, ledger: Ledger) -> list[str]:
-    found = []
-    for path in run.layout.append_only():
-        name, data = _name(run, path), files.read(path) or b""
+def _append_only(run: Begun, ledger: Ledger, yielded: list[str] | None) -> list[str]:
+    layout, state, found = run.layout, State(run.layout), []
+    for name in names.APPEND_ONLY:
         row = ledger.get(name)
-        if isinstance(before, PreImages):
-            good = _good(run, before, path, data, row)
-        else:
-            good = recovery_evidence.grown(run.layout, path, data, row, before.yielded)
-        if data == good:
+        path, length, known = state.path(name), state.length(name), int(row[1]) if row else 0
+        holds = committed.holds(layout, name) and length >= known
+        if holds and length == known:
             continue
         found.append(name)
-        _refuse(run, name, data[len(good) :] if data.startswith(good) else data)
-        files.replace(path, good)
+        if holds:  # all is there, and something behind it
+            _refuse(run, name, state.part(name, known, length - known))
+            files.cut(path, known)
+            continue
+        _refuse(run, name, state.data(name) or b"")
+        if files.length(committed.copy_of(layout, name)) >= known:
+            committed.put_back(layout, name)
+        elif name == names.RUN_LOG:
+            files.replace(path, recovery_evidence.books(layout, yielded))
+        else:
+            recovery_evidence.lost(path, yielded)
     return found
 
 
-def _good(run: Begun, before: PreImages, path: str, data: bytes, row: list[object] | None) -> bytes:
-    """The accepted content of an append-only file: its old bytes, and what a command added."""
-    old, commands = before.contents.get(path, b""), path in (run.layout.issues, run.layout.orders)
-    known = data[: int(str(row[1]))] if row and commands else old
-    return known if row and files.digest(known) == row[0] and known.startswith(old) else old
-
-
-def _raw(run: Begun, before: Before) -> list[str]:
+def _raw(run: Begun) -> list[str]:
     """raw.md keeps its old bytes, and every well-formed new line, from any writer."""
-    data, died = files.read(run.layout.raw) or b"", isinstance(before, Recorded)
-    old = _old_raw(run, data) if isinstance(before, Recorded) else before.contents.get(run.layout.raw, b"")
-    if data.startswith(old):
-        new, refused = data[len(old) :], b""
+    state, died = State(run.layout), not isinstance(run, OpenRun)
+    start = files.length(committed.copy_of(run.layout, names.RAW))
+    if committed.holds(run.layout, names.RAW):
+        old, new, refused = b"", state.part(names.RAW, start, state.length(names.RAW)), b""
     else:
+        old, refused = files.read(committed.copy_of(run.layout, names.RAW)) or b"", state.data(names.RAW) or b""
         known = set(old.split(b"\n"))
-        new = b"".join(line + b"\n" for line in data.split(b"\n") if line and line not in known)
-        refused = data
+        new = b"".join(line + b"\n" for line in refused.split(b"\n") if line and line not in known)
     *lines, torn = new.split(b"\n")
     lines += [torn] if torn and not died else []  # after a crash a torn last line is closed, not refused
     bad = [line for line in lines if line and not raw.parse_line(line.decode("utf-8", "replace"), 0).tag]
-    known = {b"", *bad}
-    kept = old + b"".join(line + b"\n" for line in lines if line not in known) + (torn if died else b"")
-    if kept == data:
+    gone = {b"", *bad}
+    kept = b"".join(line + b"\n" for line in lines if line not in gone) + (torn if died else b"")
+    if not refused and kept == new:
         return []
-    _refuse(run, "memory/raw.md", refused or b"".join(line + b"\n" for line in bad))
-    files.replace(run.layout.raw, kept)
-    return ["memory/raw.md"]
-
-
-def _old_raw(run: Begun, data: bytes) -> bytes:
-    """The beginning of raw.md that the run found, where it is left; else what is there."""
-    size, digest = run.context.raw
-    return data[:size] if files.digest(data[:size]) == digest else data
+    _refuse(run, names.RAW, refused or b"".join(line + b"\n" for line in bad))
+    files.replace(run.layout.raw, (old if refused else state.part(names.RAW, 0, start)) + kept)
+    return [names.RAW]
 
 
 def _index_of(run: Begun) -> str:
     return worktrees.index(run.workplace) if run.kept else os.path.join(run.paths.folder, "index")
 
 
-def _identities(run: Begun, before: Before) -> list[str]:
-    """Restore identity files that no mission wrote, from their content at open; remove new ones that no mission made."""
+def _identities(run: Begun) -> list[str]:
+    """Restore identity files that no mission wrote, as they were at open; remove new ones that no mission made."""
     folder = identity_folder()
     if not files.names(folder):
         return []
     from harness.memory import identity  # costly to load, and many machines have no identity yet
 
-    kept = before.contents if isinstance(before, PreImages) else {}
     found: list[str] = []
     changed, new = identity.tampered(folder), identity.strays(folder)
     if not os.path.exists(os.path.join(folder, "ledger.json")):
@@ -198,7 +189,7 @@ def _identities(run: Begun, before: Before) -> list[str]:
         if name in new:
             files.remove(path)
         elif known:
-            files.replace(path, kept[path] if path in kept else objects.get(run.layout, known))
+            files.replace(path, objects.get(run.layout, known))
         found.append(f"identity/{name}")
     return found
 
@@ -235,11 +226,11 @@ def _object_of(layout: Layout, path: str, *, keep: bool = False) -> str:
 
 def _strays(run: Begun) -> list[str]:
     """Move files that the layout does not know out of the state; the outcome stays as it is."""
-    layout = run.layout
-    known = {_name(run, path) for path in (*layout.managed(), *layout.append_only(), layout.raw)}
-    found = [name for name in files.names(layout.state) if name not in (*known, *OWN, *PEOPLES)]
-    memory = [f"memory/{name}" for name in files.names(os.path.dirname(layout.raw))]
-    found += [name for name in memory if name not in known]
+    layout, state = run.layout, State(run.layout)
+    known = {*names.MANAGED, *names.APPEND_ONLY, names.RAW}
+    found = [name for name in state.list("") if name not in (*known, *OWN, *PEOPLES)]
+    found += [name for one in state.list("memory") if (name := f"memory/{one}") not in known]
+    found = [name for name in found if not name.endswith(TEMPORARY)]  # of a writer who is at work
     for name in found:
         files.move(os.path.join(layout.state, name), os.path.join(run.paths.refused, name))
     return found
@@ -250,7 +241,7 @@ def tree(run: Begun, outcome: Outcome) -> None:
     if not workplace.join(run):
         return  # somebody removed the tree; nothing of the run is left in it
     project, index = run.workplace, _index_of(run)
-    if not run.kept:
+    if not run.kept and lease.is_alone(run.layout, run.id):
         dotgit.clear_locks(project, os.stat(run.paths.context).st_mtime)
     if run.changes_tree:
         done = repository.working_tree(project, index=index, parent=run.context.head, leave=run.context.untracked)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 
+from harness.base import encoding
 from harness.base.errors import BrokenFile, UsageFault
 from harness.model import runs
 from harness.model.runs import Context
-from harness.store import files, journal, objects
+from harness.store import committed, files, journal, names, objects
 from harness.store.layout import Layout, command
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     Ledger = dict[str, list[Any]]
@@ -32,18 +35,18 @@ def context(layout: Layout, run_id: str) -> Context | None:
 
 def began(layout: Layout, run_id: str) -> bool:
     """Whether a run without a context had begun: its folder is gone, or contains more than a crash leaves there."""
-    paths = layout.run(run_id)
-    left = [name for name in files.names(paths.folder) if not name.endswith(".tmp")]
-    return bool(left or files.length(paths.lock)) or not os.path.isdir(paths.folder)
+    folder = f"{names.RUNS}/{run_id}"
+    left = [name for name in State(layout).list(folder) if not name.endswith(".tmp")]
+    return bool(left) or not os.path.isdir(layout.run(run_id).folder)
 
 
 def closed(layout: Layout, run_id: str) -> bool:
     """Whether an unsettled run had closed: its line is the last that the ledger covers, and its files match its run digest."""
-    row = ledger(layout).get(os.path.basename(layout.run_log))
-    known = head(files.read(layout.run_log) or b"", row) if row else None
-    line = (known or b"").rstrip(b"\n").rpartition(b"\n")[2] + b"\n"
+    state, row = State(layout), ledger(layout).get(names.RUN_LOG)
+    known = (state.data(names.RUN_LOG) or b"")[: int(row[1])] if row else b""
+    line = known.rstrip(b"\n").rpartition(b"\n")[2] + b"\n"
     found, _ = runs.parse(line)
-    if found is None or found.run != run_id or files.read(layout.run(run_id).result) != line:
+    if found is None or found.run != run_id or state.data(names.of_run(run_id, names.RESULT)) != line:
         return False
     return found.seal == runs.seal(layout.run(run_id))
 
@@ -57,46 +60,47 @@ def ledger(layout: Layout) -> Ledger:
 
 
 def managed(
-    layout: Layout, path: str, data: bytes | None, row: list[Any] | None, yielded: list[str] | None
+    layout: Layout, name: str, data: bytes | None, ledgers: Sequence[Ledger], yielded: list[str] | None = None
 ) -> bytes | None:
-    """The content of a managed file as the ledger records it; None where there was no file."""
-    if row is None:
+    """The content of a managed file as committed; None where there was no file.
+
+    `ledgers`: the ledger now, and the one when the run opened. A row counts where its version is kept as an object (each
+    commit keeps one while a run is open that is not behind glass), or has not changed since the run opened."""
+    rows = [row for one in ledgers if (row := one.get(name))]
+    if not rows or (name not in ledgers[0] and ledgers[0]):
         return None
-    if data is not None and files.digest(data) == row[0]:
-        return data
-    try:
-        return objects.get(layout, str(row[0]))
-    except BrokenFile:
-        _lost(path, yielded)
-        return data
-
-
-def grown(layout: Layout, path: str, data: bytes, row: list[Any] | None, yielded: list[str] | None) -> bytes:
-    """The content of an append-only file: its head that the ledger records; for the run log else its reconstruction."""
-    if row is None:
-        return b""
-    candidates = [data, *([_rebuilt(layout)] if path == layout.run_log else [])]
-    found = next((good for one in candidates if (good := head(one, row)) is not None), None)
-    if found is not None:
-        return found
-    _lost(path, yielded)
-    return salvaged(layout, data) if path == layout.run_log else data
+    found = None if data is None else encoding.digest(data)
+    for row in rows:
+        if found == row[0] and row == rows[-1]:
+            return data
+        try:
+            return objects.get(layout, str(row[0]))
+        except BrokenFile:
+            continue
+    lost(State(layout).path(name), yielded)
+    return data
 
 
 def books(layout: Layout, yielded: list[str] | None) -> bytes:
-    """The run log as the ledger records it. Where that is not left, raises BrokenFile, or adds its name to `yielded` and
-    returns what can be salvaged."""
-    data, row = files.read(layout.run_log) or b"", ledger(layout).get(os.path.basename(layout.run_log))
-    return grown(layout, layout.run_log, data, row, yielded) if row else salvaged(layout, data)
+    """The run log as the harness left it. Where that is not left, raises BrokenFile, or adds its name to `yielded` and returns
+    what can be salvaged."""
+    data, row = State(layout).data(names.RUN_LOG) or b"", ledger(layout).get(names.RUN_LOG)
+    if row is None:
+        return salvaged(layout, data)
+    length = int(row[1])
+    for one in (data, files.read(committed.copy_of(layout, names.RUN_LOG)) or b"", _rebuilt(layout)):
+        if len(one) >= length and _is_whole(one[:length]):
+            return one[:length]
+    lost(layout.run_log, yielded)
+    return salvaged(layout, data)
 
 
-def head(data: bytes, row: list[Any]) -> bytes | None:
-    """The beginning of `data` that matches a row of the ledger; None where it does not."""
-    beginning = data[: int(str(row[1]))]
-    return beginning if files.digest(beginning) == row[0] else None
+def _is_whole(data: bytes) -> bool:
+    """Whether these are whole lines of finished runs."""
+    return data[-1:] in (b"", b"\n") and all(runs.parse(line)[0] for line in data.split(b"\n")[:-1])
 
 
-def _lost(path: str, yielded: list[str] | None) -> None:
+def lost(path: str, yielded: list[str] | None) -> None:
     """A file that cannot be restored stops the mission until a person accepts it as it is."""
     if yielded is None:
         fault = "it is not as the harness left it, and no copy of that is left"
@@ -107,7 +111,8 @@ def _lost(path: str, yielded: list[str] | None) -> None:
 
 def _rebuilt(layout: Layout) -> bytes:
     """The run log, made from the results of finished runs."""
-    return _in_order([files.read(layout.run(name).result) or b"" for name in files.names(layout.runs)])
+    state = State(layout)
+    return _in_order([state.data(names.of_run(name, names.RESULT)) or b"" for name in state.list(names.RUNS)])
 
 
 def salvaged(layout: Layout, data: bytes) -> bytes:

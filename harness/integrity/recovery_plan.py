@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from harness.base.record import Record
 from harness.git import refs, repository
-from harness.integrity import recovery_evidence, unsettled, workplace
+from harness.integrity import lease, recovery_evidence, unsettled, workplace
 from harness.model import features, runs
 from harness.model.features import Feature
 from harness.model.open_run import Begun
 from harness.model.runs import Context
-from harness.store import files, journal
+from harness.store import journal, names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ RELEASE = "was left in progress by nobody"
 
 class Died(Record):
     """What is left of a run that died. `commit` carries its trailer, `cut` where its work is unfinished; `moved`: HEAD or the
-    branch has changed since the run opened."""
+    branch has changed since the run opened in the project folder."""
 
     run: str
     closed: bool = False
@@ -53,7 +54,7 @@ class Step(Record):
 
 
 def plan(died: list[Died], queue: list[Feature], busy: Sequence[str] = ()) -> list[Step]:
-    """The steps that settle these runs. `busy`: ids of features in the work of live runs; all others in progress are released."""
+    """The steps that settle these runs. `busy`: features that live runs claim; all others in progress are released."""
     waiting = {one.id: one for one in queue if one.status == "in_progress" and one.id not in busy}
     steps: list[Step] = []
     for one in died:
@@ -61,7 +62,8 @@ def plan(died: list[Died], queue: list[Feature], busy: Sequence[str] = ()) -> li
             steps.append(Step(do=TIDY if one.closed else FORGET, run=one.run))
             continue
         feature = waiting.pop(one.context.feature, None) if one.context else None
-        steps.append(_settle(one, feature, moved=one.moved or any(step.takes_tree for step in steps)))
+        shared = one.context is not None and not one.context.folder  # the project folder, taken once
+        steps.append(_settle(one, feature, moved=one.moved or (shared and any(step.takes_tree for step in steps))))
     return steps + [Step(do=RELEASE, feature=one.id, move=back(one.attempts > 0)) for one in waiting.values()]
 
 
@@ -96,7 +98,7 @@ def locate(layout: Layout, one: Died) -> Died:
     now = workplace.tip(layout) if context.folder else repository.position(layout.project)
     made = refs.find_trailer(layout.project, now.head, one.run) if now.head != context.head else None
     commit, work = made or ("", "")
-    moved = (now.head, now.branch) != (context.head, context.branch)
+    moved = not context.folder and (now.head, now.branch) != (context.head, context.branch)
     return one.replace(commit=commit, cut=work in runs.UNFINISHED, moved=moved)
 
 
@@ -105,11 +107,10 @@ def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:
     died = [locate(layout, look(layout, name)) for name in unsettled.unsettled(layout)]
     data = journal.pending(layout, layout.features)
     if data is None:
-        data = files.read(layout.features)
-        if any(one.context and not Begun(layout=layout, context=one.context).sealed for one in died):
-            row = recovery_evidence.ledger(layout).get("features.json")
-            data = recovery_evidence.managed(layout, layout.features, data, row, None)
+        data = State(layout).data(names.FEATURES)
+        for context in (one.context for one in died if one.context):
+            if not Begun(layout=layout, context=context).sealed:
+                ledgers = [recovery_evidence.ledger(layout), context.live]
+                data = recovery_evidence.managed(layout, names.FEATURES, data, ledgers)
     queue = features.parse(data, layout.features)
-    alive = [name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)]
-    known = [recovery_evidence.context(layout, name) for name in alive]
-    return queue, plan(died, queue, [context.feature for context in known if context])
+    return queue, plan(died, queue, [one.feature for one in lease.alive(layout)])

@@ -10,8 +10,9 @@ import re
 
 from harness.base.errors import BrokenFile
 from harness.model import runs
-from harness.store import files, journal, migrations
+from harness.store import journal, migrations, names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,25 +24,23 @@ LOGGED = re.compile(rb'^\{\s*"run"\s*:\s*"([^"]+)".*\n', re.M)  # only complete 
 
 
 def unsettled(layout: Layout, run_log: bytes | None = None) -> list[str]:
-    """Ids of runs that died and are not settled: their lock is free, or is gone while `run_log` (by default the one on disk,
-    up to the length in the ledger) does not have them."""
+    """Ids of runs that died and are not settled: nobody holds their lease, and `run_log` (by default the one on disk, up to the
+    length in the ledger) does not have them, or their lease is there still."""
     opened, known = runs.open_runs(layout), _logged(layout) if run_log is None else _ids(run_log)
     dead = [name for name in opened if runs.is_dead(layout, name)]
-    others = [name for name in files.names(layout.runs) if name not in known and name not in opened]
-    begun = [name for name in others if os.path.lexists(layout.run(name).context)]
-    return sorted({*dead, *begun, *({_last_signed(layout)} - {"", *known, *opened})})
+    others = [name for name in State(layout).list(names.RUNS) if name not in known and name not in opened]
+    begun = [name for name in others if _begun(layout, name) and runs.is_dead(layout, name)]
+    return sorted({*dead, *begun})
 
 
-def _last_signed(layout: Layout) -> str:
-    """The run that signed the mission lock last; "" without one."""
-    name = files.Lock(layout.mission_lock).holder().get("run")
-    return name if isinstance(name, str) and runs.ID.fullmatch(name) else ""
+def _begun(layout: Layout, run_id: str) -> bool:
+    return os.path.lexists(layout.run(run_id).context)
 
 
 def _logged(layout: Layout) -> set[str]:
     """Ids of the runs in the run log, up to the length in the ledger; none where it is no plain file."""
     try:
-        data = files.read(layout.run_log) or b""
+        data = State(layout).data(names.RUN_LOG) or b""
     except BrokenFile:
         return set()
     return _ids(data[: _known_length(layout)])
@@ -54,7 +53,7 @@ def _ids(run_log: bytes) -> set[str]:
 def _known_length(layout: Layout) -> int | None:
     """The length of the run log in the ledger; None where it has none."""
     try:
-        row = journal.read_ledger(layout).get(os.path.basename(layout.run_log))
+        row = journal.read_ledger(layout).get(names.RUN_LOG)
     except BrokenFile:  # the next writer reports it
         return None
     return int(row[1]) if row else None
@@ -69,14 +68,15 @@ def believed(layout: Layout) -> Iterator[Result]:
 def unbooked(layout: Layout) -> list[str]:
     """Ids of the runs that have a result in their folder and no line in the run log."""
     known = _logged(layout)
-    finished = [name for name in files.names(layout.runs) if os.path.exists(layout.run(name).result)]
+    state = State(layout)
+    finished = [name for name in state.list(names.RUNS) if state.exists(names.of_run(name, names.RESULT))]
     return [name for name in finished if name not in known]
 
 
 def books_short(layout: Layout) -> bool:
     """Whether the run log is shorter than in the ledger (as after a repair by hand), and is empty or lacks a finished run."""
     known = _known_length(layout)
-    if known is not None and files.length(layout.run_log) >= known:
+    if known is not None and State(layout).length(names.RUN_LOG) >= known:
         return False
     return bool(known and not _logged(layout)) or bool(unbooked(layout))
 

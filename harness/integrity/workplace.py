@@ -8,8 +8,9 @@ of theirs is in the way. `refs/harness/<mission>/landed` is where we left the br
 from __future__ import annotations
 
 import os
+from itertools import count
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, NeedsPerson
 from harness.base.record import Record
 from harness.git import dotgit, landing, merging, refs, repository, settings, worktrees
@@ -18,16 +19,18 @@ from harness.git.settings import Recorded
 from harness.model import config, mission
 from harness.model.mission import Mission
 from harness.process import temporary
-from harness.store import files, journal
+from harness.store import files, names
 from harness.store.layout import Layout, state_home
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from harness.model.open_run import Begun
 
-FIRST_TREE = "tree-1"
+TREES = "tree-"
+PROJECT = "project"
 NOWHERE = Position(head="", branch="", tree="")
 SHOWN = 3
 LARGE = 1024 * 1024
@@ -50,14 +53,19 @@ class Tree(Record):
     conflicts: list[str] = []
 
 
-def folder_of(mission_id: str) -> str:
-    """The folder of the mission's tree, whether it exists or not."""
-    return os.path.join(state_home(), mission_id, FIRST_TREE)
+def folder_of(mission_id: str, name: str = TREES + "1") -> str:
+    """The folder of a tree of the mission, whether it exists or not."""
+    return os.path.join(state_home(), mission_id, name)
+
+
+def free_tree(taken: Collection[str]) -> str:
+    """The name of the first tree that nobody claims."""
+    return next(name for number in count(1) if (name := f"{TREES}{number}") not in taken)
 
 
 def record(layout: Layout) -> bytes:
     """The git configuration of the project as it is now, for the file `git.json`: taken before any agent runs."""
-    return files.dump_json(settings.record(layout.project).asdict())
+    return encoding.dump_json(settings.record(layout.project).asdict())
 
 
 def use(layout: Layout) -> None:
@@ -73,7 +81,7 @@ def unheeded(layout: Layout) -> list[str]:
 
 
 def _recorded(layout: Layout) -> Recorded | None:
-    value = files.read_json(layout.git_record)
+    value = State(layout).json(names.GIT_RECORD)
     if value is None:
         return None
     if faults := schema.faults(value, "the record", Recorded):
@@ -84,9 +92,7 @@ def _recorded(layout: Layout) -> Recorded | None:
 def adopt(layout: Layout) -> None:
     """`use`, after recording the configuration of a mission that an older harness began."""
     if not os.path.exists(layout.git_record):
-        changes = journal.Journal(layout)
-        changes.replace(layout.git_record, record(layout))
-        changes.commit()
+        State(layout).put(names.GIT_RECORD, record(layout))
     use(layout)
 
 
@@ -124,6 +130,11 @@ def branch_commit(layout: Layout, made: Mission) -> str:
     return dotgit.commit_of(layout.project, BRANCHES + made.branch)
 
 
+def tip_commit(layout: Layout, made: Mission) -> str:
+    """The commit of the mission's position, as `tip`; "" where it is gone. 0 git calls."""
+    return dotgit.commit_of(layout.project, _ref(made.id, "tip")) or branch_commit(layout, made)
+
+
 def landed(layout: Layout) -> bool:
     """Whether the mission's branch has the files of the mission's position; always, where runs work in place."""
     if config.load(layout).workplace == "project":
@@ -138,23 +149,29 @@ def in_place(layout: Layout) -> Tree:
     return Tree(folder="", position=now.standing, untracked=now.untracked, dirty=now.dirty)
 
 
-def bring(layout: Layout, made: Mission, carry: Sequence[str]) -> Tree:
-    """Merge what a person did, move their branch on where it is behind, and bring the tree to the mission's position."""
+def bring(layout: Layout, made: Mission, name: str) -> Tree:
+    """Merge what a person did, and move their branch on where it is behind: the mission's position for a run in the tree of
+    this name. The caller holds the mission lock."""
     taken = merging.take_edits(layout.project, made.branch)
-    tree = _merged(layout, made, taken.tip)
+    tree = _merged(layout, made, taken.tip, folder_of(made.id, name))
     tree.notes += [taken.note] if taken.note else []
-    folder, commit = tree.folder, tree.position.head
+    commit = tree.position.head
     if commit != taken.tip and not tree.conflicts:
         tree.unlanded = land(layout, made, commit)
-    tree.untracked = worktrees.ensure(layout.project, folder, commit, keep=True)
-    _link_state(layout, folder)
-    tree.notes += [f"not carried into the tree: {line}" for line in worktrees.carry(layout.project, folder, carry)]
     return tree
 
 
-def _merged(layout: Layout, made: Mission, theirs: str) -> Tree:
+def prepare(layout: Layout, tree: Tree, carry: Sequence[str]) -> None:
+    """Bring the tree's folder to its position, and ignored files of the project into it; for whoever has claimed the tree."""
+    folder = tree.folder
+    tree.untracked = worktrees.ensure(layout.project, folder, tree.position.head, keep=True)
+    _link_state(layout, folder)
+    tree.notes += [f"not carried into the tree: {line}" for line in worktrees.carry(layout.project, folder, carry)]
+
+
+def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
     """The mission's position with a person's commits in it, except where they conflict."""
-    project, tree = layout.project, Tree(folder=folder_of(made.id), position=NOWHERE, untracked=[])
+    project, tree = layout.project, Tree(folder=folder, position=NOWHERE, untracked=[])
     known = refs.positions(project, _ref(made.id, "tip"), _ref(made.id, "landed"), BRANCHES + made.branch)
     tip, landed = (known.get(_ref(made.id, name), NOWHERE).head for name in ("tip", "landed"))
     if not (tip or theirs):
@@ -222,6 +239,13 @@ def finish_landing(layout: Layout) -> list[str]:
     return [landing.finish(layout.project) or "finished a landing that a crash had cut short"]
 
 
+def clear_ref_locks(layout: Layout) -> None:
+    """Remove git's locks on refs of the mission, which a git of ours left when it was killed; no run is at work."""
+    use(layout)
+    for path in dotgit.ref_locks(layout.project, "refs/harness"):
+        files.remove(path)
+
+
 def _link_state(layout: Layout, folder: str) -> None:
     """`.harness` in the tree leads to the mission's state, so that its paths are the same in every prompt."""
     link = os.path.join(folder, os.path.basename(layout.state))
@@ -253,16 +277,17 @@ def digests(folder: str, names: Sequence[str]) -> dict[str, str]:
             continue
         small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
         data = files.read(path) if small and os.access(path, os.R_OK) else None
-        found[name] = files.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
+        found[name] = encoding.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
     return found
 
 
 def leave_untracked(run: Begun) -> None:
     """What is untracked in the kept tree now, after its setup, stays: no commit of the run takes it, no restore removes it."""
-    names = [name for name in repository.untracked(run.workplace) if name not in run.context.untracked]
-    if names:
-        run.context.untracked.update(digests(run.workplace, names))
-        files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
+    found = [name for name in repository.untracked(run.workplace) if name not in run.context.untracked]
+    if found:
+        run.context.untracked.update(digests(run.workplace, found))
+        context = encoding.dump_json(run.context.asdict())
+        State(run.layout).put(names.of_run(run.id, names.CONTEXT), context, mode=files.PRIVATE)
 
 
 def restore(run: Begun) -> None:
@@ -272,10 +297,31 @@ def restore(run: Begun) -> None:
             worktrees.discard(run.workplace, name)
 
 
-def commit(run: Begun, tree: str, message: str) -> str:
-    """Commit `tree` on the mission's position, which a run that works in a tree of its own moves alone; durable."""
-    made = repository.commit_tree(
-        run.layout.project, tree, [run.context.head], message.replace("\0", "").rstrip("\n") + "\n"
-    )
-    repository.set_ref(run.layout.project, _ref(mission.read(run.layout).id, "tip"), made)
-    return made
+class Made(Record):
+    """The work of a run as a commit: `landed` on the mission's position, or, with `clashes` or unwanted, only `kept`."""
+
+    landed: str
+    kept: str = ""
+    clashes: list[str] = []
+
+
+def commit(run: Begun, tree: str, message: str, *, lands: bool = True) -> Made:
+    """Commit `tree` on the mission's position, and what other runs landed since this one opened stays; durable.
+
+    One commit on top, so that the history has one line. 3 calls; 2 more where another run was faster.
+    """
+    project, message = run.layout.project, message.replace("\0", "").rstrip("\n") + "\n"
+    ours = repository.commit_tree(project, tree, [run.context.head], message)
+    if not lands:
+        return Made(landed="", kept=ours)
+    ref = _ref(mission.read(run.layout).id, "tip")
+    while True:
+        tip = dotgit.commit_of(project, ref) or run.context.head
+        made = ours
+        if tip != run.context.head:
+            joined = merging.tree_of(project, tip, ours)
+            if joined.conflicts:
+                return Made(landed="", kept=ours, clashes=joined.conflicts)
+            made = repository.commit_tree(project, joined.tree, [tip], message)
+        if refs.swap(project, ref, made, tip):
+            return Made(landed=made)

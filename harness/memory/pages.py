@@ -13,7 +13,9 @@ from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
 from harness.memory.raw import CURATOR, WINDOW
-from harness.store import files, json_lines
+from harness.store import files, json_lines, names
+from harness.store.layout import Layout
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,6 +133,11 @@ class Page(Record):
 def first_seq(folded: int) -> int:
     """The number of raw.md's first line once `folded` entries are archived: the last WINDOW of them stay."""
     return max(0, folded - WINDOW)
+
+
+def curated(layout: Layout) -> Curated:
+    """What curated.json says; raises as `parse_curated`."""
+    return parse_curated(State(layout).data(names.CURATED), layout.curated)
 
 
 def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:

@@ -13,8 +13,9 @@ from itertools import islice
 from harness.base import clock, redaction
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.store import files, journal
+from harness.store import names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,11 +87,14 @@ def checked(tag: str, text: str, *, in_run: bool) -> str:
 
 def append(layout: Layout, role: str, feature: str, notes: list[tuple[str, str]]) -> None:
     """Append (tag, text) notes durably, in one write; secrets in them are masked."""
-    if not notes:
-        return
+    if notes:
+        State(layout).append(names.RAW, rendered(role, feature, notes))
+
+
+def rendered(role: str, feature: str, notes: list[tuple[str, str]]) -> bytes:
+    """The lines of (tag, text) notes that are made now; secrets in them are masked."""
     at = clock.stamp(clock.now())
-    lines = "".join(render(at, role, feature, tag, redaction.mask(text)) + "\n" for tag, text in notes)
-    journal.append(layout, layout.raw, lines.encode())
+    return "".join(render(at, role, feature, tag, redaction.mask(text)) + "\n" for tag, text in notes).encode()
 
 
 def uncurated(layout: Layout, first_seq: int, folded: int, most: int) -> int:
@@ -101,7 +105,7 @@ def uncurated(layout: Layout, first_seq: int, folded: int, most: int) -> int:
 def waiting(layout: Layout, first_seq: int, folded: int) -> Iterator[Entry]:
     """The entries that no compaction has archived yet, in order, read block by block."""
     seq, offset, rest = first_seq, 0, b""
-    while block := files.read_from(layout.raw, offset, 65536):
+    while block := State(layout).part(names.RAW, offset, 65536):
         offset += len(block)
         *lines, rest = (rest + block).split(b"\n")
         for line in lines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from harness.base import clock
+from harness.base import clock, encoding
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.memory import raw
@@ -18,10 +18,9 @@ from harness.model.roles import Role
 from harness.model.runs import Context
 from harness.model.usage import Usage
 from harness.process.confine import BUBBLEWRAP, Confinement
-from harness.store import files
-from harness.store.files import Lock
-from harness.store.journal import Journal
+from harness.store import names
 from harness.store.layout import Layout, RunLayout
+from harness.store.state import Changes, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +29,6 @@ if TYPE_CHECKING:
     from harness.model.check_environment import CheckEnvironment
 
 MOST_NOTES = 10
-
-
-class PreImages(Record, frozen=True):
-    """The state before an agent that is not confined, in memory: contents by path."""
-
-    contents: dict[str, bytes] = {}
 
 
 class Begun(Record, frozen=True):
@@ -81,17 +74,15 @@ class Begun(Record, frozen=True):
 
 
 class OpenRun(Begun, frozen=True):
-    """A live run and its inputs. `claims` are those of the feature at opening. The run holds `locks` while it lives; its
-    guardians inherit their descriptors, `keep`. `started` is on the monotonic clock. `confinement`: what checks and services may
-    touch besides their folders, None for all; `home`: their HOME, "" for the user's."""
+    """A live run and its inputs. `claims` are those of the feature at opening. Its guardians inherit the descriptors of its
+    lease, `keep`. `started` is on the monotonic clock. `confinement`: what checks and services may touch besides their folders,
+    None for all; `home`: their HOME, "" for the user's."""
 
     mission: Mission
     settings: Config
     role: Role
     claims: list[Claim]
-    locks: list[Lock]
     keep: list[int]
-    before: PreImages
     started: float
     confinement: Confinement | None = None
     home: str = ""
@@ -111,12 +102,13 @@ class OpenRun(Begun, frozen=True):
         made = place_of(self.layout, self.context, self.tag, self.settings, self.keep)
         return made.replace(confinement=self.confinement, home=self.home)
 
-    def note(self, tag: str, text: str, feature: str = "") -> None:
-        """Append one entry of this role to raw.md; a line that is too long is shortened."""
+    def note(self, outcome: Outcome, tag: str, text: str, feature: str = "") -> None:
+        """One entry of this role for raw.md, which lands with the outcome; a line that is too long is shortened."""
         text = raw.one_line(text)
         if len(text) > raw.LONGEST:
             text = text[: raw.LONGEST - 1] + "…"
-        raw.append(self.layout, self.role.name, feature or self.context.feature, [(tag, text)])
+        entry = raw.rendered(self.role.name, feature or self.context.feature, [(tag, text)])
+        outcome.changes.append(names.RAW, entry)
 
     def seconds(self) -> float:
         """The duration of the run so far."""
@@ -124,15 +116,18 @@ class OpenRun(Begun, frozen=True):
 
 
 class Outcome(Record):
-    """The outcome of a run, alive or dead. All changes land with the result, in `journal`: `features` (`feature` is the one of
-    this run) by `save`, the contract when it is assigned, `issues` with their numbers.
+    """The outcome of a run, alive or dead. All changes land with the result, in `changes`: `features` (`feature` is the one of
+    this run) by `save`, the contract when it is assigned, `issues` with their numbers. While the agent works, `features` are
+    those at opening; `begin_changes` takes them as they are when the run settles.
 
     `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when
     the vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the
-    agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks. `unlanded`: why the
-    mission's branch is behind; `conflicts`: paths that a person changed there, and runs too."""
+    agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks; `examined` is what a role
+    found out before it settles. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed
+    there, and runs too; `clashes`: paths of this run's work that conflict with what landed since it opened."""
 
-    journal: Journal
+    layout: Layout
+    changes: Changes
     features: list[Feature] = []
     feature: Feature | None = None
     ended: str = "ok"
@@ -156,7 +151,10 @@ class Outcome(Record):
     setup_fault: str = ""
     unlanded: str = ""
     conflicts: list[str] = []
+    clashes: list[str] = []
+    examined: Any = None
     _contract: Contract | None = None
+    _queue_version: str = ""
 
     @property
     def agent(self) -> str:
@@ -167,14 +165,21 @@ class Outcome(Record):
     def contract(self) -> Contract:
         """The current contract, read once."""
         if self._contract is None:
-            self._contract = contract.load(self.journal.layout)
+            self._contract = contract.load(self.layout)
         return self._contract
 
     @contract.setter
     def contract(self, value: Contract) -> None:
         """The contract after the run has closed."""
         self._contract = value
-        self.journal.replace(self.journal.layout.contract, contract.render(value).encode())
+        self.changes.put(names.CONTRACT, contract.render(value).encode())
+
+    def begin_changes(self) -> None:
+        """No change yet; queue and contract are as they are on disk now."""
+        self.changes, self._contract = Changes(), None
+        found = State(self.layout).read(names.FEATURES)
+        self._queue_version = found.version
+        self.take_queue(features.parse(found.data, self.layout.features), self.feature.id if self.feature else "")
 
     @property
     def at(self) -> str:
@@ -186,8 +191,8 @@ class Outcome(Record):
         self.features, self.feature = queue, next((one for one in queue if one.id == feature), None)
 
     def save(self) -> None:
-        """Put the current features into the journal."""
-        self.journal.replace(self.journal.layout.features, features.render(self.features))
+        """The current features are a change; it does not land where somebody else changed them since `begin_changes`."""
+        self.changes.put(names.FEATURES, features.render(self.features), expect=self._queue_version or None)
 
 
 class Run(Record, frozen=True):
@@ -215,12 +220,12 @@ def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) ->
     """Append notes of an agent to raw.md, and to the list of the run, which limits their number."""
     if not notes:
         return
-    path = layout.run(context.run).notes
-    with files.Lock(path):  # agents may note in parallel, and every note counts
-        before = (files.read(path) or b"").count(b"\n")
+    state, name = State(layout), names.of_run(context.run, names.NOTES)
+    with state.lock_of(name):  # agents may note in parallel, and every note counts
+        before = (state.data(name) or b"").count(b"\n")
         if before + len(notes) > MOST_NOTES:
             limit = f"A run may note {MOST_NOTES} entries; {before} are noted"
             raise UsageFault(f"{limit}. Keep what the next stranger needs most.")
         checked = [(tag, raw.checked(tag, text, in_run=True)) for tag, text in notes]
         raw.append(layout, context.role, context.feature, checked)
-        files.add_line(path, b"".join(files.dump_json({"tag": tag, "text": text}) for tag, text in checked))
+        state.add(name, b"".join(encoding.dump_json({"tag": tag, "text": text}) for tag, text in checked))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.record import Record
 from harness.store import files, json_lines
-from harness.store.layout import command
+from harness.store.layout import Layout, command
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 3072
@@ -72,6 +72,11 @@ def load(path: str) -> list[Receipt]:
     return json_lines.parse(files.read(path), path, make, "the line is no receipt", f"See: {command('doctor')}")
 
 
+def of_run(layout: Layout, run_id: str) -> list[Receipt]:
+    """The receipts of a run, as `load`."""
+    return load(layout.run(run_id).receipts)
+
+
 def render(receipts: list[Receipt]) -> bytes:
     """The bytes of receipts.jsonl."""
-    return b"".join(files.dump_json(receipt.asdict()) for receipt in receipts)
+    return b"".join(encoding.dump_json(receipt.asdict()) for receipt in receipts)

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import re
 from functools import partial
 from itertools import islice
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.base.schema import InvalidField
 from harness.model import receipts
-from harness.store import files, json_lines
+from harness.store import files, json_lines, names
 from harness.store.layout import Layout, RunLayout, command
+from harness.store.state import State
 
 GOOD = ("ok", "no_op", "timeout_after_result")
 CUT = ("idle", "wall", "limit", "killed", "startup_hang")
-OUTCOMES = (*GOOD, *CUT, "auth", "config", "agent_error", "refused")
+OUTCOMES = (*GOOD, *CUT, "auth", "config", "agent_error", "refused", "conflict")
 UNFINISHED = ("blocked", "cut")  # the outcomes of commits whose work is not done
-FREE_OF_BLAME = ("limit", "auth", "config", "killed")
+FREE_OF_BLAME = ("limit", "auth", "config", "killed", "conflict")
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 NO_RUN = "the line is no finished run"
 LAST_DAY = 253402300799
 WRITES = "a run writes"
+LEASE = "run-"  # the beginning of the names of leases among the locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,9 +163,8 @@ def require_id(wish: str) -> None:
 
 def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
     """The folder of a new run, made exclusively: `wish`, or `wish-2`, `wish-3`… if the name is taken."""
-    files.make_folder(layout.runs)
-    name, number = wish, 1
-    while not files.claim_folder(layout.run(name).folder):
+    state, name, number = State(layout), wish, 1
+    while not state.claim_folder(f"{names.RUNS}/{name}"):
         number += 1
         name = f"{wish}-{number}"
     return name, layout.run(name)
@@ -172,18 +172,19 @@ def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
 
 def context(layout: Layout, run_id: str) -> Context:
     """context.json of a run; raises UsageFault if there is no such run, BrokenFile if the file is malformed."""
-    return _record(Context, layout.run(run_id).context, run_id)
+    return _record(Context, layout, run_id, names.CONTEXT)
 
 
 def result(layout: Layout, run_id: str) -> Result | None:
     """result.json of a run, None while it has none."""
-    path = layout.run(run_id).result
-    return _record(Result, path, run_id) if os.path.exists(path) else None
+    there = State(layout).exists(names.of_run(run_id, names.RESULT))
+    return _record(Result, layout, run_id, names.RESULT) if there else None
 
 
-def _record(shape: type[R], path: str, run_id: str) -> R:
-    """The record of this shape in a file; files of older versions may lack fields with a default."""
-    row = files.read_json(path)
+def _record(shape: type[R], layout: Layout, run_id: str, name: str) -> R:
+    """The record of this shape in a file of a run; files of older versions may lack fields with a default."""
+    state, name = State(layout), names.of_run(run_id, name)
+    row, path = state.json(name), state.path(name)
     if row is None:
         raise UsageFault(f"There is no run '{run_id}'. See: {command('runs list')}")
     try:
@@ -195,12 +196,13 @@ def _record(shape: type[R], path: str, run_id: str) -> R:
 
 def open_runs(layout: Layout) -> list[str]:
     """Ids of runs that have not closed, alive or dead (see `is_dead`)."""
-    return [name[4:] for name in files.names(layout.locks) if name.startswith("run-")]
+    return [name.removeprefix(LEASE) for name in State(layout).list(names.LOCKS) if name.startswith(LEASE)]
 
 
 def is_dead(layout: Layout, run_id: str) -> bool:
-    """Whether no process runs this open run any more."""
-    return files.is_free(layout.run(run_id).lock)
+    """Whether nobody holds the lease of this run any more: no process of it lives."""
+    paths = layout.run(run_id)
+    return files.is_free(paths.lock) and files.is_folder_free(paths.folder)
 
 
 def finished(layout: Layout, most: int | None = None) -> Iterator[Result]:
@@ -220,7 +222,9 @@ def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, Resul
 def answers(layout: Layout) -> list[Answer]:
     """The answers of people, oldest first. A torn last line is skipped; BrokenFile names any other bad line."""
     path, make = layout.answers, partial(schema.record, Answer, wrote="the answer of a person has")
-    return json_lines.parse(files.read(path), path, make, "the line is not the answer of a person", "Remove that line.")
+    return json_lines.parse(
+        State(layout).data(names.ANSWERS), path, make, "the line is not the answer of a person", "Remove that line."
+    )
 
 
 def answered(layout: Layout) -> str:
@@ -230,7 +234,7 @@ def answered(layout: Layout) -> str:
 
 def misread(layout: Layout, start: int, fault: str) -> BrokenFile:
     """The fault of the line of the run log at this offset, with its number."""
-    number = files.read_from(layout.run_log, 0, start).count(b"\n") + 1
+    number = State(layout).part(names.RUN_LOG, 0, start).count(b"\n") + 1
     return BrokenFile(layout.run_log, fault, line=number, remedy=f"See: {command('doctor')}")
 
 
@@ -253,7 +257,7 @@ def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Resul
 def last_receipts(layout: Layout, feature: str) -> list[receipts.Receipt]:
     """The receipts of the newest run that judged the feature; [] if there is none."""
     newest = next((found for found in finished(layout) if found.feature == feature and found.verdict), None)
-    return receipts.load(layout.run(newest.run).receipts) if newest else []
+    return receipts.of_run(layout, newest.run) if newest else []
 
 
 def totals(layout: Layout) -> Totals:
@@ -269,13 +273,13 @@ def totals_of(newest: Result | None, after: str) -> Totals:
 
 def seal(run: RunLayout) -> str:
     """The run digest, over the files of a run that must never change once it is finished."""
-    found = {name: _seen(os.path.join(run.folder, name)) for name in SEALED}
-    parts = (f"{name} {'-' if data is None else files.digest(data)}\n" for name, data in found.items())
-    return files.digest("".join(parts).encode())
+    found = {name: _seen(f"{run.folder}/{name}") for name in SEALED}
+    parts = (f"{name} {'-' if data is None else encoding.digest(data)}\n" for name, data in found.items())
+    return encoding.digest("".join(parts).encode())
 
 
 def _seen(path: str) -> bytes | None:
-    """The file; bytes that no run writes, if the path is not a regular file."""
+    """The file of a run; bytes that no run writes, if there is no regular file."""
     try:
         return files.read(path)
     except BrokenFile:

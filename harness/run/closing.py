@@ -6,13 +6,16 @@ import os
 from itertools import islice, takewhile
 
 from harness.agents import registry
-from harness.base import clock
+from harness.base import clock, encoding
+from harness.base.errors import Changed
 from harness.decision import rules, views
 from harness.integrity import inbox
 from harness.model import contract, features, issues, roles, runs, usage
 from harness.model.runs import Result, Totals
-from harness.store import files, journal, objects
+from harness.run import reservations
+from harness.store import journal, names, objects
 from harness.store.layout import Layout, command
+from harness.store.state import ABSENT, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +47,6 @@ LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap
 
 def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Result:
     """Commit everything that the run changed in one journal with its result; durable on return."""
-    files.make_folder(run.paths.folder)
     inbox.remove(run.paths.inbox)
     head, used = outcome.commit or run.context.head, _used(outcome, settings)
     result = Result(
@@ -55,7 +57,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
         seconds=seconds,
         head=head,
         usage=used.asdict() if used else None,
-        mark=views.mark_of(run.layout, outcome.journal.contents, head),
+        mark=views.mark_of(run.layout, outcome.changes.contents, head if not run.kept else ""),
         seal=runs.seal(run.paths),
         totals=_totals(run, outcome, settings, seconds).asdict(),
         until=retry_at(run.layout, outcome.until) if outcome.ended == "limit" else 0,
@@ -63,11 +65,11 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
         version=run.context.version,
         confined=run.context.confined,
     )
-    line = files.dump_json(result.asdict())
-    outcome.journal.replace(run.paths.result, line)
-    outcome.journal.append(run.layout.run_log, line)
+    line = encoding.dump_json(result.asdict())
+    outcome.changes.put(names.of_run(run.id, names.RESULT), line)
+    outcome.changes.append(names.RUN_LOG, line)
     _commit(run, outcome)
-    text = outcome.journal.contents.get(run.layout.contract)
+    text = outcome.changes.contents.get(names.CONTRACT)
     if text is not None:  # cached, so that the next start need not parse it
         contract.remember(run.layout, text.decode(), outcome.contract)
     _snapshot(run.layout, run.id, head, run.context.at)
@@ -75,13 +77,14 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
 
 
 def _commit(run: Begun, outcome: Outcome) -> None:
-    """Commit the run's journal, and number its new issues under the same lock."""
-    with files.Lock(run.layout.state_lock):
+    """Commit the run's changes, and number its new issues under the same lock."""
+    state = State(run.layout)
+    with state.lock("state"):
         journal.finish_journal(run.layout)
         if outcome.issues:
             made = issues.new(issues.load(run.layout), outcome.issues, run.id)
-            outcome.journal.append(run.layout.issues, issues.render(made))
-        outcome.journal.commit(locked=True)
+            outcome.changes.append(names.ISSUES, issues.render(made))
+        state.commit(outcome.changes, locked=True)
 
 
 def crossed(run: OpenRun, result: Result) -> list[str]:
@@ -96,17 +99,20 @@ def crossed(run: OpenRun, result: Result) -> list[str]:
 
 
 def overspent(run: OpenRun, outcome: Outcome) -> str:
-    """The cap on cost or tokens that this run has used up, in words; "" below it, or where it was used up before the run."""
+    """The cap on cost or tokens that this run has used up, with what other open runs reserve, in words; "" below it, or where
+    it was used up before the run."""
     limits = views.limits_of(run.settings)
     before = {cap.name for cap in rules.spent(limits, runs.totals(run.layout))}
-    now = rules.spent(limits, _totals(run, outcome, run.settings, run.seconds()))
+    with_run = _totals(run, outcome, run.settings, run.seconds())
+    now = rules.spent(limits, reservations.with_reserved(with_run, reservations.others(run.layout, run.id)))
     return next((cap.words for cap in now if cap.name in PAID and cap.name not in before), "")
 
 
 def cost_left(run: OpenRun) -> float | None:
     """The USD left below the cap; None without a cap, or above it."""
     most = run.settings.max_cost_usd
-    left = 0.0 if most is None else most - (runs.totals(run.layout).cost_usd or 0.0)
+    spent = reservations.with_reserved(runs.totals(run.layout), reservations.others(run.layout, run.id))
+    left = 0.0 if most is None else most - (spent.cost_usd or 0.0)
     return max(left, LEAST_COST) if left > 0 else None
 
 
@@ -150,21 +156,23 @@ def _uncounted(outcome: Outcome, settings: Config, used: Usage | None) -> bool:
 
 
 def _snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
-    """Write managed files by digest, append-only files and raw.md by length and digest, and the commit: a restore point."""
-    ledger, raw = journal.read_ledger(layout), files.read(layout.raw) or b""
-    contents = {os.path.relpath(path, layout.state): files.read(path) for path in layout.managed()}
+    """Write managed files by digest, append-only files and raw.md by length, and the commit: a restore point."""
+    state, ledger = State(layout), journal.read_ledger(layout)
+    contents = {name: state.data(name) for name in names.MANAGED}
     live = {name: objects.put(layout, data) for name, data in contents.items() if data is not None}
-    grown = {name: ledger.get(name) for name in (os.path.relpath(path, layout.state) for path in layout.append_only())}
-    appended = {"grown": grown, "raw": [len(raw), files.digest(raw)]}
+    appended = {
+        "grown": {name: ledger.get(name) for name in names.APPEND_ONLY},
+        "raw": [state.length(names.RAW), str(state.generation())],
+    }
     value = {"run": run_id, "at": at, "commit": head, "live": live, **appended}
-    files.replace(os.path.join(layout.snapshots, run_id + ".json"), files.dump_json(value))
+    state.put(f"{names.SNAPSHOTS}/{run_id}.json", encoding.dump_json(value))
 
 
 def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
     """Write escalation.md once, where a person is needed. `known`: the features as just written."""
     view = views.gather(layout, known)
     decision = rules.decide(view, now)
-    if decision.word != "ESCALATE" or os.path.exists(layout.escalation):
+    if decision.word != "ESCALATE" or State(layout).exists(names.ESCALATION):
         return
     lines = ["---", f"kind: {decision.what}", "---", WHY.get(decision.what, "The mission cannot go on by itself."), ""]
     lines += [view.unlanded, ""] if view.unlanded else []
@@ -174,9 +182,10 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
             lines.append(f"- {feature.id} {feature.status} after {feature.attempts} tries: {last}")
     lines += [_run_line(result) for result in _relevant(layout, view)]
     lines += ["", f'Answer with: {command("escalation answer")} "what to do"', ""]
-    changes = journal.Journal(layout)
-    changes.replace(layout.escalation, "\n".join(lines).encode())
-    changes.commit()
+    try:
+        State(layout).put(names.ESCALATION, "\n".join(lines).encode(), expect=ABSENT)
+    except Changed:
+        return  # another run said so at the same time
 
 
 def _relevant(layout: Layout, view: rules.View) -> Iterator[Result]:

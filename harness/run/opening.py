@@ -6,26 +6,30 @@ import os
 import time
 
 from harness.agents import registry
-from harness.base import clock, console
+from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
 from harness.git import dotgit
-from harness.integrity import confine, inside, mission_lock, reconcile, workplace
+from harness.integrity import confine, inside, lease, mission_lock, reconcile, workplace
+from harness.integrity.lease import Lease, Terms
 from harness.integrity.workplace import Tree
 from harness.memory import pages
-from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
+from harness.model import config, contract, contract_log, features, issues, mission, roles, runs, spec
 from harness.model.config import Config
 from harness.model.contract import Claim
 from harness.model.features import Feature
-from harness.model.open_run import OpenRun, Outcome, PreImages, Run
+from harness.model.mission import Mission
+from harness.model.open_run import OpenRun, Outcome, Run
 from harness.model.roles import Role
 from harness.model.runs import Context
 from harness.process import supervise
 from harness.process.confine import BUBBLEWRAP, NONE
-from harness.run import recover, starting
-from harness.store import files, journal
+from harness.run import recover, reservations, starting
+from harness.store import journal, names
+from harness.store.files import PRIVATE
 from harness.store.layout import Layout, command
+from harness.store.state import Changes, State
 
 
 class Asked(Record):
@@ -40,9 +44,28 @@ class Asked(Record):
 
 
 class Opened(Record):
-    """An open run, the agents to try in turn (none: the run is code alone), and the configured ones that are not installed."""
+    """An open run, its lease, the agents to try in turn (none: the run is code alone), and the configured ones that are not
+    installed."""
 
     run: Run
+    lease: Lease
+    agents: list[tuple[str, registry.Agent]]
+    missing: list[str]
+
+
+class Claimed(Record):
+    """What a run found and claimed under the mission lock; its tree is not brought to its position yet."""
+
+    lease: Lease
+    mission: Mission
+    settings: Config
+    role: Role
+    feature: Feature | None
+    queue: list[Feature]
+    claims: list[Claim]
+    tree: Tree
+    tier: str
+    configured: list[str]
     agents: list[tuple[str, registry.Agent]]
     missing: list[str]
 
@@ -60,88 +83,137 @@ def asked(role: str, feature: str) -> Asked:
 
 
 def open_run(want: Asked) -> Opened:
-    """Take the mission lock, settle dead runs, check everything, and open the run. Raises a fault with nothing changed."""
-    starting.found(want.layout)
-    lock = mission_lock.take(want.layout)
-    locks: list[files.Lock] = [lock]
-    try:
-        workplace.use(want.layout)
-        for line in recover.recover(want.layout):
+    """Settle dead runs, check everything, claim what the run is about, bring its tree, and open it. Raises a fault with nothing
+    changed, Busy where another run holds a claim."""
+    layout = want.layout
+    starting.found(layout)
+    with mission_lock.take(layout):
+        workplace.use(layout)
+        for line in recover.recover(layout):
             console.print_line(console.sanitise(f"  {line}"))
-        if files.length(want.layout.orders):
+        if State(layout).length(names.ORDERS):
             from harness.run import orders  # only where an order exists
 
-            orders.apply_pending(want.layout)
-        workplace.adopt(want.layout)
-        lock.sign({"pid": os.getpid(), "role": want.role, "since": clock.stamp(clock.now())})
-        return _opened(want, locks)
+            orders.apply_pending(layout)
+        workplace.adopt(layout)
+        reconcile.accept_edits(layout)
+        claimed = _claimed(want)
+    try:
+        return _opened(want, claimed)
     except BaseException:
-        for held in reversed(locks):
-            held.release()
+        claimed.lease.release()
+        recover.recover_dead(layout)  # the claim goes, and nothing has begun
         raise
 
 
-def _opened(want: Asked, locks: list[files.Lock]) -> Opened:
+def _claimed(want: Asked) -> Claimed:
+    """Find every fault, then claim; the caller holds the mission lock."""
     layout = want.layout
+    live = lease.alive(layout)
     made = mission.load(layout)
     settings = config.load(layout)
     role = roles.load(layout, want.role)
     queue = features.load(layout)
-    feature = _feature(want, role, queue)
+    feature = _feature(want, role, queue, live)
+    wanted = lease.claims_of(role.capability, feature.id if feature else "")
+    for claim in wanted:
+        lease.require_free(live, claim)
     tier = confine.tier(layout, settings)
-    in_place = workplace.in_place(layout) if settings.workplace == "project" else None
-    if in_place:
-        _require_clean(made.branch, in_place, role, layout.project)
+    in_place = _in_place(layout, made, role, live) if settings.workplace == "project" else None
     configured = roles.agents_of(settings, role)
     if role.plans:
         contract_log.load(layout)  # a fault here would otherwise show only after its agent was paid
     claims = _validated(layout, feature, queue if role.judges and not feature else [])
     _report_update(layout)
     agents, missing = _agents(want, role, configured, settings, feature)
+    reserved = reservations.reserve(layout, settings, live, role.name, [name for name, _ in agents])
     starting.write_generated(layout)
-    tree = in_place or workplace.bring(layout, made, settings.carry)
+    name = workplace.PROJECT if in_place else workplace.free_tree([claim[5:] for one in live for claim in one.claims])
+    tree = in_place or workplace.bring(layout, made, name)
     for line in filter(None, [*tree.notes, tree.unlanded]):
         console.print_line(console.sanitise(f"  {line}"))
-    name, paths = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
-    own = files.Lock(paths.lock)
-    own.take(wait=True)
-    locks.append(own)
-    run = OpenRun(
-        layout=layout,
-        context=_context(want, name, feature, tree, tier, configured),
+    tree.notes.clear()
+    run_id, _ = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
+    terms = Terms(
+        run=run_id,
+        role=role.name,
+        pid=os.getpid(),
+        since=clock.stamp(clock.now()),
+        feature=feature.id if feature else "",
+        claims=[*wanted, lease.tree(name)],
+        sealed=tier == BUBBLEWRAP,
+        **reserved,
+    )
+    own = Lease(layout, terms)
+    own.take()
+    if not terms.sealed:
+        reconcile.keep_committed(layout)
+    return Claimed(
+        lease=own,
         mission=made,
         settings=settings,
         role=role,
+        feature=feature,
+        queue=queue,
         claims=claims,
-        locks=locks,
-        keep=mission_lock.descriptors(locks),
-        before=PreImages(),
+        tree=tree,
+        tier=tier,
+        configured=configured,
+        agents=agents,
+        missing=missing,
+    )
+
+
+def _in_place(layout: Layout, made: Mission, role: Role, live: list[Terms]) -> Tree:
+    """The project folder as the workplace, where nobody else has it."""
+    lease.require_free(live, lease.tree(workplace.PROJECT))
+    found = workplace.in_place(layout)
+    _require_clean(made.branch, found, role, layout.project)
+    return found
+
+
+def _opened(want: Asked, claimed: Claimed) -> Opened:
+    """The open run, in its own tree."""
+    layout, tree, tier, settings = want.layout, claimed.tree, claimed.tier, claimed.settings
+    if tree.folder:
+        workplace.prepare(layout, tree, settings.carry)
+        for line in tree.notes:
+            console.print_line(console.sanitise(f"  {line}"))
+    run = OpenRun(
+        layout=layout,
+        context=_context(want, claimed),
+        mission=claimed.mission,
+        settings=settings,
+        role=claimed.role,
+        claims=claimed.claims,
+        keep=claimed.lease.descriptors,
         started=time.monotonic(),
         confinement=confine.of_mission(layout, settings, tree.folder, tier) if tree.folder else None,
         home=confine.home_of_checks(layout.project, tree.folder + ".home") if tree.folder and tier != NONE else "",
     )
-    outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree, unlanded=tree.unlanded)
+    outcome = Outcome(layout=layout, changes=Changes(), tree=run.context.tree, unlanded=tree.unlanded)
     outcome.conflicts = tree.conflicts
-    outcome.take_queue(queue, run.context.feature)
+    outcome.take_queue(claimed.queue, run.context.feature)
     _begin(run, outcome)
-    return Opened(run=Run(opened=run, outcome=outcome), agents=agents, missing=missing)
+    opened = Run(opened=run, outcome=outcome)
+    return Opened(run=opened, lease=claimed.lease, agents=claimed.agents, missing=claimed.missing)
 
 
 def _begin(run: OpenRun, outcome: Outcome) -> None:
-    """Record how the run opened, and keep pre-images of what no agent may change."""
-    layout, own = run.layout, run.locks[-1]
-    own.sign({"pid": os.getpid(), "role": run.role.name, "feature": run.context.feature, "since": run.context.at})
-    files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
+    """Record how the run opened; the feature of a role that commits is in progress from now on."""
+    layout = run.layout
+    State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
     if not run.kept:
         dotgit.copy_index(layout.project, os.path.join(run.paths.folder, "index"))
-    run.locks[0].sign({"pid": os.getpid(), "run": run.id, "since": run.context.at})
-    if outcome.feature and run.changes_tree:
-        features.move(outcome.feature, "start")
+    if not (outcome.feature and run.changes_tree):
+        return
+    with mission_lock.held(layout):
+        outcome.begin_changes()
+        feature = features.find(outcome.features, run.context.feature)
+        features.move(feature, "start")
         outcome.save()
-        outcome.journal.commit()
-        outcome.journal = journal.Journal(layout)
-    if not run.sealed:
-        reconcile.keep_copies(run)
+        State(layout).commit(outcome.changes)
+    outcome.changes = Changes()
 
 
 def _report_update(layout: Layout) -> None:
@@ -156,16 +228,19 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
     contract.require(layout, [feature] if feature else swept)
     issues.load(layout)
     runs.totals(layout)
-    pages.parse_curated(files.read(layout.curated), layout.curated)
-    for path in (layout.asked_spec, layout.spec, layout.summary, layout.steer):
-        files.read_text(path)
+    pages.curated(layout)
+    spec.asked_text(layout)
+    for name in (names.SPEC, names.SUMMARY, names.STEER):
+        State(layout).text(name)
     return contract.load_some(layout, feature.claims if feature else [])
 
 
-def _feature(want: Asked, role: Role, queue: list[Feature]) -> Feature | None:
-    """The requested feature; without one, for a role that commits, the next that is ready."""
+def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -> Feature | None:
+    """The requested feature; without one, for a role that commits, the next that is ready and that no run claims."""
     if want.feature:
         feature = features.find(queue, want.feature)
+        if role.commits or role.judges:
+            lease.require_free(live, lease.feature(feature.id))
         if role.commits and feature.status not in features.TRANSITIONS["start"]:
             raise UsageFault(
                 f"{feature.id} is '{feature.status}': a {role.name} takes what is todo or failing. "
@@ -174,7 +249,7 @@ def _feature(want: Asked, role: Role, queue: list[Feature]) -> Feature | None:
         return feature
     if not role.commits:
         return None
-    able = rules.ready(queue)
+    able = [one for one in rules.ready(queue) if not lease.holder(live, lease.feature(one.id))]
     if not able:
         raise UsageFault(f"No feature is ready for a {role.name}. See: {command('status')}")
     return able[0]
@@ -214,25 +289,25 @@ def _agents(
     return found, list(missing)
 
 
-def _context(want: Asked, name: str, feature: Feature | None, tree: Tree, tier: str, configured: list[str]) -> Context:
-    layout = want.layout
-    raw = files.read(layout.raw) or b""
+def _context(want: Asked, claimed: Claimed) -> Context:
+    layout, feature, tree, tier = want.layout, claimed.feature, claimed.tree, claimed.tier
+    state = State(layout)
     return Context(
-        run=name,
+        run=claimed.lease.terms.run,
         role=want.role,
         feature=feature.id if feature else "",
         trigger=want.trigger,
         reason=want.reason,
-        at=clock.stamp(clock.now()),
-        agent=configured,
+        at=claimed.lease.terms.since,
+        agent=claimed.configured,
         attempt=feature.attempts + 1 if feature else 1,
         before=feature.status if feature else "",
         **tree.position.asdict(),
         folder=tree.folder,
         confined="" if tier == NONE else tier,
         untracked=workplace.digests(tree.folder or layout.project, tree.untracked),
-        live=journal.adopt(layout),
-        raw=[len(raw), files.digest(raw)],
+        live=journal.read_ledger(layout),
+        raw=[state.length(names.RAW), str(state.generation())],
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         dirty=reconcile.dirty_copies(layout, tree.dirty),

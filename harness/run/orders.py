@@ -6,18 +6,20 @@ An order and its changes are one journal, so that a crash neither loses nor repe
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
-from harness.base import clock, schema
+from harness.base import clock, encoding, schema
 from harness.base.errors import HarnessError, UsageFault
 from harness.base.record import Record
 from harness.decision import rules, views
-from harness.integrity import inside, mission_lock, reconcile, workplace
+from harness.integrity import inside, lease, mission_lock, reconcile, workplace
 from harness.model import contract, contract_log, features, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.run import recover
-from harness.store import files, journal, json_lines
+from harness.store import json_lines, names
 from harness.store.layout import Layout, command
+from harness.store.state import Changes, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,12 +48,13 @@ class Order(Record):
 
 
 class OrderContext(Record):
-    """What an order changes, before it is written: features and the journal."""
+    """What an order changes, before it is written: features and other changes. `busy`: {feature: the live run that claims it}."""
 
     layout: Layout
     features: list[Feature]
-    journal: journal.Journal
+    changes: Changes
     at: str
+    busy: dict[str, str]
 
 
 def pending(layout: Layout) -> list[Order]:
@@ -65,36 +68,40 @@ def pending(layout: Layout) -> list[Order]:
             order = schema.record(Order, row, "an order has")
             waiting[order.id] = order
 
-    json_lines.parse(files.read(layout.orders), layout.orders, take, "the line is no order", "Remove that line.")
+    data = State(layout).data(names.ORDERS)
+    json_lines.parse(data, layout.orders, take, "the line is no order", "Remove that line.")
     return list(waiting.values())
 
 
 def place(layout: Layout, verb: str, args: list[str]) -> str:
-    """Write an order, and apply it where nothing runs; returns its result in words. Raises the fault of a wrong order, which
-    is not kept."""
+    """Write an order, and apply it where no run works on what it changes; returns its result in words. Raises the fault of a
+    wrong order, which is not kept."""
     inside.refuse(layout, verb)
     recover.recover_dead(layout)  # first: an order must not accept the state that a dead run left
-    VERBS[verb](_context(layout), *args)
-    made = Order(id=f"O-{os.urandom(4).hex()}", at=clock.stamp(clock.now()), by="person", verb=verb, args=args)
-    changes = journal.Journal(layout)
-    changes.append(layout.orders, files.dump_json(made.asdict()))
-    changes.commit()
-    lock = mission_lock.MissionLock(layout)
-    if not lock.take():
-        return f"noted; it is applied when the run that is under way ends ({lock.holder().get('run', 'unknown')})"
-    try:
+    with mission_lock.take(layout):
+        with suppress(Waits):
+            VERBS[verb](_context(layout), *args)
+        made = Order(id=f"O-{os.urandom(4).hex()}", at=clock.stamp(clock.now()), by="person", verb=verb, args=args)
+        State(layout).append(names.ORDERS, encoding.dump_json(made.asdict()))
         return apply_pending(layout).get(made.id, "done")
-    finally:
-        lock.release()
+
+
+class Waits(Exception):
+    """The order waits until this run has ended."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"noted; it is applied when the run that is under way ends ({run_id})")
 
 
 def _context(layout: Layout) -> OrderContext:
     found = features.load(layout)
-    return OrderContext(layout=layout, features=found, journal=journal.Journal(layout), at=clock.stamp(clock.now()))
+    busy = {one.feature: one.run for one in lease.alive(layout) if lease.feature(one.feature) in one.claims}
+    return OrderContext(layout=layout, features=found, changes=Changes(), at=clock.stamp(clock.now()), busy=busy)
 
 
 def apply_pending(layout: Layout) -> dict[str, str]:
-    """Apply all pending orders, each in one journal; the caller holds the mission lock. {order: its result in words}."""
+    """Apply all pending orders, each in one commit, but those about what a live run works on; the caller holds the mission
+    lock. {order: its result in words}."""
     done = {}
     for order in pending(layout):
         context = _context(layout)
@@ -102,16 +109,27 @@ def apply_pending(layout: Layout) -> dict[str, str]:
         try:
             done[order.id] = VERBS[order.verb](context, *order.args)
             state = "applied"
+        except Waits as waits:
+            done[order.id] = str(waits)
+            continue
         except HarnessError as fault:
             context, state = _context(layout), "refused"
             done[order.id] = str(fault)
         after = features.render(context.features)
         if after != before:
-            context.journal.replace(layout.features, after)
+            context.changes.put(names.FEATURES, after)
         row = Applied(id=order.id, at=context.at, state=state, said=done[order.id])
-        context.journal.append(layout.orders, files.dump_json(row.asdict()))
-        context.journal.commit()
+        context.changes.append(names.ORDERS, encoding.dump_json(row.asdict()))
+        State(layout).commit(context.changes)
     return done
+
+
+def _free(context: OrderContext, feature_id: str) -> Feature:
+    """The feature, for a change of its status; raises Waits where a live run claims it."""
+    feature = features.find(context.features, feature_id)
+    if feature_id in context.busy:
+        raise Waits(context.busy[feature_id])
+    return feature
 
 
 def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
@@ -129,7 +147,7 @@ def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
 
 
 def _retry(context: OrderContext, feature_id: str) -> str:
-    _restart(features.find(context.features, feature_id), context.at, "retry")
+    _restart(_free(context, feature_id), context.at, "retry")
     return f"{feature_id} is todo again, with all its tries"
 
 
@@ -140,7 +158,7 @@ def _restart(feature: Feature, at: str, why: str) -> None:
 
 
 def _block(context: OrderContext, feature_id: str, reason: str) -> str:
-    feature = features.find(context.features, feature_id)
+    feature = _free(context, feature_id)
     features.move(feature, "block")
     feature.note(context.at, "person", "person", text=reason)
     return f"{feature_id} is blocked until: {command('feature retry')} {feature_id}"
@@ -152,28 +170,28 @@ def _accept_claim(context: OrderContext, claim_id: str, note: str) -> str:
         raise UsageFault(f"{claim_id} has checks: they decide it. A person can accept only a manual claim.")
     head = workplace.position(context.layout).head
     entry = Entry(verb=contract_log.ACCEPT, claim=claim_id, why=note, at=context.at, by="person", commit=head)
-    context.journal.append(context.layout.contract_log, contract_log.render([entry]))
+    context.changes.append(names.CONTRACT_LOG, contract_log.render([entry]))
     return f"{claim_id} is accepted at {head[:10]}"
 
 
 def _answer(context: OrderContext, text: str) -> str:
     """Archive the escalation, record the answer for the next runs, and restart the counts."""
-    layout = context.layout
-    question = files.read_text(layout.escalation)
+    layout, state = context.layout, State(context.layout)
+    question = state.text(names.ESCALATION)
     kind = views.kind_of(question or "")
-    waiting = [feature for feature in context.features if _needs_person(feature)]
+    waiting = [one for one in context.features if _needs_person(one) and one.id not in context.busy]
     if question is None and not waiting and rules.decide(views.gather(layout), clock.now()).word != "ESCALATE":
         raise UsageFault(f"Nothing is escalated. See: {command('next')}")
     named = kind if schema.NAME.match(kind) else "stuck"
-    archived = os.path.join(layout.escalations, f"{clock.now()}-{named}.md")
-    context.journal.replace(archived, f"{question or ''}\n## Answer, {context.at}\n\n{text}\n".encode())
+    archived = f"{names.ESCALATIONS}/{clock.now()}-{named}.md"
+    context.changes.put(archived, f"{question or ''}\n## Answer, {context.at}\n\n{text}\n".encode())
     if question is not None:
-        context.journal.remove(layout.escalation)
+        context.changes.remove(names.ESCALATION)
     for feature in waiting:
         _restart(feature, context.at, text)
     newest = next(runs.finished(layout), None)
     row = runs.Answer(at=context.at, by="person", text=text, after=newest.run if newest else "")
-    context.journal.append(layout.answers, files.dump_json(row.asdict()))
+    context.changes.append(names.ANSWERS, encoding.dump_json(row.asdict()))
     return "answered; the counts start anew, and the next run reads it"
 
 
@@ -187,32 +205,34 @@ def _accept_file(context: OrderContext, run_id: str, name: str) -> str:
     there = refused_files(layout, run_id)
     if name not in there:
         raise UsageFault(f"The run {run_id} has no refused '{name}'. It has: {', '.join(there) or 'nothing'}.")
-    data = files.read(os.path.join(layout.run(run_id).refused, name)) or b""
+    state = State(layout)
+    data = state.data(names.of_run(run_id, f"{names.REFUSED}/{name}")) or b""
     if name == reconcile.PATCH:
         path = f"{layout.relative(layout.run(run_id).refused)}/{name}"
         raise UsageFault(f"Apply it yourself, then commit: git apply {path}")
-    target = os.path.join(layout.state, name)
-    if target not in layout.managed():
+    if name not in names.MANAGED:
         raise UsageFault(
             f"'{name}' cannot be taken back: only whole files of the live set can. Read it, and act on it by hand."
         )
-    if target == layout.features:
-        context.features = features.parse(data, target)
-    elif target == layout.contract:
-        contract.parse(files.decode(data, target), target)
-    elif target.endswith(".json"):
-        files.parse_json(data, target)
+    if name == names.FEATURES:
+        for busy in context.busy.values():
+            raise Waits(busy)
+        context.features = features.parse(data, state.path(name))
+        return f"{name} is now as the run {run_id} left it"
+    if name == names.CONTRACT:
+        contract.parse(encoding.decode(data, state.path(name)), state.path(name))
+    elif name.endswith(".json"):
+        encoding.parse_json(data, state.path(name))
     else:
-        files.decode(data, target)
-    if target != layout.features:
-        context.journal.replace(target, data)
+        encoding.decode(data, state.path(name))
+    context.changes.put(name, data)
     return f"{name} is now as the run {run_id} left it"
 
 
 def refused_files(layout: Layout, run_id: str) -> list[str]:
     """The files that a run refused, as paths below its refused/ folder."""
     top = layout.run(run_id).refused
-    found = (os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names)
+    found = (os.path.join(folder, name) for folder, _, left in os.walk(top) for name in left)
     return sorted(os.path.relpath(path, top) for path in found)
 
 

@@ -7,12 +7,12 @@ import os
 import time
 
 from harness.agents import registry
-from harness.base import clock
-from harness.base.errors import BrokenFile
+from harness.base import clock, encoding
 from harness.base.record import Record
 from harness.git import dotgit, repository
 from harness.integrity import (
     inbox,
+    lease,
     mission_lock,
     reconcile,
     recovery_evidence,
@@ -20,7 +20,6 @@ from harness.integrity import (
     unsettled,
     workplace,
 )
-from harness.integrity.reconcile import Recorded
 from harness.integrity.recovery_plan import Died, Step
 from harness.model import config, features, mission
 from harness.model.config import Config
@@ -30,8 +29,9 @@ from harness.model.usage import Usage
 from harness.process import supervise, temporary
 from harness.run import closing, transcript
 from harness.settle import worker
-from harness.store import files, journal, migrations
+from harness.store import files, journal, migrations, names
 from harness.store.layout import Layout
+from harness.store.state import Changes, State
 
 UNKNOWN = "unknown"
 
@@ -60,7 +60,8 @@ def recover_dead(layout: Layout) -> list[str]:
 
 
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
-    """Settle all dead runs; one line for each thing done. An unrestorable file raises BrokenFile, or stays with `yielding`."""
+    """Settle all dead runs; one line for each thing done. What live runs hold is left alone. An unrestorable file raises
+    BrokenFile, or stays with `yielding`. The caller holds the mission lock."""
     suspects = unsettled.unsettled(layout)
     done = _finish_journal(layout)
     yielded: list[str] | None = [] if yielding else None
@@ -73,16 +74,29 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     if died and not recovery_evidence.ledger(layout) and not any(one.context for one in died):
         files.replace(layout.run_log, books)  # nothing else knows what it held
     restored = {one.run: _restore(layout, one, yielded) for one in died if one.open}
-    older = migrations.is_due(layout)
-    migrations.migrate(layout)  # on restored bytes, before any of them is parsed
-    in_progress = b'"status":"in_progress"' in (files.read(layout.features) or b"")
+    older = migrations.is_due(layout) and lease.is_alone(layout)
+    if older:
+        migrations.migrate(layout)  # on restored bytes, before any of them is parsed
+    in_progress = b'"status":"in_progress"' in (State(layout).data(names.FEATURES) or b"")
     done += workplace.finish_landing(layout) if workplace.landing_waits(layout) else []
+    busy = [one.feature for one in lease.alive(layout)]
     died = [recovery_plan.locate(layout, one) for one in died]
-    for step in recovery_plan.plan(died, features.load(layout) if dead or in_progress else []):
+    for step in recovery_plan.plan(died, features.load(layout) if dead or in_progress else [], busy):
         done.append(_carry_out(layout, step, restored))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
     done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
+    if died and lease.is_alone(layout):
+        _clear_temporary(layout)
     return done + _close_torn(layout)
+
+
+def _clear_temporary(layout: Layout) -> None:
+    """Remove the temporary files of writers that were killed, and git's locks on refs of ours; nobody else is at work."""
+    for folder in ("", "memory", names.SNAPSHOTS, names.CACHE, "bin"):
+        for name in State(layout).list(folder):
+            if name.endswith(reconcile.TEMPORARY):
+                files.remove(os.path.join(layout.state, folder, name))
+    workplace.clear_ref_locks(layout)
 
 
 def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored]) -> str:
@@ -113,13 +127,13 @@ def _remove_flat(folder: str) -> None:
 def _finish_journal(layout: Layout) -> list[str]:
     """Finish a journal that a crash left; raises BrokenFile for one that the harness did not write."""
     files.make_folder(layout.locks)
-    with files.Lock(layout.state_lock):
+    with State(layout).lock("state"):
         return ["finished a journal that a crash had left behind"] if journal.finish_journal(layout) else []
 
 
 def _replace_run_log(layout: Layout, books: bytes) -> list[str]:
     """Restore missing lines of the run log where no run died."""
-    with files.Lock(layout.state_lock):
+    with State(layout).lock("state"):
         files.replace(layout.run_log, books)
         journal.adopt(layout)
     return [f"made {layout.relative(layout.run_log)} again from the results of finished runs"]
@@ -129,38 +143,36 @@ def _release(layout: Layout, step: Step) -> str:
     """Release a feature that is in progress although no run works on it."""
     found = features.load(layout)
     features.move(features.find(found, step.feature), step.move)
-    changes = journal.Journal(layout)
-    changes.replace(layout.features, features.render(found))
-    changes.commit()
+    State(layout).put(names.FEATURES, features.render(found))
     return f"{step.feature} {step.do}"
 
 
 def _close_torn(layout: Layout) -> list[str]:
     """End a torn last line of raw.md, before lines are counted."""
-    size = files.length(layout.raw)
-    if not size or files.read_from(layout.raw, size - 1, 1) == b"\n":
+    state = State(layout)
+    size = state.length(names.RAW)
+    if not size or state.part(names.RAW, size - 1, 1) == b"\n":
         return []
-    with files.Lock(layout.state_lock):
-        files.add_line(layout.raw, b"")
+    with state.lock("state"):
+        state.add(names.RAW, b"")
     return ["closed the torn last line of memory/raw.md"]
 
 
 def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
     """Restore the state where the run was not confined, as bytes, and only then parse it."""
     run = Begun(layout=layout, context=died.context or _unknown(layout, died.run))
-    outcome = Outcome(journal=journal.Journal(layout), tree=run.context.tree)
-    ledger = recovery_evidence.ledger(layout) or dict(run.context.live)
-    said, before = _accept_config(layout, ledger), Recorded(ledger=ledger, yielded=yielded)
+    outcome, said = Outcome(layout=layout, changes=Changes(), tree=run.context.tree), ""
     if not run.sealed:
-        reconcile.state(run, outcome, before)
+        reconcile.state(run, outcome, yielded)
     tag = f"{mission.read(layout).id}/{run.id}"
     if killed := supervise.sweep(tag):
-        said = f"; ended {len(killed)} processes it left{said}"
+        said = f"; ended {len(killed)} processes it left"
         if not run.sealed:
-            reconcile.state(run, outcome, before)
+            reconcile.state(run, outcome, yielded)
     temporary.remove_tagged(tag)
     if died.context is None:
-        files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)
+        row = encoding.dump_json(run.context.asdict())
+        State(layout).put(names.of_run(run.id, names.CONTEXT), row, mode=files.PRIVATE)
     settings = config.load(layout)
     reported = transcript.reported(run.paths.stream)
     # without a transcript the cost of an agent is unknown, not zero
@@ -172,7 +184,7 @@ def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
 
 def _unknown(layout: Layout, run_id: str) -> Context:
     """A context for a run that left none: the state as it is now."""
-    now, raw = workplace.position(layout), files.read(layout.raw) or b""
+    now, state = workplace.position(layout), State(layout)
     return Context(
         run=run_id,
         role=UNKNOWN,
@@ -182,24 +194,10 @@ def _unknown(layout: Layout, run_id: str) -> Context:
         attempt=1,
         untracked={},
         live=recovery_evidence.ledger(layout),
-        raw=[len(raw), files.digest(raw)],
+        raw=[state.length(names.RAW), str(state.generation())],
         identity=reconcile.identity_copies(layout),
         process={},
     )
-
-
-def _accept_config(layout: Layout, ledger: recovery_evidence.Ledger) -> str:
-    """Accept a valid config.toml that was changed since the run opened: it is a person's file; returns a message or ""."""
-    row, data = ledger.get("config.toml"), files.read(layout.config)
-    if data is None or row is None or row[0] == files.digest(data):
-        return ""
-    try:
-        config.parse(files.decode(data, layout.config), layout.config)
-    except BrokenFile:
-        return "; config.toml does not parse and was put back, yours is under refused/ of the run"
-    journal.note_in_ledger(layout, ledger, layout.config, data)
-    files.replace(layout.ledger, files.dump_json(ledger))
-    return "; config.toml was changed since the run began, and stands"
 
 
 def _asked(run: Begun, settings: Config) -> list[str]:
@@ -214,7 +212,8 @@ def _asked(run: Begun, settings: Config) -> list[str]:
 def _settle(step: Step, dead: Restored) -> None:
     """Apply the step to the run's commit, its tree and its feature."""
     run, outcome = dead.run, dead.outcome
-    outcome.take_queue(features.load(run.layout), step.feature)
+    outcome.begin_changes()
+    outcome.take_queue(outcome.features, step.feature)
     outcome.commit = step.commit
     if step.commit:
         _take_index(run, step.commit)
@@ -225,7 +224,7 @@ def _settle(step: Step, dead: Restored) -> None:
             outcome.reason += "; HEAD or the branch has moved since, so the working folder was left alone"
     if step.do == recovery_plan.PUT_AWAY and outcome.feature:
         outcome.ended, outcome.reason = "killed", "the run died while it was put away"
-        repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", step.commit)
+        repository.set_ref(run.layout.project, worker.partial(run), step.commit)
         outcome.feature.note(outcome.at, run.id, "cut", text=f"killed: {outcome.reason}", run=run.id)
     if step.takes_tree:
         reconcile.tree(run, outcome)
@@ -243,5 +242,6 @@ def _take_index(run: Begun, commit: str) -> None:
         return
     here = repository.position(run.layout.project)
     if (here.head, here.branch) == (commit, run.context.branch):
-        dotgit.clear_locks(run.layout.project, os.stat(run.paths.context).st_mtime)
+        if lease.is_alone(run.layout):
+            dotgit.clear_locks(run.layout.project, os.stat(run.paths.context).st_mtime)
         repository.restore_head(run.layout.project, here)

@@ -6,14 +6,15 @@ import os
 import sys
 
 import harness
-from harness.base import clock, console
+from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.git import dotgit, repository
 from harness.integrity import mission_lock, unsettled, workplace
-from harness.model import mission
+from harness.model import mission, spec
 from harness.model.mission import Mission
-from harness.store import files, journal, migrations
+from harness.store import files, migrations, names
 from harness.store.layout import Layout, home
+from harness.store.state import Changes, State
 
 IGNORE_LINE = "/.harness"
 UNSEARCHED = ("runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
@@ -58,11 +59,11 @@ def found(layout: Layout) -> None:
     if repository.default_branch(layout.project) == made.branch:
         made.branch = f"harness/{made.id}"
         repository.switch_new(layout.project, made.branch)
-    changes = journal.Journal(layout)
-    changes.replace(layout.mission, files.dump_json(made.asdict()))
-    changes.replace(layout.git_record, workplace.record(layout))
-    changes.replace(layout.format, f"{migrations.FORMAT}\n".encode())
-    changes.commit()
+    changes = Changes()
+    changes.put(names.MISSION, encoding.dump_json(made.asdict()))
+    changes.put(names.GIT_RECORD, workplace.record(layout))
+    changes.put(names.FORMAT, f"{migrations.FORMAT}\n".encode())
+    State(layout).commit(changes)
 
 
 def announcement(layout: Layout) -> list[str]:
@@ -93,7 +94,7 @@ def announcement(layout: Layout) -> list[str]:
 
 def require_spec(layout: Layout) -> None:
     """Raises UsageFault where SPEC.md is absent or empty."""
-    text = files.read_text(layout.asked_spec)
+    text = spec.asked_text(layout)
     if text is None or not text.strip():
         fault = f"There is no SPEC.md in {layout.project}" if text is None else f"{layout.asked_spec} is empty"
         raise UsageFault(f"{fault}. Write down there what the mission must bring about.")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from harness.base import clock, console, errors
-from harness.base.errors import Interrupted, Refused, UsageFault
+from harness.base import clock, console, encoding, errors
+from harness.base.errors import Changed, Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, handle_signals
-from harness.integrity import reconcile, workplace
+from harness.base.record import Record
+from harness.integrity import mission_lock, reconcile, workplace
 from harness.model import replies, runs
 from harness.model.open_run import OpenRun, Outcome, Run, add_notes
 from harness.model.runs import Result
@@ -16,7 +17,9 @@ from harness.process import supervise
 from harness.run import closing, inputs, opening, prompt, thinking
 from harness.run.opening import Opened
 from harness.settle import worker
-from harness.store import files, objects
+from harness.store import names, objects
+from harness.store.files import PRIVATE
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +29,30 @@ if TYPE_CHECKING:
 LOOP = "HARNESS_LOOP"
 LONGEST_PID = 20
 REASON_CHARS = 90
+ATTEMPTS = 5  # to settle on files that a person edits at that moment
 
 
-def main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None = None) -> int:
-    """One run of a role, and its exit code. Every role script ends in this call."""
+def main(
+    role: str,
+    settle: Callable[[Run], None],
+    prepare: Callable[[Run], bool] | None = None,
+    examine: Callable[[Run], None] | None = None,
+) -> int:
+    """One run of a role, and its exit code. Every role script ends in this call.
+
+    `prepare` precedes the prompt, and returns whether an agent is asked. `examine` may take its time with the reply (checks).
+    `settle` is quick: it holds the mission lock, and works on queue and contract as they are then.
+    """
     handle_signals()
-    return guarded(lambda: _live_with_loop() or _main(role, settle, prepare))
+    return guarded(lambda: _live_with_loop() or _main(role, Steps(settle=settle, prepare=prepare, examine=examine)))
+
+
+class Steps(Record):
+    """What a role does in the steps that differ from role to role."""
+
+    settle: Callable[[Run], None]
+    prepare: Callable[[Run], bool] | None
+    examine: Callable[[Run], None] | None
 
 
 def _live_with_loop() -> int:
@@ -47,27 +68,26 @@ def _live_with_loop() -> int:
     return errors.DONE
 
 
-def _main(role: str, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None) -> int:
+def _main(role: str, steps: Steps) -> int:
     if len(sys.argv) > 2:
         raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE]")
     feature = sys.argv[1] if len(sys.argv) > 1 else ""
     opened = opening.open_run(opening.asked(role, feature))
     run = opened.run.opened
     try:
-        result, signum = _steps(opened, settle, prepare)
+        result, signum = _carry_out(opened, steps)
     finally:
-        for lock in reversed(run.locks):
-            lock.release()
+        opened.lease.release()
     closing.escalate(run.layout, opened.run.outcome.features, clock.now())
     console.print_line("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(run, result))]))
     return errors.signal_code(signum) if signum else exit_code(result)
 
 
-def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run], bool] | None) -> tuple[Result, int]:
+def _carry_out(opened: Opened, steps: Steps) -> tuple[Result, int]:
     """Steps two to six; gives the result and the signal that cut the run short, if one did."""
     run, outcome, signum = opened.run.opened, opened.run.outcome, 0
     try:
-        wanted = prepare(opened.run) if prepare else _set_up(run, outcome)
+        wanted = steps.prepare(opened.run) if steps.prepare else _set_up(run, outcome)
         text, stable_bytes = compose(run, outcome)
         if wanted:
             thinking.think(opened, text, stable_bytes)
@@ -75,15 +95,39 @@ def _steps(opened: Opened, settle: Callable[[Run], None], prepare: Callable[[Run
         signum = signalled.signum
         outcome.ended, outcome.reason = "killed", f"interrupted by signal {signum}"
     if not run.sealed:
-        reconcile.state(run, outcome, run.before)
+        reconcile.state(run, outcome)
     reconcile.tree(run, outcome)
     take_reply(run, outcome)
-    settled(opened.run, settle)
-    if run.kept and outcome.commit:
-        outcome.unlanded = workplace.land(run.layout, run.mission, outcome.commit)
-    result = closing.close(run, outcome, run.settings, run.seconds())
-    files.remove(run.paths.lock)
-    return result, signum
+    if steps.examine and outcome.ended in runs.GOOD:
+        steps.examine(opened.run)
+    return _settle_and_close(opened.run, steps), signum
+
+
+def _settle_and_close(asked: Run, steps: Steps) -> Result:
+    """Apply what the run did to the state as it is now, and close it, in one commit under the mission lock.
+
+    Where a person changed a file by hand in these milliseconds, it begins anew on what they wrote."""
+    run, outcome = asked.opened, asked.outcome
+    ended, reason = outcome.ended, outcome.reason
+    with mission_lock.held(run.layout):
+        for attempt in range(ATTEMPTS):
+            outcome.ended, outcome.reason = ended, reason
+            outcome.begin_changes()
+            settled(asked, steps.settle)
+            if run.kept and outcome.commit:
+                outcome.unlanded = workplace.land(run.layout, run.mission, outcome.commit)
+            try:
+                result = closing.close(run, outcome, run.settings, run.seconds())
+                break
+            except Changed:
+                if attempt == ATTEMPTS - 1:
+                    raise
+        State(run.layout).remove(f"{names.LOCKS}/{runs.LEASE}{run.id}")
+        if State(run.layout).length(names.ORDERS):
+            from harness.run import orders  # only where an order exists
+
+            orders.apply_pending(run.layout)
+    return result
 
 
 def _set_up(run: OpenRun, outcome: Outcome) -> bool:
@@ -106,24 +150,33 @@ def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
         else {"text": part.data.decode()}
         for part in parts
     ]
-    data = prompt.text_of(parts)
-    files.replace(run.paths.manifest, files.dump_json(rows), files.PRIVATE)
-    files.replace(run.paths.prompt, data, files.PRIVATE)
+    data, state = prompt.text_of(parts), State(run.layout)
+    state.put(names.of_run(run.id, names.MANIFEST), encoding.dump_json(rows), mode=PRIVATE)
+    state.put(names.of_run(run.id, names.PROMPT), data, mode=PRIVATE)
     return data.decode(), len(prompt.text_of(prompt.stable(gathered)))
 
 
 def take_reply(run: OpenRun, outcome: Outcome) -> None:
-    """The reply that `harness reply` saved, else the block in the agent's messages. An invalid one ends as agent_error."""
-    data = files.read(run.paths.reply)
+    """The reply that `harness reply` saved, else the block in the agent's messages, with its notes and issues. An invalid one
+    ends as agent_error."""
+    state, name = State(run.layout), names.of_run(run.id, names.REPLY)
+    data = state.data(name)
     kept = None if data is None else data.decode("utf-8", "replace")  # an agent can write this file directly
     if kept is None and outcome.messages:
-        files.replace(run.paths.reply, outcome.messages[-1].encode("utf-8", "replace"), files.PRIVATE)
+        state.put(name, outcome.messages[-1].encode("utf-8", "replace"), mode=PRIVATE)
     if outcome.ended not in runs.GOOD:
         return
     try:
         outcome.reply = replies.find(run.capability, [kept] if kept is not None else outcome.messages)
     except Refused as fault:
         outcome.ended, outcome.reason = "agent_error", "; ".join(filter(None, [str(fault), outcome.reason]))
+        return
+    reply = outcome.reply or {}
+    try:  # for agents that run no commands
+        add_notes(run.layout, run.context, [(note["tag"], note["text"]) for note in reply.get("notes", [])])
+    except UsageFault as fault:
+        outcome.reason = str(fault)
+    outcome.issues += reply.get("issues", [])
 
 
 def settled(run: Run, settle: Callable[[Run], None]) -> None:
@@ -131,22 +184,11 @@ def settled(run: Run, settle: Callable[[Run], None]) -> None:
     opened, outcome = run.opened, run.outcome
     by_code = opened.role.curates and outcome.ended not in ("killed", "refused")  # compaction needs no agent
     if outcome.ended in runs.GOOD or by_code:
-        _shared_parts(opened, outcome)
         settle(run)
         if outcome.feature and opened.changes_tree and outcome.feature.status == "in_progress":
             worker.settle(run)  # a user's own role need not do it
-    elif outcome.feature is not None and opened.changes_tree:
+    elif opened.context.feature and opened.changes_tree:
         worker.cut_short(opened, outcome)
-
-
-def _shared_parts(run: OpenRun, outcome: Outcome) -> None:
-    """Take notes and issues from the reply, for agents that run no commands."""
-    reply = outcome.reply or {}
-    try:
-        add_notes(run.layout, run.context, [(note["tag"], note["text"]) for note in reply.get("notes", [])])
-    except UsageFault as fault:
-        outcome.reason = str(fault)
-    outcome.issues += reply.get("issues", [])
 
 
 def line_of(result: Result) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.errors import Refused, UsageFault
 from harness.model import contract, features, issues, mission, open_run, replies
-from harness.store import documents, files, journal
+from harness.store import documents, journal, names
+from harness.store.files import PRIVATE
 from harness.store.layout import Layout
+from harness.store.state import Changes, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,8 +56,9 @@ def reply(run: OpenRun, text: str) -> Iterable[str]:
 
         place, path = run.place(), run.paths.receipts
         planner.red_first(run.layout, planner.examined(run.layout, value, place), place, path, run.role.name)
-    body = files.dump_json(value).decode()
-    files.replace(run.paths.reply, documents.fenced(body, "json harness").encode(), files.PRIVATE)
+    body = encoding.dump_json(value).decode()
+    kept = documents.fenced(body, "json harness").encode()
+    State(run.layout).put(names.of_run(run.id, names.REPLY), kept, mode=PRIVATE)
     return ["The reply is good and kept; a later one replaces it."]
 
 
@@ -70,12 +73,12 @@ def issue(layout: Layout, value: dict[str, str], by: str) -> str:
     faults = schema.faults(value, "the issue", issues.Given)
     if faults:
         raise Refused("The issue is not accepted: " + "; ".join(faults))
-    with files.Lock(layout.state_lock):  # from counting to writing, so that no two get one number
+    state, changes = State(layout), Changes()
+    with state.lock("state"):  # from counting to writing, so that no two get one number
         journal.finish_journal(layout)
         made = issues.new(issues.load(layout), [value], by)
-        changes = journal.Journal(layout)
-        changes.append(layout.issues, issues.render(made))
-        changes.commit(locked=True)
+        changes.append(names.ISSUES, issues.render(made))
+        state.commit(changes, locked=True)
     return f"{made[0].id} is noted." if made else "That issue is known already."
 
 

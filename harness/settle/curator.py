@@ -14,8 +14,9 @@ from harness.memory import identity, pages, raw, similarity
 from harness.memory.compaction import Compaction, Group, Inputs, Occurrence, features_of
 from harness.memory.identity import Evidence, Graduation
 from harness.memory.pages import Archived, Curated, Move
-from harness.store import files, journal
+from harness.store import files, journal, names
 from harness.store.layout import Layout, identity_folder
+from harness.store.state import Changes, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,18 +198,18 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
     with files.Lock(layout.state_lock):
         journal.finish_journal(layout)
         _check_unchanged(layout, before)
-        changes = journal.Journal(layout)
+        changes = Changes()
         rows = [pages.render_archived(row) for row in plan.archived]
-        changes.append(layout.archive, b"".join(rows + [pages.render_move(move) for move in plan.moves]))
-        for path, old, new in (
-            (layout.memory, before.memory, plan.memory),
-            (layout.summary, before.summary, plan.summary),
+        changes.append(names.ARCHIVE, b"".join(rows + [pages.render_move(move) for move in plan.moves]))
+        for name, old, new in (
+            (names.MEMORY, before.memory, plan.memory),
+            (names.SUMMARY, before.summary, plan.summary),
         ):
             if new is not None and new != old:
-                changes.replace(path, new.encode())
-        changes.replace(layout.raw, _kept_lines(layout, before.curated, plan.curated))
-        changes.replace(layout.curated, pages.render_curated(plan.curated))
-        changes.commit(locked=True)
+                changes.put(name, new.encode())
+        changes.put(names.RAW, _kept_lines(layout, before.curated, plan.curated))
+        changes.put(names.CURATED, pages.render_curated(plan.curated))
+        State(layout).commit(changes, locked=True)
 
 
 def _check_unchanged(layout: Layout, before: Inputs) -> None:

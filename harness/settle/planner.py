@@ -8,7 +8,7 @@ from harness.base import schema
 from harness.base.errors import BrokenFile, Refused
 from harness.base.record import Record
 from harness.model import contract as contracts
-from harness.model import contract_log, issues, receipts, runs
+from harness.model import contract_log, issues, receipts, runs, spec
 from harness.model import features as queue
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract, Service
@@ -16,8 +16,9 @@ from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from harness.proof import fire, services
-from harness.store import files
+from harness.store import names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -252,14 +253,14 @@ def _last_round(layout: Layout, role: str) -> list[Receipt]:
     return receipts.load(layout.run(newest.run).receipts) if newest and refused else []
 
 
-def _reported(path: str) -> frozenset[str]:
+def _reported(run: OpenRun) -> frozenset[str]:
     """Commands that `harness reply` found green in this run. Its receipts are removed: the planner's agent could write there
     too, so every check that lands is fired again now that the agent has ended."""
     try:
-        fired = receipts.load(path)
+        fired = receipts.load(run.paths.receipts)
     except BrokenFile:
         fired = []  # the agent wrote it
-    files.remove(path)
+    State(run.layout).remove(names.of_run(run.id, names.RECEIPTS))
     return frozenset(receipt.command for receipt in fired if receipt.green)
 
 
@@ -267,29 +268,57 @@ def escalate_setup(run: OpenRun, outcome: Outcome) -> None:
     """Ask a person about a red setup; it never costs an attempt."""
     outcome.reason, at = outcome.setup_fault, run.context.head[:10]
     text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {at}.\n\n{outcome.reason}\n"
-    outcome.journal.replace(run.layout.escalation, text.encode())
+    outcome.changes.put(names.ESCALATION, text.encode())
+
+
+def examine(asked: Run) -> None:
+    """Fire the plan's checks: in an empty folder, and red before green. `outcome.examined` is the draft, or why there is none."""
+    run, outcome = asked.opened, asked.outcome
+    reported = _reported(run)
+    if outcome.reply is None:
+        outcome.examined = "The planner gave no reply"
+        return
+    try:
+        made = examined(run.layout, outcome.reply, run.place())
+        red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, reported)
+        outcome.examined = made
+    except SetupRed as fault:
+        outcome.setup_fault = outcome.examined = str(fault)
+    except Refused as fault:
+        outcome.examined = str(fault)
 
 
 def settle(asked: Run) -> None:
     """Accept the whole plan, with the spec it was made from, or reject it with every reason."""
     run, outcome = asked.opened, asked.outcome
     outcome.accepted = False
-    reported = _reported(run.paths.receipts)
+    if outcome.examined is None:
+        examine(asked)
     if outcome.reply is None:
         outcome.ended = "agent_error"
-        outcome.reason = "; ".join(filter(None, ["The planner gave no reply", outcome.reason]))
-        return
-    try:
-        made = examined(run.layout, outcome.reply, run.place())
-        red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, reported)
-    except SetupRed as fault:
-        outcome.setup_fault = str(fault)
+        outcome.reason = "; ".join(filter(None, [outcome.examined, outcome.reason]))
+    elif outcome.setup_fault:
         escalate_setup(run, outcome)
-        return
-    except Refused as fault:
-        outcome.reason = str(fault)
-        return
-    _land(run, outcome, made)
+    elif isinstance(outcome.examined, str):
+        outcome.reason = outcome.examined
+    else:
+        try:
+            _land(run, outcome, _as_of_now(run, outcome))
+        except Refused as fault:
+            outcome.reason = str(fault)
+
+
+def _as_of_now(run: OpenRun, outcome: Outcome) -> Draft:
+    """The plan merged into queue and contract as they are now; raises Refused where what changed meanwhile makes it faulty, or
+    brings checks that were not fired."""
+    log = contract_log.load(run.layout)
+    made, faults = draft(outcome.reply or {}, outcome.features, outcome.contract, contract_log.retired(log))
+    fired = set(outcome.examined.new_checks)
+    faults += [
+        f"the check `{check}` is new, since the contract changed" for check in made.new_checks if check not in fired
+    ]
+    _refuse(faults)
+    return made
 
 
 def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
@@ -300,12 +329,12 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.contract = made.contract
     outcome.save()
     entries = [entry.replace(at=outcome.at, by=run.id) for entry in made.log]
-    outcome.journal.append(run.layout.contract_log, contract_log.render(entries))
-    spec = files.read(run.layout.asked_spec)
-    if spec:
-        outcome.journal.replace(run.layout.spec, spec)
+    outcome.changes.append(names.CONTRACT_LOG, contract_log.render(entries))
+    asked = spec.asked(run.layout)
+    if asked:
+        outcome.changes.put(names.SPEC, asked)
     seen = issues.serious(issues.load(run.layout))
-    outcome.journal.append(run.layout.issues, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
+    outcome.changes.append(names.ISSUES, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
 
 
 def _green_already(run: OpenRun, made: Draft) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from harness.base import schema
+from harness.base.record import Record
 from harness.decision import views
 from harness.git import repository
 from harness.integrity import workplace
@@ -12,10 +13,12 @@ from harness.model import contract_log, features, receipts, runs
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract
 from harness.model.contract_log import Entry
+from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from harness.proof import fire, index, reward_hacking, services, sweep
 from harness.settle import planner
-from harness.store import files
+from harness.store import names
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ def prepare(asked: Run) -> bool:
     run, outcome = asked.opened, asked.outcome
     place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
+        outcome.examined = views.proof_state(run.layout, run.context.tree)
         outcome.receipts, outcome.setup_fault = sweep.sweep(run.layout.project, known, place, path, kept=run.kept)
         return False
     outcome.setup_fault = fire.setup_once(run.layout, known, place)
@@ -91,30 +95,26 @@ def _commits(run: OpenRun) -> list[str]:
     return commits[::-1]
 
 
-def settle(asked: Run) -> None:
-    """The receipts decide: the feature passes or fails, or the sweep is green or sends features back."""
+class Aimed(Record):
+    """A check that the validator's agent proposed, and that was red both times."""
+
+    claim: str
+    check: Check
+    why: str
+
+
+def examine(asked: Run) -> None:
+    """Fire the checks that the validator's agent proposes, red ones twice; nothing is decided yet."""
     run, outcome = asked.opened, asked.outcome
-    if outcome.setup_fault:
-        outcome.verdict = "red"
-        planner.escalate_setup(run, outcome)
-    elif outcome.feature is None:
-        _judge_sweep(run, outcome)
-    else:
-        fire.remember_setup(run.layout, outcome.contract, run.place())
-        _adversarial_checks(run, outcome)
-        _judge_feature(run, outcome)
-    outcome.save()
-
-
-def _adversarial_checks(run: OpenRun, outcome: Outcome) -> None:
-    """Fire the checks that the validator proposes, twice: one that is red both times joins the contract."""
     feature, proposed = outcome.feature, (outcome.reply or {}).get("checks", [])
-    if feature is None or not proposed:
+    if not run.context.feature:
         return
-    feature.note(outcome.at, run.id, "aimed")
+    outcome.examined = []
+    if feature is None or not proposed or outcome.setup_fault or outcome.ended not in runs.GOOD:
+        return
     with services.Running(outcome.contract.services, run.place()) as up:
         for row in proposed:
-            claim = next((one for one in outcome.contract.of(feature.claims) if one.id == row["claim"]), None)
+            claim = next((one for one in run.claims if one.id == row["claim"]), None)
             check = Check(run=row["run"].strip("\n"))
             if claim is None or claim.manual or check in claim.checks or _refused(run, claim, check):
                 continue
@@ -122,9 +122,36 @@ def _adversarial_checks(run: OpenRun, outcome: Outcome) -> None:
             if receipt.flaky:
                 continue
             outcome.receipts.append(receipt)
-            files.add_line(run.paths.receipts, receipts.render([receipt]))
+            State(run.layout).add(names.of_run(run.id, names.RECEIPTS), receipts.render([receipt]))
             if not receipt.green:
-                _join(run, outcome, claim, check, row.get("why", ""))
+                outcome.examined.append(Aimed(claim=claim.id, check=check, why=row.get("why", "")))
+
+
+def settle(asked: Run) -> None:
+    """The receipts decide: the feature passes or fails, or the sweep is green or sends features back."""
+    run, outcome = asked.opened, asked.outcome
+    if outcome.examined is None:
+        examine(asked)
+    if outcome.setup_fault:
+        outcome.verdict = "red"
+        planner.escalate_setup(run, outcome)
+    elif not run.context.feature:
+        _judge_sweep(run, outcome)
+    elif outcome.feature is None or outcome.contract.of(outcome.feature.claims) != run.claims:
+        outcome.reason = f"{run.context.feature} or its claims changed while it was judged, so nothing is decided"
+    else:
+        fire.remember_setup(run.layout, outcome.contract, run.place())
+        _join_aimed(run, outcome, outcome.feature)
+        _judge_feature(run, outcome, outcome.feature)
+    outcome.save()
+
+
+def _join_aimed(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
+    """The proposed checks that were red join the contract."""
+    if (outcome.reply or {}).get("checks"):
+        feature.note(outcome.at, run.id, "aimed")
+    for aimed in outcome.examined:
+        _join(run, outcome, aimed)
 
 
 def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
@@ -133,17 +160,16 @@ def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
     return planner.form_faults(check.run, run.layout.project, run.workplace) or planner.write_faults(alone)
 
 
-def _join(run: OpenRun, outcome: Outcome, claim: Claim, check: Check, why: str) -> None:
+def _join(run: OpenRun, outcome: Outcome, aimed: Aimed) -> None:
     changed = schema.trusted(Contract, schema.plain(outcome.contract))
-    changed.claim(claim.id).checks.append(check)
+    changed.claim(aimed.claim).checks.append(aimed.check)
     outcome.contract = changed  # assigning it stages the file
-    entry = Entry(verb=contract_log.AIM, claim=claim.id, why=why, at=outcome.at, by=run.id, check=check)
-    outcome.journal.append(run.layout.contract_log, contract_log.render([entry]))
+    claim, why, check = aimed.claim, aimed.why, aimed.check
+    entry = Entry(verb=contract_log.AIM, claim=claim, why=why, at=outcome.at, by=run.id, check=check)
+    outcome.changes.append(names.CONTRACT_LOG, contract_log.render([entry]))
 
 
-def _judge_feature(run: OpenRun, outcome: Outcome) -> None:
-    feature = outcome.feature
-    assert feature is not None
+def _judge_feature(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
     red = [receipt for receipt in outcome.receipts if not receipt.green]
     outcome.verdict = "red" if red else "green"
     outcome.newly_green = _newly_green(run, outcome)
@@ -153,11 +179,11 @@ def _judge_feature(run: OpenRun, outcome: Outcome) -> None:
         features.move(feature, "refuted" if red else "proved")
     for claim, receipt in {receipt.claim: receipt for receipt in red}.items():
         broke = f"{feature.id} broke a neighbour: " if receipt.phase == "blame" else ""
-        run.note("FAIL", f"{broke}{claim} is {receipt.verdict}: {_why(receipt)}")
+        run.note(outcome, "FAIL", f"{broke}{claim} is {receipt.verdict}: {_why(receipt)}")
     _report_flaky(run, outcome)
     if feature.status == "passed":
         proven = ", ".join(dict.fromkeys(receipt.claim for receipt in outcome.receipts))
-        run.note("-", f"passed at {run.context.head[:10]}: {proven}")
+        run.note(outcome, "-", f"passed at {run.context.head[:10]}: {proven}")
         features.unblock(outcome.features, outcome.at, run.id)
 
 
@@ -194,7 +220,7 @@ def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
     red = {receipt.claim: receipt for receipt in outcome.receipts if not receipt.green}
     outcome.verdict = "red" if red else "green"
     passed = [feature for feature in outcome.features if feature.status == "passed"]
-    outcome.sweep = views.proof_state(run.layout, run.context.tree)
+    outcome.sweep = outcome.examined
     _report_flaky(run, outcome)
     for claim, receipt in red.items():
         owners = [feature for feature in passed if claim in feature.claims]
@@ -203,4 +229,4 @@ def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
                 features.move(feature, "refuted")
             feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh worktree")
         why = f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}"
-        run.note("FAIL", why, owners[0].id if owners else "")
+        run.note(outcome, "FAIL", why, owners[0].id if owners else "")

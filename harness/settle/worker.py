@@ -8,6 +8,7 @@ from harness.model import features, runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from harness.model.features import Feature
     from harness.model.open_run import Begun, Outcome, Run
 
 SUBJECT_CHARS = 72
@@ -16,20 +17,54 @@ SUBJECT_CHARS = 72
 def settle(asked: Run) -> None:
     """Commit the changes; the feature moves on to validation, or is blocked by what the reply names."""
     run, outcome = asked.opened, asked.outcome
-    feature = outcome.feature
-    assert feature is not None
     reply = outcome.reply or {}
     blocked = reply.get("status") == "blocked"
-    changed = outcome.tree != run.context.tree
-    if changed:
+    feature = _still_ours(run, outcome)
+    if feature is None:
+        return
+    if outcome.tree == run.context.tree:
+        outcome.ended = outcome.ended if blocked else "no_op"
+    else:
         subject = f"wip({feature.id}): blocked" if blocked else f"{feature.id}: {' '.join(feature.title.split())}"
         commit(run, outcome, subject, reply.get("summary", ""), "blocked" if blocked else "implemented")
-    elif not blocked:
-        outcome.ended = "no_op"
+    if outcome.clashes:
+        _give_back(run, outcome, feature)
+        return
     features.move(feature, "blocked" if blocked else "implemented")
     if blocked:
         _note_block(run, outcome, reply.get("reason", ""), reply.get("needs", []), reply.get("disputes", []))
     features.unblock(outcome.features, outcome.at, run.id)
+    outcome.save()
+
+
+def _still_ours(run: Begun, outcome: Outcome) -> Feature | None:
+    """The feature of the run while it is in progress; where somebody took it from the plan or moved it on, that stands, and the
+    work is kept."""
+    feature = outcome.feature
+    if feature is not None and feature.status == "in_progress":
+        return feature
+    outcome.reason = f"{run.context.feature} was {'moved on' if feature else 'dropped from the plan'} meanwhile"
+    if outcome.tree != run.context.tree:
+        commit(run, outcome, f"wip({run.context.feature}): not wanted", outcome.reason, "cut", lands=False)
+        outcome.reason += _kept(run)
+    return None
+
+
+def _kept(run: Begun) -> str:
+    return f"; its work is kept: git show --stat {partial(run)}"
+
+
+def partial(run: Begun) -> str:
+    """The ref that keeps the work of a run that did not end well."""
+    return f"refs/harness/partial/{run.id}"
+
+
+def _give_back(run: Begun, outcome: Outcome, feature: Feature) -> None:
+    """What landed meanwhile conflicts with this run's work: no try is charged, and the next worker sees both sides."""
+    paths = ", ".join(outcome.clashes)
+    outcome.ended, outcome.reason = "conflict", f"what landed meanwhile conflicts with its work in {paths}{_kept(run)}"
+    feature.note(outcome.at, run.id, "reason", text=outcome.reason)
+    features.move(feature, recovery_plan.back(run.context.before == "failing"))
     outcome.save()
 
 
@@ -43,9 +78,12 @@ def _note_block(run: Begun, outcome: Outcome, reason: str, needs: list[str], dis
     outcome.reason = f"blocked, needs {', '.join(needs)}: {reason}" if needs else f"blocked: {reason}"
 
 
-def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str) -> None:
-    """Commit all changes of the run at once on the mission's branch, with the agent's own messages and our trailers; `work`
-    is implemented, blocked or cut."""
+def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, *, lands: bool = True) -> None:
+    """Commit all changes of the run at once on the mission's position, with the agent's own messages and our trailers; `work`
+    is implemented, blocked or cut. What others landed since the run opened is in it; where that conflicts, or with `lands`
+    False, the work is kept under a ref of its own alone."""
+    if outcome.commit:
+        return  # a settle that began anew
     head, branch, place = run.context.head, run.context.branch, run.workplace
     now = repository.position(place)
     own = repository.messages_between(place, head, now.head) if now.head != head else []
@@ -53,10 +91,15 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str) 
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
     message = "\n\n".join(part for part in parts if part) + "\n"
     if run.kept:
-        outcome.commit = workplace.commit(run, outcome.tree, message)
+        made = workplace.commit(run, outcome.tree, message, lands=lands)
+        outcome.commit, outcome.clashes = made.landed, made.clashes
+        if not made.landed or work == "cut":
+            repository.set_ref(run.layout.project, partial(run), made.landed or made.kept)
         return
     at = now.head if now.branch == branch else None
     outcome.commit = repository.commit(place, tree=outcome.tree, parent=head, branch=branch, message=message, at=at)
+    if work == "cut":
+        repository.set_ref(run.layout.project, partial(run), outcome.commit)
 
 
 def cut_short(run: Begun, outcome: Outcome) -> None:
@@ -65,17 +108,18 @@ def cut_short(run: Begun, outcome: Outcome) -> None:
     It costs an attempt if the agent is to blame; the first FREE_CUTS timeouts with a changed tree are free. Limits, missing
     logins and kills never cost one.
     """
-    feature = outcome.feature
-    assert feature is not None
+    feature = _still_ours(run, outcome)
+    if feature is None:
+        return
     changed = outcome.tree != run.context.tree
     if changed:
         commit(run, outcome, f"wip({feature.id}): {outcome.ended}", outcome.reason, "cut")
-        repository.set_ref(run.layout.project, f"refs/harness/partial/{run.id}", outcome.commit)
-    cut = changed and outcome.ended in runs.CUT
+    cut = changed and not outcome.clashes and outcome.ended in runs.CUT
     spared = cut and feature.cuts(since=("replanned", "retry")) < features.FREE_CUTS
     if outcome.ended not in runs.FREE_OF_BLAME and not spared:
         features.judged(feature, outcome.at, run.id)
     why = f"{outcome.ended}: {outcome.reason}" if outcome.reason else outcome.ended
+    why += f"; it conflicts with what landed meanwhile{_kept(run)}" if outcome.clashes else ""
     feature.note(outcome.at, run.id, "cut" if cut else "reason", text=why, **({"run": run.id} if cut else {}))
     features.move(feature, recovery_plan.back(run.context.before == "failing"))
     outcome.save()

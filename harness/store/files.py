@@ -1,4 +1,4 @@
-"""The only module that reads and writes state: read, replace, append, lock, digest.
+"""What the store does on disk: read, replace, append, lock. State is reached through `state.py` alone.
 
 *replace* writes a temporary file beside the target, fsyncs it, renames it, fsyncs the folder. *add_lines* closes a torn
 last line, writes once and undoes a short write. `journal.py` uses them to change several files at once.
@@ -12,6 +12,7 @@ import json
 import os
 import stat
 
+from harness.base.encoding import decode, digest, dump_json, parse_json
 from harness.base.errors import BrokenFile, Busy
 
 TYPE_CHECKING = False
@@ -19,22 +20,16 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
+__all__ = ("decode", "digest", "dump_json", "parse_json")
 PRIVATE = 0o600
 SHARED = 0o644
 NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in the place of a file must not block us
+UNLOCKABLE = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)  # of a folder
 NO_FILES = {
     errno.EISDIR: "it is a folder, where a file belongs",
     errno.ENXIO: "it is a pipe, a socket or a device, where a file belongs",
     errno.ELOOP: "it is a link that leads to no file, where a file belongs",
 }
-COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-
-
-def digest(data: bytes) -> str:
-    """SHA-256 of `data`, 64 hex digits."""
-    import hashlib  # here, because loading OpenSSL costs 3 ms and `harness next` needs no digest
-
-    return hashlib.sha256(data).hexdigest()
 
 
 def read(path: str) -> bytes | None:
@@ -78,15 +73,6 @@ def read_text(path: str) -> str | None:
     return None if data is None else decode(data, path)
 
 
-def decode(data: bytes, path: str) -> str:
-    """`data` as UTF-8 text; raises BrokenFile with the line of the first bad byte."""
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as fault:
-        line = data.count(b"\n", 0, fault.start) + 1
-        raise BrokenFile(path, "not UTF-8 text", line=line, remedy="Save the file as UTF-8.") from None
-
-
 def read_from(path: str, offset: int, size: int) -> bytes:
     """Up to `size` bytes from `offset`; empty if the file is shorter or absent. Raises BrokenFile as `read` does."""
     file = _open(path)
@@ -105,28 +91,10 @@ def length(path: str) -> int:
         return os.fstat(file.fileno()).st_size
 
 
-def parse_json(data: bytes, path: str) -> Any:
-    """`data` as JSON; raises BrokenFile with the line."""
-    try:
-        return json.loads(decode(data, path))
-    except json.JSONDecodeError as fault:
-        raise BrokenFile(path, f"not JSON ({fault.msg})", line=fault.lineno, remedy="Correct that line.") from None
-    except (ValueError, RecursionError) as fault:
-        raise BrokenFile(path, f"not JSON that can be read ({fault})", line=1, remedy="Correct it.") from None
-
-
 def read_json(path: str) -> Any | None:
     """The file as JSON, None if it is absent; raises BrokenFile if it does not parse."""
     data = read(path)
     return None if data is None else parse_json(data, path)
-
-
-def dump_json(value: object) -> bytes:
-    """Compact JSON on one line, with its newline."""
-    try:
-        return COMPACT.encode(value).encode() + b"\n"
-    except UnicodeEncodeError:  # a file name that is not UTF-8: escapes preserve it
-        return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
 def make_folder(path: str) -> None:
@@ -197,6 +165,29 @@ def replace(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False
 def replace_quickly(path: str, data: bytes) -> None:
     """Replace the file atomically; a power cut may lose the content. For data that can be derived again."""
     replace(path, data, quickly=True)
+
+
+def copy(source: str, path: str, block: int = 1024 * 1024) -> None:
+    """Replace `path` atomically and durably by a copy of `source`, block by block."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        stage(temporary, b"")
+        with open(open_regular(temporary, os.O_WRONLY), "wb", buffering=0) as file:
+            for offset in range(0, length(source), block):
+                write_all(file.fileno(), read_from(source, offset, block))
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        remove(temporary)
+        raise
+    sync_folder(os.path.dirname(path))
+
+
+def cut(path: str, length: int) -> None:
+    """Shorten the file to its first `length` bytes, durably."""
+    with open(open_regular(path, os.O_WRONLY), "wb", buffering=0) as file:
+        os.ftruncate(file.fileno(), length)
+        os.fsync(file.fileno())
 
 
 def remove(path: str) -> None:
@@ -283,6 +274,33 @@ class Lock:
         self.release()
 
 
+class FolderLock:
+    """An flock on a folder, which an agent that clears away lock files leaves alone. Some network file systems have none."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder, self.descriptor = folder, -1
+
+    def take(self, *, wait: bool = False) -> bool:
+        """Take the lock; False where another process has it. True where the file system cannot lock a folder."""
+        self.descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError as fault:
+            if fault.errno in UNLOCKABLE:
+                return True
+            self.release()
+            if fault.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            raise
+        return True
+
+    def release(self) -> None:
+        """Close our descriptor."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
 def take_descriptor(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
     """Lock an open file; the lock lives as long as the descriptor. False if another process has it."""
     try:
@@ -303,6 +321,22 @@ def is_free(path: str) -> bool:
         return True
     with file:
         return take_descriptor(file.fileno(), fcntl.LOCK_SH)
+
+
+def is_folder_free(path: str) -> bool:
+    """Whether no process holds a FolderLock on this folder; what is no folder, or cannot be locked, is free."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    try:
+        return take_descriptor(descriptor, fcntl.LOCK_SH)
+    except OSError as fault:
+        if fault.errno in UNLOCKABLE:
+            return True
+        raise
+    finally:
+        os.close(descriptor)
 
 
 def take_or_busy(lock: Lock, what: str) -> None:

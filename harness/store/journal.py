@@ -2,7 +2,7 @@
 
 A `Journal` stages and fsyncs every new content, renames one record into place (the commit), then applies the record. The
 next process that takes the state lock applies a record that a crash left; every step can be repeated. The ledger has
-the digest and length of each managed and append-only file as the harness wrote it.
+the digest of each managed file and the length of each append-only file, as the harness wrote it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from harness.base.errors import BrokenFile
-from harness.store import files, json_lines
+from harness.store import files, json_lines, names
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -100,11 +100,14 @@ class Journal:
         steps.append([verb, path, staged, offset])
 
     def _stage_tail(self, steps: list[list[Any]], ledger: dict[str, list[Any]], path: str, tail: bytes) -> None:
-        old = (self.contents[path] if path in self.contents else files.read(path)) or b""
-        kept = json_lines.healed(old)
-        offset = min(len(kept), len(old.rstrip(b"\0")))
-        self._stage(steps, path, "append", kept[offset:] + tail, offset)
-        note_in_ledger(self.layout, ledger, path, kept + tail)
+        if path in self.contents:
+            old = self.contents[path] or b""
+            kept = json_lines.healed(old)
+            offset, kept = min(len(kept), len(old.rstrip(b"\0"))), kept[len(old.rstrip(b"\0")) :]
+        else:
+            offset, kept = json_lines.end_of(path, closes=path == self.layout.raw)
+        self._stage(steps, path, "append", kept + tail, offset)
+        _note_row(self.layout, ledger, path, "", offset + len(kept) + len(tail))
 
 
 def finish_journal(layout: Layout) -> bool:
@@ -158,7 +161,7 @@ def _apply(layout: Layout, steps: list[list[Any]]) -> None:
         elif verb == "replace" and os.path.exists(staged):
             os.replace(staged, path)
         elif verb == "append":
-            _apply_tail(path, files.read(staged), offset)
+            _apply_tail(path, files.read(staged), offset, keeps=path == layout.raw)
     for folder in dict.fromkeys(os.path.dirname(path) for _, path, _, _ in steps):
         files.sync_folder(folder)
     os.unlink(layout.journal + "/record")
@@ -167,12 +170,18 @@ def _apply(layout: Layout, steps: list[list[Any]]) -> None:
             files.remove(staged)
 
 
-def _apply_tail(path: str, tail: bytes | None, offset: int) -> None:
+def _apply_tail(path: str, tail: bytes | None, offset: int, keeps: bool) -> None:
+    """Write the tail at its offset. `keeps`: lines that somebody else appended there meanwhile stay, and the tail follows."""
     if tail is None:
         return
     descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT)
-    with open(descriptor, "rb+", buffering=0):
-        if os.pread(descriptor, len(tail), offset) != tail:
+    with open(descriptor, "rb+", buffering=0) as file:
+        there = os.pread(descriptor, len(tail), offset)
+        if keeps and not tail.startswith(there):
+            file.seek(offset)
+            if tail not in file.read():
+                files.add_lines(descriptor, tail)
+        elif there != tail:
             os.ftruncate(descriptor, offset)
             os.lseek(descriptor, offset, os.SEEK_SET)
             files.write_all(descriptor, tail)  # a full disk raises here, and the record stays until there is room
@@ -180,7 +189,8 @@ def _apply_tail(path: str, tail: bytes | None, offset: int) -> None:
 
 
 def read_ledger(layout: Layout) -> dict[str, list[Any]]:
-    """{path below .harness: [sha256, length in bytes]} of managed and append-only files, as the harness wrote them."""
+    """{path below .harness: [sha256, length in bytes]} of managed files, and ["", length] of append-only ones, as the harness
+    wrote them."""
     ledger = files.read_json(layout.ledger)
     rows = ledger.values() if isinstance(ledger, dict) else [ledger]
     if ledger is not None and not all(type(row) is list and [*map(type, row)] == [str, int] for row in rows):
@@ -190,20 +200,27 @@ def read_ledger(layout: Layout) -> dict[str, list[Any]]:
 
 def note_in_ledger(layout: Layout, ledger: dict[str, list[Any]], path: str, data: bytes | None) -> None:
     """Update one path in a ledger in memory; only managed and append-only files have a row there."""
-    if path not in layout.managed() and path not in layout.append_only():
-        return
+    if path in layout.managed() or path in layout.append_only():
+        grows = path in layout.append_only()
+        _note_row(layout, ledger, path, None if data is None else "" if grows else files.digest(data), len(data or b""))
+
+
+def _note_row(layout: Layout, ledger: dict[str, list[Any]], path: str, digest: str | None, length: int) -> None:
     name = os.path.relpath(path, layout.state)
-    if data is None:
+    if digest is None:
         ledger.pop(name, None)
-    else:
-        ledger[name] = [files.digest(data), len(data)]
+    elif name != names.RAW:
+        ledger[name] = [digest, length]
 
 
 def adopt(layout: Layout) -> dict[str, list[Any]]:
     """Enter managed and append-only files into the ledger as they are on disk: changes by people between runs are accepted."""
     ledger: dict[str, list[Any]] = {}
-    for path in (*layout.managed(), *layout.append_only()):
+    for path in layout.managed():
         note_in_ledger(layout, ledger, path, files.read(path))
+    for path in layout.append_only():
+        if os.path.exists(path):
+            _note_row(layout, ledger, path, "", files.length(path))
     if files.dump_json(ledger) != files.read(layout.ledger):
         files.replace(layout.ledger, files.dump_json(ledger))
     return ledger

@@ -7,6 +7,7 @@ lock heals it. An error names any other broken line with file, number and remedy
 from __future__ import annotations
 
 import json
+import os
 
 from harness.base.errors import BrokenFile
 from harness.base.schema import InvalidField
@@ -82,3 +83,23 @@ def healed(data: bytes) -> bytes:
         return kept + b"\n" if last and value(last) is not None else kept
     except ValueError:
         return head + newline
+
+
+def end_of(path: str, *, closes: bool = False) -> tuple[int, bytes]:
+    """Where an append to the file continues, and what goes before it, by the rule of `healed`; reads only the last line.
+    `closes`: the lines are no JSON, so a torn one is kept and gets its newline."""
+    try:
+        descriptor = files.open_regular(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return 0, b""
+    with open(descriptor, "rb", buffering=0):
+        start = end = files.healed_length(descriptor)
+        last = b""
+        while start and b"\n" not in last:
+            start = max(0, start - 65536)
+            last = os.pread(descriptor, end - start, start)
+    last = last.rpartition(b"\n")[2]
+    if not last or closes:
+        return end, b"\n" if last else b""
+    kept = healed(last)
+    return (end, b"\n") if kept else (end - len(last), b"")

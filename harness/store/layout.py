@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from harness.store import names
+
 
 class Layout:
     """Absolute `str` paths of the mission in the working folder `project`; no file is touched."""
@@ -12,47 +14,46 @@ class Layout:
         self.project = os.path.abspath(project)
         self.state = os.path.abspath(state) if state else os.path.join(self.project, ".harness")
         under = self.state + "/"
-        self.format = under + "format"
-        self.mission = under + "mission.json"
-        self.config = under + "config.toml"
-        self.spec = under + "spec.md"
-        self.features = under + "features.json"
-        self.contract = under + "validation-contract.md"
-        self.contract_log = under + "contract-log.jsonl"
-        self.issues = under + "issues.jsonl"
-        self.orders = under + "orders.jsonl"
-        self.answers = under + "answers.jsonl"
-        self.raw = under + "memory/raw.md"
-        self.summary = under + "memory/summary.md"
-        self.memory = under + "memory/MEMORY.md"
-        self.archive = under + "memory/archive.jsonl"
-        self.curated = under + "memory/curated.json"
-        self.runs = under + "runs"
-        self.run_log = under + "runs.jsonl"
-        self.objects = under + "objects"
-        self.snapshots = under + "snapshots"
-        self.checkpoints = under + "checkpoints"
-        self.escalation = under + "escalation.md"
-        self.escalations = under + "escalations"
+        self.format = under + names.FORMAT
+        self.mission = under + names.MISSION
+        self.config = under + names.CONFIG
+        self.spec = under + names.SPEC
+        self.features = under + names.FEATURES
+        self.contract = under + names.CONTRACT
+        self.contract_log = under + names.CONTRACT_LOG
+        self.issues = under + names.ISSUES
+        self.orders = under + names.ORDERS
+        self.answers = under + names.ANSWERS
+        self.raw = under + names.RAW
+        self.summary = under + names.SUMMARY
+        self.memory = under + names.MEMORY
+        self.archive = under + names.ARCHIVE
+        self.curated = under + names.CURATED
+        self.runs = under + names.RUNS
+        self.run_log = under + names.RUN_LOG
+        self.objects = under + names.OBJECTS
+        self.snapshots = under + names.SNAPSHOTS
+        self.checkpoints = under + names.CHECKPOINTS
+        self.escalation = under + names.ESCALATION
+        self.escalations = under + names.ESCALATIONS
         self.pause = under + "PAUSE"
         self.stop = under + "STOP"
-        self.steer = under + "STEER.md"
-        self.shim = under + "bin/harness"
-        self.ledger = under + "ledger.json"
+        self.steer = under + names.STEER
+        self.shim = under + names.SHIM
+        self.ledger = under + names.LEDGER
         self.journal = under + "journal"
-        self.locks = under + "locks"
-        self.cache = under + "cache"
+        self.locks = under + names.LOCKS
+        self.cache = under + names.CACHE
         self.replays = under + "replays"
         self.hooks = under + "hooks"
         self.roles = under + "roles"
         self.git = under + ".git"
-        self.git_record = under + "git.json"
+        self.git_record = under + names.GIT_RECORD
         self.git_private = under + "git-config"  # what our git reads in place of the repository's configuration
-        self.ignore = under + ".ignore"
+        self.ignore = under + names.IGNORE
         self.asked_spec = self.project + "/SPEC.md"  # the spec that people write
-        self.mission_lock = (
-            self.locks + "/mission"
-        )  # held by the one run that may change the mission, and by its guardians
+        self.mission_lock = self.locks + "/mission"  # held for the milliseconds in which a run opens or settles
+        self.committed = under + names.COMMITTED
         self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal
         self.loop_lock = self.locks + "/loop"  # held by a looping run.sh
 
@@ -62,13 +63,11 @@ class Layout:
 
     def managed(self) -> tuple[str, ...]:
         """Managed files: the harness replaces them whole; an agent never writes them."""
-        begun = (self.format, self.mission, self.git_record)
-        plan = (*begun, self.config, self.spec, self.features, self.contract)
-        return (*plan, self.summary, self.memory, self.curated, self.escalation)
+        return tuple(f"{self.state}/{name}" for name in names.MANAGED)
 
     def append_only(self) -> tuple[str, ...]:
         """Append-only files: they grow by whole lines, and the ledger has their length."""
-        return (self.contract_log, self.issues, self.orders, self.answers, self.archive, self.run_log)
+        return tuple(f"{self.state}/{name}" for name in names.APPEND_ONLY)
 
     def relative(self, path: str) -> str:
         """The path for messages: relative if it is inside the working folder."""

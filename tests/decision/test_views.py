@@ -14,7 +14,7 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules, views
 from harness.integrity import mission_lock, reconcile, workplace
 from harness.memory import pages, raw
-from harness.model import features, issues, runs
+from harness.model import features, issues, runs, spec
 from harness.model.features import Feature
 from harness.run import opening, recover
 from harness.run.opening import Asked
@@ -25,14 +25,13 @@ from tests.planned import feature, lay, reply, role, worked
 
 def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = False) -> str:
     """A worker that is killed after its start; `commit` is the outcome in its commit. Returns its run."""
-    made = opening.open_run(Asked(layout=house.layout, role="worker", feature=name, trigger="leaving")).run
-    run = made.opened
+    opened = opening.open_run(Asked(layout=house.layout, role="worker", feature=name, trigger="leaving"))
+    made, run = opened.run, opened.run.opened
     if commit:
         (house.tree / "made").write_text("text\n")
         reconcile.tree(run, made.outcome)
         workplace.commit(run, made.outcome.tree, f"F-001: made\n\nHarness-Run: {run.id}\nHarness-Outcome: {commit}")
-    for lock in reversed(run.locks):
-        lock.release()
+    opened.lease.release()
     if forget:
         os.unlink(run.paths.lock)
     return run.id
@@ -113,7 +112,7 @@ def test_an_absent_or_empty_spec_asks_for_nothing(house: House, text: str | None
         (house.project / "SPEC.md").unlink()
     else:
         house.write("SPEC.md", text)
-    assert views.spec_changed(house.layout) is changed
+    assert spec.changed(house.layout) is changed
 
 
 def test_without_a_mission_nothing_is_guessed(unbegun: House) -> None:
@@ -194,8 +193,7 @@ def test_a_living_run_keeps_its_feature(house: House) -> None:
     """Its lock is held: no second run gets the feature."""
     made = opening.open_run(Asked(layout=house.layout, role="worker", feature="F-001", trigger="leaving"))
     assert seen(house)[0] == ("F-001", "in_progress")
-    for lock in reversed(made.run.opened.locks):
-        lock.release()
+    made.lease.release()
     assert seen(house)[0] == ("F-001", "todo")
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.integrity import recovery_evidence
 from harness.model import runs
-from harness.store import files, objects
+from harness.store import files, names, objects
 from tests.missions import House
 from tests.run.test_recover import killed
 
@@ -61,17 +61,19 @@ def test_a_ledger_that_does_not_parse_or_is_gone_tells_nothing(house: House) -> 
 
 def test_a_managed_file_is_as_the_ledger_records_it_or_a_person_decides(house: House) -> None:
     """Its bytes on disk, else the object of that name; a file without a row is none."""
-    path, data = house.layout.contract, files.read(house.layout.contract) or b""
-    row: list[object] = [files.digest(data), len(data)]
-    assert recovery_evidence.managed(house.layout, path, data, row, None) == data
-    assert recovery_evidence.managed(house.layout, path, data, None, None) is None
+    name, data = names.CONTRACT, files.read(house.layout.contract) or b""
+    known, gone = {name: [files.digest(data), len(data)]}, {name: ["0" * 64, 5]}
+    assert recovery_evidence.managed(house.layout, name, data, [known, known]) == data
+    assert recovery_evidence.managed(house.layout, name, data, [{"format": ["", 1]}, known]) is None
     with pytest.raises(BrokenFile, match="no copy of that is left"):
-        recovery_evidence.managed(house.layout, path, b"other", ["0" * 64, 5], None)
+        recovery_evidence.managed(house.layout, name, b"other", [gone, gone])
     yielded: list[str] = []
-    assert recovery_evidence.managed(house.layout, path, b"other", ["0" * 64, 5], yielded) == b"other"
-    assert yielded == [os.path.basename(path)]
+    assert recovery_evidence.managed(house.layout, name, b"other", [gone, gone], yielded) == b"other"
+    assert yielded == [name]
     objects.put(house.layout, data)
-    assert recovery_evidence.managed(house.layout, path, b"other", row, None) == data
+    assert recovery_evidence.managed(house.layout, name, b"other", [known, known]) == data
+    lie = {name: [files.digest(b"other"), 5]}
+    assert recovery_evidence.managed(house.layout, name, b"other", [lie, known]) == data
 
 
 def test_books_are_found_in_their_own_head_or_in_the_results(house: House) -> None:
@@ -93,7 +95,7 @@ def test_books_are_found_in_their_own_head_or_in_the_results(house: House) -> No
 
 
 def test_a_run_without_context_began_where_something_of_it_is_left_or_was_taken_away(house: House) -> None:
-    """A crash leaves an empty folder, or a half-written file."""
+    """A crash leaves an empty folder, or a half-written file, and a lease that claims something."""
     run = house.layout.run("7-worker")
     os.mkdir(run.folder)
     Path(run.lock).touch()
@@ -102,8 +104,8 @@ def test_a_run_without_context_began_where_something_of_it_is_left_or_was_taken_
     Path(run.stream).touch()
     assert recovery_evidence.began(house.layout, "7-worker")
     os.unlink(run.stream)
-    Path(run.lock).write_text("{")
-    assert recovery_evidence.began(house.layout, "7-worker")
+    Path(run.lock).write_text("{}")
+    assert not recovery_evidence.began(house.layout, "7-worker")
     os.unlink(run.context + ".55.tmp")
     os.truncate(run.lock, 0)
     os.rmdir(run.folder)

@@ -9,8 +9,8 @@ import pytest
 
 from harness.memory import raw
 from harness.model import config, features, mission, roles, runs
-from harness.model.open_run import OpenRun, Outcome, PreImages, Run
-from harness.store.journal import Journal
+from harness.model.open_run import OpenRun, Outcome, Run
+from harness.store.state import Changes, State
 from tests.missions import House
 
 
@@ -30,12 +30,10 @@ def again(house: House, run_id: str) -> Run:
         settings=config.load(house.layout),
         role=roles.load(house.layout, context.role),
         claims=[],
-        locks=[],
         keep=[],
-        before=PreImages(),
         started=time.monotonic(),
     )
-    outcome = Outcome(journal=Journal(house.layout), tree=context.tree)
+    outcome = Outcome(layout=house.layout, changes=Changes(), tree=context.tree)
     outcome.take_queue(features.load(house.layout), context.feature)
     return Run(opened=opened, outcome=outcome)
 
@@ -96,8 +94,10 @@ def test_a_note_carries_role_feature_and_tag(house: House) -> None:
 
 def test_a_roles_own_note_is_shortened_to_one_line(house: House) -> None:
     """Receipts can be long; raw.md is not the place for them."""
-    run = again(house, house.work({"say": "nothing"})["run"]).opened
-    run.note("FAIL", "x" * 400)
+    made = again(house, house.work({"say": "nothing"})["run"])
+    made.opened.note(made.outcome, "FAIL", "x" * 400)
+    assert noted(house) == []
+    State(house.layout).commit(made.outcome.changes)
     assert noted(house) == ["x" * 299 + "…"]
 
 
@@ -110,7 +110,7 @@ def test_what_a_role_changes_is_written_only_when_its_journal_is(house: House) -
     outcome.contract = outcome.contract.__class__(setup="true", claims=outcome.contract.claims)
     outcome.save()
     assert (house.read("features.json"), house.read("validation-contract.md")) == before
-    outcome.journal.commit()
+    State(house.layout).commit(outcome.changes)
     assert house.feature().title == "Another"
     assert "```sh setup\ntrue\n```" in house.read("validation-contract.md")
 
@@ -137,7 +137,6 @@ def test_how_a_run_opened_cannot_be_changed(house: House) -> None:
         (run, "opened"),
         (run.opened, "context"),
         (run.opened, "settings"),
-        (run.opened.before, "contents"),
     ):
         with pytest.raises(AttributeError, match=f"{name} cannot be assigned: it is frozen"):
             setattr(thing, name, None)

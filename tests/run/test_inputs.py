@@ -30,8 +30,7 @@ def gathered(house: House, role: str, name: str = "") -> Material:
     try:
         return inputs.gather(made.run.opened, made.run.outcome)
     finally:
-        for lock in reversed(made.run.opened.locks):
-            lock.release()
+        made.lease.release()
 
 
 def validated(house: House) -> None:

@@ -1,0 +1,47 @@
+"""Bytes and what they mean: SHA-256, UTF-8 and JSON, with faults that name file and line. Touches no disk."""
+
+from __future__ import annotations
+
+import json
+
+from harness.base.errors import BrokenFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 of `data`, 64 hex digits."""
+    import hashlib  # here, because loading OpenSSL costs 3 ms and `harness next` needs no digest
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def decode(data: bytes, path: str) -> str:
+    """`data` as UTF-8 text; raises BrokenFile with the line of the first bad byte."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        line = data.count(b"\n", 0, fault.start) + 1
+        raise BrokenFile(path, "not UTF-8 text", line=line, remedy="Save the file as UTF-8.") from None
+
+
+def parse_json(data: bytes, path: str) -> Any:
+    """`data` as JSON; raises BrokenFile with the line."""
+    try:
+        return json.loads(decode(data, path))
+    except json.JSONDecodeError as fault:
+        raise BrokenFile(path, f"not JSON ({fault.msg})", line=fault.lineno, remedy="Correct that line.") from None
+    except (ValueError, RecursionError) as fault:
+        raise BrokenFile(path, f"not JSON that can be read ({fault})", line=1, remedy="Correct it.") from None
+
+
+def dump_json(value: object) -> bytes:
+    """Compact JSON on one line, with its newline."""
+    try:
+        return COMPACT.encode(value).encode() + b"\n"
+    except UnicodeEncodeError:  # a file name that is not UTF-8: escapes preserve it
+        return json.dumps(value, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,76 @@
+"""What open runs reserve of the caps, so that runs at once do not spend one remainder twice.
+
+A run reserves at open what a run of its role has cost at most lately, or all that is left where nothing is known; while it
+works, what it has used where that is more; and it is settled when the run closes. So the sum stays below the cap, but for
+what an agent spends between two of its reports.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from harness.agents import registry
+from harness.base.errors import Busy
+from harness.decision import rules, views
+from harness.integrity import lease
+from harness.model import runs
+from harness.model.usage import Usage
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from harness.integrity.lease import Terms
+    from harness.model.config import Config
+    from harness.model.runs import Result, Totals
+
+LOOKED_BACK = 50  # runs
+
+
+def others(layout: Layout, run_id: str) -> list[Terms]:
+    """The terms of the other runs that live."""
+    return [one for one in lease.alive(layout) if one.run != run_id]
+
+
+def with_reserved(totals: Totals, live: Sequence[Terms]) -> Totals:
+    """The totals as if these runs had closed with what they reserve."""
+    if not live:
+        return totals
+    cost, tokens = sum(one.cost_usd for one in live), sum(one.tokens for one in live)
+    return totals.replace(
+        runs=totals.runs + len(live),
+        cost_usd=(totals.cost_usd or 0.0) + cost if cost else totals.cost_usd,
+        tokens=(totals.tokens or 0) + tokens if tokens else totals.tokens,
+    )
+
+
+def reserve(
+    layout: Layout, settings: Config, live: Sequence[Terms], role: str, agents: Sequence[str]
+) -> dict[str, Any]:
+    """{cost_usd, tokens} that a run of the role reserves; raises Busy where the open runs reserve all that is left of a cap."""
+    limits, totals = views.limits_of(settings), runs.totals(layout)
+    taken = with_reserved(totals, live)
+    full = rules.spent(limits, taken)
+    if live and full and not rules.spent(limits, totals):
+        names = ", ".join(one.run for one in live)
+        raise Busy(
+            f"What is left of the cap is reserved by {names}: {full[0].words}. Wait for it to end, then try again."
+        )
+    known = list(islice(runs.finished(layout), LOOKED_BACK))
+    own = [one for one in known if one.role == role and one.usage] or [one for one in known if one.usage]
+    kinds = {registry.costs(name, settings.agents.get(name, {})) for name in agents}
+    found: dict[str, Any] = {}
+    for name, most, spent in (
+        ("cost_usd", limits.max_cost_usd, taken.cost_usd),
+        ("tokens", limits.max_tokens, taken.tokens),
+    ):
+        left = max(0, most - (spent or 0)) if most is not None and any(kinds) else 0
+        unknown = left if "reported" in kinds else 0
+        found[name] = min(left, max((_used(one, name) for one in own), default=unknown))
+    return found
+
+
+def _used(result: Result, name: str) -> Any:
+    return getattr(Usage(**(result.usage or {})), name) or 0

@@ -1,0 +1,55 @@
+"""The names of a mission's state, below `.harness`; `layout.py` makes them paths."""
+
+from __future__ import annotations
+
+FORMAT = "format"
+MISSION = "mission.json"
+GIT_RECORD = "git.json"
+CONFIG = "config.toml"
+SPEC = "spec.md"
+FEATURES = "features.json"
+CONTRACT = "validation-contract.md"
+CONTRACT_LOG = "contract-log.jsonl"
+ISSUES = "issues.jsonl"
+ORDERS = "orders.jsonl"
+ANSWERS = "answers.jsonl"
+RAW = "memory/raw.md"
+SUMMARY = "memory/summary.md"
+MEMORY = "memory/MEMORY.md"
+ARCHIVE = "memory/archive.jsonl"
+CURATED = "memory/curated.json"
+RUN_LOG = "runs.jsonl"
+ESCALATION = "escalation.md"
+STEER = "STEER.md"
+STOP = "STOP"
+PAUSE = "PAUSE"
+LEDGER = "ledger.json"
+SHIM = "bin/harness"
+IGNORE = ".ignore"
+
+RUNS = "runs"
+SNAPSHOTS = "snapshots"
+CHECKPOINTS = "checkpoints"
+ESCALATIONS = "escalations"
+CACHE = "cache"
+OBJECTS = "objects"
+LOCKS = "locks"
+COMMITTED = "committed"  # copies of append-only files, where runs are not behind glass
+
+# the harness replaces these whole; an agent never writes them
+MANAGED = (
+    *(FORMAT, MISSION, GIT_RECORD, CONFIG, SPEC, FEATURES, CONTRACT),
+    *(SUMMARY, MEMORY, CURATED, ESCALATION),
+)
+# these grow by whole JSON lines
+APPEND_ONLY = (CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, ARCHIVE, RUN_LOG)
+# a curation shortens the first of these, so that a length alone is no version of it
+CURATED_TOO = (RAW, ARCHIVE)
+
+CONTEXT, MANIFEST, PROMPT, REPLY = "context.json", "manifest.json", "prompt.md", "reply.md"
+NOTES, RECEIPTS, RESULT, REFUSED = "notes.jsonl", "receipts.jsonl", "result.json", "refused"
+
+
+def of_run(run_id: str, name: str) -> str:
+    """The name of a file in the folder of a run."""
+    return f"{RUNS}/{run_id}/{name}"
