@@ -6,9 +6,8 @@ import codecs
 import time
 
 from harness.agents.base import Event, Failed, Finished
-from harness.base import redaction
+from harness.base import encoding, redaction
 from harness.model.usage import MOST, Usage, plus
-from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class Answer:
         if "cost_usd" in known:
             self.usage = self.usage.replace(cost_source="reported")
         so_far = self.usage.replace(raw=[{"agent": self.usage.agent, "block": SO_FAR}])
-        return Event(kind="usage", text=files.dump_json(so_far.asdict()).decode().rstrip("\n"))
+        return Event(kind="usage", text=encoding.dump_json(so_far.asdict()).decode().rstrip("\n"))
 
     def summed(self, message: object, block: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
         """{our name: the sum over all messages so far}. A message id may report its usage again; the last report counts.
@@ -152,7 +151,7 @@ class Answer:
         if self.block is None:
             return None
         block = tidy(self.block)
-        size = len(files.dump_json(block))
+        size = len(encoding.dump_json(block))
         block = block if size <= LONGEST_BLOCK else {"left_out_bytes": size}
         return self.usage.replace(raw=[{"agent": self.usage.agent, "block": block}])
 

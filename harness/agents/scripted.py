@@ -13,6 +13,7 @@ import time
 
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.playbook import cut_by, find, how, shell
+from harness.base import encoding
 from harness.model.usage import Usage, reported
 from harness.store import files
 
@@ -52,7 +53,7 @@ class Scripted:
             said = step.get("say", said)
             if "usage" in step:
                 usage = reported(**{"agent": "scripted", **step["usage"]})
-                yield Event(kind="usage", text=files.dump_json(usage.asdict()).decode().rstrip("\n"))
+                yield Event(kind="usage", text=encoding.dump_json(usage.asdict()).decode().rstrip("\n"))
             time.sleep(step.get("sleep", 0))
             if "say" in step:
                 yield Event(kind="said", text=said)

@@ -9,8 +9,9 @@ from contextlib import suppress
 from harness.agents import registry
 from harness.base.errors import UsageFault
 from harness.model import config, roles
-from harness.store import files, journal
+from harness.store import journal, names
 from harness.store.layout import Layout, command
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _write(layout: Layout, values: dict[str, str | list[str]]) -> list[str]:
     if not given:
         return []
     rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
-    text = "\n".join([*rows, *_without(files.read_text(layout.config) or "", given)]).rstrip("\n") + "\n"
+    text = "\n".join([*rows, *_without(State(layout).text(names.CONFIG) or "", given)]).rstrip("\n") + "\n"
     config.parse(text, layout.config)
     changes = journal.Journal(layout)
     changes.replace(layout.config, text.encode())

@@ -7,8 +7,9 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.model import config, roles
 from harness.model.config import Config
-from harness.store import files
+from harness.store import files, names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,15 +73,15 @@ def _mentions(layout: Layout, settings: Config) -> Iterator[Mention]:
     """Every list of agents: the mission's, those of role tables, and the front matter's if no table overrides it."""
     yield Mention(path=layout.config, line=_line(layout, "", "agent"), where="", names=settings.agent)
     for name in roles.known(layout):
-        if own := config.names(settings.roles.get(name, {}).get("agent")):
+        if own := config.agent_names(settings.roles.get(name, {}).get("agent")):
             line = _line(layout, f"roles.{name}", "agent")
             yield Mention(path=layout.config, line=line, where=f"[roles.{name}]: ", names=own)
         else:
             role = roles.load(layout, name)
             line = roles.line_of(files.read_text(role.path) or "", "agent")
-            yield Mention(path=role.path, line=line, where="", names=config.names(role.agent))
+            yield Mention(path=role.path, line=line, where="", names=config.agent_names(role.agent))
 
 
 def _line(layout: Layout, table: str, key: str = "") -> int | None:
     """The line of a table, or of a key in it, in config.toml."""
-    return config.line_of(files.read_text(layout.config) or "", table, key)
+    return config.line_of(State(layout).text(names.CONFIG) or "", table, key)

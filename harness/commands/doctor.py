@@ -6,6 +6,7 @@ import os
 import sys
 
 from harness.agents import registry
+from harness.base import encoding
 from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import config_check, try_agent
 from harness.commands.try_agent import Finding
@@ -14,8 +15,9 @@ from harness.integrity import inside, mission_lock, reconcile, recovery_evidence
 from harness.memory import pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
 from harness.run import orders, recover
-from harness.store import files, journal, json_lines, migrations, objects
+from harness.store import files, journal, json_lines, migrations, names, objects
 from harness.store.layout import Layout, command
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def try_agents(layout: Layout) -> Iterator[Finding]:
     """One small real call of each configured agent, a line for each thing it did."""
     inside.refuse(layout, "doctor agents --try")
     settings = config.load(layout)
-    own = [name for table in settings.roles.values() for name in config.names(table.get("agent"))]
+    own = [name for table in settings.roles.values() for name in config.agent_names(table.get("agent"))]
     for name in dict.fromkeys([*registry.choose(settings.agent, layout.project, layout.relative(layout.config)), *own]):
         yield from try_agent.attempt(layout, name)
 
@@ -87,7 +89,7 @@ def _heal(layout: Layout, path: str) -> list[str]:
     if len(healed) < len(data.rstrip(b"\0")):
         text = torn.rstrip(b"\0").decode("utf-8", "replace")
         how = f"cut off the torn last line of {name}: {text[:200]}"
-    with files.Lock(layout.state_lock):
+    with State(layout).lock("state"):
         files.replace(path, healed)
     return [how]
 
@@ -158,8 +160,8 @@ def _state(layout: Layout) -> Iterator[Finding]:
 
 
 def _memory(layout: Layout) -> Iterator[Finding]:
-    curated = pages.parse_curated(files.read(layout.curated), layout.curated)
-    entries = raw.parse(files.read(layout.raw) or b"", curated.first_seq)
+    curated = pages.curated(layout)
+    entries = raw.parse(State(layout).data(names.RAW) or b"", curated.first_seq)
     yield _ok("raw.md", f"{len(entries)} entries from number {curated.first_seq}")
     invalid = [entry.text for entry in entries if not entry.tag]
     if invalid:
@@ -206,7 +208,7 @@ def _wrong_objects(layout: Layout) -> list[str]:
     return [
         name
         for name in names
-        if len(name) == 64 and files.digest(files.read(objects.path_of(layout, name)) or b"") != name
+        if len(name) == 64 and encoding.digest(files.read(objects.path_of(layout, name)) or b"") != name
     ]
 
 

@@ -101,7 +101,7 @@ def _waits(feature: Feature) -> str:
     note = feature.last_note("needs") or feature.last_note("dispute") or feature.last_note("person")
     if feature.status != "blocked" or note is None:
         return ""
-    names = features.names(note)
+    names = features.named(note)
     return f"{', '.join(names)}: {note['text']}" if names else str(note["text"])
 
 

@@ -52,7 +52,9 @@ class Finding(Record):
 def known(where: Layout) -> list[Finding]:
     """A line for every known program and every configured agent; nothing is spent."""
     settings = config.load(where)
-    named = [name for table in (vars(settings), *settings.roles.values()) for name in config.names(table.get("agent"))]
+    named = [
+        name for table in (vars(settings), *settings.roles.values()) for name in config.agent_names(table.get("agent"))
+    ]
     others = [_other(name, where, settings) for name in dict.fromkeys(named) if name not in CLIS]
     notes = [note for name in dict.fromkeys(named) for note in _withheld(name, settings)]
     return [_program(name, settings, name in named) for name in CLIS] + others + notes

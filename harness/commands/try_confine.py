@@ -12,7 +12,7 @@ import select
 import sys
 import time
 
-from harness.base import clock
+from harness.base import clock, encoding
 from harness.base.errors import USAGE, HarnessError, Unavailable
 from harness.base.record import Record
 from harness.commands import attempts, forbidden, try_agent
@@ -261,7 +261,7 @@ def _state(stage: Stage) -> dict[str, str]:
     for top in (there.state, common):
         for folder, _, names in os.walk(top):
             paths = [] if folder in spared else [os.path.join(folder, name) for name in names]
-            found |= {path: files.digest(files.read(path) or b"") for path in paths if os.path.isfile(path)}
+            found |= {path: encoding.digest(files.read(path) or b"") for path in paths if os.path.isfile(path)}
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
+from harness.base import encoding
 from harness.base.record import Record
 from harness.git import dotgit, placing, repository, settings
 from harness.git.placing import Fingerprint
@@ -173,7 +174,7 @@ def _land_here(project: str, branch: str, old: str, commit: str, lock: IndexLock
     order = sorted(changes, key=lambda change: "DMTA".index(change[0]))
     rows = [(path, before[path], after.get(path)) for _, path in order]
     landing = Landing(branch=branch, old=old, new=commit, rows=rows)
-    files.replace(_journal(project), files.dump_json(landing.asdict()), files.PRIVATE)
+    files.replace(_journal(project), encoding.dump_json(landing.asdict()), files.PRIVATE)
     return _forward(project, landing, lock)
 
 

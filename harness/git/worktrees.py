@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 
+from harness.base import encoding
 from harness.git import commit_excludes, dotgit, placing, repository, settings
 from harness.git.repository import GitFailed
 from harness.process import temporary
@@ -80,7 +81,7 @@ def index(folder: str) -> str:
 
 def _git_folder(project: str, folder: str) -> str:
     """What git keeps of the tree; the name follows from the tree's path, so it is never read from the tree."""
-    name = f"{PREFIX}{files.digest(os.fsencode(os.path.realpath(folder)))[:12]}"
+    name = f"{PREFIX}{encoding.digest(os.fsencode(os.path.realpath(folder)))[:12]}"
     return os.path.join(os.path.abspath(dotgit.folders(project)[1]), "worktrees", name)
 
 

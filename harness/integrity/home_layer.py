@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 
+from harness.base import encoding
 from harness.store import files
 
 TYPE_CHECKING = False
@@ -113,7 +114,7 @@ def _stamp(folder: str, sources: Mapping[str, str], git: str) -> bytes:
     names = ("", *OPENED, *COPIED)
     paths = [os.path.join(top, name) for top in (folder, sources[""]) for name in names]
     paths += [*(theirs for below, theirs in sources.items() if below), os.path.join(git, "lfs", "objects")]
-    return files.dump_json([os.stat(path).st_mtime_ns if os.path.exists(path) else 0 for path in paths])
+    return encoding.dump_json([os.stat(path).st_mtime_ns if os.path.exists(path) else 0 for path in paths])
 
 
 def variables(env: Mapping[str, str], folder: str, home: str) -> dict[str, str]:

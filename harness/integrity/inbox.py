@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 
-from harness.base import errors
+from harness.base import encoding, errors
 from harness.base.errors import Busy, HarnessError, UsageFault
 from harness.process import spawn, supervise, temporary, tree
 from harness.store import files
@@ -192,7 +192,7 @@ def _request(client: _socket.socket) -> dict[str, Any]:
 
 def _send(client: _socket.socket, row: dict[str, object]) -> None:
     try:
-        client.sendall(files.dump_json(row))
+        client.sendall(encoding.dump_json(row))
     except OSError:
         return  # the client has gone; what it asked for stands
 
@@ -204,7 +204,7 @@ def ask(layout: Layout, run_id: str, verb: str, *arguments: str) -> Iterator[str
         raise UsageFault(f"The run {run_id} is over: nothing can be added to it.")
     try:
         server = _in_folder(layout.run(run_id).inbox, "connect")
-        server.sendall(files.dump_json({"verb": verb, "arguments": list(arguments)}))
+        server.sendall(encoding.dump_json({"verb": verb, "arguments": list(arguments)}))
         yield from _answers(server)
     except OSError as fault:
         raise Busy(GONE) from fault

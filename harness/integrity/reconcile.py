@@ -221,7 +221,7 @@ def _object_of(layout: Layout, path: str, *, keep: bool = False) -> str:
     data = files.read(whole) if os.path.isfile(whole) and not os.path.islink(whole) else None
     if data is None:
         return ""
-    return objects.put(layout, data) if keep else files.digest(data)
+    return objects.put(layout, data) if keep else encoding.digest(data)
 
 
 def _strays(run: Begun) -> list[str]:

@@ -11,7 +11,7 @@ import functools
 import os
 import re
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.errors import Busy
 from harness.base.record import Record
 from harness.memory import pages, similarity
@@ -181,7 +181,7 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
         fresh = [one for one in occurrences if (one.mission, one.seq) not in seen]
         contents: dict[str, bytes] = {}
         if fresh:
-            contents[evidence_file(folder)] = b"".join(files.dump_json(one.asdict()) for one in known + fresh)
+            contents[evidence_file(folder)] = b"".join(encoding.dump_json(one.asdict()) for one in known + fresh)
         for role in dict.fromkeys(one.role for one in graduations):
             mine = [one for one in graduations if one.role == role]
             before = text(folder, role)
@@ -300,7 +300,7 @@ def adopt(folder: str) -> dict[str, str]:
     with _locked(folder):
         ledger = {name: _digest(os.path.join(folder, name)) for name in _kept_names(folder)}
         if ledger != _digests(folder, LEDGER):
-            files.replace(os.path.join(folder, LEDGER), files.dump_json(ledger))
+            files.replace(os.path.join(folder, LEDGER), encoding.dump_json(ledger))
         files.remove(os.path.join(folder, PENDING))
     return ledger
 
@@ -310,8 +310,8 @@ def _write(folder: str, contents: dict[str, bytes]) -> None:
     if not contents:
         return
     _finish_write(folder)
-    pending = {os.path.basename(path): files.digest(data) for path, data in contents.items()}
-    files.replace(os.path.join(folder, PENDING), files.dump_json(pending))
+    pending = {os.path.basename(path): encoding.digest(data) for path, data in contents.items()}
+    files.replace(os.path.join(folder, PENDING), encoding.dump_json(pending))
     for path, data in contents.items():
         files.replace(path, data)
     _finish_write(folder)
@@ -322,7 +322,7 @@ def _finish_write(folder: str) -> None:
     pending = _digests(folder, PENDING)
     done = {name: digest for name, digest in pending.items() if _digest(os.path.join(folder, name)) == digest}
     if done:
-        files.replace(os.path.join(folder, LEDGER), files.dump_json({**_digests(folder, LEDGER), **done}))
+        files.replace(os.path.join(folder, LEDGER), encoding.dump_json({**_digests(folder, LEDGER), **done}))
     files.remove(os.path.join(folder, PENDING))
 
 
@@ -334,7 +334,7 @@ def _kept_names(folder: str) -> list[str]:
 
 def _digest(path: str) -> str:
     data = files.read(path)
-    return "" if data is None else files.digest(data)
+    return "" if data is None else encoding.digest(data)
 
 
 def _digests(folder: str, name: str) -> dict[str, str]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
 from harness.memory.raw import CURATOR, WINDOW
-from harness.store import files, json_lines, names
+from harness.store import json_lines, names
 from harness.store.layout import Layout
 from harness.store.state import State
 
@@ -144,7 +144,7 @@ def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:
     """The file's content, all zero where it is absent; raises BrokenFile where it does not parse or does not add up."""
     if data is None:
         return Curated()
-    value = files.parse_json(data, path)
+    value = encoding.parse_json(data, path)
     remedy = f'It holds {{"generation":N,"first_seq":N,"folded":N}}. {RESTORE}'
     if not isinstance(value, dict) or sorted(value) != sorted(Curated.fields):
         raise BrokenFile(path, "not exactly generation, first_seq and folded", remedy=remedy)
@@ -159,7 +159,7 @@ def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:
 
 def render_curated(curated: Curated) -> bytes:
     """The file's bytes."""
-    return files.dump_json(curated.asdict())
+    return encoding.dump_json(curated.asdict())
 
 
 # ---- archive.jsonl
@@ -167,12 +167,12 @@ def render_curated(curated: Curated) -> bytes:
 
 def render_archived(entry: Archived) -> bytes:
     """One line of the archive."""
-    return files.dump_json(entry.asdict())
+    return encoding.dump_json(entry.asdict())
 
 
 def render_move(move: Move) -> bytes:
     """One line of the archive for an item that left its place."""
-    return files.dump_json({("from" if key == "origin" else key): value for key, value in move.asdict().items()})
+    return encoding.dump_json({("from" if key == "origin" else key): value for key, value in move.asdict().items()})
 
 
 def parse_archive(data: bytes | None, path: str = "archive.jsonl") -> tuple[list[Archived], list[Move]]:

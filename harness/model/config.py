@@ -8,8 +8,9 @@ from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.base.schema import Fault
-from harness.store import documents, files
+from harness.store import documents, names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 MOST = 1e15
 TRUSTS = ("workspace", "full")
@@ -44,7 +45,7 @@ else:
     Variables = schema.listed(
         schema.TEXT.part("a name", VARIABLE.fullmatch), 'a list of names of variables, such as ["DATABASE_PASSWORD"]'
     )
-    Agents = schema.Kind("a name or a list of names", lambda value: bool(names(value)) or value in ("", []))
+    Agents = schema.Kind("a name or a list of names", lambda value: bool(agent_names(value)) or value in ("", []))
 
 
 class Top(Record):
@@ -138,7 +139,7 @@ TABLES = {"limits": Limits, "env": EnvTable, "roles": RoleTable, "agents": Agent
 
 def load(layout: Layout) -> Config:
     """The configuration of the mission; defaults if there is no file. BrokenFile names file, line and remedy."""
-    path, text = layout.config, files.read_text(layout.config)
+    path, text = layout.config, State(layout).text(names.CONFIG)
     if text is None:
         return Config()
     value = documents.cached(layout.cache, "config", text, lambda text: parse(text, path).asdict(), Config.fields)
@@ -160,7 +161,7 @@ def parse(text: str, path: str) -> Config:
         line = line_of(text, found[0].where.strip("[]") if found[0].where[0] == "[" else "", found[0].key)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
     limits, passed = value.pop("limits", {}), value.pop("env", {}).get("pass", [])
-    return Config(**{**value, **limits, "agent": names(value.get("agent")), "passed": passed})
+    return Config(**{**value, **limits, "agent": agent_names(value.get("agent")), "passed": passed})
 
 
 def _faults(value: dict[str, Any]) -> list[Fault]:
@@ -192,7 +193,7 @@ def line_of(text: str, table: str, key: str = "") -> int | None:
     return first
 
 
-def names(agent: object) -> list[str]:
+def agent_names(agent: object) -> list[str]:
     """The name of an agent or a list of names, as a list; [] for any other value."""
     found = [agent] if isinstance(agent, str) and agent else agent
     return [*found] if isinstance(found, list) and all(isinstance(name, str) for name in found) else []

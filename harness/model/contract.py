@@ -12,8 +12,9 @@ from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
 from harness.model.features import Feature, find
-from harness.store import documents, files
+from harness.store import documents, names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def require(layout: Layout, found: list[Feature]) -> None:
 
 
 def _value(layout: Layout) -> dict[str, Any] | None:
-    path, text = layout.contract, files.read_text(layout.contract)
+    path, text = layout.contract, State(layout).text(names.CONTRACT)
     if text is None:
         return None
     return dict(documents.cached(layout.cache, "contract", text, lambda text: schema.plain(parse(text, path)), FIELDS))

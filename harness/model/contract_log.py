@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.record import Record
 from harness.base.schema import InvalidField
 from harness.model.contract import Check, Claim
-from harness.store import files, json_lines
+from harness.store import json_lines, names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 ADD, CHANGE, DROP, DROP_FEATURE, AIM, ACCEPT = VERBS = ("add", "change", "drop", "drop feature", "aim", "accept")
 REMEDY = "Correct that line, or remove it: then its facts about the claim are lost."
@@ -47,7 +48,7 @@ class Entry(Record):
 
 def load(layout: Layout) -> list[Entry]:
     """The log of the mission, as `parse` returns it."""
-    return parse(files.read(layout.contract_log), layout.contract_log)
+    return parse(State(layout).data(names.CONTRACT_LOG), layout.contract_log)
 
 
 def parse(data: bytes | None, path: str) -> list[Entry]:
@@ -77,7 +78,7 @@ def _converted(row: dict[str, Any]) -> dict[str, Any]:
 
 def render(entries: list[Entry]) -> bytes:
     """The lines of these entries; `parse` is the inverse."""
-    return b"".join(files.dump_json(schema.plain(entry)) for entry in entries)
+    return b"".join(encoding.dump_json(schema.plain(entry)) for entry in entries)
 
 
 def retired(entries: list[Entry]) -> set[str]:

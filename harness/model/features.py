@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.store import files
+from harness.store import names
 from harness.store.layout import Layout, command
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def parse(data: bytes | None, path: str) -> list[Feature]:
     """The features in file order; [] if the file is absent; raises BrokenFile if it is malformed."""
     if data is None:
         return []
-    value = files.parse_json(data, path)
+    value = encoding.parse_json(data, path)
     if not isinstance(value, dict) or list(value) != ["features"] or not isinstance(value["features"], list):
         raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=RESTORE)
     rows = value["features"]
@@ -167,7 +168,7 @@ def _faults(row: object) -> list[str]:
 
 def load(layout: Layout) -> list[Feature]:
     """The features of the mission, as `parse` returns them."""
-    return parse(files.read(layout.features), layout.features)
+    return parse(State(layout).data(names.FEATURES), layout.features)
 
 
 def words(note: dict[str, Any]) -> str:
@@ -175,14 +176,14 @@ def words(note: dict[str, Any]) -> str:
     return f"{note['at']} {note['kind']}: {note['text']}" if note.get("text") else ""
 
 
-def names(note: dict[str, Any]) -> list[str]:
+def named(note: dict[str, Any]) -> list[str]:
     """The features or claims that a note names."""
     return list(note.get("features") or note.get("claims") or [])
 
 
 def render(features: list[Feature]) -> bytes:
     """The bytes of features.json: one feature a line."""
-    rows = b",\n".join(files.dump_json(feature.asdict()).rstrip() for feature in features)
+    rows = b",\n".join(encoding.dump_json(feature.asdict()).rstrip() for feature in features)
     return b'{"features":[\n' + rows + b"\n]}\n"
 
 

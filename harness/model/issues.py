@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from harness.base import clock, schema
+from harness.base import clock, encoding, schema
 from harness.base.record import Record
 from harness.base.schema import InvalidField
-from harness.store import files, json_lines
+from harness.store import json_lines, names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 SEVERITIES = ("critical", "major", "minor", "nit")
 SERIOUS = ("critical", "major")
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     Severity = str
-    State = str
+    Progress = str
 else:
-    Severity, State = schema.one_of(SEVERITIES, told=True), schema.one_of(STATES)
+    Severity, Progress = schema.one_of(SEVERITIES, told=True), schema.one_of(STATES)
 
 
 class Given(Record):
@@ -45,14 +46,14 @@ class Line(Record):
 class Change(Line):
     """A later state of an issue, and the reason."""
 
-    state: State
+    state: Progress
     why: str = ""
 
 
 class Issue(Given, Line):
     """One issue in its newest state: `open`, `planned` (a planner has seen it) or `closed` (by a person, for good)."""
 
-    state: State = "open"
+    state: Progress = "open"
 
 
 def load(layout: Layout) -> list[Issue]:
@@ -70,7 +71,7 @@ def load(layout: Layout) -> list[Issue]:
             one = one.replace(state="closed" if one.state == "closed" else change.state)
         found[one.id] = one
 
-    data, remedy = files.read(layout.issues), "Correct or remove that line."
+    data, remedy = State(layout).data(names.ISSUES), "Correct or remove that line."
     json_lines.parse(data, layout.issues, take, "the line is no issue", remedy)
     return list(found.values())
 
@@ -95,9 +96,9 @@ def new(found: list[Issue], given: list[dict[str, Any]], by: str) -> list[Issue]
 
 def render(made: list[Issue]) -> bytes:
     """The lines of new issues."""
-    return b"".join(files.dump_json(issue.asdict()) for issue in made)
+    return b"".join(encoding.dump_json(issue.asdict()) for issue in made)
 
 
 def state_line(issue: Issue, state: str, by: str, why: str = "") -> bytes:
     """The line that changes the state of an issue, with the reason."""
-    return files.dump_json(Change(id=issue.id, at=clock.stamp(clock.now()), by=by, state=state, why=why).asdict())
+    return encoding.dump_json(Change(id=issue.id, at=clock.stamp(clock.now()), by=by, state=state, why=why).asdict())

@@ -8,8 +8,9 @@ import re
 from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.store import files, migrations
+from harness.store import migrations, names
 from harness.store.layout import Layout, command
+from harness.store.state import State
 
 
 class Mission(Record):
@@ -29,7 +30,7 @@ def exists(layout: Layout) -> bool:
 
 def check_format(layout: Layout) -> None:
     """Raises UsageFault if there is no mission, BrokenFile if its format is older, or unknown."""
-    text, start = files.read_text(layout.format), f"start run.sh, or: {command('init')}"
+    text, start = State(layout).text(names.FORMAT), f"start run.sh, or: {command('init')}"
     if text is None:
         raise UsageFault(f"There is no mission in {layout.project}. Write SPEC.md there and {start}")
     if migrations.is_due(layout):
@@ -50,7 +51,7 @@ def load(layout: Layout) -> Mission:
 
 def read(layout: Layout) -> Mission:
     """mission.json, which has the same fields in every format."""
-    value = files.read_json(layout.mission)
+    value = State(layout).json(names.MISSION)
     found = schema.faults(value, "the mission", Mission)
     if found:
         fault = f"not a mission's id, created, host, branch, base_commit ({'; '.join(found)})"

@@ -125,7 +125,7 @@ def _found(layout: Layout, name: str) -> Iterator[tuple[dict[str, Any], str]]:
 def agents_of(settings: Config, role: Role) -> list[str]:
     """Agent names for the role: from its table in config.toml, else its front matter, else the mission's."""
     table = settings.roles.get(role.name, {})
-    return config.names(table.get("agent")) or config.names(role.agent) or settings.agent
+    return config.agent_names(table.get("agent")) or config.agent_names(role.agent) or settings.agent
 
 
 def _common() -> str:

@@ -6,13 +6,14 @@ proves nothing. A guard needs no red. The index is derived: if deleted, it is re
 
 from __future__ import annotations
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.model import receipts, runs
 from harness.model.contract import Claim
-from harness.store import documents, files, json_lines
+from harness.store import documents, json_lines, names
 from harness.store.layout import Layout, command
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class ClaimStatus(Record):
 
 def load(layout: Layout) -> dict[str, CheckHistory]:
     """{claim + newline + command: check history}, complete up to the newest finished run."""
-    data = files.read(layout.run_log) or b""
+    data = State(layout).data(names.RUN_LOG) or b""
     data = data[: data.rfind(b"\n") + 1]
     held = _held(layout, data)
     trails = {key: CheckHistory(**row) for key, row in held.trails.items()}
@@ -70,7 +71,7 @@ def load(layout: Layout) -> dict[str, CheckHistory]:
             _take(layout, trails, run_id)
     if len(data) != held.size:
         rows = {key: trail.asdict() for key, trail in trails.items()}
-        made = Held(size=len(data), digest=files.digest(data), trails=rows)
+        made = Held(size=len(data), digest=encoding.digest(data), trails=rows)
         documents.keep(layout.cache, NAME, "", made.asdict(), CheckHistory.fields)
     return trails
 
@@ -82,7 +83,7 @@ def _held(layout: Layout, data: bytes) -> Held:
         held = schema.record(Held, row, "we leave")
     except (TypeError, ValueError):
         return Held()
-    return held if files.digest(data[: held.size]) == held.digest else Held()
+    return held if encoding.digest(data[: held.size]) == held.digest else Held()
 
 
 def _fired(layout: Layout, line: bytes, number: int) -> str:

@@ -11,8 +11,9 @@ from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome
 from harness.model.receipts import Receipt
 from harness.run.prompt import Material, runtime
-from harness.store import files
+from harness.store import files, names
 from harness.store.layout import identity_file, identity_folder
+from harness.store.state import State
 
 RAW_ENTRIES = 200
 HOW_TO_REPLY = (
@@ -31,9 +32,9 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
         role=role,
         identity=files.read_text(identity_path) or "",
         identity_path=identity_path,
-        spec=files.read_text(spec_path) or files.read_text(layout.spec) or "",
+        spec=files.read_text(spec_path) or State(layout).text(names.SPEC) or "",
         spec_path=layout.relative(spec_path),
-        summary=files.read_text(layout.summary) or "",
+        summary=State(layout).text(names.SUMMARY) or "",
         summary_path=layout.relative(layout.summary),
         memory_path=layout.relative(layout.memory),
         raw_path=layout.relative(layout.raw),
@@ -48,7 +49,7 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
         findings=_findings(run, outcome) if "findings" in role.reads else [],
         issues=issues.serious(issues.load(layout)) if "issues" in role.reads else [],
         raw=_raw(run) if "raw" in role.reads else "",
-        steer=files.read_text(layout.steer) or "" if "steer" in role.reads else "",
+        steer=State(layout).text(names.STEER) or "" if "steer" in role.reads else "",
         runtime=runtime(context),
         how_to_reply=HOW_TO_REPLY,
     )
@@ -65,7 +66,7 @@ def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
 def _raw(run: OpenRun) -> str:
     from harness.memory import pages  # few prompts show raw entries
 
-    folds = pages.parse_curated(files.read(run.layout.curated), run.layout.curated)
+    folds = pages.curated(run.layout)
     waiting = islice(raw.waiting(run.layout, folds.first_seq, folds.folded), RAW_ENTRIES)
     return "\n".join(f"{entry.seq} {entry.line()}" for entry in waiting)
 

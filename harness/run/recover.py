@@ -204,7 +204,7 @@ def _asked(run: Begun, settings: Config) -> list[str]:
     """The agents of the run, in turn; for a run without a context all that are configured, those that cost first."""
     if run.context.role != UNKNOWN:
         return run.context.agent
-    own = [name for table in settings.roles.values() for name in config.names(table.get("agent"))]
+    own = [name for table in settings.roles.values() for name in config.agent_names(table.get("agent"))]
     known = dict.fromkeys([*settings.agent, *own])
     return sorted(known, key=lambda name: not registry.costs(name, settings.agents.get(name, {})))
 

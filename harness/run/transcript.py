@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 
-from harness.base import redaction, schema
+from harness.base import encoding, redaction, schema
 from harness.base.record import Record
 from harness.model import usage
 from harness.model.usage import Usage
@@ -240,7 +240,7 @@ def _masked(text: str) -> str:
 
 def _row(at: float, kind: str, text: str) -> bytes:
     def data(kept: str) -> bytes:
-        return files.dump_json(Row(at=at, kind=kind, text=kept).asdict())
+        return encoding.dump_json(Row(at=at, kind=kind, text=kept).asdict())
 
     return data(_cut(text, lambda kept: len(data(kept))))
 

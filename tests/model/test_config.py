@@ -122,7 +122,7 @@ def test_the_network_is_on_off_or_this_machine(text: str, network: bool | str) -
 )
 def test_one_agent_or_a_list_of_them(given: object, names: list[str]) -> None:
     """Agents are tried in this order."""
-    assert config.names(given) == names
+    assert config.agent_names(given) == names
 
 
 def line_of(text: str, part: str) -> int:

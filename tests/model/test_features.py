@@ -193,7 +193,7 @@ def test_a_note_is_read_in_the_same_words_everywhere() -> None:
     """Prompts and commands use it; an empty note has no text."""
     one = noted(noted(feature(), "dispute", "VAL-1", text="too strict", at="now"), "judged")
     assert [features.words(row) for row in one.notes] == ["now dispute: too strict", ""]
-    assert [features.names(row) for row in one.notes] == [["VAL-1"], []]
+    assert [features.named(row) for row in one.notes] == [["VAL-1"], []]
 
 
 def test_an_unknown_feature_is_answered_with_the_known_ones() -> None:
