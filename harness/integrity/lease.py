@@ -13,6 +13,7 @@ from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.model import runs
 from harness.store import files
+from harness.store.folder_lock import FolderLock
 from harness.store.layout import Layout
 
 TYPE_CHECKING = False
@@ -44,7 +45,7 @@ class Lease:
     def __init__(self, layout: Layout, terms: Terms) -> None:
         paths = layout.run(terms.run)
         self.layout, self.terms = layout, terms
-        self.file, self.folder = files.Lock(paths.lock), files.FolderLock(paths.folder)
+        self.file, self.folder = files.Lock(paths.lock), FolderLock(paths.folder)
 
     def take(self) -> None:
         """Hold it; the folder of the run exists. What it claims can be read before anybody can find it free."""

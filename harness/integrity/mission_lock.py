@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 from harness.store import files
+from harness.store.folder_lock import FolderLock
 from harness.store.layout import Layout
 
 PATIENCE_SECONDS = 10.0  # for whoever opens; holders need milliseconds, a recovery or a large merge some seconds
@@ -19,7 +20,7 @@ class MissionLock(files.Lock):
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(layout.mission_lock)
-        self.beside = files.FolderLock(layout.state)
+        self.beside = FolderLock(layout.state)
 
     def take(self, *, wait: bool = False) -> bool:
         """Take both; False where another process holds either."""

@@ -11,7 +11,7 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.base.schema import InvalidField
 from harness.model import receipts
-from harness.store import files, json_lines, names
+from harness.store import files, folder_lock, json_lines, names
 from harness.store.layout import Layout, RunLayout, command
 from harness.store.state import State
 
@@ -202,7 +202,7 @@ def open_runs(layout: Layout) -> list[str]:
 def is_dead(layout: Layout, run_id: str) -> bool:
     """Whether nobody holds the lease of this run any more: no process of it lives."""
     paths = layout.run(run_id)
-    return files.is_free(paths.lock) and files.is_folder_free(paths.folder)
+    return files.is_free(paths.lock) and folder_lock.is_free(paths.folder)
 
 
 def finished(layout: Layout, most: int | None = None) -> Iterator[Result]:

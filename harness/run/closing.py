@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.integrity.lease import Lease
     from harness.model.config import Config
     from harness.model.open_run import Begun, OpenRun, Outcome
     from harness.model.usage import Usage
@@ -106,6 +107,13 @@ def overspent(run: OpenRun, outcome: Outcome) -> str:
     with_run = _totals(run, outcome, run.settings, run.seconds())
     now = rules.spent(limits, reservations.with_reserved(with_run, reservations.others(run.layout, run.id)))
     return next((cap.words for cap in now if cap.name in PAID and cap.name not in before), "")
+
+
+def reserve_used(lease: Lease, outcome: Outcome, settings: Config) -> None:
+    """The lease reserves what the run has used of cost and tokens, where that is more than it reserved at open."""
+    used, terms = _used(outcome, settings), lease.terms
+    if used and ((used.cost_usd or 0) > terms.cost_usd or (used.tokens or 0) > terms.tokens):
+        lease.sign(cost_usd=max(used.cost_usd or 0, terms.cost_usd), tokens=max(used.tokens or 0, terms.tokens))
 
 
 def cost_left(run: OpenRun) -> float | None:

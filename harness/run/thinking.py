@@ -21,6 +21,7 @@ from harness.run.transcript import MIB, Recent, Transcript
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.agents.base import Agent
+    from harness.integrity.lease import Lease
     from harness.model.open_run import OpenRun, Outcome
     from harness.process.confine import Confinement
     from harness.run.opening import Opened
@@ -45,7 +46,7 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
     outcome.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in opened.agents])
     gc.enable()  # an agent may run for hours
-    recorder, room = Recorder(run, outcome), temporary.create("agent", run.tag)
+    recorder, room = Recorder(run, outcome, opened.lease), temporary.create("agent", run.tag)
     try:
         with Inbox(run.paths.inbox, verbs.of(run), load_rest):
             for name, agent in opened.agents:
@@ -116,8 +117,8 @@ def load_rest() -> None:
 class Recorder:
     """Writes the events of a run to stream.jsonl, stderr.log and the spinner, and collects usage and messages."""
 
-    def __init__(self, run: OpenRun, outcome: Outcome) -> None:
-        self.run, self.outcome, self.action, self.reported = run, outcome, "", False
+    def __init__(self, run: OpenRun, outcome: Outcome, lease: Lease) -> None:
+        self.run, self.outcome, self.lease, self.action, self.reported = run, outcome, lease, "", False
         self.counted, self.marked = "", 0.0
         quarter = run.settings.max_log_mb * MIB // 4
         self.stream, self.stderr = Transcript(run.paths.stream, 3 * quarter), Transcript(run.paths.stderr, quarter)
@@ -143,6 +144,7 @@ class Recorder:
         if event.kind == "usage":
             self.outcome.usages[-1] = Usage(**json.loads(event.text))
             self.counted, self.reported = event.text, True
+            closing.reserve_used(self.lease, self.outcome, self.run.settings)
         elif event.kind not in ("tick", *PRINTED):
             self.stream.row(at, event.kind, event.text)
         if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # the duration of a killed run, at least

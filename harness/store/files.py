@@ -24,7 +24,6 @@ __all__ = ("decode", "digest", "dump_json", "parse_json")
 PRIVATE = 0o600
 SHARED = 0o644
 NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in the place of a file must not block us
-UNLOCKABLE = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)  # of a folder
 NO_FILES = {
     errno.EISDIR: "it is a folder, where a file belongs",
     errno.ENXIO: "it is a pipe, a socket or a device, where a file belongs",
@@ -274,33 +273,6 @@ class Lock:
         self.release()
 
 
-class FolderLock:
-    """An flock on a folder, which an agent that clears away lock files leaves alone. Some network file systems have none."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder, self.descriptor = folder, -1
-
-    def take(self, *, wait: bool = False) -> bool:
-        """Take the lock; False where another process has it. True where the file system cannot lock a folder."""
-        self.descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except OSError as fault:
-            if fault.errno in UNLOCKABLE:
-                return True
-            self.release()
-            if fault.errno in (errno.EAGAIN, errno.EACCES):
-                return False
-            raise
-        return True
-
-    def release(self) -> None:
-        """Close our descriptor."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
-
-
 def take_descriptor(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
     """Lock an open file; the lock lives as long as the descriptor. False if another process has it."""
     try:
@@ -321,22 +293,6 @@ def is_free(path: str) -> bool:
         return True
     with file:
         return take_descriptor(file.fileno(), fcntl.LOCK_SH)
-
-
-def is_folder_free(path: str) -> bool:
-    """Whether no process holds a FolderLock on this folder; what is no folder, or cannot be locked, is free."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    try:
-        return take_descriptor(descriptor, fcntl.LOCK_SH)
-    except OSError as fault:
-        if fault.errno in UNLOCKABLE:
-            return True
-        raise
-    finally:
-        os.close(descriptor)
 
 
 def take_or_busy(lock: Lock, what: str) -> None:

@@ -203,7 +203,9 @@ def test_a_verdict_about_claims_that_changed_meanwhile_decides_nothing(house: Ho
     house.work({"run": "echo 1 > 1.txt"})
     contract = Path(house.layout.contract)
     changed = contract.read_text().replace("test -f 1.txt", "test -f 1.txt && test -f 9.txt")
-    house.script("validator", {"run": WAIT.format("judge", house.folder)}, {"say": '```json harness\n{"checks":[]}\n```'})
+    house.script(
+        "validator", {"run": WAIT.format("judge", house.folder)}, {"say": '```json harness\n{"checks":[]}\n```'}
+    )
     house.begin_role("validator", "F-001")
     until(lambda: [*house.tree.parent.glob("tree-*/begun-judge")] != [])
     contract.write_text(changed)

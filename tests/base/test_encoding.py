@@ -1,0 +1,36 @@
+"""Bytes that mean nothing get a fault with file and line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from harness.base import encoding
+from harness.base.errors import BrokenFile
+
+
+def test_a_digest_is_sha_256() -> None:
+    """As any other program computes it."""
+    assert encoding.digest(b"abc") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_a_bad_byte_has_its_line() -> None:
+    """A person opens the file there."""
+    assert encoding.decode("é".encode(), "p") == "é"
+    with pytest.raises(BrokenFile, match="p, line 2: not UTF-8"):
+        encoding.decode(b"one\n\xff\n", "p")
+
+
+@pytest.mark.parametrize("data", [b'{"a":\n', b"", b"[" * 100_000, b"1" * 10_000])
+def test_what_is_no_json_is_a_fault_and_no_crash(data: bytes) -> None:
+    """Also where the parser gives up."""
+    with pytest.raises(BrokenFile, match="not JSON"):
+        encoding.parse_json(data, "p")
+
+
+def test_json_is_one_line_whatever_it_holds() -> None:
+    """A file name that is no UTF-8 is escaped."""
+    assert encoding.dump_json({"a": "é\n"}) == '{"a":"é\\n"}\n'.encode()
+    assert json.loads(encoding.dump_json("\udcff")) == "\udcff"

@@ -1,0 +1,83 @@
+"""Where agents may overwrite the state, what was committed can be had again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.store import committed, files, journal, names, objects
+from harness.store.layout import Layout
+from harness.store.state import Changes, State
+from tests.helpers import mission, put
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A mission with a queue, an issue and a note, whose committed content is kept."""
+    made = mission(tmp_path)
+    state = State(made)
+    state.put(names.FEATURES, b"one")
+    state.append(names.ISSUES, b"{}\n")
+    state.append(names.RAW, b"a note\n")
+    with state.lock("state"):
+        committed.begin(made, journal.read_ledger(made))
+    return made
+
+
+def test_nothing_is_kept_before_it_is_asked_for(tmp_path: Path) -> None:
+    """Behind glass nobody can overwrite the state, so there is nothing to pay for."""
+    made = mission(tmp_path)
+    State(made).put(names.FEATURES, b"one")
+    assert not committed.is_kept(made)
+    assert State(made).list(names.OBJECTS) == []
+
+
+def test_every_later_commit_can_be_had_again(layout: Layout) -> None:
+    """A managed file's version is an object; what was appended is in the copy."""
+    changes = Changes()
+    changes.put(names.FEATURES, b"two")
+    changes.append(names.ISSUES, b"[]\n")
+    State(layout).commit(changes)
+    put(layout.features, "forged")
+    put(layout.issues, "forged")
+    row = journal.read_ledger(layout)["features.json"]
+    assert [objects.get(layout, str(one)) for one in (row[0], files.digest(b"one"))] == [b"two", b"one"]
+    assert not committed.holds(layout, names.ISSUES)
+    committed.put_back(layout, names.ISSUES)
+    assert files.read(layout.issues) == b"{}\n[]\n"
+
+
+def test_a_copy_holds_where_the_file_begins_with_it(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compared block by block; a longer file holds, a shorter or different one does not."""
+    monkeypatch.setattr(committed, "BLOCK", 2)
+    assert committed.holds(layout, names.RAW)
+    put(layout.raw, "a note\nanother\n")
+    assert committed.holds(layout, names.RAW)
+    put(layout.raw, "a not")
+    assert not committed.holds(layout, names.RAW)
+    put(layout.raw, "a nota\nanother\n")
+    assert not committed.holds(layout, names.RAW)
+
+
+def test_a_curation_begins_the_copy_of_what_it_shortens_anew(layout: Layout) -> None:
+    """raw.md is the only append-only file that shrinks."""
+    changes = Changes()
+    changes.put(names.RAW, b"left\n")
+    State(layout).commit(changes)
+    assert files.read(committed.copy_of(layout, names.RAW)) == b"left\n"
+
+
+def test_a_copy_that_does_not_fit_is_made_again_at_the_next_start(layout: Layout) -> None:
+    """A person may have edited an append-only file while nothing ran."""
+    put(layout.issues, "edited\n")
+    with State(layout).lock("state"):
+        committed.begin(layout, journal.adopt(layout))
+    assert files.read(committed.copy_of(layout, names.ISSUES)) == b"edited\n"
+
+
+def test_a_file_that_was_never_there_is_put_back_as_absent(layout: Layout) -> None:
+    """Nothing was committed, so nothing is there."""
+    put(layout.orders, "forged\n")
+    committed.put_back(layout, names.ORDERS)
+    assert files.read(layout.orders) is None
