@@ -76,7 +76,8 @@ class Record:
 
     def asdict(self) -> dict[str, Any]:
         """The fields in their declared order; values are not copied."""
-        return {name: self.__dict__[name] for name in self.fields}
+        mine = self.__dict__
+        return {name: mine[name] for name in self.fields}
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.__dict__ == self.__dict__

@@ -88,6 +88,12 @@ def load_some(layout: Layout, claim_ids: list[str]) -> list[Claim]:
     return [schema.trusted(Claim, known[claim_id]) for claim_id in claim_ids if claim_id in known]
 
 
+def setup(layout: Layout) -> str:
+    """Only the setup, "" if there is none; cheap for a large contract."""
+    value = _value(layout)
+    return str(value["setup"]) if value else ""
+
+
 def require(layout: Layout, found: list[Feature]) -> None:
     """Raises BrokenFile if the contract lacks a claim of a feature: with no check, the feature would pass."""
     value = _value(layout) if found else None
