@@ -65,6 +65,12 @@ class Draft(Record):
     log: list[Entry] = []
     new_checks: list[str] = []
 
+    def untried(self, done: set[tuple[str, str]]) -> list[tuple[Claim, Check]]:
+        """The new checks with their claims, without those that are done, as (claim, command)."""
+        new = set(self.new_checks)
+        pairs = [(claim, check) for claim in self.contract.claims for check in claim.checks]
+        return [(claim, check) for claim, check in pairs if check.run in new and (claim.id, check.run) not in done]
+
 
 def draft(
     reply: dict[str, Any], features: list[Feature], contract: Contract, retired: set[str]
@@ -235,15 +241,12 @@ def red_first(
     fired = receipts.load(path)
     known = reported | {receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green}
     done = {(receipt.claim, receipt.command) for receipt in fired}
-    new = set(made.new_checks)
     fault = fire.setup_once(layout, made.contract, place)
     if fault:
         raise SetupRed(fault)
     pairs = [
         (claim, check.replace(seconds=min(check.seconds or place.seconds, BEFORE_SECONDS)))
-        for claim in made.contract.claims
-        for check in claim.checks
-        if check.run in new and (claim.id, check.run) not in done
+        for claim, check in made.untried(done)
     ]
     if pairs:
         short = [service.replace(seconds=min(service.seconds, BEFORE_SECONDS)) for service in made.contract.services]
@@ -303,7 +306,7 @@ def settle(asked: Run) -> None:
 def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.accepted = True
     _replanned(run, outcome, made)
-    _green_already(run, made)
+    move_green(made, receipts.load(run.paths.receipts))
     outcome.features = made.features
     outcome.contract = made.contract
     outcome.save()
@@ -316,9 +319,9 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.journal.append(run.layout.issues, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
 
 
-def _green_already(run: OpenRun, made: Draft) -> None:
+def move_green(made: Draft, fired: list[Receipt]) -> None:
     """A feature whose every check is green before its first worker goes straight to its validation."""
-    green = {(receipt.claim, receipt.command) for receipt in receipts.load(run.paths.receipts) if receipt.green}
+    green = {(receipt.claim, receipt.command) for receipt in fired if receipt.green}
     checks_of = {claim.id: [(claim.id, check.run) for check in claim.checks] for claim in made.contract.claims}
     for feature in made.features:
         checks = [check for claim in feature.claims for check in checks_of.get(claim, [])]
