@@ -1,10 +1,14 @@
-"""Helpers that several test files share: a mission's folder, text that is hard to handle, and a full disk."""
+"""Helpers that several test files share: a mission's folder, text that is hard to handle, a full disk, and steps counted."""
 
 from __future__ import annotations
 
 import os
 import random
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from harness.model.features import NOTES, Feature
 from harness.store.layout import Layout
@@ -94,3 +98,36 @@ def noted(feature: Feature, kind: str, *names: str, text: str = "text", at: str 
     values = {"text": text, "features": list(names), "claims": list(names), "run": names[0] if names else "r"}
     feature.note(at, "r", kind, **{name: values[name] for name in NOTES[kind].fields if name in values})
     return feature
+
+
+class Name(str):
+    """A text whose comparisons in Python lists are steps, too: `name in names` makes one for each."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other)
+
+
+def steps(body: Callable[[], object]) -> int:
+    """The Python lines that a call executes, each turn of a loop or comprehension counted: its cost without a clock."""
+    count, before = 0, sys.gettrace()
+
+    def step(frame: FrameType, event: str, value: Any) -> Any:
+        nonlocal count
+        count += 1
+        return step
+
+    sys.settrace(step)
+    try:
+        body()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def growth(made: Callable[[int], Callable[[], object]], size: int = 100) -> float:
+    """How many times the steps of `made(size)` a call of `made(4 * size)` takes: 4 if it is linear, 16 if quadratic."""
+    made(2)()  # imports and caches of the first call
+    few, many = made(size), made(4 * size)
+    return steps(many) / steps(few)

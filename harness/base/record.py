@@ -24,6 +24,7 @@ class Record:
     _names: ClassVar[frozenset[str]] = frozenset()
     _fixed: ClassVar[dict[str, Any]] = {}
     _copied: ClassVar[dict[str, Any]] = {}
+    _needed: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, *, frozen: bool = False) -> None:
         if frozen:
@@ -36,6 +37,7 @@ class Record:
         defaults = {name: getattr(cls, name) for name in cls.fields if hasattr(cls, name)}
         cls._copied = {name: value for name, value in defaults.items() if isinstance(value, list | dict)}
         cls._fixed = {name: value for name, value in defaults.items() if name not in cls._copied}
+        cls._needed = cls._names - defaults.keys()
 
     def __init__(self, **values: Any) -> None:
         mine = self.__dict__
@@ -52,12 +54,12 @@ class Record:
     @classmethod
     def needed(cls) -> list[str]:
         """The fields without a default, in order."""
-        return [name for name in cls.fields if name not in cls._fixed and name not in cls._copied]
+        return [name for name in cls.fields if name in cls._needed]
 
     @classmethod
     def takes(cls, values: dict[str, Any]) -> bool:
         """Whether a record can be made of these values: no unknown field, and no missing field that has no default."""
-        return values.keys() <= cls._names and values.keys() >= set(cls.needed())
+        return values.keys() <= cls._names and values.keys() >= cls._needed
 
     @classmethod
     def whole(cls, values: dict[str, Any]) -> Self:
@@ -74,7 +76,8 @@ class Record:
 
     def asdict(self) -> dict[str, Any]:
         """The fields in their declared order; values are not copied."""
-        return {name: self.__dict__[name] for name in self.fields}
+        mine = self.__dict__
+        return {name: mine[name] for name in self.fields}
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.__dict__ == self.__dict__

@@ -14,7 +14,7 @@ from harness.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar
 
     R = TypeVar("R", bound=Record)
@@ -212,9 +212,11 @@ def record(shape: type[R], row: Any, wrote: str) -> R:
 
 def trusted(shape: type[R], row: dict[str, Any]) -> R:
     """The Record of an object that was validated before."""
-    known = kinds(shape)
-    inner = {name: _inner(known[name], row[name]) for name in _MADE[shape] if row.get(name)}
-    return shape(**{**row, **inner}) if inner else shape(**row)
+    known, values = kinds(shape), dict(row)
+    for name in _MADE[shape]:
+        if values.get(name):
+            values[name] = _inner(known[name], values[name])
+    return shape.whole(values) if len(values) == len(known) else shape(**values)
 
 
 def _inner(kind: Kind, value: Any) -> Any:
@@ -260,14 +262,17 @@ def _field_faults(kind: Kind, value: Any, where: str, key: str, inside: str) -> 
 
 def name_faults(names: Iterable[Any], what: str) -> list[str]:
     """Every fault of names that must match NAME and differ even without case."""
-    found: list[str] = []
+    return [fault for _, fault in placed_name_faults(names, what)]
+
+
+def placed_name_faults(names: Iterable[Any], what: str) -> Iterator[tuple[int, str]]:
+    """As `name_faults`, each with the index of its name."""
     seen: set[str] = set()
-    for name in names:
+    for index, name in enumerate(names):
         if not isinstance(name, str) or not NAME.match(name):
             rule = "letters, digits, '.', '_', '-', at most 64, starting with one of the first two"
-            found.append(f"{what} '{name}' is no name: {rule}")
+            yield index, f"{what} '{name}' is no name: {rule}"
         elif name.lower() in seen:
-            found.append(f"{what} '{name}' appears twice")
+            yield index, f"{what} '{name}' appears twice"
         else:
             seen.add(name.lower())
-    return found

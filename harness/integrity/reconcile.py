@@ -37,14 +37,12 @@ PATCH = "working-folder.patch"
 
 
 def accept_edits(layout: Layout) -> None:
-    """What people changed by hand in the state since is accepted. While a run is open that is not behind glass nobody can tell
-    them from its agent, so then it is config.toml alone, which is theirs, where it parses."""
+    """What people changed by hand in the state since is accepted; not while a run is open that is not behind glass, because
+    nobody can tell them from its agent."""
     with State(layout).lock("state"):
         journal.finish_journal(layout)
         if all(one.sealed for one in lease.alive(layout)):
             journal.adopt(layout)
-        else:
-            _accept_config(layout, journal.read_ledger(layout))
 
 
 def keep_committed(layout: Layout) -> None:
@@ -60,7 +58,7 @@ def state(run: Begun, outcome: Outcome, yielded: list[str] | None = None) -> Non
     layout = run.layout
     with State(layout).lock("state"):
         ledger, broken = _ledger(run)
-        said = _accept_config(layout, ledger)
+        said = "" if isinstance(run, OpenRun) else _accept_config(layout, ledger)
         restored = [*_managed(run, ledger, yielded), *_append_only(run, ledger, yielded), *_raw(run)]
         tampered = list(dict.fromkeys([*broken, *restored, *_identities(run)]))
         if tampered:
@@ -74,7 +72,7 @@ def state(run: Begun, outcome: Outcome, yielded: list[str] | None = None) -> Non
 
 
 def _accept_config(layout: Layout, ledger: Ledger) -> str:
-    """Accept a valid config.toml that differs from the ledger: it is a person's file; returns a message or ""."""
+    """Accept a valid config.toml that was changed since the run died, or before: it is a person's file. Returns what to say."""
     row, data = ledger.get(names.CONFIG), State(layout).data(names.CONFIG)
     if data is None or (row is not None and row[0] == encoding.digest(data)):
         return ""

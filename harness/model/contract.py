@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from harness.base import schema
@@ -86,6 +87,12 @@ def load_some(layout: Layout, claim_ids: list[str]) -> list[Claim]:
     value = _value(layout)
     known = {row["id"]: row for row in value["claims"]} if value else {}
     return [schema.trusted(Claim, known[claim_id]) for claim_id in claim_ids if claim_id in known]
+
+
+def setup(layout: Layout) -> str:
+    """Only the setup, "" if there is none; cheap for a large contract."""
+    value = _value(layout)
+    return str(value["setup"]) if value else ""
 
 
 def require(layout: Layout, found: list[Feature]) -> None:
@@ -173,18 +180,24 @@ def _take_fence(contract: Contract, block: documents.Block, path: str) -> None:
 
 
 def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:
-    import shlex  # only when a contract is really parsed
-
-    try:
-        words = shlex.split(block.info)
-    except ValueError:
-        words = []
+    words = _words(block.info)
     if len(words) < 2 or words[0] != "sh":
         raise BrokenFile(path, f"the block '{block.info}' is not understood", line=block.line, remedy=HELP)
     options = {key: value for key, _, value in (word.partition("=") for word in words[2:])}
     if not re.fullmatch(r"[1-9]\d*", options.get("seconds", "1")):
         raise BrokenFile(path, "'seconds' must be a whole number above 0", line=block.line, remedy=HELP)
     return words[1], options
+
+
+@functools.lru_cache
+def _words(info: str) -> tuple[str, ...]:
+    """The words of an info string, none if it is not shell; most checks of a contract share one."""
+    import shlex  # only when a contract is really parsed
+
+    try:
+        return tuple(shlex.split(info))
+    except ValueError:
+        return ()
 
 
 def render(contract: Contract) -> str:

@@ -151,11 +151,8 @@ def parse(data: bytes | None, path: str) -> list[Feature]:
     for number, row in enumerate(() if whole else rows, start=2):
         if found := _faults(row):
             raise BrokenFile(path, "; ".join(found), line=number, remedy=f"Correct that feature. {RESTORE}")
-    ids = [row["id"] for row in rows]
-    twice = schema.name_faults(ids, "feature")
-    if twice:
-        line = next(end for end in range(1, len(ids) + 1) if schema.name_faults(ids[:end], "feature")) + 1
-        raise BrokenFile(path, twice[0], line=line, remedy="Give every feature an id of its own.")
+    for index, fault in schema.placed_name_faults((row["id"] for row in rows), "feature"):
+        raise BrokenFile(path, fault, line=index + 2, remedy="Give every feature an id of its own.")
     return [Feature.whole(row) if whole else Feature(**row) for row in rows]
 
 
@@ -183,8 +180,9 @@ def named(note: dict[str, Any]) -> list[str]:
 
 def render(features: list[Feature]) -> bytes:
     """The bytes of features.json: one feature a line."""
-    rows = b",\n".join(encoding.dump_json(feature.asdict()).rstrip() for feature in features)
-    return b'{"features":[\n' + rows + b"\n]}\n"
+    rows = encoding.dump_json([feature.asdict() for feature in features])
+    lines = rows.replace(b'},{"id":', b'},\n{"id":')  # no text of a feature holds this: quotes within it are escaped
+    return b'{"features":[\n' + lines[1:-2] + b"\n]}\n"
 
 
 def find(rows: list[T], wanted: str, kind: str = "feature") -> T:

@@ -96,7 +96,6 @@ def open_run(want: Asked) -> Opened:
 
             orders.apply_pending(layout)
         workplace.adopt(layout)
-        reconcile.accept_edits(layout)
         claimed = _claimed(want)
     try:
         return _opened(want, claimed)
@@ -133,6 +132,7 @@ def _claimed(want: Asked) -> Claimed:
     for line in filter(None, [*tree.notes, tree.unlanded]):
         console.print_line(console.sanitise(f"  {line}"))
     tree.notes.clear()
+    reconcile.accept_edits(layout)
     run_id, _ = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
     terms = Terms(
         run=run_id,

@@ -78,9 +78,9 @@ def place(layout: Layout, verb: str, args: list[str]) -> str:
     wrong order, which is not kept."""
     inside.refuse(layout, verb)
     recover.recover_dead(layout)  # first: an order must not accept the state that a dead run left
+    with suppress(Waits):
+        VERBS[verb](_context(layout), *args)
     with mission_lock.take(layout):
-        with suppress(Waits):
-            VERBS[verb](_context(layout), *args)
         made = Order(id=f"O-{os.urandom(4).hex()}", at=clock.stamp(clock.now()), by="person", verb=verb, args=args)
         State(layout).append(names.ORDERS, encoding.dump_json(made.asdict()))
         return apply_pending(layout).get(made.id, "done")

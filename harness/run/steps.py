@@ -10,7 +10,7 @@ from harness.base.errors import Changed, Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
 from harness.integrity import mission_lock, reconcile, workplace
-from harness.model import replies, runs
+from harness.model import contract, replies, runs
 from harness.model.open_run import OpenRun, Outcome, Run, add_notes
 from harness.model.runs import Result
 from harness.process import supervise
@@ -132,7 +132,7 @@ def _settle_and_close(asked: Run, steps: Steps) -> Result:
 
 def _set_up(run: OpenRun, outcome: Outcome) -> bool:
     """Run the contract's setup in the tree of a role that commits, once a commit; its agent learns of a red one."""
-    if run.kept and run.changes_tree and outcome.contract.setup:
+    if run.kept and run.changes_tree and contract.setup(run.layout):
         from harness.proof import fire  # most contracts have no setup
 
         outcome.setup_fault = fire.setup_once(run.layout, outcome.contract, run.place())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from graphlib import CycleError, TopologicalSorter
 
 from harness.base import schema
 from harness.base.errors import BrokenFile, Refused
@@ -63,6 +65,12 @@ class Draft(Record):
     contract: Contract
     log: list[Entry] = []
     new_checks: list[str] = []
+
+    def untried(self, done: set[tuple[str, str]]) -> list[tuple[Claim, Check]]:
+        """The new checks with their claims, without those that are done, as (claim, command)."""
+        new = set(self.new_checks)
+        pairs = [(claim, check) for claim in self.contract.claims for check in claim.checks]
+        return [(claim, check) for claim, check in pairs if check.run in new and (claim.id, check.run) not in done]
 
 
 def draft(
@@ -178,7 +186,11 @@ def form_faults(check: str, *folders: str) -> list[str]:
 def _circle(features: list[Feature]) -> list[str]:
     """The features that remain when those whose needs are met are removed again and again."""
     needs = {feature.id: feature.depends_on for feature in features}
-    while met := [name for name, others in needs.items() if not any(other in needs for other in others)]:
+    order = TopologicalSorter({name: needs.keys() & others for name, others in needs.items()})
+    with contextlib.suppress(CycleError):  # what waits for no circle is given all the same
+        order.prepare()
+    while met := order.get_ready():
+        order.done(*met)
         for name in met:
             del needs[name]
     return list(needs)
@@ -188,8 +200,9 @@ def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> 
     """The plan as it would land; raises Refused with every fault, after trying new checks in an empty folder."""
     features = queue.load(layout)
     made, faults = draft(reply, features, contracts.load(layout), contract_log.retired(contract_log.load(layout)))
+    known = set(faults)
     forms = [fault for check in made.new_checks for fault in form_faults(check, layout.project, place.directory)]
-    faults += [fault for fault in forms if fault not in faults]
+    faults += [fault for fault in forms if fault not in known]
     faults = faults or write_faults(made.contract)
     if not faults:
         faults = [
@@ -234,9 +247,7 @@ def red_first(
         raise SetupRed(fault)
     pairs = [
         (claim, check.replace(seconds=min(check.seconds or place.seconds, BEFORE_SECONDS)))
-        for claim in made.contract.claims
-        for check in claim.checks
-        if check.run in made.new_checks and (claim.id, check.run) not in done
+        for claim, check in made.untried(done)
     ]
     if pairs:
         short = [service.replace(seconds=min(service.seconds, BEFORE_SECONDS)) for service in made.contract.services]
@@ -324,7 +335,7 @@ def _as_of_now(run: OpenRun, outcome: Outcome) -> Draft:
 def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.accepted = True
     _replanned(run, outcome, made)
-    _green_already(run, made)
+    move_green(made, receipts.load(run.paths.receipts))
     outcome.features = made.features
     outcome.contract = made.contract
     outcome.save()
@@ -337,11 +348,12 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.changes.append(names.ISSUES, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
 
 
-def _green_already(run: OpenRun, made: Draft) -> None:
+def move_green(made: Draft, fired: list[Receipt]) -> None:
     """A feature whose every check is green before its first worker goes straight to its validation."""
-    green = {(receipt.claim, receipt.command) for receipt in receipts.load(run.paths.receipts) if receipt.green}
+    green = {(receipt.claim, receipt.command) for receipt in fired if receipt.green}
+    checks_of = {claim.id: [(claim.id, check.run) for check in claim.checks] for claim in made.contract.claims}
     for feature in made.features:
-        checks = [(claim.id, check.run) for claim in made.contract.of(feature.claims) for check in claim.checks]
+        checks = [check for claim in feature.claims for check in checks_of.get(claim, [])]
         if feature.status == "todo" and not feature.attempts and checks and green.issuperset(checks):
             queue.move(feature, "green already")
 

@@ -67,7 +67,8 @@ def blocks(text: str) -> list[Block]:
     from markdown_it import MarkdownIt
 
     found: list[Block] = []
-    tokens, lines = MarkdownIt("commonmark").parse(text), text.split("\n")
+    parser = MarkdownIt("commonmark").disable("inline")  # what stands inside a line stays as it was written
+    tokens, lines = parser.parse(text), text.split("\n")
     for index, token in enumerate(tokens):
         line = token.map[0] + 1 if token.map else 0
         if token.type == "fence":

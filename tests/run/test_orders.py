@@ -139,44 +139,43 @@ def test_a_torn_order_is_65_with_its_line(house: House) -> None:
 
 
 def test_an_order_waits_for_the_run_that_is_under_way(house: House) -> None:
-    """The command says so and names the run; the next run applies the order once when it opens."""
+    """The command says so and names the run, which applies the order once when it has settled."""
     role = lingering(house)
-    said = place(house, "feature block", "F-002", "not now")
+    assert place(house, "feature block", "F-002", "not now").startswith("F-002 is blocked")  # no run is about that one
+    said = place(house, "feature block", "F-001", "not now")
     assert said.startswith("noted; it is applied when the run that is under way ends (")
     assert "-worker-F-001)" in said
-    assert house.feature("F-002").status == "todo"
+    assert house.feature().status == "in_progress"
     role.terminate()
     assert role.wait() == 143
-    house.work({"say": "nothing"})
-    assert house.feature("F-002").status == "blocked"
-    assert len(house.feature("F-002").notes) == 1
-    assert [line.get("state", "asked") for line in lines(house)] == ["asked", "applied"]
+    assert [house.feature(name).status for name in ("F-001", "F-002")] == ["blocked", "blocked"]
+    assert [note["kind"] for note in house.feature().notes] == ["reason", "person"]
+    assert [line.get("state", "asked") for line in lines(house)] == ["asked", "applied"] * 2
 
 
 def test_an_order_that_is_wrong_by_the_time_it_is_applied_is_refused_then(house: House) -> None:
     """The feature has moved since: the order is settled with the reason and never tried again."""
     role = lingering(house)
-    place(house, "feature set", "F-002", "title", "Another")
-    role.terminate()
+    place(house, "feature block", "F-001", "not now")
+    role.kill()
     role.wait()
-    house.lay(house.feature().replace(status="todo"), house.feature("F-002").replace(status="passed"))
-    house.work({"say": "nothing"})
-    assert house.feature("F-002").title == "Part two"
+    until(lambda: runs.is_dead(house.layout, runs.open_runs(house.layout)[0]))
+    house.lay(house.feature().replace(status="passed"), house.feature("F-002"))
+    house.work({"say": "nothing"}, feature="F-002")
+    assert house.feature().status == "passed"
     assert (lines(house)[1]["state"], orders.pending(house.layout)) == ("refused", [])
-    assert "has passed" in str(lines(house)[1]["said"])
+    assert "'F-001' is 'passed'" in str(lines(house)[1]["said"]) or "F-001 is 'passed'" in str(lines(house)[1]["said"])
 
 
 def test_orders_are_applied_in_the_order_in_which_they_were_given(house: House) -> None:
     """The last order wins."""
     role = lingering(house)
-    for title in ("one", "two", "three"):
-        place(house, "feature set", "F-002", "title", title)
+    for reason in ("one", "two", "three"):
+        place(house, "feature retry", "F-001") if reason == "two" else place(house, "feature block", "F-001", reason)
     role.terminate()
     role.wait()
-    with files.Lock(house.layout.mission_lock):
-        done = orders.apply_pending(house.layout)
-    assert list(done.values()) == [f"F-002: title is now {title}" for title in ("one", "two", "three")]
-    assert house.feature("F-002").title == "three"
+    assert [note.get("text") for note in house.feature().notes if note["by"] == "person"] == ["one", "retry", "three"]
+    assert house.feature().status == "blocked"
 
 
 PLACE_AND_DIE = """

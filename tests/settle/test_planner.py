@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from harness.proof import index
 from harness.settle import planner
 from harness.settle.planner import Draft
 from harness.store import files, journal
+from tests.helpers import Name, growth
 from tests.missions import House
 from tests.planned import claim, contract_of, feature, lay, log_of, prompt_of, reply, role, worked
 
@@ -60,6 +63,53 @@ def drafted(
 def faults(value: dict[str, Any], *found: Feature, retired: str = "") -> str:
     """The plan's errors, in one text."""
     return "\n".join(drafted(value, list(found), retired=set(retired.split()))[1])
+
+
+def large(number: int) -> dict[str, Any]:
+    """A plan in which each feature has two claims and depends on the one before it."""
+    ids = [Name(f"F-{index}") for index in range(number)]
+    pairs = zip(ids, [[], *([one] for one in ids)], strict=False)
+    return patch(
+        *(row(name, claims=[Name(f"VAL-{name}"), Name(f"{name}b")], depends_on=after) for name, after in pairs)
+    )
+
+
+def landed(number: int) -> Draft:
+    """The draft of a large plan, with commands whose comparisons are steps."""
+    made = planner.draft(large(number), [], Contract(), set())[0]
+    made.new_checks = [Name(command) for command in made.new_checks]
+    for check in (check for one in made.contract.claims for check in one.checks):
+        check.run = Name(check.run)
+    return made
+
+
+def first_plan(number: int) -> Callable[[], object]:
+    """The lint of a first plan."""
+    value = large(number)
+    return lambda: planner.draft(value, [], Contract(), set())
+
+
+def plan_again(number: int) -> Callable[[], object]:
+    """The lint of a plan that changes every claim."""
+    value, made = large(number), landed(number)
+    for one in value["contract"]:
+        one.update(checks=["make test"], reason="one suite")
+    return lambda: planner.draft(value, made.features, made.contract, set())
+
+
+STEPS: dict[str, Callable[[int], Callable[[], object]]] = {
+    "lint of a first plan": first_plan,
+    "lint of a plan that changes all": plan_again,
+    "reading the contract back": lambda number: partial(planner.write_faults, landed(number).contract),
+    "picking the new checks": lambda number: partial(landed(number).untried, set()),
+    "features that are green already": lambda number: partial(planner.move_green, landed(number), []),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_plan_four_times_as_large_takes_four_times_the_steps(name: str) -> None:
+    """So a plan of thousands of features is settled in seconds."""
+    assert growth(STEPS[name], 50) < 4.1
 
 
 # lint
