@@ -40,10 +40,10 @@ def split(text: str) -> tuple[list[tuple[int, str]], str]:
     fence, shell, start = "", False, 0
     block: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
-        mark = documents.FENCE.match(line)
-        if not fence and mark and mark[1][0] not in line[len(mark[1]) :]:
-            fence, shell, start, block = mark[1], line[len(mark[1]) :].strip() == "sh", number + 1, [line]
-        elif fence and mark and mark[1].startswith(fence) and line.strip() == mark[1]:
+        mark = documents.fence_mark(line)
+        if not fence and mark and mark[0] not in line[len(mark) :]:
+            fence, shell, start, block = mark, line[len(mark) :].strip() == "sh", number + 1, [line]
+        elif fence and mark and mark.startswith(fence) and line.strip() == mark:
             found += [(start, "\n".join(block[1:]))] if shell else []
             rest += [] if shell else [*block, line]
             fence = ""

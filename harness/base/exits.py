@@ -7,6 +7,7 @@ import os
 
 from harness.base import console, errors
 from harness.base.errors import HarnessError, Interrupted
+from harness.base.lean import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ def os_words(fault: OSError) -> str:
 
 def handle_signals() -> None:
     """From now on SIGINT, SIGTERM and SIGHUP raise Interrupted, once, so that every `finally` still runs."""
-    import signal  # costs 2 ms for its enums; `harness next` is too short to need it
-
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def interrupt(signum: int, _: object) -> None:

@@ -6,7 +6,6 @@ The check precedes every start, every run and DONE, so it computes no digests.
 from __future__ import annotations
 
 import os
-import re
 
 from harness.base.errors import BrokenFile
 from harness.model import runs
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
 
     from harness.model.runs import Result
 
-LOGGED = re.compile(rb'^\{\s*"run"\s*:\s*"([^"]+)".*\n', re.M)  # only complete lines
+LOGGED = rb'^\{\s*"run"\s*:\s*"([^"]+)".*\n'  # only complete lines
+AS_WE_WRITE = b'{"run":"'
 
 
 def unsettled(layout: Layout, run_log: bytes | None = None) -> list[str]:
@@ -35,7 +35,7 @@ def unsettled(layout: Layout, run_log: bytes | None = None) -> list[str]:
 def _last_signed(layout: Layout) -> str:
     """The run that signed the mission lock last; "" without one."""
     name = files.Lock(layout.mission_lock).holder().get("run")
-    return name if isinstance(name, str) and runs.ID.fullmatch(name) else ""
+    return name if isinstance(name, str) and runs.is_id(name) else ""
 
 
 def _logged(layout: Layout) -> set[str]:
@@ -48,7 +48,14 @@ def _logged(layout: Layout) -> set[str]:
 
 
 def _ids(run_log: bytes) -> set[str]:
-    return {name.decode("utf-8", "replace") for name in LOGGED.findall(run_log)}
+    lines = run_log.split(b"\n")[:-1]
+    if all(line.startswith(AS_WE_WRITE) for line in lines):
+        names = [line[len(AS_WE_WRITE) :].partition(b'"')[0] for line in lines]
+    else:
+        import re  # as much as half a bare start; only for a line that was written elsewhere
+
+        names = re.findall(LOGGED, run_log, re.M)
+    return {name.decode("utf-8", "replace") for name in names}
 
 
 def _known_length(layout: Layout) -> int | None:

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import re
-
 from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
@@ -146,7 +144,7 @@ HELP = "A claim is '### ID: sentence' with ```sh check blocks, or the line 'manu
 
 def _claim(block: documents.Block, path: str) -> Claim:
     name, colon, text = block.text.partition(":")
-    if not colon or not schema.NAME.match(name) or not text.strip():
+    if not colon or not schema.is_name(name) or not text.strip():
         raise BrokenFile(path, f"the heading '{block.text[:60]}' is not 'ID: sentence'", line=block.line, remedy=HELP)
     return Claim(id=name, text=text.strip())
 
@@ -181,7 +179,8 @@ def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:
     if len(words) < 2 or words[0] != "sh":
         raise BrokenFile(path, f"the block '{block.info}' is not understood", line=block.line, remedy=HELP)
     options = {key: value for key, _, value in (word.partition("=") for word in words[2:])}
-    if not re.fullmatch(r"[1-9]\d*", options.get("seconds", "1")):
+    seconds = options.get("seconds", "1")
+    if not seconds.isdecimal() or seconds[0] not in "123456789":
         raise BrokenFile(path, "'seconds' must be a whole number above 0", line=block.line, remedy=HELP)
     return words[1], options
 

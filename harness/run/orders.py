@@ -164,7 +164,7 @@ def _answer(context: OrderContext, text: str) -> str:
     waiting = [feature for feature in context.features if _needs_person(feature)]
     if question is None and not waiting and rules.decide(views.gather(layout), clock.now()).word != "ESCALATE":
         raise UsageFault(f"Nothing is escalated. See: {command('next')}")
-    named = kind if schema.NAME.match(kind) else "stuck"
+    named = kind if schema.is_name(kind) else "stuck"
     archived = os.path.join(layout.escalations, f"{clock.now()}-{named}.md")
     context.journal.replace(archived, f"{question or ''}\n## Answer, {context.at}\n\n{text}\n".encode())
     if question is not None:

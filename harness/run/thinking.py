@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 from itertools import islice
 
 from harness.agents.base import Event, ExecutionContext, Finished
-from harness.base import clock, console, redaction
+from harness.base import clock, console, lean, redaction
 from harness.base.record import Record
 from harness.integrity import confine, environment, home_layer
 from harness.integrity.inbox import Inbox
@@ -141,7 +140,7 @@ class Recorder:
             self.said.add(event.text)
         at = self.run.seconds()
         if event.kind == "usage":
-            self.outcome.usages[-1] = Usage(**json.loads(event.text))
+            self.outcome.usages[-1] = Usage(**lean.loads(event.text))
             self.counted, self.reported = event.text, True
         elif event.kind not in ("tick", *PRINTED):
             self.stream.row(at, event.kind, event.text)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import stat
 
+from harness.base import lean
 from harness.base.errors import BrokenFile, Busy
 
 TYPE_CHECKING = False
@@ -27,14 +27,11 @@ NO_FILES = {
     errno.ENXIO: "it is a pipe, a socket or a device, where a file belongs",
     errno.ELOOP: "it is a link that leads to no file, where a file belongs",
 }
-COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def digest(data: bytes) -> str:
     """SHA-256 of `data`, 64 hex digits."""
-    import hashlib  # here, because loading OpenSSL costs 3 ms and `harness next` needs no digest
-
-    return hashlib.sha256(data).hexdigest()
+    return lean.sha256(data)
 
 
 def read(path: str) -> bytes | None:
@@ -108,10 +105,10 @@ def length(path: str) -> int:
 def parse_json(data: bytes, path: str) -> Any:
     """`data` as JSON; raises BrokenFile with the line."""
     try:
-        return json.loads(decode(data, path))
-    except json.JSONDecodeError as fault:
-        raise BrokenFile(path, f"not JSON ({fault.msg})", line=fault.lineno, remedy="Correct that line.") from None
+        return lean.loads(decode(data, path))
     except (ValueError, RecursionError) as fault:
+        if bad := lean.bad_line(fault):
+            raise BrokenFile(path, f"not JSON ({bad[1]})", line=bad[0], remedy="Correct that line.") from None
         raise BrokenFile(path, f"not JSON that can be read ({fault})", line=1, remedy="Correct it.") from None
 
 
@@ -124,9 +121,9 @@ def read_json(path: str) -> Any | None:
 def dump_json(value: object) -> bytes:
     """Compact JSON on one line, with its newline."""
     try:
-        return COMPACT.encode(value).encode() + b"\n"
+        return lean.dumps(value).encode() + b"\n"
     except UnicodeEncodeError:  # a file name that is not UTF-8: escapes preserve it
-        return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+        return lean.dumps(value, ascii_only=True).encode() + b"\n"
 
 
 def make_folder(path: str) -> None:
@@ -264,7 +261,7 @@ class Lock:
     def holder(self) -> dict[str, Any]:
         """What the holder wrote; empty if nothing can be read."""
         try:
-            return dict(json.loads(read(self.path) or b"{}"))
+            return dict(lean.loads(read(self.path) or b"{}"))
         except (ValueError, TypeError, BrokenFile):
             return {}
 
