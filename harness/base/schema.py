@@ -213,9 +213,11 @@ def record(shape: type[R], row: Any, wrote: str) -> R:
 
 def trusted(shape: type[R], row: dict[str, Any]) -> R:
     """The Record of an object that was validated before."""
-    known = kinds(shape)
-    inner = {name: _inner(known[name], row[name]) for name in _MADE[shape] if row.get(name)}
-    return shape(**{**row, **inner}) if inner else shape(**row)
+    known, values = kinds(shape), {**row}
+    for name in _MADE[shape]:
+        if values.get(name) is not None:
+            values[name] = _inner(known[name], values[name])
+    return shape.whole(values) if len(values) == len(known) else shape(**values)
 
 
 def _inner(kind: Kind, value: Any) -> Any:

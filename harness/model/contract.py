@@ -69,6 +69,7 @@ class Contract(Record):
         return [known[claim_id] for claim_id in claim_ids if claim_id in known]
 
 
+_last: dict[str, tuple[str, dict[str, Any]]] = {}  # of each contract the text and its values
 FIELDS = (*Contract.fields, *Claim.fields, *Check.fields, *Service.fields)
 
 
@@ -97,10 +98,14 @@ def require(layout: Layout, found: list[Feature]) -> None:
 
 
 def _value(layout: Layout) -> dict[str, Any] | None:
+    """The contract as plain values, which nobody changes; a process parses the same text once."""
     path, text = layout.contract, files.read_text(layout.contract)
     if text is None:
         return None
-    return dict(documents.cached(layout.cache, "contract", text, lambda text: schema.plain(parse(text, path)), FIELDS))
+    if _last.get(path, ("",))[0] != text:
+        read = documents.cached(layout.cache, "contract", text, lambda text: schema.plain(parse(text, path)), FIELDS)
+        _last[path] = text, dict(read)
+    return _last[path][1]
 
 
 def remember(layout: Layout, text: str, contract: Contract) -> None:

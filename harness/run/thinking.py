@@ -43,6 +43,7 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
     refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.agents]
     outcome.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in opened.agents])
+    gc.freeze()  # what is loaded stays, and the collector need not look at it
     gc.enable()  # an agent may run for hours
     recorder, room = Recorder(run, outcome), temporary.create("agent", run.tag)
     try:
