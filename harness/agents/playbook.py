@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
+from harness.agents.base import LIMITS, Event, ExecutionContext, Failed, Finished, Settings, how
 from harness.base.errors import Unavailable
 from harness.process import supervise
 from harness.store import documents, files
@@ -77,16 +77,6 @@ class Playbook:
                 return
         yield Event(kind="said", text=reply)
         yield Finished(reply=reply)
-
-
-def how(ended: supervise.Ended) -> str:
-    """How a child ended, in words."""
-    if ended.cause in LIMITS:
-        return LIMITS[ended.cause]
-    return f"ended with exit {ended.exit}" if ended.exit is not None else f"ended with signal {ended.signal}"
-
-
-LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 
 
 def cut_by(ended: supervise.Ended) -> str:

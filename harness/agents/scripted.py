@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import time
 
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
-from harness.agents.playbook import cut_by, find, how, shell
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, how
+from harness.agents.playbook import cut_by, find, shell
 from harness.base import lean
 from harness.model.usage import Usage, reported
 from harness.store import files
