@@ -49,8 +49,9 @@ def _logged(layout: Layout) -> set[str]:
 
 def _ids(run_log: bytes) -> set[str]:
     lines = run_log.split(b"\n")[:-1]
-    if all(line.startswith(AS_WE_WRITE) for line in lines):
-        names = [line[len(AS_WE_WRITE) :].partition(b'"')[0] for line in lines]
+    parts = [line[len(AS_WE_WRITE) :].partition(b'"') for line in lines if line.startswith(AS_WE_WRITE)]
+    if len(parts) == len(lines) and all(name and quote for name, quote, _ in parts):
+        names = [name for name, _, _ in parts]
     else:
         import re  # as much as half a bare start; only for a line that was written elsewhere
 

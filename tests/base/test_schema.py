@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 
 from harness.base import schema
@@ -187,3 +190,12 @@ def test_what_is_no_name_is_refused(name: object) -> None:
 def test_names_are_unique_without_case() -> None:
     """Some file systems ignore case."""
     assert schema.name_faults(["F-1", "f-1", "F-2"], "feature") == ["feature 'f-1' appears twice"]
+
+
+def test_a_name_is_what_the_pattern_says() -> None:
+    """The pattern is the words of the rule, which `is_name` reads by hand."""
+    pick, pattern = random.Random(1), re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+    for _ in range(5000):
+        text = "".join(pick.choice("aZ0._-aZ0._-é \n") for _ in range(pick.choice((0, 1, 2, 3, 4))))
+        text += "a" * pick.choice((0, 60, 61, 62, 63, 64))
+        assert schema.is_name(text) == bool(pattern.match(text)), text
