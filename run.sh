@@ -17,7 +17,7 @@ while [ -L "$here" ]; do
   link=$(readlink "$here")
   case $link in /*) here=$link ;; *) here=$(dirname "$here")/$link ;; esac
 done
-here=$(cd "$(dirname "$here")" && pwd -P) || exit 70
+here=$([[ $here == */* ]] || here=./$here; cd "${here%/*}/" && pwd -P) || exit 70
 
 export HARNESS_HOME=${HARNESS_HOME:-$here} HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD} HARNESS_CALLED=${HARNESS_CALLED:-$0}
 export HARNESS_STATE=$HARNESS_PROJECT/.harness PYTHONPATH=$HARNESS_HOME

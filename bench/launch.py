@@ -5,7 +5,8 @@
 It prints medians as ratios to the baseline's median of the same round. Git, fsync, the guardian and confinement, which only
 a run needs, are measured separately: git as the calls of a no-op run, fsync as their number (by strace, if available) times
 the cost of one on this disk, the guardian as a supervised `true` minus a plain one, confinement as a confined one minus that.
-`inside` is a note of an agent, through the inbox of its run, in multiples of the baseline.
+`inside` is a note of an agent, through the inbox of its run, in multiples of the baseline. `imports` is what a worker's run
+loads, in a process that does nothing else, without the baseline: a part of the run that is not taken off.
 """
 
 from __future__ import annotations
@@ -93,10 +94,21 @@ def wall(words: list[str], cwd: str) -> float:
     return time.perf_counter() - started
 
 
+IMPORTS = """
+import os, sys
+sys.path.append(sys.argv[1])
+from harness.run import main
+from harness.settle import worker
+import harness.agents.command
+os._exit(0)
+"""
+
+
 def table(layout: Layout, number: int, rounds: int) -> dict[str, float]:
     """Medians in seconds: the baseline and each command, in turn."""
     commands = {
         "baseline": ["bash", "-c", f'"{sys.executable}" -I -c pass'],
+        "imports": ["bash", "-c", '"$0" -P -c "$1" "$2"', sys.executable, IMPORTS, str(HOME)],
         "next": [RUN_SH, "next"],
         "note": [RUN_SH, "note", "--tag", "TRICK", "one line for the next stranger"],
         "run": [RUN_SH, "worker", "F-001"],
@@ -222,7 +234,7 @@ def report(folder: Path, sizes: list[int], rounds: int) -> None:
     """Print the table, one line per size."""
     print(
         f"{'features':>9} {'bare ms':>8} {'next':>6} {'note':>6} {'inside':>6} {'run':>6} {'run without':>12}"
-        "   of which ms: git, fsync, guardian, confinement"
+        "   ms: git, fsync, guardian, confinement; imports"
     )
     for number in sizes:
         layout = mission(folder, number)
@@ -242,7 +254,7 @@ def shown(layout: Layout, number: int, rounds: int, title: str) -> None:
     ratios = [f"{found[name] / bare:6.2f}" for name in ("next", "note")]
     ratios += [f"{inside(layout):6.2f}", f"{found['run'] / bare:6.2f}"]
     parts = f"{apart_git * 1e3:.1f}, {apart_fsync * 1e3:.1f} ({count} calls), {apart_guardian * 1e3:.1f}"
-    parts += f", {apart_glass * 1e3:.1f}"
+    parts += f", {apart_glass * 1e3:.1f}; {(found['imports'] - bare) * 1e3:.1f}"
     print(f"{title:>9} {bare * 1e3:8.1f} {' '.join(ratios)} {rest / bare:12.2f}   {parts}", flush=True)
 
 

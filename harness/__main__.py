@@ -11,8 +11,9 @@ if __name__ == "__main__":
 
 def main() -> int:
     """Dispatch the command line; what is no command belongs to run.sh. Returns the exit code."""
-    from harness.base.exits import guarded  # here, because the path above must stand first
+    from harness.base.exits import guarded, spare_collector  # here, because the path above must stand first
 
+    spare_collector()
     return guarded(_dispatch)
 
 
@@ -63,4 +64,7 @@ def _run_sh(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    _code = main()
+    from harness.base.exits import leave
+
+    leave(_code)

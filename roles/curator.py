@@ -4,8 +4,8 @@ import sys
 
 sys.path.append(__file__.rsplit("/", 2)[0])
 
-from harness.run import main
+from harness.run import leave, main
 from harness.settle import curator
 
 if __name__ == "__main__":
-    raise SystemExit(main("curator", curator.settle, curator.prepare))
+    leave(main("curator", curator.settle, curator.prepare))

@@ -4,8 +4,8 @@ import sys
 
 sys.path.append(__file__.rsplit("/", 2)[0])
 
-from harness.run import main
+from harness.run import leave, main
 from harness.settle import planner
 
 if __name__ == "__main__":
-    raise SystemExit(main("planner", planner.settle, examine=planner.examine))
+    leave(main("planner", planner.settle, examine=planner.examine))

@@ -323,10 +323,21 @@ HOT = (
     "jsonlines",
     "frontmatter",
     "shutil",
+    "re",
+    "json",
+    "enum",
+    "signal",
+    "collections",
+    "functools",
+    "contextlib",
+    "hashlib",
+    "ctypes",
 )
 
 
-@pytest.mark.parametrize("name", ["cli.quick", "decision.views", "run.steps", "settle.worker"])
+@pytest.mark.parametrize(
+    "name", ["cli.quick", "decision.views", "memory.raw", "run.steps", "settle.worker", "agents.command"]
+)
 def test_the_hot_path_loads_nothing_costly(name: str) -> None:
     """`next`, `note` and a worker's run pay only for what they use."""
     program = f"import sys; sys.path.insert(0, {str(HOME)!r}); import harness.{name}; print(*sys.modules)"

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from harness.model.usage import Usage
+    from harness.process.supervise import Ended
 
     Thinking = Generator["Event | Finished | Failed", None, None]
 else:
     Protocol = object
+
+LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 
 
 def installed(program: str) -> bool:
@@ -25,6 +28,13 @@ def installed(program: str) -> bool:
     folders = [""] if "/" in program else os.environ.get("PATH", os.defpath).split(os.pathsep)
     paths = [os.path.join(folder, program) for folder in folders]
     return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths)
+
+
+def how(ended: Ended) -> str:
+    """How a child ended, in words."""
+    if ended.cause in LIMITS:
+        return LIMITS[ended.cause]
+    return f"ended with exit {ended.exit}" if ended.exit is not None else f"ended with signal {ended.signal}"
 
 
 class Settings(Record):

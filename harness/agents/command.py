@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from harness.agents.answer import Answer
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, how
 from harness.agents.driven import About, Cli, ProgramAgent
-from harness.agents.playbook import how
 from harness.base.errors import BrokenFile
 
 TYPE_CHECKING = False

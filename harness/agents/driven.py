@@ -6,13 +6,12 @@ Only events decide the outcome of an answer; words in the output decide nothing.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import time
 
 from harness.agents.answer import LONGEST_REPLY, Answer
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, installed
+from harness.base import lean
 from harness.base.errors import Unavailable
 from harness.base.record import Record
 from harness.process.supervise import Child, Ended
@@ -106,6 +105,8 @@ class About(Record):
 
 def _expanded(path: str, env: Mapping[str, str]) -> str:
     """A path with `${NAME:-default}` and then a leading `~` expanded, as in a shell."""
+    import re  # only for the folders of a vendor's CLI
+
     path = re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: env.get(found[1]) or found[2], path)
     return (env.get("HOME") or os.path.expanduser("~")) + path[1:] if path.startswith("~/") else path
 
@@ -252,7 +253,7 @@ def _line_events(line: bytes, cli: Cli, answer: Answer) -> Iterator[Event | Fini
     """The events in one line; a line that is no event of the vendor is plain output, whatever words it has."""
     text = line.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        row = json.loads(text) if text.lstrip()[:1] == "{" else None
+        row = lean.loads(text) if text.lstrip()[:1] == "{" else None
     except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):

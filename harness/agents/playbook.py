@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
+from harness.agents.base import LIMITS, Event, ExecutionContext, Failed, Finished, Settings, how
 from harness.base.errors import Unavailable
 from harness.process import supervise
 from harness.store import documents, files
@@ -40,10 +40,10 @@ def split(text: str) -> tuple[list[tuple[int, str]], str]:
     fence, shell, start = "", False, 0
     block: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
-        mark = documents.FENCE.match(line)
-        if not fence and mark and mark[1][0] not in line[len(mark[1]) :]:
-            fence, shell, start, block = mark[1], line[len(mark[1]) :].strip() == "sh", number + 1, [line]
-        elif fence and mark and mark[1].startswith(fence) and line.strip() == mark[1]:
+        mark = documents.fence_mark(line)
+        if not fence and mark and mark[0] not in line[len(mark) :]:
+            fence, shell, start, block = mark, line[len(mark) :].strip() == "sh", number + 1, [line]
+        elif fence and mark and mark.startswith(fence) and line.strip() == mark:
             found += [(start, "\n".join(block[1:]))] if shell else []
             rest += [] if shell else [*block, line]
             fence = ""
@@ -77,16 +77,6 @@ class Playbook:
                 return
         yield Event(kind="said", text=reply)
         yield Finished(reply=reply)
-
-
-def how(ended: supervise.Ended) -> str:
-    """How a child ended, in words."""
-    if ended.cause in LIMITS:
-        return LIMITS[ended.cause]
-    return f"ended with exit {ended.exit}" if ended.exit is not None else f"ended with signal {ended.signal}"
-
-
-LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 
 
 def cut_by(ended: supervise.Ended) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 
 from harness.agents.base import Agent, ExecutionContext, Settings, installed
-from harness.agents.playbook import Playbook
-from harness.agents.scripted import Scripted
 from harness.base.errors import BrokenFile, Unavailable
 from harness.store import layout
 
@@ -34,7 +32,7 @@ __all__ = [
     "settings_of",
 ]
 
-EMBEDDED: dict[str, Callable[[Settings], Agent]] = {"playbook": Playbook, "scripted": Scripted}
+EMBEDDED = ("playbook", "scripted")
 KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py describes them; imported when one runs
 
 
@@ -67,7 +65,7 @@ def make(name: str, settings: Settings) -> Agent:
 
         return Command(name, settings)
     if name in EMBEDDED:
-        return EMBEDDED[name](settings)
+        return _embedded(name)(settings)
     if name not in KNOWN_CLIS:
         known = ", ".join((*EMBEDDED, *KNOWN_CLIS))
         remedy = (
@@ -84,6 +82,17 @@ def make(name: str, settings: Settings) -> Agent:
     from harness.agents.driven import ProgramAgent
 
     return ProgramAgent(name, CLIS[name], settings, about=ABOUT[name])
+
+
+def _embedded(name: str) -> Callable[[Settings], Agent]:
+    """The agent of ours with this name; imported when it runs."""
+    if name == "playbook":
+        from harness.agents.playbook import Playbook
+
+        return Playbook
+    from harness.agents.scripted import Scripted
+
+    return Scripted
 
 
 def available(

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
+from harness.base import lean
 from harness.base.errors import BrokenFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-
 
 def digest(data: bytes) -> str:
     """SHA-256 of `data`, 64 hex digits."""
-    import hashlib  # here, because loading OpenSSL costs 3 ms and `harness next` needs no digest
-
-    return hashlib.sha256(data).hexdigest()
+    return lean.sha256(data)
 
 
 def decode(data: bytes, path: str) -> str:
@@ -32,16 +27,16 @@ def decode(data: bytes, path: str) -> str:
 def parse_json(data: bytes, path: str) -> Any:
     """`data` as JSON; raises BrokenFile with the line."""
     try:
-        return json.loads(decode(data, path))
-    except json.JSONDecodeError as fault:
-        raise BrokenFile(path, f"not JSON ({fault.msg})", line=fault.lineno, remedy="Correct that line.") from None
+        return lean.loads(decode(data, path))
     except (ValueError, RecursionError) as fault:
+        if bad := lean.bad_line(fault):
+            raise BrokenFile(path, f"not JSON ({bad[1]})", line=bad[0], remedy="Correct that line.") from None
         raise BrokenFile(path, f"not JSON that can be read ({fault})", line=1, remedy="Correct it.") from None
 
 
 def dump_json(value: object) -> bytes:
     """Compact JSON on one line, with its newline."""
     try:
-        return COMPACT.encode(value).encode() + b"\n"
+        return lean.dumps(value).encode() + b"\n"
     except UnicodeEncodeError:  # a file name that is not UTF-8: escapes preserve it
-        return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+        return lean.dumps(value, ascii_only=True).encode() + b"\n"

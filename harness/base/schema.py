@@ -6,7 +6,6 @@ that shape. A field with a default may be absent. Every other field is required.
 
 from __future__ import annotations
 
-import re
 import sys
 from itertools import chain
 
@@ -25,7 +24,9 @@ if TYPE_CHECKING:
     Whole = int
     Count = float
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+LETTERS_AND_DIGITS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+IN_NAMES = LETTERS_AND_DIGITS | set("._-")
+LONGEST_NAME = 64
 MOST = 1.7976931348623157e308  # the largest float; a larger int cannot be formatted or divided
 
 
@@ -118,9 +119,9 @@ WORDS = {
     "list[Any]": LIST,
     "dict[str, str]": table(TEXT, "an object of texts"),
     "dict[str, Any]": OBJECT,
-    "Names": listed(TEXT.part("a name", NAME.match), "a list of names, such as [one, two]"),
-    "PlainText": TEXT.part("text without NUL or carriage return", lambda value: not re.search(r"[\0\r]", value)),
-    "Line": TEXT.part("one line of text without NUL", lambda value: not re.search(r"[\0\r\n]", value)),
+    "Names": listed(TEXT.part("a name", lambda value: is_name(value)), "a list of names, such as [one, two]"),
+    "PlainText": TEXT.part("text without NUL or carriage return", lambda value: not _has(value, "\0\r")),
+    "Line": TEXT.part("one line of text without NUL", lambda value: not _has(value, "\0\r\n")),
     "Positive": WHOLE.part("a whole number above 0", lambda value: value > 0),
     "Whole": WHOLE.part("a whole number, 0 or above", lambda value: 0 <= value <= MOST),
     "Count": NUMBER.part("a number, 0 or above", lambda value: 0 <= value <= MOST),
@@ -212,7 +213,7 @@ def record(shape: type[R], row: Any, wrote: str) -> R:
 
 def trusted(shape: type[R], row: dict[str, Any]) -> R:
     """The Record of an object that was validated before."""
-    known, values = kinds(shape), dict(row)
+    known, values = kinds(shape), {**row}
     for name in _MADE[shape]:
         if values.get(name):
             values[name] = _inner(known[name], values[name])
@@ -260,6 +261,15 @@ def _field_faults(kind: Kind, value: Any, where: str, key: str, inside: str) -> 
     return [Fault.of(f"{where}: '{key}' must be {kind.must_be(value)}", where, key)]
 
 
+def is_name(text: str, longest: int = LONGEST_NAME) -> bool:
+    """Whether a text is a name: ASCII letters, digits, '.', '_', '-', at most `longest`, and a letter or digit first."""
+    return 0 < len(text) <= longest and text[0] in LETTERS_AND_DIGITS and IN_NAMES.issuperset(text)
+
+
+def _has(text: str, characters: str) -> bool:
+    return any(character in text for character in characters)
+
+
 def name_faults(names: Iterable[Any], what: str) -> list[str]:
     """Every fault of names that must match NAME and differ even without case."""
     return [fault for _, fault in placed_name_faults(names, what)]
@@ -269,7 +279,7 @@ def placed_name_faults(names: Iterable[Any], what: str) -> Iterator[tuple[int, s
     """As `name_faults`, each with the index of its name."""
     seen: set[str] = set()
     for index, name in enumerate(names):
-        if not isinstance(name, str) or not NAME.match(name):
+        if not isinstance(name, str) or not is_name(name):
             rule = "letters, digits, '.', '_', '-', at most 64, starting with one of the first two"
             yield index, f"{what} '{name}' is no name: {rule}"
         elif name.lower() in seen:

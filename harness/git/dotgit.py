@@ -16,21 +16,30 @@ if TYPE_CHECKING:
 
 
 _known: dict[str, tuple[str, str]] = {}
+_real: dict[str, str] = {}
+
+
+def real(folder: str) -> str:
+    """The folder's path without links, found once: a link that somebody turns meanwhile does not lead our git elsewhere."""
+    if folder not in _real:
+        _real[folder] = os.path.realpath(folder)
+    return _real[folder]
 
 
 def know(folder: str, own: str, common: str) -> None:
     """From now on `folders` returns these for `folder`, whatever is written in it."""
-    _known[os.path.realpath(folder)] = own, common
+    _known[real(folder)] = own, common
 
 
 def forget(folder: str) -> None:
     """`folders` reads the disk again."""
-    _known.pop(os.path.realpath(folder), None)
+    _known.pop(real(folder), None)
+    _real.pop(folder, None)
 
 
 def folders(project: str) -> tuple[str, str]:
     """(the git folder of this working folder, the one that all its worktrees share), see gitrepository-layout(5)."""
-    if _known and (known := _known.get(os.path.realpath(project))):
+    if _known and (known := _known.get(real(project))):
         return known
     own = os.path.join(project, ".git")
     if os.path.isfile(own):

@@ -198,23 +198,23 @@ def _link(path: str, target: str) -> None:
 
 def share(project: str, folder: str, git_dir: str) -> None:
     """`folder`, a worktree of `project` with this git folder, is treated as `project` is."""
-    common, place = dotgit.folders(project)[1], _places[os.path.realpath(project)]
+    common, place = dotgit.folders(project)[1], _places[dotgit.real(project)]
     _know(folder, place.replace(git_dir=git_dir, commondir=os.path.abspath(common) + "\n"), common)
 
 
 def _know(folder: str, place: _Place, common: str) -> None:
-    _places[os.path.realpath(folder)] = place
+    _places[dotgit.real(folder)] = place
     dotgit.know(folder, place.git_dir, common)
 
 
 def private(project: str) -> str:
     """The private folder that `use` was given for this project."""
-    return _places[os.path.realpath(project)].private
+    return _places[dotgit.real(project)].private
 
 
 def forget(folder: str) -> None:
     """`folder` is no place of ours any more."""
-    _places.pop(os.path.realpath(folder), None)
+    _places.pop(dotgit.real(folder), None)
     dotgit.forget(folder)
 
 
@@ -251,8 +251,8 @@ def call(
 
     It ends within `wall_seconds`, else GitHung; where a recorded program may run, no process of it is left behind.
     """
-    env = _surroundings() | {"GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(project))}
-    place = _places.get(os.path.realpath(project))
+    env = _surroundings() | {"GIT_CEILING_DIRECTORIES": os.path.dirname(dotgit.real(project))}
+    place = _places.get(dotgit.real(project))
     if place:
         env |= _private_environment(project, place)
     env.update(extra)
@@ -273,7 +273,7 @@ def _private_environment(project: str, place: _Place) -> dict[str, str]:
     return {
         "GIT_DIR": place.git_dir,
         "GIT_COMMON_DIR": place.private,
-        "GIT_WORK_TREE": os.path.realpath(project),
+        "GIT_WORK_TREE": dotgit.real(project),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_SYSTEM": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -8,7 +8,6 @@ the tree or in its git folder is believed. Our own calls use an index beside the
 from __future__ import annotations
 
 import os
-import re
 
 from harness.base import encoding
 from harness.git import commit_excludes, dotgit, placing, repository, settings
@@ -20,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-HASH = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
+LENGTHS, DIGITS = (40, 64), frozenset("0123456789abcdef")  # of a commit's id
 PREFIX = "harness-"  # of the git folders of our trees
 OURS = ("HEAD", "commondir", "gitdir", "locked", "index")
 SPARED = (*OURS, "logs", "modules")  # submodules that setup fetched keep their repositories there
@@ -70,7 +69,8 @@ def _left_at(project: str, folder: str) -> str:
     """The commit at which somebody left the tree; "" where its git folder names none."""
     head = (files.read(_git_folder(project, folder) + "/HEAD") or b"").decode("utf-8", "replace").strip()
     named = dotgit.commit_of(project, head.removeprefix("ref: ")) if "/" in head else head
-    known = HASH.fullmatch(named) and not settings.call(project, "cat-file", "-e", named + "^{commit}")[0]
+    is_commit = len(named) in LENGTHS and DIGITS.issuperset(named)
+    known = is_commit and not settings.call(project, "cat-file", "-e", named + "^{commit}")[0]
     return named if known else ""
 
 

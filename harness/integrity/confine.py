@@ -76,9 +76,10 @@ def home_of_checks(project: str, folder: str) -> str:
     return home_layer.make(folder, os.path.expanduser("~"), env=os.environ, git=_common(project))
 
 
-def home_of_agent(project: str, tree: str) -> str:
-    """The HOME of the tree's agents, over that of its setup: no check reads what an agent leaves in it."""
-    return home_layer.make(tree + ".agent", home_of_checks(project, tree + ".home"), git=_common(project))
+def home_of_agent(project: str, tree: str, below: str = "") -> str:
+    """The HOME of the tree's agents, over that of its setup (`below`, where it is made already): no check reads what an agent
+    leaves in it."""
+    return home_layer.make(tree + ".agent", below or home_of_checks(project, tree + ".home"), git=_common(project))
 
 
 def _common(project: str) -> str:

@@ -114,7 +114,14 @@ def _stamp(folder: str, sources: Mapping[str, str], git: str) -> bytes:
     names = ("", *OPENED, *COPIED)
     paths = [os.path.join(top, name) for top in (folder, sources[""]) for name in names]
     paths += [*(theirs for below, theirs in sources.items() if below), os.path.join(git, "lfs", "objects")]
-    return encoding.dump_json([os.stat(path).st_mtime_ns if os.path.exists(path) else 0 for path in paths])
+    return encoding.dump_json([_changed(path) for path in paths])
+
+
+def _changed(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:  # it is not there
+        return 0
 
 
 def variables(env: Mapping[str, str], folder: str, home: str) -> dict[str, str]:

@@ -7,8 +7,7 @@ process of the run is. The file says what is claimed. Leases are made under the 
 
 from __future__ import annotations
 
-import json
-
+from harness.base import lean
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.model import runs
@@ -87,7 +86,7 @@ def alive(layout: Layout) -> list[Terms]:
 def terms_of(layout: Layout, run_id: str) -> Terms:
     """What the lease of an open run says; the bare id where nothing can be read."""
     try:
-        row = json.loads(files.read(layout.run(run_id).lock) or b"{}")
+        row = lean.loads(files.read(layout.run(run_id).lock) or b"{}")
         return Terms(**{"role": "", "pid": 0, "since": "", **row} | {"run": run_id})
     except (ValueError, TypeError, BrokenFile):
         return Terms(run=run_id, role="", pid=0, since="")

@@ -7,8 +7,6 @@ and `## `, so that an agent's text cannot move a boundary. Rendering a parsed pa
 
 from __future__ import annotations
 
-import re
-
 from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
@@ -212,7 +210,11 @@ def item_pattern(label: str) -> str:
 
 def parse_item(line: str, label: str = "") -> Item | None:
     """The item in a line, or None where a person wrote the line."""
-    found = re.fullmatch(item_pattern(label), line) if line.startswith("- [") and line.endswith("x)") else None
+    if not (line.startswith("- [") and line.endswith("x)")):
+        return None
+    import re  # the first item costs as much as half a bare start
+
+    found = re.fullmatch(item_pattern(label), line)
     if not found:
         return None
     date, text, names, count = found.groups()

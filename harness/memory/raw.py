@@ -7,7 +7,6 @@ file's first line. A line that is not a valid entry (torn by a power cut, garbag
 
 from __future__ import annotations
 
-import re
 from itertools import islice
 
 from harness.base import clock, redaction
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
 MARKS = {tag if tag == "-" else f"{tag}:": tag for tag in TAGS}
 LONGEST = 300
+BREAKS = "\0\r\n\t"
 WINDOW = 10
 CURATOR = "curator"  # the role in the curator's own entries, and their disposition in the archive
 
@@ -54,7 +54,11 @@ def _line(at: str, role: str, feature: str, tag: str, text: str) -> str:
 
 def one_line(text: str) -> str:
     """`text` with every run of line breaks, tabs and NULs as one space."""
-    return re.sub(r"[\0\r\n\t]+", " ", text).strip()
+    if any(character in text for character in BREAKS):
+        import re  # few notes have one
+
+        text = re.sub(f"[{BREAKS}]+", " ", text)
+    return text.strip()
 
 
 def parse_line(line: str, seq: int) -> Entry:

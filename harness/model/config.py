@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
@@ -16,7 +14,6 @@ MOST = 1e15
 TRUSTS = ("workspace", "full")
 WORKPLACES = ("tree", "project")
 CONFINES = ("auto", "required", "off")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +40,8 @@ else:
         'a list of paths in the project, such as [".env"]',
     )
     Variables = schema.listed(
-        schema.TEXT.part("a name", VARIABLE.fullmatch), 'a list of names of variables, such as ["DATABASE_PASSWORD"]'
+        schema.TEXT.part("a name", lambda name: name.isascii() and name.isidentifier()),
+        'a list of names of variables, such as ["DATABASE_PASSWORD"]',
     )
     Agents = schema.Kind("a name or a list of names", lambda value: bool(agent_names(value)) or value in ("", []))
 
@@ -153,6 +151,8 @@ def parse(text: str, path: str) -> Config:
     try:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
+        import re
+
         place = re.search(r"line (\d+)", str(fault))
         bad = int(place[1]) if place else text.count("\n") + 1
         raise BrokenFile(path, f"not TOML ({fault})", line=bad, remedy="Correct that line.") from None
@@ -181,6 +181,8 @@ def _is_inside(path: str) -> bool:
 def line_of(text: str, table: str, key: str = "") -> int | None:
     """The 1-based line of a key in its table, or of the table's header without a key; else the first line with that word
     (`a.b = 1`), else None."""
+    import re  # only for a fault
+
     word = key or table.partition(".")[2] or table
     inside, first = "", None
     for number, line in enumerate(text.split("\n"), start=1):

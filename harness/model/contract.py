@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import functools
-import re
 
 from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile
@@ -73,6 +72,7 @@ class Contract(Record):
         return [known[claim_id] for claim_id in claim_ids if claim_id in known]
 
 
+_last: dict[str, tuple[str, dict[str, Any]]] = {}  # of each contract the text and its values
 FIELDS = (*Contract.fields, *Claim.fields, *Check.fields, *Service.fields)
 
 
@@ -107,10 +107,14 @@ def require(layout: Layout, found: list[Feature]) -> None:
 
 
 def _value(layout: Layout) -> dict[str, Any] | None:
+    """The contract as plain values, which nobody changes; a process parses the same text once."""
     path, text = layout.contract, State(layout).text(names.CONTRACT)
     if text is None:
         return None
-    return dict(documents.cached(layout.cache, "contract", text, lambda text: schema.plain(parse(text, path)), FIELDS))
+    if _last.get(path, ("",))[0] != text:
+        read = documents.cached(layout.cache, "contract", text, lambda text: schema.plain(parse(text, path)), FIELDS)
+        _last[path] = text, dict(read)
+    return _last[path][1]
 
 
 def remember(layout: Layout, text: str, contract: Contract) -> None:
@@ -154,7 +158,7 @@ HELP = "A claim is '### ID: sentence' with ```sh check blocks, or the line 'manu
 
 def _claim(block: documents.Block, path: str) -> Claim:
     name, colon, text = block.text.partition(":")
-    if not colon or not schema.NAME.match(name) or not text.strip():
+    if not colon or not schema.is_name(name) or not text.strip():
         raise BrokenFile(path, f"the heading '{block.text[:60]}' is not 'ID: sentence'", line=block.line, remedy=HELP)
     return Claim(id=name, text=text.strip())
 
@@ -184,7 +188,8 @@ def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:
     if len(words) < 2 or words[0] != "sh":
         raise BrokenFile(path, f"the block '{block.info}' is not understood", line=block.line, remedy=HELP)
     options = {key: value for key, _, value in (word.partition("=") for word in words[2:])}
-    if not re.fullmatch(r"[1-9]\d*", options.get("seconds", "1")):
+    seconds = options.get("seconds", "1")
+    if not seconds.isdecimal() or seconds[0] not in "123456789":
         raise BrokenFile(path, "'seconds' must be a whole number above 0", line=block.line, remedy=HELP)
     return words[1], options
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from harness.base import encoding, schema
+from harness.base.lean import partial
 from harness.base.record import Record
 from harness.store import files, json_lines
 from harness.store.layout import Layout, command

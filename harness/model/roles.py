@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 
 from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
+from harness.base.lean import partial
 from harness.base.record import Record
 from harness.base.schema import Fault
 from harness.model import config
@@ -117,7 +117,7 @@ def _meta(layout: Layout, name: str) -> tuple[dict[str, Any], str]:
 def _found(layout: Layout, name: str) -> Iterator[tuple[dict[str, Any], str]]:
     for folder, kind in zip(folders(layout), ("own-role", "role"), strict=True):
         path = os.path.join(folder, name + ".md")
-        text = files.read_text(path) if schema.NAME.match(name) else None
+        text = files.read_text(path) if schema.is_name(name) else None
         if text is not None:
             yield documents.cached(layout.cache, f"{kind}-{name}", text, partial(_parse, path, name), Role.fields), path
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from functools import partial
 from itertools import islice
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
+from harness.base.lean import partial
 from harness.base.record import Record
 from harness.base.schema import InvalidField
 from harness.model import receipts
@@ -21,7 +20,7 @@ OUTCOMES = (*GOOD, *CUT, "auth", "config", "agent_error", "refused", "conflict")
 UNFINISHED = ("blocked", "cut")  # the outcomes of commits whose work is not done
 FREE_OF_BLAME = ("limit", "auth", "config", "killed", "conflict")
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
-ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+LONGEST_ID = 200
 NO_RUN = "the line is no finished run"
 LAST_DAY = 253402300799
 WRITES = "a run writes"
@@ -155,9 +154,14 @@ def new_id(role: str, feature: str, at: int) -> str:
     return f"{at}-{role}-{feature}" if feature else f"{at}-{role}"
 
 
+def is_id(text: str) -> bool:
+    """Whether a text can be a run's id, which is a folder's name."""
+    return schema.is_name(text, LONGEST_ID)
+
+
 def require_id(wish: str) -> None:
-    """Raises UsageFault for what cannot be a run's id, which is a folder's name."""
-    if not ID.fullmatch(wish):
+    """Raises UsageFault for what cannot be a run's id."""
+    if not is_id(wish):
         raise UsageFault(f"'{wish[:80]}' cannot be a run's id.")
 
 

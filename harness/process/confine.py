@@ -13,7 +13,7 @@ import stat
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
-from harness.process import landlock, spawn
+from harness.process import spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ class Confinement(Record):
     def confine_this_process(self) -> None:
         """Do what no program does for this process: Landlock, and entering the network of the run. Raises Unavailable."""
         if self.tier == LANDLOCK:
+            from harness.process import landlock  # the second tier, where the first does not work
+
             landlock.restrict(self.glass.writable)
         if self.holder:
             from harness.process import network  # few missions have a network of their own
@@ -197,13 +199,15 @@ def available(remembered: str = "") -> tuple[str, str]:
             return BUBBLEWRAP, key
     except Unavailable:
         pass
+    from harness.process import landlock
+
     return (LANDLOCK if landlock.abi() else NONE), ""
 
 
 def _key(program: str) -> str:
     """What the trial's answer hangs on, in one line."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        boot = file.read().strip()
+    with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
+        boot = file.read().decode().strip()
     namespaces = [str(os.stat(path).st_ino) for path in NAMESPACES]
     return " ".join([boot, str(os.geteuid()), *namespaces, str(os.stat(program).st_mtime_ns), program])
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def create(what: str, tag: str = "") -> str:
@@ -33,12 +36,9 @@ def remove(folder: str) -> None:
     """Remove the folder and its content as far as permissions allow: what belongs to another user, or is held by a
     mount, stays. Nothing reads it again, so a leftover changes neither a verdict nor the end of a run.
     """
-    with suppress(OSError):
-        if os.path.islink(folder):  # its target does not belong to the run
-            files.remove(folder)
-            return
-    with suppress(OSError):
-        os.rmdir(folder)  # it is usually empty
+    if os.path.islink(folder) and _done(files.remove, folder):  # its target does not belong to the run
+        return
+    if _done(os.rmdir, folder):  # it is usually empty
         return
     import shutil  # costs 5 ms, needed only for a folder with content
 
@@ -51,6 +51,14 @@ def remove(folder: str) -> None:
 
 def _make_writable(folder: str) -> None:
     """Make it writable: package caches are read-only, and nothing can be removed from a read-only folder."""
-    with suppress(OSError):  # it belongs to another user, or is gone
-        if not os.path.islink(folder):
-            os.chmod(folder, 0o700)
+    if not os.path.islink(folder):
+        _done(lambda path: os.chmod(path, 0o700), folder)
+
+
+def _done(change: Callable[[str], object], folder: str) -> bool:
+    """Whether the change could be made: what belongs to another user, or is gone, stays as it is."""
+    try:
+        change(folder)
+    except OSError:
+        return False
+    return True

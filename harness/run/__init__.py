@@ -2,13 +2,19 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from harness.base.exits import leave as leave
     from harness.run.steps import main as main
 else:
 
     def __getattr__(name: str) -> object:
-        """`main` for a role's script (docs/contract.md), loaded on first use."""
+        """`main`, and `leave` with its exit code, for a role's script (docs/contract.md), loaded on first use."""
+        from harness.base import exits
+
+        if name == "leave":
+            return exits.leave
         if name != "main":
             raise AttributeError(name)
+        exits.spare_collector()
         from harness.run import steps
 
         return steps.main

@@ -182,7 +182,7 @@ def _answer(context: OrderContext, text: str) -> str:
     waiting = [one for one in context.features if _needs_person(one) and one.id not in context.busy]
     if question is None and not waiting and rules.decide(views.gather(layout), clock.now()).word != "ESCALATE":
         raise UsageFault(f"Nothing is escalated. See: {command('next')}")
-    named = kind if schema.NAME.match(kind) else "stuck"
+    named = kind if schema.is_name(kind) else "stuck"
     archived = f"{names.ESCALATIONS}/{clock.now()}-{named}.md"
     context.changes.put(archived, f"{question or ''}\n## Answer, {context.at}\n\n{text}\n".encode())
     if question is not None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 from itertools import islice
 
 from harness.agents.base import Event, ExecutionContext, Finished
-from harness.base import clock, console, redaction
+from harness.base import clock, console, lean, redaction
 from harness.base.record import Record
 from harness.integrity import confine, environment, home_layer
 from harness.integrity.inbox import Inbox
@@ -34,6 +33,7 @@ PRINTED = ("output", "waits")  # goes into the transcript as output
 LOAD_AFTER_SECONDS = 0.5
 LOADED_LATE = (
     *("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment", "harness.process.network"),
+    "harness.process.landlock",
 )
 LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer
@@ -45,6 +45,7 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
     refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.agents]
     outcome.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in opened.agents])
+    gc.freeze()  # what is loaded stays, and the collector need not look at it
     gc.enable()  # an agent may run for hours
     recorder, room = Recorder(run, outcome, opened.lease), temporary.create("agent", run.tag)
     try:
@@ -142,7 +143,7 @@ class Recorder:
             self.said.add(event.text)
         at = self.run.seconds()
         if event.kind == "usage":
-            self.outcome.usages[-1] = Usage(**json.loads(event.text))
+            self.outcome.usages[-1] = Usage(**lean.loads(event.text))
             self.counted, self.reported = event.text, True
             closing.reserve_used(self.lease, self.outcome, self.run.settings)
         elif event.kind not in ("tick", *PRINTED):
@@ -188,7 +189,7 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
 def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -> ExecutionContext:
     """The execution context of the run's agent; `room` is its temporary folder."""
     own = run.confinement is not None and run.settings.trust != "full"
-    home = confine.home_of_agent(run.layout.project, run.workplace) if own else ""
+    home = confine.home_of_agent(run.layout.project, run.workplace, run.home) if own else ""
     table, keys = run.settings.roles.get(run.role.name, {}), (run.settings.passed, agent.needs)
     return ExecutionContext(
         directory=run.workplace,

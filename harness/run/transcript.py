@@ -6,7 +6,6 @@ memory (1 MiB at most) until the rest arrives or the transcript closes.
 
 from __future__ import annotations
 
-import re
 import sys
 
 from harness.base import encoding, redaction, schema
@@ -249,6 +248,8 @@ def _cut(text: str, size: Callable[[str], int]) -> str:
     """`text`, or its longest beginning whose `size` fits into a line, with a mark for the cut."""
     if size(text) <= LONGEST_LINE:
         return text
+    import re  # only for a line that is too long
+
     earlier = re.search(CUT.format(r"(\d+)").replace("[", r"\["), text[-MARK_BYTES:])
     gone = int(earlier[1]) if earlier else 0
     text = text[: -len(earlier[0])] if earlier else text

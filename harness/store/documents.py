@@ -5,10 +5,9 @@ The parsers take 40 to 100 ms to load, so only a file that is not in the cache l
 
 from __future__ import annotations
 
-import json
 import os
-import re
 
+from harness.base import lean
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.store import files
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")  # a line with more ticks after the first ones is inline code
+SHORTEST_FENCE = 3
 
 
 class Block(Record):
@@ -84,15 +83,28 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
+def fence_mark(line: str) -> str:
+    """The ticks or tildes with which a line begins or ends a fence, else "": with more ticks behind it is inline code."""
+    mark = line[: len(line) - len(line.lstrip("`"))] or line[: len(line) - len(line.lstrip("~"))]
+    return "" if len(mark) < SHORTEST_FENCE or (mark[0] == "`" and "`" in line[len(mark) :]) else mark
+
+
+def _heading(line: str) -> tuple[str, int] | None:
+    """(text, level) of an ATX heading."""
+    rest = line.lstrip("#")
+    level = len(line) - len(rest)
+    return (rest.strip().rstrip("#").rstrip(), level) if 1 <= level <= 6 and rest[:1].isspace() else None
+
+
 def headings(text: str) -> list[tuple[str, int, int]]:
     """(heading, level, 0-based line) of every ATX heading outside fences, found line by line."""
     found, fence = [], ""
     for number, line in enumerate(text.split("\n")):
-        mark = FENCE.match(line.lstrip())
-        if mark and (not fence or (mark[1].startswith(fence) and line.strip() == mark[1])):
-            fence = "" if fence else mark[1]
-        elif not fence and (title := re.match(r"(#{1,6})\s+(.*?)\s*#*\s*$", line)):
-            found.append((title[2], len(title[1]), number))
+        mark = fence_mark(line.lstrip())
+        if mark and (not fence or (mark.startswith(fence) and line.strip() == mark)):
+            fence = "" if fence else mark
+        elif not fence and (title := _heading(line)):
+            found.append((*title, number))
     return found
 
 
@@ -108,7 +120,12 @@ def section(text: str, heading: str) -> str | None:
 
 def fence_for(text: str, least: int = 3, tick: str = "`") -> str:
     """A fence that `text` cannot close: more backticks (or tildes) than any run of them in the text."""
-    longest = max((len(run) for run in re.findall(f"{tick}+", text)), default=0)
+    longest, at = 0, text.find(tick)
+    while at >= 0:
+        end = at + longest
+        while text.startswith(tick, end):
+            end += 1
+        longest, at = end - at, text.find(tick * (end - at + 1), end)
     return tick * max(least, longest + 1)
 
 
@@ -125,11 +142,11 @@ def fenced_blocks(text: str, info: str) -> list[str]:
     fence, wanted = "", False
     inside: list[str] = []
     for line in text.split("\n"):
-        mark = FENCE.match(line.strip())
-        opens = mark is not None and line.strip()[len(mark[1]) :].strip() == info
-        if mark and (not fence or (opens and info and mark[1].startswith(fence))):
-            fence, wanted, inside = mark[1], opens, []
-        elif fence and mark and mark[1].startswith(fence) and line.strip() == mark[1]:
+        mark = fence_mark(line.strip())
+        opens = mark != "" and line.strip()[len(mark) :].strip() == info
+        if mark and (not fence or (opens and info and mark.startswith(fence))):
+            fence, wanted, inside = mark, opens, []
+        elif fence and mark and mark.startswith(fence) and line.strip() == mark:
             found += ["\n".join(inside)] if wanted else []
             fence = ""
         else:
@@ -150,7 +167,7 @@ def cached(folder: str, name: str, text: str, parse: Callable[[str], Any], field
 def recall(folder: str, name: str, text: str, fields: tuple[str, ...] = ()) -> Any:
     """The cached value of exactly this text with these fields, else None; a torn cache counts as absent."""
     try:
-        row = json.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
+        row = lean.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
         return row["value"] if row.get("text") == text and row["fields"] == [*fields] else None
     except (OSError, ValueError, KeyError, AttributeError, BrokenFile):
         return None

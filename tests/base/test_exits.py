@@ -110,3 +110,28 @@ sys.exit(guarded(body))
         ["bash", "-o", "pipefail", "-c", words], capture_output=True, text=True, check=False, timeout=30
     )
     assert (done.stdout, done.stderr) == ("a line\n", "")
+
+
+LEAVING = """import atexit, sys
+sys.path.insert(0, {checkout!r})
+from harness.base.exits import leave
+atexit.register(print, "torn down")
+sys.stdout.write("said"); sys.stderr.write("and said")
+{more}leave(7)
+"""
+
+
+def test_a_process_that_leaves_has_said_all_and_is_not_taken_down() -> None:
+    """What waits in a buffer is printed; nothing else of the interpreter's end runs."""
+    program = LEAVING.format(checkout=str(CHECKOUT), more="")
+    words, env = [sys.executable, "-c", program], {**os.environ, "PYTHONUNBUFFERED": ""}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "said", "and said")
+
+
+def test_a_process_leaves_with_its_code_where_nobody_reads() -> None:
+    """A closed pipe changes no exit code."""
+    program = LEAVING.format(checkout=str(CHECKOUT), more="import os; r, w = os.pipe(); os.close(r); os.dup2(w, 1)\n")
+    words, env = [sys.executable, "-c", program], {**os.environ, "PYTHONUNBUFFERED": ""}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (7, "")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 
 from harness.base import schema
@@ -193,3 +196,12 @@ def test_a_fault_of_a_name_knows_which_one_it_is() -> None:
     """By index, so that a file can name the line."""
     found = schema.placed_name_faults(["F-1", "F-2", "f-1", "F-1", ""], "feature")
     assert [index for index, _ in found] == [2, 3, 4]
+
+
+def test_a_name_is_what_the_pattern_says() -> None:
+    """The pattern is the words of the rule, which `is_name` reads by hand."""
+    pick, pattern = random.Random(1), re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+    for _ in range(5000):
+        text = "".join(pick.choice("aZ0._-aZ0._-é \n") for _ in range(pick.choice((0, 1, 2, 3, 4))))
+        text += "a" * pick.choice((0, 60, 61, 62, 63, 64))
+        assert schema.is_name(text) == bool(pattern.match(text)), text

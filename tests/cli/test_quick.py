@@ -13,7 +13,10 @@ import pytest
 from tests.missions import CHECKOUT, DISPOSABLE, PROGRAM, House, differences, listing
 
 ENTRY = r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] person - TRICK: use make\n"
-NOT_LOADED = ("click", "rich", "typing", "dataclasses", "pathlib", "subprocess", "hashlib", "tomllib", "ctypes", "yaml")
+NOT_LOADED = (
+    *("click", "rich", "typing", "dataclasses", "pathlib", "subprocess", "hashlib", "tomllib", "ctypes", "yaml"),
+    *("re", "json", "enum", "signal", "collections", "functools", "contextlib"),
+)
 LOADED = """
 import sys
 sys.argv = {words!r}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,11 @@ def test_a_ledger_that_does_not_parse_accuses_nobody(house: House) -> None:
     Path(house.layout.ledger).write_text("{")
     assert (unsettled.unsettled(house.layout), unsettled.books_short(house.layout)) == ([], False)
     assert runs.totals(house.layout).runs == 1
+
+
+def test_ids_are_those_of_whole_lines_whoever_wrote_them() -> None:
+    """The quick look at lines as we write them finds what the pattern finds."""
+    pick, pieces = random.Random(1), ['{"run":"a', '"', ",x}", "\n", '{ "run": "b",}\n', '{"run":"c","z":1}\n']
+    for _ in range(5000):
+        log = "".join(pick.choice(pieces) for _ in range(pick.randrange(6))).encode()
+        assert unsettled._ids(log) == {name.decode() for name in re.findall(unsettled.LOGGED, log, re.M)}, log

@@ -308,7 +308,9 @@ from harness.run import thinking
 thinking.load_rest()
 print(*sys.modules)
 """
-AT_OPEN = {"harness.agents.command", "harness.run.orders"}  # what is loaded before an agent thinks, or never
+AT_OPEN = {  # what is loaded before an agent thinks, or never
+    *("harness.agents.command", "harness.agents.playbook", "harness.agents.scripted", "harness.run.orders"),
+}
 
 
 def test_all_that_a_run_may_load_late_is_loaded_while_its_agent_thinks() -> None:

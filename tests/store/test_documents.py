@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,20 @@ def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
     files.replace(str(tmp_path / "file"), b"")
     assert documents.cached(str(tmp_path / "file"), "x", "a", list) == ["a"]
+
+
+FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
+HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
+
+
+def test_marks_are_those_that_the_patterns_say() -> None:
+    """The patterns are the words of the rule; the code reads by hand, because loading `re` costs half a bare start."""
+    pick = random.Random(1)
+    for _ in range(20_000):
+        line = "".join(pick.choice("`~# a\tb") for _ in range(pick.randrange(12)))
+        fence, heading, tick = FENCE.match(line), HEADING.match(line), pick.choice("`~")
+        assert documents.fence_mark(line) == (fence[1] if fence else ""), line
+        alone = [] if fence else [(heading[2], len(heading[1]), 0)] if heading else []
+        assert documents.headings(line) == alone, line
+        longest = max((len(run) for run in re.findall(tick + "+", line)), default=0)
+        assert documents.fence_for(line, tick=tick) == tick * max(3, longest + 1), line
