@@ -174,7 +174,7 @@ class Sweep:
 
 def progress(line: str) -> None:
     """Show a line at once, also where output is captured."""
-    print(line, file=sys.__stderr__, flush=True)  # noqa: T201 - hours of torture need a sign of life
+    print(line, file=sys.__stderr__, flush=True)
 
 
 # ---- the proof for a mission
@@ -188,9 +188,11 @@ def notes_of(house: House) -> list[str]:
     return [row.entry for row in archive] + lines[curated.folded - curated.first_seq : -1]
 
 
-def recovered(house: House) -> list[str]:
-    """Faults of the recovery itself: once the dead run's guardian is gone, `init` settles it, as each start does."""
-    locks = [house.layout.mission_lock, *(house.layout.run(name).lock for name in runs.open_runs(house.layout))]
+def recovered(house: House, alive: Sequence[str] = ()) -> list[str]:
+    """Faults of the recovery itself: once the dead run's guardian is gone, `init` settles it, as each start does. `alive`:
+    runs that go on."""
+    dead = [name for name in runs.open_runs(house.layout) if name not in alive]
+    locks = [house.layout.mission_lock, *(house.layout.run(name).lock for name in dead)]
     until(lambda: all(files.is_free(lock) for lock in locks))
     done = house.run([RUN_SH, "init", "--quietly"])
     return [] if done.code == 0 else [f"init ended with {done}"]
@@ -208,10 +210,11 @@ def faults(house: House, acknowledged: Iterable[str], busy: Sequence[str] = ()) 
     alive = {name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)}
     logged = Counter(row["run"] for row in house.ran())
     begun = [path.parent.name for path in Path(layout.runs).glob("*/context.json")]
-    found += [f"the run log has {logged[name]} lines of {name}" for name in begun if logged[name] != (name not in alive)]
-    if not busy:
-        found += [f"process {pid} of the mission lives" for pid in tagged(mission.load(layout).id)]
-        found += [f"left over: run lock {name}" for name in runs.open_runs(layout)]
+    found += [
+        f"the run log has {logged[name]} lines of {name}" for name in begun if logged[name] != (name not in alive)
+    ]
+    found += [f"left over: run lock {name}" for name in runs.open_runs(layout) if not busy or name not in alive]
+    found += [] if busy else [f"process {pid} of the mission lives" for pid in tagged(mission.load(layout).id)]
     queue = json.loads(files.read(layout.features) or b"{}").get("features", [])
     found += [f"{one['id']} is stuck" for one in queue if one["status"] == "in_progress" and one["id"] not in busy]
     return found + torn(house) + left_over(house, alive)
@@ -233,18 +236,27 @@ def torn(house: House) -> list[str]:
 
 def left_over(house: House, alive: Iterable[str] = ()) -> list[str]:
     """Files that a write leaves when it is cut short: temporary ones, journals, locks of git, folders of dead runs."""
-    found = [path for top in (house.state, house.identity, Path(state_home())) for path in top.rglob("*.tmp")]
+    tops = (house.state, house.identity, Path(state_home()))
+    found = [path for top in tops for path in top.rglob("*.tmp") if not is_being_written(path)]
     found += [*Path(house.layout.journal).glob("*"), Path(house.layout.git_private, "landing.json")]
     found += (house.project / ".git").rglob("*.lock")
-    found += [path for path in (house.folder / "temporary").glob("harness-*") if not any(run in path.name for run in alive)]
+    found += [
+        path for path in (house.folder / "temporary").glob("harness-*") if not any(run in path.name for run in alive)
+    ]
     return [f"left over: {path.relative_to(house.folder)}" for path in found if path.exists()]
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether a `NAME.<pid>.tmp` belongs to a live process."""
+    pid = path.name.split(".")[-2]
+    return pid.isdigit() and Path("/proc", pid).exists()
 
 
 OF_ONE_RUN = (  # what differs between two runs that do the same
     (re.compile(r"\b\d{10}-[a-z]+(-F-\d+)?(-\d+)?\b"), "RUN"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?"), "TIME"),
     (re.compile(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{10,12}\b"), "HEX"),
-    (re.compile(r"\b\d+\.\d+\b"), "SECONDS"),
+    (re.compile(r"\b\d+\.\d+\b|\b\d{19}\b"), "SECONDS"),
     (re.compile(r"harness-[\w-]+?-[0-9a-f]{10}\b|\.\d+\.tmp\b"), "TEMPORARY"),
 )
 NO_STATE = ("runs/", "objects/", "snapshots/", "locks/", "cache/", "ledger.json", "git-config/", ".git/", "journal/")

@@ -5,7 +5,10 @@ A sample of the points in the suite, each call's first, middle and last; HARNESS
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,25 +16,30 @@ from typing import Any
 import pytest
 
 from harness.memory import raw
+from harness.model import runs
 from harness.settle import curator
+from harness.store import files
 from harness.store.layout import Layout
 from tests import kill_sweep
 from tests.crash import TORTURE
 from tests.kill_sweep import RUN_SH, Point, Sweep, Template
-from tests.missions import SURROUNDINGS, Done, House, surroundings
+from tests.missions import SURROUNDINGS, Done, House, differences, listing, surroundings, until
 from tests.planned import reply
 
 pytestmark = pytest.mark.skipif(bool(kill_sweep.why_not()), reason=kill_sweep.why_not() or "strace works")
 
+Recover = Callable[[Done], tuple[list[str], str]]
 FEWEST = 10  # kill points of a run; a sweep with fewer has not seen what it settles
 FOLDERS = ("my project", "state", "identity", "temporary")
 TRICK = "stop the dev server before you run e2e tests: they also need port 3000"
-NOTE = "harness note --tag {tag} '{text}' && echo '{text}' >> acknowledged"
+NOTE = 'text="{text} $(date +%s%N)"; harness note --tag {tag} "$text" && echo "{tag}: $text" >> acknowledged'
+WAIT = """echo 2 > 2.txt; echo mine > "$TMPDIR/mine"; echo "$TMPDIR" > begun
+until test -e enough -o ! -e {hold}; do sleep 0.05; done"""  # a worker that waits where a test holds it
 STAGES = ("planner", "worker F-001", "validator F-001", "validator", "curator")
 
 
 def noting(tag: str, text: str) -> str:
-    """A shell line that writes down a note once it is acknowledged, in a file that git ignores."""
+    """A shell line that takes a note of its own, and writes it down once it is acknowledged, in a file that git ignores."""
     return NOTE.format(tag=tag, text=text)
 
 
@@ -45,9 +53,14 @@ def plan(*numbers: int) -> dict[str, Any]:
 def scripts(house: House, *numbers: int) -> None:
     """Agents that take a mission with these features to DONE, and note as they go."""
     many = [{"tag": "CONTEXT", "text": f"number {n} of the things to know about this program"} for n in range(11)]
+    many.append({"tag": "FAIL", "text": TRICK})
     house.script("planner", {"run": noting("DECISION", "one part after the other")}, plan(*numbers))
     for n in numbers:
-        work = f"echo {n} > {n}.txt; {noting('FAIL', TRICK)}" if n == 1 else f"echo {n} > {n}.txt"
+        work = (
+            f"echo {n} > {n}.txt; {noting('CONTEXT', 'the file is there')}"
+            if n == 1
+            else WAIT.format(hold=house.folder / "hold")
+        )
         house.script(f"worker-F-00{n}", {"run": work}, reply(status="implemented", notes=many if n == 1 else []))
     aimed = {"claim": "VAL-1", "run": "test -s 1.txt", "why": "it may be empty"}
     house.script("validator-F-001", {"run": noting("CONTEXT", "the file was looked at")}, reply(checks=[aimed]))
@@ -57,7 +70,7 @@ def scripts(house: House, *numbers: int) -> None:
 def begin(house: House, *numbers: int) -> None:
     """A mission that nothing was planned for; workers of another mission failed as one of this will."""
     house.repository(commit=False)
-    house.write(".gitignore", "acknowledged\n")
+    house.write(".gitignore", "acknowledged\nbegun\nenough\n")
     house.git("add", "-A")
     house.git("commit", "-q", "-m", "begin")
     other = Layout(str(house.folder / "other"))
@@ -84,7 +97,7 @@ class Missions:
             name = due.removeprefix("NEXT ").strip()
             assert name not in self.kept, f"{name} is due again"
             self.kept[name] = Template(folder, FOLDERS, folder / "kept" / name)
-            self.notes[name] = [line.partition(" ")[2] for line in self.texts()]
+            self.notes[name] = [line.rpartition("] ")[2] for line in kill_sweep.notes_of(self.house)]
             done = self.house.run([RUN_SH, "--once"])
             assert done.code == 0, done
             due = self.due()
@@ -93,10 +106,6 @@ class Missions:
     def due(self) -> str:
         """What `harness next` says."""
         return self.house.harness("next").out.rstrip("\n")
-
-    def texts(self) -> list[str]:
-        """The acknowledged notes so far, each with its tag."""
-        return [line.rpartition("] ")[2] for line in kill_sweep.notes_of(self.house)]
 
     def acknowledged(self, name: str) -> list[str]:
         """The notes before this run, and those that its agent was told are there."""
@@ -155,17 +164,111 @@ def missions(here: Callable[[str], tuple[Path, dict[str, str]]]) -> Missions:
     return Missions(*here("one"), 1)
 
 
+def swept(sweep: Sweep, points: Sequence[Point], recover: Recover, go_on: Callable[[], list[str]]) -> None:
+    """Sweep over a sample of the points, or all; fails with every fault that is not known."""
+    found = sweep.run(points, recover, go_on, kill_sweep.progress if TORTURE else lambda line: None)
+    assert found.points, found
+    assert found.unexpected(KNOWN) == [], found
+
+
 @pytest.mark.parametrize("name", STAGES)
 def test_a_run_that_is_killed_at_any_disk_call_loses_nothing(missions: Missions, name: str) -> None:
     """Whichever process dies at it, the next start settles the run, and the mission goes on to DONE."""
     sweep = missions.sweep(name)
     points = sweep.points()
     assert len(points) >= FEWEST
-    found = sweep.run(
-        sample(points, 4),
-        lambda done: missions.settled(name, done),
-        lambda: missions.to_done(name),
-        kill_sweep.progress if TORTURE else lambda line: None,
-    )
-    assert found.points, found
-    assert found.unexpected(KNOWN) == [], found
+    swept(sweep, sample(points, 1), lambda done: missions.settled(name, done), lambda: missions.to_done(name))
+
+
+# ---- two at once
+
+LEASES = False  # whether a run holds a lease in place of the mission lock, so that several may be open
+BESIDE = {
+    "worker F-001": "worker F-001",
+    "planner": "worker F-001",
+    "validator F-001": "validator F-001",
+    "curator": "worker F-002",
+}
+
+
+class Beside:
+    """A worker's run of F-002 whose agent waits: it is alive while another run is killed and settled."""
+
+    def __init__(self, missions: Missions, template: str) -> None:
+        self.missions, self.house, self.template = missions, missions.house, template
+        self.role: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Lay out the mission with this run open in it, and what it has on disk."""
+        self.end()
+        self.missions.kept[self.template].restore()
+        (self.house.folder / "hold").touch()
+        self.role = self.house.begin_role("worker", "F-002", session=True)
+        until(lambda: bool(self.trees()))
+        self.run = next(iter(runs.open_runs(self.house.layout)))
+        self.lock, self.tree = Path(self.house.layout.run(self.run).lock), self.trees()[0]
+        until(lambda: (self.tree / "begun").read_text() != "")
+        self.temporary = Path((self.tree / "begun").read_text().strip())
+        self.writing = self.house.state / f"features.json.{self.role.pid}.tmp"
+        self.writing.write_text("half")
+        self.before = self.seen()
+
+    def trees(self) -> list[Path]:
+        """The trees in which this run's agent has begun."""
+        return [path.parent for path in self.house.tree.parent.glob("tree-*/begun")]
+
+    def seen(self) -> dict[str, bytes]:
+        """All that belongs to this run: its lease, its temporary files, its feature, its tree."""
+        found = {f"tree/{name}": data for name, data in listing(self.tree, ".git", ".harness").items()}
+        found |= {f"temporary/{name}": data for name, data in listing(self.temporary).items()}
+        found["tree named"] = str(json.loads(self.lock.read_bytes())["tree"]).encode()
+        found |= {path.name: path.read_bytes() for path in (self.lock, self.writing) if path.exists()}
+        found["feature"] = self.house.feature("F-002").status.encode()
+        found["lease"] = b"free" if files.is_free(str(self.lock)) else b"held"
+        return found
+
+    def settled(self, name: str, done: Done) -> tuple[list[str], str]:
+        """Settle the other run, which was killed, then let this one end; the faults, and the digest of the state."""
+        assert self.role is not None
+        notes = self.missions.acknowledged(name)
+        found = kill_sweep.recovered(self.house, [self.run]) + kill_sweep.faults(self.house, notes, ["F-002"])
+        found += [f"of the run beside: {path}" for path in differences(self.before, self.seen())]
+        found += ["the run beside has ended"] if self.role.poll() is not None else []
+        self.writing.unlink(missing_ok=True)
+        (self.tree / "enough").touch()
+        code = self.role.wait(20)
+        status = self.house.feature("F-002").status
+        found += [] if (code, status) == (0, "validating") else [f"the run beside ended with {code}, {status}"]
+        return found + kill_sweep.faults(self.house, notes), kill_sweep.digest(self.house)
+
+    def end(self) -> None:
+        """End what is left of this run; from now on a worker of F-002 does not wait."""
+        (self.house.folder / "hold").unlink(missing_ok=True)
+        if self.role is not None and self.role.poll() is None:
+            os.killpg(self.role.pid, signal.SIGTERM)
+            self.role.wait(20)
+
+
+@pytest.fixture(scope="module")
+def pair(here: Callable[[str], tuple[Path, dict[str, str]]]) -> Missions:
+    """A mission with two independent features."""
+    return Missions(*here("two"), 1, 2)
+
+
+@pytest.mark.skipif(not LEASES, reason="one run at a time holds the mission lock, so a second one is refused")
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_run_that_is_killed_leaves_the_run_beside_it_alone(pair: Missions, name: str) -> None:
+    """Its lease, its temporary files, its feature and its tree are untouched, and it settles green once its agent ends."""
+    beside = Beside(pair, BESIDE[name])
+    sweep = Sweep([RUN_SH, *name.split(" ")], beside.begin, where=pair.house.project, env=pair.house.env)
+
+    def go_on() -> list[str]:
+        beside.end()
+        return pair.to_done(BESIDE[name])
+
+    try:
+        points = sweep.points()
+        assert len(points) >= FEWEST
+        swept(sweep, sample(points, 2), lambda done: beside.settled(BESIDE[name], done), go_on)
+    finally:
+        beside.end()
