@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.git import worktrees
 from harness.memory import pages
 from harness.model import mission, runs
 from harness.store import files
@@ -236,14 +237,24 @@ def torn(house: House) -> list[str]:
 
 def left_over(house: House, alive: Iterable[str] = ()) -> list[str]:
     """Files that a write leaves when it is cut short: temporary ones, journals, locks of git, folders of dead runs."""
-    tops = (house.state, house.identity, Path(state_home()))
+    tops = (house.project, house.identity, Path(state_home()))
     found = [path for top in tops for path in top.rglob("*.tmp") if not is_being_written(path)]
     found += [*Path(house.layout.journal).glob("*"), Path(house.layout.git_private, "landing.json")]
-    found += (house.project / ".git").rglob("*.lock")
+    found += [*(house.project / ".git").rglob("*.lock"), *trees_of_nobody(house)]
+    own = worktrees._git_folder(str(house.project), str(house.tree))  # made right where the tree is taken next
+    found = [path for path in found if not path.is_relative_to(own)]
     found += [
         path for path in (house.folder / "temporary").glob("harness-*") if not any(run in path.name for run in alive)
     ]
     return [f"left over: {path.relative_to(house.folder)}" for path in found if path.exists()]
+
+
+def trees_of_nobody(house: House) -> list[Path]:
+    """What git keeps of worktrees that are gone."""
+    known = list((house.project / ".git/worktrees").glob("*"))
+    return [
+        own for own in known if not (own / "gitdir").exists() or not Path((own / "gitdir").read_text().strip()).exists()
+    ]
 
 
 def is_being_written(path: Path) -> bool:

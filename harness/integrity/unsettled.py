@@ -89,6 +89,18 @@ def needs_recovery(layout: Layout) -> bool:
     return not settled or migrations.is_due(layout) or workplace.landing_waits(layout)
 
 
+def cut_short(layout: Layout) -> bool:
+    """Whether a write left files behind, with or without a run that died: temporary ones, or a journal's."""
+    return bool(abandoned(layout) or journal.staged(layout)) or os.path.exists(layout.journal + "/record")
+
+
+def abandoned(layout: Layout) -> list[str]:
+    """The temporary files of writers that are gone, in the few folders where one writes also without a run."""
+    folders = (layout.state, os.path.dirname(layout.raw), os.path.dirname(layout.shim), layout.cache)
+    ours = (*folders, layout.git_private, os.path.join(layout.git_private, "info"))
+    return [path for folder in ours for path in files.abandoned(folder)]
+
+
 def require_books(layout: Layout) -> None:
     """Raises BrokenFile where lines of the run log are missing, because the totals would then be too low."""
     if books_short(layout):

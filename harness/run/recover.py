@@ -10,7 +10,7 @@ from harness.agents import registry
 from harness.base import clock
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.git import dotgit, repository
+from harness.git import dotgit, repository, worktrees
 from harness.integrity import (
     inbox,
     mission_lock,
@@ -22,6 +22,7 @@ from harness.integrity import (
 )
 from harness.integrity.reconcile import Recorded
 from harness.integrity.recovery_plan import Died, Step
+from harness.memory import identity
 from harness.model import config, features, mission
 from harness.model.config import Config
 from harness.model.open_run import Begun, Outcome
@@ -31,7 +32,7 @@ from harness.process import supervise, temporary
 from harness.run import closing, transcript
 from harness.settle import worker
 from harness.store import files, journal, migrations
-from harness.store.layout import Layout
+from harness.store.layout import Layout, identity_folder
 
 UNKNOWN = "unknown"
 
@@ -47,14 +48,16 @@ class Restored(Record):
 
 
 def recover_dead(layout: Layout) -> list[str]:
-    """`recover`, where needed and no run is alive; takes the mission lock for it."""
-    if not unsettled.needs_recovery(layout):
+    """`recover`, where needed and no run is alive; takes the mission lock for it. Where only a write was cut short, the remains
+    of that are removed."""
+    needed = unsettled.needs_recovery(layout)
+    if not needed and not unsettled.cut_short(layout):
         return []
     lock = mission_lock.MissionLock(layout)
     if not lock.take():
         return []
     try:
-        return recover(layout)
+        return recover(layout) if needed else _finish_journal(layout) + _remove_abandoned(layout, [])
     finally:
         lock.release()
 
@@ -82,7 +85,17 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         done.append(_carry_out(layout, step, restored))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
     done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
-    return done + _close_torn(layout)
+    return done + _close_torn(layout) + _remove_abandoned(layout, dead)
+
+
+def _remove_abandoned(layout: Layout, dead: list[str]) -> list[str]:
+    """Remove the temporary files of writers that are gone, also from where the runs that died wrote; not worth a line."""
+    known = [os.path.join(layout.objects, name) for name in files.names(layout.objects)] if dead else []
+    folders = [*(layout.run(name).folder for name in dead), *known, *([layout.snapshots] if dead else [])]
+    for path in [*unsettled.abandoned(layout), *(path for folder in folders for path in files.abandoned(folder))]:
+        files.remove(path)
+    identity.clear(identity_folder())
+    return []
 
 
 def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored]) -> str:
@@ -158,6 +171,7 @@ def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
         said = f"; ended {len(killed)} processes it left{said}"
         if not run.sealed:
             reconcile.state(run, outcome, before)
+    worktrees.forget_below(layout.project, temporary.begin(tag))
     temporary.remove_tagged(tag)
     if died.context is None:
         files.replace(run.paths.context, files.dump_json(run.context.asdict()), files.PRIVATE)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
+LONGEST_PID = 10  # digits; more are no process
 PRIVATE = 0o600
 SHARED = 0o644
 NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in the place of a file must not block us
@@ -197,6 +198,25 @@ def replace(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False
 def replace_quickly(path: str, data: bytes) -> None:
     """Replace the file atomically; a power cut may lose the content. For data that can be derived again."""
     replace(path, data, quickly=True)
+
+
+def abandoned(folder: str) -> list[str]:
+    """The temporary files in a folder whose writer is gone; a name that no `replace` gives is not ours."""
+    found = [os.path.join(folder, name) for name in names(folder) if name.endswith(".tmp") and _is_abandoned(name)]
+    return [path for path in found if not os.path.isdir(path)]
+
+
+def _is_abandoned(temporary: str) -> bool:
+    pid = temporary.split(".")[-2]
+    if not (pid.isascii() and pid.isdigit() and len(pid) < LONGEST_PID):
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # another user's
+        return False
+    return False
 
 
 def remove(path: str) -> None:
