@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -173,11 +172,6 @@ class Sweep:
         return found
 
 
-def progress(line: str) -> None:
-    """Show a line at once, also where output is captured."""
-    print(line, file=sys.__stderr__, flush=True)
-
-
 # ---- the proof for a mission
 
 
@@ -199,7 +193,7 @@ def recovered(house: House, alive: Sequence[str] = ()) -> list[str]:
     return [] if done.code == 0 else [f"init ended with {done}"]
 
 
-def faults(house: House, acknowledged: Iterable[str], busy: Sequence[str] = ()) -> list[str]:
+def faults(house: House, acknowledged: Iterable[str], busy: Sequence[str] = (), *, taken: bool = True) -> list[str]:
     """What is lost, torn, doubled or left over in a mission without a live run, except those of the features `busy`."""
     layout, found = house.layout, []
     examined = house.harness("doctor")
@@ -218,7 +212,7 @@ def faults(house: House, acknowledged: Iterable[str], busy: Sequence[str] = ()) 
     found += [] if busy else [f"process {pid} of the mission lives" for pid in tagged(mission.load(layout).id)]
     queue = json.loads(files.read(layout.features) or b"{}").get("features", [])
     found += [f"{one['id']} is stuck" for one in queue if one["status"] == "in_progress" and one["id"] not in busy]
-    return found + torn(house) + left_over(house, alive)
+    return found + torn(house) + left_over(house, alive, taken=taken)
 
 
 def torn(house: House) -> list[str]:
@@ -235,14 +229,16 @@ def torn(house: House) -> list[str]:
     return found
 
 
-def left_over(house: House, alive: Iterable[str] = ()) -> list[str]:
-    """Files that a write leaves when it is cut short: temporary ones, journals, locks of git, folders of dead runs."""
+def left_over(house: House, alive: Iterable[str] = (), *, taken: bool = True) -> list[str]:
+    """Files that a write leaves when it is cut short: temporary ones, journals, locks of git, folders of dead runs. What is in
+    the tree, beside it and in its git folder is made right when it is `taken` next."""
     tops = (house.project, house.identity, Path(state_home()))
     found = [path for top in tops for path in top.rglob("*.tmp") if not is_being_written(path)]
     found += [*Path(house.layout.journal).glob("*"), Path(house.layout.git_private, "landing.json")]
     found += [*(house.project / ".git").rglob("*.lock"), *trees_of_nobody(house)]
-    own = worktrees._git_folder(str(house.project), str(house.tree))  # made right where the tree is taken next
-    found = [path for path in found if not path.is_relative_to(own)]
+    if not taken:
+        own = worktrees._git_folder(str(house.project), str(house.tree))
+        found = [path for path in found if not path.is_relative_to(own) and not path.is_relative_to(state_home())]
     found += [
         path for path in (house.folder / "temporary").glob("harness-*") if not any(run in path.name for run in alive)
     ]
@@ -290,6 +286,7 @@ def digest(house: House) -> str:
                 parts.append(masked(f"{name}\n{path.read_text(errors='replace')}"))
     refs = house.git("for-each-ref", "--format=%(refname) %(tree)").split("\n")
     parts += sorted(line if " " not in line else masked(line.split(" ")[0]) + line.split(" ")[1] for line in refs)
+    parts += sorted(masked(path.name) for path in house.tree.parent.glob("*.tmp"))
     parts.append(house.git("status", "--porcelain", "--branch"))
     return files.digest("\0".join(parts).encode())
 

@@ -9,7 +9,8 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,14 @@ TRICK = "stop the dev server before you run e2e tests: they also need port 3000"
 NOTE = 'text="{text} $(date +%s%N)"; harness note --tag {tag} "$text" && echo "{tag}: $text" >> acknowledged'
 WAIT = """echo 2 > 2.txt; echo mine > "$TMPDIR/mine"; echo "$TMPDIR" > begun
 until test -e enough -o ! -e {hold}; do sleep 0.05; done"""  # a worker that waits where a test holds it
-STAGES = ("planner", "worker F-001", "validator F-001", "validator", "curator")
+SHORT = {  # each run, and its point in the suite: such a point proves that there are as many before it
+    "planner": Point("fsync", 60),
+    "worker F-001": Point("rename", 17),
+    "validator F-001": Point("fsync", 35),
+    "validator": Point("rename", 13),
+    "curator": Point("fsync", 22),
+}
+GOES_ON = ("worker F-001", "curator")  # the runs from which the suite goes on to DONE, too
 
 
 def noting(tag: str, text: str) -> str:
@@ -85,9 +93,11 @@ def begin(house: House, *numbers: int) -> None:
 
 
 class Missions:
-    """One mission, kept before each of its runs: the templates of the sweeps, by what is due."""
+    """One mission, kept before each of its runs, up to the `last`: the templates of the sweeps, by what is due."""
 
-    def __init__(self, folder: Path, env: dict[str, str], *numbers: int, base: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, env: dict[str, str], *numbers: int, base: tuple[str, ...] = (), last: str = ""
+    ) -> None:
         self.house, self.kept = House(folder, env), dict[str, Template]()
         self.notes: dict[str, list[str]] = {}
         self.house.base = base
@@ -98,6 +108,8 @@ class Missions:
             assert name not in self.kept, f"{name} is due again"
             self.kept[name] = Template(folder, FOLDERS, folder / "kept" / name)
             self.notes[name] = [line.rpartition("] ")[2] for line in kill_sweep.notes_of(self.house)]
+            if name == last:
+                return
             done = self.house.run([RUN_SH, "--once"])
             assert done.code == 0, done
             due = self.due()
@@ -115,7 +127,7 @@ class Missions:
     def settled(self, name: str, done: Done) -> tuple[list[str], str]:
         """Settle the run that was killed; the faults, and the digest of the state."""
         notes, has_work = self.acknowledged(name), (self.house.tree / "1.txt").exists()
-        found = kill_sweep.recovered(self.house) + kill_sweep.faults(self.house, notes)
+        found = kill_sweep.recovered(self.house) + kill_sweep.faults(self.house, notes, taken=False)
         found += ["the work of the agent is gone"] if has_work and not kill_sweep.is_kept(self.house, "1.txt") else []
         return found, kill_sweep.digest(self.house)
 
@@ -129,12 +141,6 @@ class Missions:
         """The sweep over the run that is due there."""
         words = [RUN_SH, *name.split(" ")]
         return Sweep(words, self.kept[name].restore, where=self.house.project, env=self.house.env)
-
-
-def sample(points: Sequence[Point], most: int) -> list[Point]:
-    """Spread over all calls and all of the run; every point under torture."""
-    step = 1 if TORTURE else max(1, -(-len(points) // most))
-    return list(points[step // 2 :: step])
 
 
 KNOWN = {  # faults that stand, as patterns of `point: fault`, each with its reason
@@ -166,20 +172,57 @@ def missions(here: Callable[[str], tuple[Path, dict[str, str]]]) -> Missions:
     return Missions(*here("one"), 1)
 
 
-def swept(sweep: Sweep, points: Sequence[Point], recover: Recover, go_on: Callable[[], list[str]]) -> None:
-    """Sweep over a sample of the points, or all; fails with every fault that is not known."""
-    found = sweep.run(points, recover, go_on, kill_sweep.progress if TORTURE else lambda line: None)
-    assert found.points, found
-    assert found.unexpected(KNOWN) == [], found
+@pytest.fixture(scope="module")
+def unconfined(here: Callable[[str], tuple[Path, dict[str, str]]]) -> Missions:
+    """The same on a machine that cannot confine."""
+    return Missions(*here("open"), 1, base=('confine = "off"',))
 
 
-@pytest.mark.parametrize("name", STAGES)
-def test_a_run_that_is_killed_at_any_disk_call_loses_nothing(missions: Missions, name: str) -> None:
+class Swept:
+    """Sweeps over the points of a run, or over the one of the suite; fails with every fault that is not known."""
+
+    def __init__(self, show: Callable[[str], object]) -> None:
+        self.show = show
+
+    def __call__(self, sweep: Sweep, name: str, recover: Recover, go_on: Callable[[], list[str]]) -> None:
+        points = sweep.points() if TORTURE else [SHORT[name]]
+        assert max(len(points), points[-1].number) >= FEWEST
+        found = sweep.run(points, recover, go_on, self.show)
+        self.show(repr(found))
+        assert len(found.points) > len(points) // 2, f"most points were missed: {found}"
+        assert found.unexpected(KNOWN) == [], found
+
+
+@pytest.fixture
+def swept(capsys: pytest.CaptureFixture[str]) -> Swept:
+    """Sweeps that show how far they are: all points take minutes."""
+
+    def show(line: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
+    return Swept(show if TORTURE else lambda line: None)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_run_that_is_killed_at_any_disk_call_loses_nothing(missions: Missions, swept: Swept, name: str) -> None:
     """Whichever process dies at it, the next start settles the run, and the mission goes on to DONE."""
-    sweep = missions.sweep(name)
-    points = sweep.points()
-    assert len(points) >= FEWEST
-    swept(sweep, sample(points, 1), lambda done: missions.settled(name, done), lambda: missions.to_done(name))
+    go_on = TORTURE or name in GOES_ON
+    swept(
+        missions.sweep(name),
+        name,
+        lambda done: missions.settled(name, done),
+        lambda: missions.to_done(name) if go_on else [],
+    )
+
+
+@pytest.mark.skipif(not TORTURE, reason="long: HARNESS_TORTURE=1")
+@pytest.mark.parametrize("name", ["worker F-001", "validator F-001"])
+def test_a_run_that_is_not_confined_loses_nothing_either(unconfined: Missions, swept: Swept, name: str) -> None:
+    """It keeps copies of what its agent may change, and recovery puts those back."""
+    recover: Recover = lambda done: unconfined.settled(name, done)  # noqa: E731
+    swept(unconfined.sweep(name), name, recover, lambda: unconfined.to_done(name))
 
 
 # ---- two at once
@@ -196,14 +239,14 @@ BESIDE = {
 class Beside:
     """A worker's run of F-002 whose agent waits: it is alive while another run is killed and settled."""
 
-    def __init__(self, missions: Missions, template: str) -> None:
-        self.missions, self.house, self.template = missions, missions.house, template
+    def __init__(self, missions: Missions) -> None:
+        self.missions, self.house = missions, missions.house
         self.role: subprocess.Popen[bytes] | None = None
 
-    def begin(self) -> None:
+    def begin(self, template: str) -> None:
         """Lay out the mission with this run open in it, and what it has on disk."""
         self.end()
-        self.missions.kept[self.template].restore()
+        self.missions.kept[template].restore()
         (self.house.folder / "hold").touch()
         self.role = self.house.begin_role("worker", "F-002", session=True)
         until(lambda: bool(self.trees()))
@@ -213,6 +256,7 @@ class Beside:
         self.temporary = Path((self.tree / "begun").read_text().strip())
         self.writing = self.house.state / f"features.json.{self.role.pid}.tmp"
         self.writing.write_text("half")
+        assert {"role", "feature", "tree"} <= json.loads(self.lock.read_bytes()).keys()
         self.before = self.seen()
 
     def trees(self) -> list[Path]:
@@ -223,25 +267,34 @@ class Beside:
         """All that belongs to this run: its lease, its temporary files, its feature, its tree."""
         found = {f"tree/{name}": data for name, data in listing(self.tree, ".git", ".harness").items()}
         found |= {f"temporary/{name}": data for name, data in listing(self.temporary).items()}
-        found["tree named"] = str(json.loads(self.lock.read_bytes())["tree"]).encode()
         found |= {path.name: path.read_bytes() for path in (self.lock, self.writing) if path.exists()}
         found["feature"] = self.house.feature("F-002").status.encode()
         found["lease"] = b"free" if files.is_free(str(self.lock)) else b"held"
         return found
 
-    def settled(self, name: str, done: Done) -> tuple[list[str], str]:
+    def settled(self, template: str) -> tuple[list[str], str]:
         """Settle the other run, which was killed, then let this one end; the faults, and the digest of the state."""
-        assert self.role is not None
-        notes = self.missions.acknowledged(name)
-        found = kill_sweep.recovered(self.house, [self.run]) + kill_sweep.faults(self.house, notes, ["F-002"])
+        notes = self.missions.acknowledged(template)
+        found = kill_sweep.recovered(self.house, [self.run]) + kill_sweep.faults(
+            self.house, notes, ["F-002"], taken=False
+        )
         found += [f"of the run beside: {path}" for path in differences(self.before, self.seen())]
-        found += ["the run beside has ended"] if self.role.poll() is not None else []
+        found += self.ended()
+        return found + kill_sweep.faults(self.house, notes, taken=False), kill_sweep.digest(self.house)
+
+    def ended(self) -> list[str]:
+        """Let the agent of this run end; the faults of how the run settles."""
+        assert self.role is not None
+        found = ["the run beside had ended"] if self.role.poll() is not None else []
         self.writing.unlink(missing_ok=True)
         (self.tree / "enough").touch()
-        code = self.role.wait(20)
-        status = self.house.feature("F-002").status
-        found += [] if (code, status) == (0, "validating") else [f"the run beside ended with {code}, {status}"]
-        return found + kill_sweep.faults(self.house, notes), kill_sweep.digest(self.house)
+        code, status = self.role.wait(20), self.house.feature("F-002").status
+        return found + ([] if (code, status) == (0, "validating") else [f"the run beside: {code}, {status}"])
+
+    def to_done(self, template: str) -> list[str]:
+        """Go on with run.sh, without waiting workers; the faults at the end."""
+        self.end()
+        return self.missions.to_done(template)
 
     def end(self) -> None:
         """End what is left of this run; from now on a worker of F-002 does not wait."""
@@ -254,23 +307,37 @@ class Beside:
 @pytest.fixture(scope="module")
 def pair(here: Callable[[str], tuple[Path, dict[str, str]]]) -> Missions:
     """A mission with two independent features."""
-    return Missions(*here("two"), 1, 2)
+    return Missions(*here("two"), 1, 2, last="" if TORTURE else "worker F-001")
 
 
-@pytest.mark.skipif(not LEASES, reason="one run at a time holds the mission lock, so a second one is refused")
-@pytest.mark.parametrize("name", BESIDE)
-def test_a_run_that_is_killed_leaves_the_run_beside_it_alone(pair: Missions, name: str) -> None:
+@pytest.fixture
+def beside(pair: Missions) -> Iterator[Beside]:
+    """A run of the second feature, which ends with the test."""
+    made = Beside(pair)
+    yield made
+    made.end()
+
+
+leases = pytest.mark.skipif(not LEASES, reason="one run at a time holds the mission lock, so a second one is refused")
+
+
+@leases
+def test_a_start_on_a_feature_that_a_run_has_claimed_says_who_holds_it(pair: Missions, beside: Beside) -> None:
+    """Exit 75; the run that holds it goes on."""
+    beside.begin("worker F-001")
+    done = pair.house.run([RUN_SH, "worker", "F-002"])
+    assert (done.code, beside.run in done.err) == (75, True), done
+    assert beside.ended() == []
+
+
+@leases
+@pytest.mark.parametrize("name", BESIDE if TORTURE else ["worker F-001"])
+def test_a_run_that_is_killed_leaves_the_run_beside_it_alone(
+    pair: Missions, beside: Beside, swept: Swept, name: str
+) -> None:
     """Its lease, its temporary files, its feature and its tree are untouched, and it settles green once its agent ends."""
-    beside = Beside(pair, BESIDE[name])
-    sweep = Sweep([RUN_SH, *name.split(" ")], beside.begin, where=pair.house.project, env=pair.house.env)
-
-    def go_on() -> list[str]:
-        beside.end()
-        return pair.to_done(BESIDE[name])
-
-    try:
-        points = sweep.points()
-        assert len(points) >= FEWEST
-        swept(sweep, sample(points, 2), lambda done: beside.settled(BESIDE[name], done), go_on)
-    finally:
-        beside.end()
+    template = BESIDE[name]
+    sweep = Sweep(
+        [RUN_SH, *name.split(" ")], lambda: beside.begin(template), where=pair.house.project, env=pair.house.env
+    )
+    swept(sweep, name, lambda done: beside.settled(template), lambda: beside.to_done(template))

@@ -222,6 +222,14 @@ def finish_landing(layout: Layout) -> list[str]:
     return [landing.finish(layout.project) or "finished a landing that a crash had cut short"]
 
 
+def abandoned(layout: Layout) -> list[str]:
+    """The temporary files of writers of ours that are gone, beside the tree and in it."""
+    tree = folder_of(mission.read(layout).id)
+    links = (".git.", os.path.basename(layout.state) + ".")
+    inside = [path for path in files.abandoned(tree) if os.path.basename(path).startswith(links)]
+    return [*files.abandoned(os.path.dirname(tree)), *inside]
+
+
 def _link_state(layout: Layout, folder: str) -> None:
     """`.harness` in the tree leads to the mission's state, so that its paths are the same in every prompt."""
     link = os.path.join(folder, os.path.basename(layout.state))

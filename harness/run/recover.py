@@ -92,7 +92,8 @@ def _remove_abandoned(layout: Layout, dead: list[str]) -> list[str]:
     """Remove the temporary files of writers that are gone, also from where the runs that died wrote; not worth a line."""
     known = [os.path.join(layout.objects, name) for name in files.names(layout.objects)] if dead else []
     folders = [*(layout.run(name).folder for name in dead), *known, *([layout.snapshots] if dead else [])]
-    for path in [*unsettled.abandoned(layout), *(path for folder in folders for path in files.abandoned(folder))]:
+    found = [*unsettled.abandoned(layout), *(path for folder in folders for path in files.abandoned(folder))]
+    for path in [*found, *(workplace.abandoned(layout) if mission.exists(layout) else [])]:
         files.remove(path)
     identity.clear(identity_folder())
     return []
