@@ -35,7 +35,7 @@ FOLDERS = ("my project", "state", "identity", "temporary")
 TRICK = "stop the dev server before you run e2e tests: they also need port 3000"
 NOTE = 'text="{text} $(date +%s%N)"; harness note --tag {tag} "$text" && echo "{tag}: $text" >> acknowledged'
 WAIT = """echo 2 > 2.txt; echo mine > "$TMPDIR/mine"; echo "$TMPDIR" > begun
-until test -e enough -o ! -e {hold}; do sleep 0.05; done"""  # a worker that waits where a test holds it
+until test -e enough -o ! -e .harness/hold; do sleep 0.05; done"""  # a worker that waits where a test holds it
 SHORT = {  # each run, and its point in the suite: such a point proves that there are as many before it
     "planner": Point("fsync", 60),
     "worker F-001": Point("rename", 17),
@@ -64,11 +64,7 @@ def scripts(house: House, *numbers: int) -> None:
     many.append({"tag": "FAIL", "text": TRICK})
     house.script("planner", {"run": noting("DECISION", "one part after the other")}, plan(*numbers))
     for n in numbers:
-        work = (
-            f"echo {n} > {n}.txt; {noting('CONTEXT', 'the file is there')}"
-            if n == 1
-            else WAIT.format(hold=house.folder / "hold")
-        )
+        work = f"echo {n} > {n}.txt; {noting('CONTEXT', 'the file is there')}" if n == 1 else WAIT
         house.script(f"worker-F-00{n}", {"run": work}, reply(status="implemented", notes=many if n == 1 else []))
     aimed = {"claim": "VAL-1", "run": "test -s 1.txt", "why": "it may be empty"}
     house.script("validator-F-001", {"run": noting("CONTEXT", "the file was looked at")}, reply(checks=[aimed]))
@@ -247,7 +243,7 @@ class Beside:
         """Lay out the mission with this run open in it, and what it has on disk."""
         self.end()
         self.missions.kept[template].restore()
-        (self.house.folder / "hold").touch()
+        (self.house.state / "hold").touch()
         self.role = self.house.begin_role("worker", "F-002", session=True)
         until(lambda: bool(self.trees()))
         self.run = next(iter(runs.open_runs(self.house.layout)))
@@ -298,7 +294,7 @@ class Beside:
 
     def end(self) -> None:
         """End what is left of this run; from now on a worker of F-002 does not wait."""
-        (self.house.folder / "hold").unlink(missing_ok=True)
+        (self.house.state / "hold").unlink(missing_ok=True)
         if self.role is not None and self.role.poll() is None:
             os.killpg(self.role.pid, signal.SIGTERM)
             self.role.wait(20)
