@@ -217,8 +217,12 @@ def test_a_run_that_is_killed_at_any_disk_call_loses_nothing(missions: Missions,
 @pytest.mark.parametrize("name", ["worker F-001", "validator F-001"])
 def test_a_run_that_is_not_confined_loses_nothing_either(unconfined: Missions, swept: Swept, name: str) -> None:
     """It keeps copies of what its agent may change, and recovery puts those back."""
-    recover: Recover = lambda done: unconfined.settled(name, done)  # noqa: E731
-    swept(unconfined.sweep(name), name, recover, lambda: unconfined.to_done(name))
+    swept(
+        unconfined.sweep(name),
+        name,
+        lambda done: unconfined.settled(name, done),
+        lambda: unconfined.to_done(name),
+    )
 
 
 # ---- two at once
