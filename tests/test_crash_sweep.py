@@ -106,7 +106,7 @@ class Missions:
             self.notes[name] = [line.rpartition("] ")[2] for line in kill_sweep.notes_of(self.house)]
             if name == last:
                 return
-            done = self.house.run([RUN_SH, "--once"])
+            done = self.house.run([RUN_SH, *name.split(" ")])
             assert done.code == 0, done
             due = self.due()
         assert due == "DONE", due
