@@ -99,9 +99,9 @@ def _administer(project: str, folder: str, commit: str) -> str:
     link = os.path.join(folder, ".git")
     if os.path.islink(link) or os.path.isdir(link):
         _remove(link)
+    _write(own + "/gitdir", os.fsencode(link) + b"\n")  # first: it says whose folder this is after a kill
     _write(own + "/locked", LOCKED)
     _write(own + "/commondir", os.fsencode(_common(own)))
-    _write(own + "/gitdir", os.fsencode(link) + b"\n")
     _write(own + "/HEAD", commit.encode() + b"\n")
     _write(link, b"gitdir: " + os.fsencode(own) + b"\n")
     return own
@@ -205,7 +205,27 @@ def _unfit(name: str) -> str:
 def remove(project: str, folder: str) -> None:
     """The tree is gone, whatever is in it, and git forgets it; no fault where there is none. 0 calls."""
     with settings.HeldLock(folder + ".lock"):
-        for path in (folder, _git_folder(project, folder), index(folder), index(folder) + ".lock"):
+        for path in (folder, index(folder), index(folder) + ".lock"):
             if os.path.lexists(path):
                 _remove(path)
+        _forget(_git_folder(project, folder))
         settings.forget(folder)
+
+
+def forget_below(project: str, begin: str, *, empty: bool) -> None:
+    """Git forgets our trees whose path begins so, as those that a killed run had in its temporary folder, and with `empty`
+    those of which not even the path was written yet. 0 calls."""
+    known = os.path.dirname(_git_folder(project, project))
+    for own in (os.path.join(known, name) for name in files.names(known) if name.startswith(PREFIX)):
+        left = {os.path.join(own, name) for name in files.names(own)} - set(files.abandoned(own))
+        if (files.read(own + "/gitdir") or b"").startswith(os.fsencode(begin)) or (empty and not left):
+            _forget(own)
+
+
+def _forget(own: str) -> None:
+    """Remove what git keeps of a tree, `gitdir` last: a kill leaves nothing that nobody knows."""
+    if os.path.isdir(own) and not os.path.islink(own):
+        for name in sorted(files.names(own), key=lambda name: name == "gitdir"):
+            _remove(os.path.join(own, name))
+    if os.path.lexists(own):
+        _remove(own)

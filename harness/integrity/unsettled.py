@@ -9,7 +9,7 @@ import os
 
 from harness.base.errors import BrokenFile
 from harness.model import runs
-from harness.store import journal, migrations, names
+from harness.store import files, journal, migrations, names
 from harness.store.layout import Layout
 from harness.store.state import State
 
@@ -95,6 +95,18 @@ def needs_recovery(layout: Layout) -> bool:
 
     settled = not unsettled(layout) and not books_short(layout)
     return not settled or migrations.is_due(layout) or workplace.landing_waits(layout)
+
+
+def cut_short(layout: Layout) -> bool:
+    """Whether a write left files behind, with or without a run that died: temporary ones, or a journal's."""
+    return bool(abandoned(layout) or journal.staged(layout)) or os.path.exists(layout.journal + "/record")
+
+
+def abandoned(layout: Layout) -> list[str]:
+    """The temporary files of writers that are gone, in the few folders where one writes also without a run."""
+    folders = (layout.state, os.path.dirname(layout.raw), os.path.dirname(layout.shim), layout.cache)
+    ours = (*folders, layout.git_private, os.path.join(layout.git_private, "info"))
+    return [path for folder in ours for path in files.abandoned(folder)]
 
 
 def require_books(layout: Layout) -> None:

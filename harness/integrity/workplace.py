@@ -246,6 +246,15 @@ def clear_ref_locks(layout: Layout) -> None:
         files.remove(path)
 
 
+def abandoned(layout: Layout) -> list[str]:
+    """The temporary files of writers of ours that are gone, beside the trees and in them."""
+    top = os.path.dirname(folder_of(mission.read(layout).id))
+    links, found = (".git.", os.path.basename(layout.state) + "."), files.abandoned(top)
+    for tree in (os.path.join(top, name) for name in files.names(top) if name.removeprefix(TREES).isdigit()):
+        found += [path for path in files.abandoned(tree) if os.path.basename(path).startswith(links)]
+    return found
+
+
 def _link_state(layout: Layout, folder: str) -> None:
     """`.harness` in the tree leads to the mission's state, so that its paths are the same in every prompt."""
     link = os.path.join(folder, os.path.basename(layout.state))

@@ -317,6 +317,15 @@ def _write(folder: str, contents: dict[str, bytes]) -> None:
     _finish_write(folder)
 
 
+def clear(folder: str) -> None:
+    """Remove the temporary files of writes that were cut short: whoever writes here holds the lock."""
+    if not files.abandoned(folder):
+        return  # the lock is costly to import
+    with _locked(folder):
+        for path in files.abandoned(folder):
+            files.remove(path)
+
+
 def _finish_write(folder: str) -> None:
     """Take the pending files that are written into the ledger: after a write, or after a crash during one."""
     pending = _digests(folder, PENDING)

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 def create(what: str, tag: str = "") -> str:
     """Make an empty folder in the system's temporary folder; the caller removes it, or `clear_of` does after a kill."""
-    folder = f"{_begin(tag)}{what}-{os.urandom(5).hex()}"
+    folder = f"{begin(tag)}{what}-{os.urandom(5).hex()}"
     os.mkdir(folder, 0o700)
     return folder
 
 
-def _begin(tag: str) -> str:
+def begin(tag: str) -> str:
+    """How the paths of all temporary folders of a run begin."""
     named = f"{tag.replace('/', '-')}-" if tag else ""
     base = os.environ.get("TMPDIR", "")
     return os.path.join(base if os.path.isdir(base) else "/tmp", f"harness-{named}")
@@ -26,9 +27,9 @@ def _begin(tag: str) -> str:
 
 def remove_tagged(tag: str) -> None:
     """Remove the temporary folders that a killed run with this tag left behind."""
-    base, begin = os.path.split(_begin(tag))
+    base, start = os.path.split(begin(tag))
     for name in files.names(base):
-        if name.startswith(begin):
+        if name.startswith(start):
             remove(os.path.join(base, name))
 
 

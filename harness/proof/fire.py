@@ -182,7 +182,7 @@ def green_in_empty_folder(commands: list[str], place: CheckEnvironment) -> list[
     """The commands that are green in an empty folder, and so prove nothing."""
     found = []
     for command in commands:
-        folder = temporary.create("empty")
+        folder = temporary.create("empty", place.tag)
         try:
             ended = run_shell(command, place.replace(directory=folder), EMPTY_FOLDER_SECONDS, Output())
             if ended.cause == "exit" and ended.exit == 0:

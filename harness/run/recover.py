@@ -9,7 +9,7 @@ import time
 from harness.agents import registry
 from harness.base import clock, encoding
 from harness.base.record import Record
-from harness.git import dotgit, repository
+from harness.git import dotgit, repository, worktrees
 from harness.integrity import (
     inbox,
     lease,
@@ -21,6 +21,7 @@ from harness.integrity import (
     workplace,
 )
 from harness.integrity.recovery_plan import Died, Step
+from harness.memory import identity
 from harness.model import config, features, mission
 from harness.model.config import Config
 from harness.model.open_run import Begun, Outcome
@@ -30,7 +31,7 @@ from harness.process import supervise, temporary
 from harness.run import closing, transcript
 from harness.settle import worker
 from harness.store import files, journal, migrations, names
-from harness.store.layout import Layout
+from harness.store.layout import Layout, identity_folder
 from harness.store.state import Changes, State
 
 UNKNOWN = "unknown"
@@ -47,16 +48,18 @@ class Restored(Record):
 
 
 def recover_dead(layout: Layout) -> list[str]:
-    """`recover`, where needed and no run is alive; takes the mission lock for it."""
-    if not unsettled.needs_recovery(layout):
+    """`recover`, where needed; takes the mission lock for it. Where only a write was cut short, the remains
+    of that are removed."""
+    needed = unsettled.needs_recovery(layout)
+    if not needed and not unsettled.cut_short(layout):
         return []
-    lock = mission_lock.MissionLock(layout)
-    if not lock.take():
-        return []
-    try:
-        return recover(layout)
-    finally:
-        lock.release()
+    with mission_lock.take(layout):
+        if needed:
+            return recover(layout)
+        done = _finish_journal(layout)
+        if lease.is_alone(layout):
+            _remove_abandoned(layout, [])
+        return done
 
 
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
@@ -85,18 +88,22 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         done.append(_carry_out(layout, step, restored))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
     done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
-    if died and lease.is_alone(layout):
-        _clear_temporary(layout)
+    if lease.is_alone(layout):
+        _remove_abandoned(layout, dead)
     return done + _close_torn(layout)
 
 
-def _clear_temporary(layout: Layout) -> None:
-    """Remove the temporary files of writers that were killed, and git's locks on refs of ours; nobody else is at work."""
-    for folder in ("", "memory", names.SNAPSHOTS, names.CACHE, "bin"):
-        for name in State(layout).list(folder):
-            if name.endswith(reconcile.TEMPORARY):
-                files.remove(os.path.join(layout.state, folder, name))
-    workplace.clear_ref_locks(layout)
+def _remove_abandoned(layout: Layout, dead: list[str]) -> None:
+    """Remove the temporary files of writers that are gone, also from where the runs that died wrote, and git's locks on refs of
+    ours: nobody else is at work."""
+    known = [os.path.join(layout.objects, name) for name in files.names(layout.objects)] if dead else []
+    folders = [*(layout.run(name).folder for name in dead), *known, *([layout.snapshots] if dead else [])]
+    found = [*unsettled.abandoned(layout), *(path for folder in folders for path in files.abandoned(folder))]
+    for path in [*found, *(workplace.abandoned(layout) if mission.exists(layout) else [])]:
+        files.remove(path)
+    identity.clear(identity_folder())
+    if dead:
+        workplace.clear_ref_locks(layout)
 
 
 def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored]) -> str:
@@ -169,6 +176,7 @@ def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
         said = f"; ended {len(killed)} processes it left"
         if not run.sealed:
             reconcile.state(run, outcome, yielded)
+    worktrees.forget_below(layout.project, temporary.begin(tag), empty=lease.is_alone(layout))
     temporary.remove_tagged(tag)
     if died.context is None:
         row = encoding.dump_json(run.context.asdict())

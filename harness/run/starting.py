@@ -30,8 +30,8 @@ exec {python} -P {program} "$@"
 def start(layout: Layout) -> Mission:
     """The mission of this folder, new where there is none; dead runs are settled first, where no run is alive. Raises
     UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with nothing written."""
-    if unsettled.needs_recovery(layout):
-        from harness.run import recover  # only where a run died
+    if unsettled.needs_recovery(layout) or unsettled.cut_short(layout):
+        from harness.run import recover  # only where a run or a write was cut short
 
         for line in recover.recover_dead(layout):
             console.print_line(console.sanitise(f"  {line}"))

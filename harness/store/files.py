@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ("decode", "digest", "dump_json", "parse_json")
+LONGEST_PID = 10  # digits; more are no process
 PRIVATE = 0o600
 SHARED = 0o644
 NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in the place of a file must not block us
@@ -187,6 +188,25 @@ def cut(path: str, length: int) -> None:
     with open(open_regular(path, os.O_WRONLY), "wb", buffering=0) as file:
         os.ftruncate(file.fileno(), length)
         os.fsync(file.fileno())
+
+
+def abandoned(folder: str) -> list[str]:
+    """The temporary files in a folder whose writer is gone; a name that no `replace` gives is not ours."""
+    found = [os.path.join(folder, name) for name in names(folder) if name.endswith(".tmp") and _is_abandoned(name)]
+    return [path for path in found if not os.path.isdir(path)]
+
+
+def _is_abandoned(temporary: str) -> bool:
+    pid = temporary.split(".")[-2]
+    if not (pid.isascii() and pid.isdigit() and len(pid) < LONGEST_PID):
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # another user's
+        return False
+    return False
 
 
 def remove(path: str) -> None:

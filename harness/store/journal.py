@@ -116,7 +116,15 @@ def finish_journal(layout: Layout) -> bool:
     steps = _steps(layout)
     if steps is not None:
         _apply(layout, steps)
+    for path in staged(layout):
+        files.remove(path)
     return steps is not None
+
+
+def staged(layout: Layout) -> list[str]:
+    """What a journal that was cut short left beside its record: contents that nothing will read any more, once it is applied."""
+    names = (name for name in files.names(layout.journal) if name.isdigit() or name == "record.tmp")
+    return [path for name in names if not os.path.isdir(path := os.path.join(layout.journal, name))]
 
 
 def pending(layout: Layout, path: str) -> bytes | None:

@@ -337,3 +337,20 @@ def test_an_unchanged_tree_of_five_thousand_files_is_cheap(
         sys.stdout.write(f"\n  ensure, 5,000 files: made in {made * 1000:.0f} ms, unchanged {again * 1000:.0f} ms\n")
     assert len(before) == 5000
     assert {path: path.stat().st_ino for path in tree.folder.rglob("f*")} == before
+
+
+def test_trees_of_a_killed_run_are_forgotten_and_others_are_not(tree: Tree, tmp_path: Path) -> None:
+    """Those whose path begins so, although git keeps them locked, and what a kill left before a path was written."""
+    gone = tmp_path / "gone-1"
+    worktrees.ensure(tree.project, str(gone / "sweep"), tree.repo.head())
+    shutil.rmtree(gone)
+    known = Path(tree.project, ".git", "worktrees")
+    (known / "harness-0").mkdir()
+    (known / "mine").mkdir()
+    assert len(list(known.iterdir())) == 4
+    worktrees.forget_below(tree.project, str(tmp_path / "gone-"), empty=True)
+    assert sorted(path.name for path in known.iterdir() if path.name != "mine") == [
+        Path(worktrees._git_folder(tree.project, str(tree.folder))).name
+    ]
+    assert (known / "mine").exists()
+    tree.assert_right(tree.repo.head())

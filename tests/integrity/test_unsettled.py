@@ -12,7 +12,9 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.integrity import unsettled
 from harness.model import runs
+from harness.run import recover
 from harness.store import files
+from tests import crash
 from tests.missions import House
 from tests.run.test_recover import killed
 
@@ -84,3 +86,19 @@ def test_ids_are_those_of_whole_lines_whoever_wrote_them() -> None:
     for _ in range(5000):
         log = "".join(pick.choice(pieces) for _ in range(pick.randrange(6))).encode()
         assert unsettled._ids(log) == {name.decode() for name in re.findall(unsettled.LOGGED, log, re.M)}, log
+
+
+@pytest.mark.parametrize(
+    "name", ["features.json.{gone}.tmp", "cache/config.json.{gone}.tmp", "journal/3", "journal/record.tmp"]
+)
+def test_a_write_that_was_cut_short_is_found_and_its_remains_are_removed(house: House, name: str) -> None:
+    """No run died: the next start does it all the same, and says nothing."""
+    assert not unsettled.cut_short(house.layout)
+    gone = crash.start(lambda: None)
+    crash.end(gone)
+    left = house.state / name.format(gone=gone)
+    left.parent.mkdir(exist_ok=True)
+    left.write_text("half")
+    assert unsettled.cut_short(house.layout)
+    assert recover.recover_dead(house.layout) == []
+    assert (left.exists(), unsettled.cut_short(house.layout)) == (False, False)

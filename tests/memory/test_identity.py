@@ -307,3 +307,14 @@ def test_only_a_plain_name_makes_an_identity() -> None:
     assert [identity.is_role(name) for name in ("../x", "", "a b", "README", "readme", ".hidden", "x" * 65)] == [
         False
     ] * 7
+
+
+def test_temporary_files_of_a_write_that_was_cut_short_are_removed(folder: str) -> None:
+    """Those of a live process stay."""
+    os.makedirs(folder, exist_ok=True)
+    gone = crash.start(lambda: None)
+    crash.end(gone)
+    for pid in (gone, os.getpid()):
+        files.replace(f"{folder}/worker.md.{pid}.tmp", b"half")
+    identity.clear(folder)
+    assert [name for name in files.names(folder) if name.endswith(".tmp")] == [f"worker.md.{os.getpid()}.tmp"]

@@ -520,3 +520,21 @@ def test_a_configuration_that_a_person_mended_after_the_crash_stands(house: Hous
     assert f"fixed  {run_id} was killed; config.toml was changed since the run began, and stands" in done.out
     assert (house.read("config.toml"), house.result(run_id)["refused"]) == (mended, [])
     assert house.work({"run": "echo 2 > 1.txt"})["refused"] == []
+
+
+def test_temporary_files_of_a_run_that_died_are_removed_and_those_of_live_processes_are_not(house: House) -> None:
+    """Wherever it wrote: its folder, objects, snapshots, beside the tree. A file of the agent's in the tree is not ours."""
+    run_id = killed(house)
+    child = subprocess.Popen(["true"])
+    child.wait()
+    folders = [house.state / "objects/ab", Path(house.layout.run(run_id).folder), Path(house.layout.snapshots)]
+    left = [folder / f"x.json.{child.pid}.tmp" for folder in (*folders, house.tree.parent, house.identity)]
+    left.append(house.tree / f".git.{child.pid}.tmp")
+    kept = [house.state / f"features.json.{os.getpid()}.tmp", house.tree / f"mine.{child.pid}.tmp"]
+    for path in (*left, *kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("half")
+    recovered(house)
+    assert [path for path in left if path.exists()] == []
+    assert kept[0].exists()
+    assert kept[1].exists() or f"mine.{child.pid}.tmp" in house.git("ls-tree", "-r", "--name-only", "HEAD")

@@ -345,3 +345,21 @@ def test_a_name_that_only_we_use_is_made_free(path: str, kind: str) -> None:
     os.rename(temporary + ".1", temporary)
     files.replace_quickly(path, b"more")
     assert files.read(path) == b"more"
+
+
+def test_a_temporary_file_is_abandoned_once_its_writer_is_gone(tmp_path: Path) -> None:
+    """Not while it lives; and what no `replace` names is not ours, nor is a folder."""
+    gone = in_child_pid()
+    names = [f"a.json.{gone}.tmp", f"b.{os.getpid()}.tmp", "c.tmp", ".tmp", "d.1x.tmp", f"e.{'9' * 30}.tmp", "f.json"]
+    for name in names:
+        (tmp_path / name).touch()
+    (tmp_path / f"g.{gone}.tmp").mkdir()
+    assert files.abandoned(str(tmp_path)) == [str(tmp_path / names[0])]
+    assert files.abandoned(str(tmp_path / "nowhere")) == []
+
+
+def in_child_pid() -> int:
+    """The id of a process that has ended."""
+    pid = start(lambda: None)
+    end(pid)
+    return pid

@@ -242,3 +242,12 @@ def test_an_append_that_does_not_fit_is_taken_back(layout: Layout) -> None:
     assert limited(20, lambda: journal.append(layout, layout.raw, b"x" * 99 + b"\n")) == RAISED
     assert files.read(layout.raw) == b"whole\n"
     assert files.is_free(layout.state_lock)
+
+
+def test_what_a_kill_left_before_the_record_is_gone_with_the_next_write(layout: Layout) -> None:
+    """Also where the record was removed and its contents were not; what lies there besides is not ours."""
+    for name in ("0", "7", "record.tmp", "notes"):
+        put(f"{layout.journal}/{name}", "half")
+    os.mkdir(layout.journal + "/3")
+    journal.append(layout, layout.raw, b"one\n")
+    assert files.names(layout.journal) == ["3", "notes"]
