@@ -67,4 +67,4 @@ if __name__ == "__main__":
     _code = main()
     from harness.base.exits import leave
 
-    leave(_code)
+    raise SystemExit(leave(_code))

@@ -8,4 +8,4 @@ from harness.run import leave, main
 from harness.settle import curator
 
 if __name__ == "__main__":
-    leave(main("curator", curator.settle, curator.prepare))
+    raise SystemExit(leave(main("curator", curator.settle, curator.prepare)))

@@ -8,4 +8,4 @@ from harness.run import leave, main
 from harness.settle import planner
 
 if __name__ == "__main__":
-    leave(main("planner", planner.settle, examine=planner.examine))
+    raise SystemExit(leave(main("planner", planner.settle, examine=planner.examine)))

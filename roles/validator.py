@@ -8,4 +8,4 @@ from harness.run import leave, main
 from harness.settle import validator
 
 if __name__ == "__main__":
-    leave(main("validator", validator.settle, validator.prepare, validator.examine))
+    raise SystemExit(leave(main("validator", validator.settle, validator.prepare, validator.examine)))

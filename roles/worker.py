@@ -8,4 +8,4 @@ from harness.run import leave, main
 from harness.settle import worker
 
 if __name__ == "__main__":
-    leave(main("worker", worker.settle))
+    raise SystemExit(leave(main("worker", worker.settle)))

@@ -58,7 +58,6 @@ def state(run: Begun, outcome: Outcome, yielded: list[str] | None = None) -> Non
     layout = run.layout
     with State(layout).lock("state"):
         ledger, broken = _ledger(run)
-        said = "" if isinstance(run, OpenRun) else _accept_config(layout, ledger)
         restored = [*_managed(run, ledger, yielded), *_append_only(run, ledger, yielded), *_raw(run)]
         tampered = list(dict.fromkeys([*broken, *restored, *_identities(run)]))
         if tampered:
@@ -68,22 +67,23 @@ def state(run: Begun, outcome: Outcome, yielded: list[str] | None = None) -> Non
     if tampered:
         outcome.ended = "refused"
         outcome.reason = f"The agent changed state that only the harness writes: {', '.join(tampered)}."
-    outcome.reason += f" {said}" if said else ""
 
 
-def _accept_config(layout: Layout, ledger: Ledger) -> str:
-    """Accept a valid config.toml that was changed since the run died, or before: it is a person's file. Returns what to say."""
+def accept_config(run: Begun) -> str:
+    """Accept a valid config.toml that was changed since a run that died had opened: it is a person's file. What to say of it."""
+    layout = run.layout
+    ledger = recovery_evidence.ledger(layout) or dict(run.context.live)
     row, data = ledger.get(names.CONFIG), State(layout).data(names.CONFIG)
-    if data is None or (row is not None and row[0] == encoding.digest(data)):
+    if data is None or row is None or row[0] == encoding.digest(data):
         return ""
     try:
         config.parse(encoding.decode(data, layout.config), layout.config)
     except BrokenFile:
-        return "config.toml does not parse and was put back, yours is under refused/ of the run"
+        return "; config.toml does not parse and was put back, yours is under refused/ of the run"
     objects.put(layout, data)
     journal.note_in_ledger(layout, ledger, layout.config, data)
     files.replace(layout.ledger, encoding.dump_json(ledger))
-    return "config.toml was changed since the run began, and stands"
+    return "; config.toml was changed since the run began, and stands"
 
 
 def _refuse(run: Begun, name: str, data: bytes) -> None:

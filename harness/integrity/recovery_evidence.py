@@ -43,10 +43,16 @@ def began(layout: Layout, run_id: str) -> bool:
 def closed(layout: Layout, run_id: str) -> bool:
     """Whether an unsettled run had closed: its line is the last that the ledger covers, and its files match its run digest."""
     state, row = State(layout), ledger(layout).get(names.RUN_LOG)
-    known = (state.data(names.RUN_LOG) or b"")[: int(row[1])] if row else b""
+    length = int(row[1]) if row else 0
+    known = (state.data(names.RUN_LOG) or b"")[:length]
     line = known.rstrip(b"\n").rpartition(b"\n")[2] + b"\n"
     found, _ = runs.parse(line)
-    if found is None or found.run != run_id or state.data(names.of_run(run_id, names.RESULT)) != line:
+    if (
+        len(known) < length
+        or found is None
+        or found.run != run_id
+        or state.data(names.of_run(run_id, names.RESULT)) != line
+    ):
         return False
     return found.seal == runs.seal(layout.run(run_id))
 

@@ -168,12 +168,14 @@ def _close_torn(layout: Layout) -> list[str]:
 def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
     """Restore the state where the run was not confined, as bytes, and only then parse it."""
     run = Begun(layout=layout, context=died.context or _unknown(layout, died.run))
-    outcome, said = Outcome(layout=layout, changes=Changes(), tree=run.context.tree), ""
+    outcome = Outcome(layout=layout, changes=Changes(), tree=run.context.tree)
+    with State(layout).lock("state"):
+        said = reconcile.accept_config(run)
     if not run.sealed:
         reconcile.state(run, outcome, yielded)
     tag = f"{mission.read(layout).id}/{run.id}"
     if killed := supervise.sweep(tag):
-        said = f"; ended {len(killed)} processes it left"
+        said = f"; ended {len(killed)} processes it left{said}"
         if not run.sealed:
             reconcile.state(run, outcome, yielded)
     worktrees.forget_below(layout.project, temporary.begin(tag), empty=lease.is_alone(layout))

@@ -117,7 +117,7 @@ sys.path.insert(0, {checkout!r})
 from harness.base.exits import leave
 atexit.register(print, "torn down")
 sys.stdout.write("said"); sys.stderr.write("and said")
-{more}leave(7)
+{more}sys.exit(leave(7))
 """
 
 

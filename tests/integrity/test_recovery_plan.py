@@ -50,8 +50,8 @@ def test_what_a_worker_left_decides_where_its_feature_goes(
 
 
 def test_one_working_folder_is_taken_once(house: House) -> None:
-    """For the second of two dead runs HEAD has moved, and a feature goes back once."""
-    died = [Died(run=name, context=context(house)) for name in ("1", "2")]
+    """For the second of two runs that died in the project folder HEAD has moved, and a feature goes back once."""
+    died = [Died(run=name, context=context(house).replace(folder="")) for name in ("1", "2")]
     first, second = recovery_plan.plan(died, [AT_WORK])
     assert (first.takes_tree, first.move) == (True, "back to todo")
     assert (second.takes_tree, second.moved, second.move) == (False, True, "")

@@ -29,12 +29,12 @@ def test_a_mission_in_which_nobody_died_has_nobody_unsettled(house: House) -> No
     assert unsettled.unsettled(house.layout) == ["7-worker"]
 
 
-@pytest.mark.parametrize("left", [["lock"], ["context"], ["signature"]])
+@pytest.mark.parametrize("left", [["lock"], ["context"]])
 def test_a_run_that_died_is_found_by_whatever_is_left_of_it(house: House, left: list[str]) -> None:
-    """The evidence is its lock, its context, or its name in the mission's lock."""
+    """The evidence is its lease or its context."""
     run_id = killed(house)
     run = house.layout.run(run_id)
-    for name, path in (("lock", run.lock), ("context", run.context), ("signature", house.layout.mission_lock)):
+    for name, path in (("lock", run.lock), ("context", run.context)):
         if name not in left:
             os.unlink(path)
     assert unsettled.unsettled(house.layout) == [run_id]
