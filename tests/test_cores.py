@@ -75,3 +75,11 @@ def test_a_process_that_ends_before_its_tests_fails_the_run(tmp_path: Path) -> N
     code, said = played(tmp_path, {"test_1.py": "import os\ndef test_it(): os._exit(0)\n"})
     assert code == 1
     assert "ended before their tests" in said
+
+
+def test_rewritten_tests_are_kept_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where Python is told to write no bytecode: rewriting all of ours takes each process 8 s."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    code, said = played(tmp_path, {"test_1.py": "def test_it(): pass\n"})
+    assert code == 0, said
+    assert len(list((tmp_path / "suite" / "__pycache__").glob("test_1.*pytest*.pyc"))) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.process.supervise import Child, Ended
-from harness.process.timeouts import Timeouts, newest_change
+from harness.process.timeouts import STOPPED_SECONDS, Timeouts, newest_change
 
 ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
 
@@ -45,7 +45,7 @@ def test_a_child_that_falls_silent_ends_as_idle() -> None:
 def test_a_supervisor_that_was_stopped_reads_first_what_it_missed() -> None:
     """Ctrl-Z for a while, then fg: the child's output meanwhile waits in the pipe."""
     with Child(
-        ["bash", "-c", "for n in $(seq 20); do echo $n; sleep 0.2; done"],
+        ["bash", "-c", "for n in $(seq 20); do echo $n; sleep 0.15; done"],
         cwd="/",
         env=ENV,
         wall_seconds=30,
@@ -54,7 +54,7 @@ def test_a_supervisor_that_was_stopped_reads_first_what_it_missed() -> None:
         said = b""
         for _, chunk in child.output():
             if not said:
-                time.sleep(3)
+                time.sleep(STOPPED_SECONDS + 0.3)
             said += chunk
     assert child.ended is not None
     assert (child.ended.cause, said.split()[-1]) == ("exit", b"20")
@@ -70,7 +70,7 @@ def test_a_child_that_changes_files_in_silence_is_not_idle(tmp_path: Path) -> No
     """Deep in the working folder too; a change below the excluded name does not count."""
     (tmp_path / "deep").mkdir()
     (tmp_path / ".harness").mkdir()
-    busy = f"for n in $(seq 12); do sleep 0.2; echo > '{tmp_path}'/{{}}/$n; done"
+    busy = f"for n in $(seq 8); do sleep 0.2; echo > '{tmp_path}'/{{}}/$n; done"
     timeouts = Timeouts(idle_seconds=1.2, folder=str(tmp_path))
     assert wait(busy.format("deep"), timeouts).cause == "exit"
     assert wait(busy.format(".harness"), timeouts).cause == "idle"
