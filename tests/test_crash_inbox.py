@@ -88,11 +88,11 @@ def strike(found: dict[str, int], dice: random.Random) -> list[str]:
 
 def faults(house: House, known: list[str]) -> list[str]:
     """Lines of raw.md that are no whole note, notes that are there twice, and acknowledged ones that are not there."""
-    entries = [one for one in raw.parse(Path(house.layout.raw).read_bytes(), 0) if one.role == "worker"]
+    entries = [one for one in raw.entries(house.layout.raw, 0) if one.role == "worker"]
     matches = [(one.text, WHOLE.fullmatch(one.text)) for one in entries if one.tag == "CONTEXT"]
     there = [found[1] for _, found in matches if found]
     half = [f"half: {text[:20]}" for text, found in matches if not found]
-    half += [f"no entry: {one.text[:20]}" for one in raw.parse(Path(house.layout.raw).read_bytes(), 0) if not one.tag]
+    half += [f"no entry: {one.text[:20]}" for one in raw.entries(house.layout.raw, 0) if not one.tag]
     twice = [f"twice: {name}" for name in set(there) if there.count(name) > 1]
     return half + twice + [f"lost: {name}" for name in set(known) - set(there)]
 

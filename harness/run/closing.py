@@ -151,11 +151,11 @@ def _uncounted(outcome: Outcome, settings: Config, used: Usage | None) -> bool:
 
 def _snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
     """Write managed files by digest, append-only files and raw.md by length and digest, and the commit: a restore point."""
-    ledger, raw = journal.read_ledger(layout), files.read(layout.raw) or b""
+    ledger = journal.read_ledger(layout)
     contents = {os.path.relpath(path, layout.state): files.read(path) for path in layout.managed()}
     live = {name: objects.put(layout, data) for name, data in contents.items() if data is not None}
     grown = {name: ledger.get(name) for name in (os.path.relpath(path, layout.state) for path in layout.append_only())}
-    appended = {"grown": grown, "raw": [len(raw), files.digest(raw)]}
+    appended = {"grown": grown, "raw": files.fingerprint(layout.raw)}
     value = {"run": run_id, "at": at, "commit": head, "live": live, **appended}
     files.replace(os.path.join(layout.snapshots, run_id + ".json"), files.dump_json(value))
 

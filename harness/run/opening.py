@@ -216,7 +216,6 @@ def _agents(
 
 def _context(want: Asked, name: str, feature: Feature | None, tree: Tree, tier: str, configured: list[str]) -> Context:
     layout = want.layout
-    raw = files.read(layout.raw) or b""
     return Context(
         run=name,
         role=want.role,
@@ -232,7 +231,7 @@ def _context(want: Asked, name: str, feature: Feature | None, tree: Tree, tier: 
         confined="" if tier == NONE else tier,
         untracked=workplace.digests(tree.folder or layout.project, tree.untracked),
         live=journal.adopt(layout),
-        raw=[len(raw), files.digest(raw)],
+        raw=files.fingerprint(layout.raw),
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         dirty=reconcile.dirty_copies(layout, tree.dirty),

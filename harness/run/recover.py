@@ -172,7 +172,7 @@ def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
 
 def _unknown(layout: Layout, run_id: str) -> Context:
     """A context for a run that left none: the state as it is now."""
-    now, raw = workplace.position(layout), files.read(layout.raw) or b""
+    now = workplace.position(layout)
     return Context(
         run=run_id,
         role=UNKNOWN,
@@ -182,7 +182,7 @@ def _unknown(layout: Layout, run_id: str) -> Context:
         attempt=1,
         untracked={},
         live=recovery_evidence.ledger(layout),
-        raw=[len(raw), files.digest(raw)],
+        raw=files.fingerprint(layout.raw),
         identity=reconcile.identity_copies(layout),
         process={},
     )

@@ -16,6 +16,7 @@ from harness.base.errors import BrokenFile, Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from io import FileIO
     from typing import Any
 
@@ -96,6 +97,28 @@ def read_from(path: str, offset: int, size: int) -> bytes:
         return os.pread(file.fileno(), size, offset)
 
 
+def blocks(path: str, start: int = 0, size: int = 65536) -> Iterator[bytes]:
+    """The bytes from `start` on, block by block; none if the file is shorter or absent. Raises BrokenFile as `read` does."""
+    file = _open(path)
+    if file is None:
+        return
+    with file:
+        while block := os.pread(file.fileno(), size, start):
+            yield block
+            start += len(block)
+
+
+def fingerprint(path: str) -> list[Any]:
+    """[length in bytes, SHA-256] of the file, read block by block; an absent file counts as empty."""
+    import hashlib  # as in `digest`
+
+    found, size = hashlib.sha256(), 0
+    for block in blocks(path, size=1 << 20):
+        found.update(block)
+        size += len(block)
+    return [size, found.hexdigest()]
+
+
 def length(path: str) -> int:
     """Bytes in the file; 0 if it is absent. Raises BrokenFile as `read` does."""
     file = _open(path)
@@ -166,8 +189,9 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def stage(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) -> None:
-    """A new file with this content, durable except for its name (`quickly`: not durable); it overwrites a left-over file."""
+def stage(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quickly: bool = False) -> None:
+    """A new file with this content, or these blocks one after another, durable except for its name (`quickly`: not durable); it
+    overwrites a left-over file."""
     how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     try:
         descriptor = open_regular(path, how, mode)
@@ -175,7 +199,8 @@ def stage(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) 
         os.rename(path, next(name for number in range(1, 1000) if not os.path.lexists(name := f"{path}.{number}")))
         descriptor = open_regular(path, how, mode)
     with open(descriptor, "wb", buffering=0):
-        write_all(descriptor, data)
+        for block in (data,) if isinstance(data, bytes) else data:
+            write_all(descriptor, block)
         if not quickly:
             os.fsync(descriptor)
 

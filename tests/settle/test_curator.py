@@ -13,7 +13,7 @@ import pytest
 
 from harness.base import redaction
 from harness.base.errors import BrokenFile, Busy
-from harness.memory import identity, pages, raw
+from harness.memory import archive, identity, pages, raw
 from harness.settle import curator
 from harness.settle.curator import CurationPlan
 from harness.store import files, journal
@@ -55,13 +55,12 @@ def fold(layout: Layout, folder: str, mission: str = "m-1", names: tuple[str, ..
 def accounted(layout: Layout) -> list[str]:
     """Archive = 0..folded-1, raw = max(0, folded-10)..end, and the window's lines are those of the archive."""
     curated = pages.parse_curated(files.read(layout.curated))
-    archive, _ = pages.parse_archive(files.read(layout.archive))
-    pages.check_accounts(curated, archive)
+    rows = [*archive.backwards(layout.archive, curated.folded)][::-1]
     kept = (files.read(layout.raw) or b"").decode("utf-8", "replace").split("\n")
     window = curated.folded - curated.first_seq
     assert window == min(10, curated.folded)
-    assert [row.entry for row in archive[curated.first_seq :]] == kept[:window]
-    return [row.entry for row in archive] + kept[window:-1]
+    assert [row.entry for row in rows[curated.first_seq :]] == kept[:window]
+    return [row.entry for row in rows] + kept[window:-1]
 
 
 def identities(folder: str, role: str = "worker") -> list[tuple[str, list[str], int]]:
@@ -126,7 +125,7 @@ def test_what_is_appended_while_the_curator_thinks_waits_for_the_next_fold(layou
     curator.apply(layout, folder, made)
     assert (files.read(layout.raw) or b"").split(b"\n")[10:] == tail
     assert len(accounted(layout)) == 17
-    assert next(entry.text for entry in raw.waiting(layout, 5, 15)) == "late"
+    assert [entry.text for entry in raw.entries(layout.raw, 5)][10] == "late"
     fold(layout, folder)
     assert pages.parse_curated(files.read(layout.curated)).folded == 17
     assert (files.read(layout.raw) or b"").endswith(b"tor")
