@@ -80,7 +80,9 @@ class WithoutRecord(Journal):
 class WithoutSync(Journal):
     """Planted: it renames the record into place before the files it names are durable."""
 
-    def _stage(self, steps: list[list[Any]], path: str, verb: str, data: bytes | None, offset: int = 0) -> None:
+    def _stage(
+        self, steps: list[list[Any]], path: str, verb: str, data: bytes | Iterable[bytes] | None, offset: int = 0
+    ) -> None:
         real = os.fsync
         setattr(os, "fsync", abs)  # noqa: B010 - does nothing; a plain assignment does not pass the type checker
         super()._stage(steps, path, verb, data, offset)

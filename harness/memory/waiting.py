@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CHECKED = 4096  # bytes before the offset that the checksum covers: the time of each entry makes them unique
 COPIED = 1 << 20  # bytes of a block, where the file is read or copied and no line is looked at
-_OF_CURATOR = f"] {raw.CURATOR} ".encode()
+_OWN = f"] {raw.CURATOR} ".encode()
 
 
 class Bound(Record, frozen=True):
@@ -107,7 +107,7 @@ def uncurated(layout: Layout, curated: Curated, most: int) -> int:
 
 
 def _is_of_curator(line: bytes, size: int) -> bool:
-    return _OF_CURATOR in line and raw.parse_bytes(line, size, 0).role == raw.CURATOR  # few lines are parsed
+    return _OWN in line and raw.parse_bytes(line, size, 0).role == raw.CURATOR  # few lines are parsed
 
 
 def batch(path: str, first: int, offset: int, bound: Bound) -> Batch:
