@@ -7,6 +7,8 @@ the shortened raw.md. After a crash a repeated run loses and duplicates nothing.
 
 from __future__ import annotations
 
+import functools
+
 from harness.base import clock
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
@@ -62,7 +64,7 @@ class _OtherMissions:
     def like(self, group: Group, text: str) -> list[Evidence]:
         """The evidence of other missions with the meaning of `text`."""
         failure = group.kind in FAILURES
-        found = self.indexes[failure].find(text)
+        found = self.indexes[failure].find(text) if self.indexes[failure].known else None
         return [] if found is None else self.evidence[(failure, found)]
 
 
@@ -73,13 +75,14 @@ def graduates(compaction: Compaction) -> tuple[list[Evidence], list[Graduation]]
     """
     before, other_missions = compaction.before, _OtherMissions(compaction.before)
     own = identity.own_names(before.project_names)
+    travels = functools.cache(lambda text: identity.may_travel(text, own))  # the same words are noted again and again
     known = {role: identity.ItemIndex(identity.parse(content).items("")) for role, content in before.identities.items()}
     evidence: list[Evidence] = []
     found: list[Graduation] = []
     for group in compaction.groups.of(*NOTES):
         if not any(one.is_new for one in group.occurrences):
             continue  # most groups: no text is searched
-        occurrences = [one for one in group.occurrences if identity.may_travel(one.text, own)]
+        occurrences = [one for one in group.occurrences if travels(one.text)]
         if not any(one.is_new for one in occurrences):
             continue
         others = other_missions.like(group, occurrences[0].text)
