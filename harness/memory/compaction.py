@@ -31,8 +31,8 @@ FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 class Inputs(Record):
     """All inputs of a plan. `waiting` are entries number `curated.folded` and on; behind the byte `end` of raw.md (`crc`: the
-    checksum before it) more wait, unless it is the last batch. `archive`: the newest archived entries. `began`: the first
-    entry of this run's first batch, None if this is it. `ours`: notes on the summary that only older entries have.
+    checksum before it) more wait, unless it is the last batch. `archive`: the newest archived entries. `known`: the items of
+    MEMORY.md before this run's first batch, None if this is it. `ours`: notes on the summary that only older entries have.
     `identities`: text by role. `project_names`: paths and ids of this project. `places`: the shown paths of MEMORY.md and
     summary.md."""
 
@@ -44,7 +44,7 @@ class Inputs(Record):
     end: int = 0
     crc: int = 0
     is_last: bool = True
-    began: int | None = None
+    known: frozenset[str] | None = None
     memory: str | None = None
     summary: str | None = None
     archive: list[Archived] = []
@@ -136,9 +136,8 @@ class Compaction:
             return
         group = self.groups.place(kind, item.text.removeprefix(MARKS.get(kind, "")))
         group.item = group.item or item
-        began = self.before.began
-        in_run = 0 if began is None else sum(one.entry.seq >= began for one in group.occurrences)
-        group.was_known = group.was_known or item.count > in_run  # an earlier batch of this run may have made the item
+        known = self.before.known
+        group.was_known = group.was_known or known is None or item.text in known
 
     def take(self, entry: Entry) -> None:
         """Compact one entry."""

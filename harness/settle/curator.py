@@ -187,7 +187,7 @@ def gather(
         end=batch.end,
         crc=batch.crc,
         is_last=batch.is_last,
-        began=None if earlier is None else earlier.curated.folded if earlier.began is None else earlier.began,
+        known=_known(earlier) if earlier else None,
         curated=curated,
         memory=memory,
         summary=summary,
@@ -198,6 +198,14 @@ def gather(
         project_names=frozenset(project_names),
         places=(layout.relative(layout.memory), layout.relative(layout.summary)),
     )
+
+
+def _known(earlier: Inputs) -> frozenset[str]:
+    """The items of MEMORY.md before the run's first batch; a later batch finds those, too, that the run has made itself."""
+    if earlier.known is not None:
+        return earlier.known
+    page = pages.parse_page(earlier.memory, pages.MEMORY_TITLES)
+    return frozenset(item.text for title in pages.MEMORY_TITLES for item in page.items(title))
 
 
 def _of_older_entries(layout: Layout, known: list[Archived], memory: str | None, summary: str | None) -> frozenset[str]:
@@ -286,25 +294,37 @@ def compact(
     return made
 
 
+def compact_all(
+    layout: Layout,
+    folder: str,
+    mission: str,
+    run: str,
+    today: str,
+    project_names: Iterable[str] = (),
+    *,
+    bound: Bound = BOUND,
+) -> tuple[int, int]:
+    """Compact all that waits, batch by batch; returns how many entries, and how many of their notes graduated."""
+    folded, graduated, earlier = 0, 0, None
+    while earlier is None or not earlier.is_last:
+        made = compact(layout, folder, mission, run, today, project_names, bound=bound, earlier=earlier)
+        folded, graduated = folded + len(made.archived), graduated + len(made.graduations)
+        earlier = made.before.replace(waiting=[], archive=[], evidence=[])
+        del made  # the next batch needs its room
+    return folded, graduated
+
+
 def prepare(asked: Run) -> bool:
     """No agent is asked: code computes the compaction, and an agent's operations are not applied yet."""
     return False
 
 
 def settle(asked: Run) -> None:
-    """The curator's run: all that waits is compacted, batch by batch, by code."""
+    """The curator's run: all that waits is compacted, by code."""
     run, outcome = asked.opened, asked.outcome
     names = {*repository.tracked_names(run.workplace), run.mission.id}
     for feature in outcome.features:
         names |= {feature.id, *feature.claims}
-    folded, graduated, earlier = 0, 0, None
-    while earlier is None or not earlier.is_last:
-        made = compact(run.layout, identity_folder(), run.mission.id, run.id, _today(), names, earlier=earlier)
-        folded, graduated = folded + len(made.archived), graduated + len(made.graduations)
-        earlier = made.before.replace(waiting=[], archive=[], evidence=[])
-        del made  # the next batch needs its room
+    today = clock.day(clock.now())
+    folded, graduated = compact_all(run.layout, identity_folder(), run.mission.id, run.id, today, names)
     outcome.reason = outcome.reason or f"{folded} notes folded, {graduated} in identities"
-
-
-def _today() -> str:
-    return clock.day(clock.now())

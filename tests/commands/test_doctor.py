@@ -43,6 +43,7 @@ def test_a_sound_mission_is_sound(house: House) -> None:
         "claims",
         "roles",
         "raw.md",
+        "archive",
         "finished runs and objects",
     } <= names
     assert differences(before, listing(house.project, *DISPOSABLE)) == []

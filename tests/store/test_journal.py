@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import resource
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -241,3 +242,23 @@ def test_an_append_that_does_not_fit_is_taken_back(layout: Layout) -> None:
     assert limited(20, lambda: journal.append(layout, layout.raw, b"x" * 99 + b"\n")) == RAISED
     assert files.read(layout.raw) == b"whole\n"
     assert files.is_free(layout.state_lock)
+
+
+def test_a_file_is_replaced_by_blocks_that_are_read_from_itself(layout: Layout) -> None:
+    """One block after another, at the commit; a file that the ledger covers is refused."""
+    block = b"x" * 2**20 + b"\n"
+    put(layout.raw, b"head\n" + block * 40)
+    changes = Journal(layout)
+    changes.replace_by(layout.raw, files.blocks(layout.raw, 5))
+    changes.replace(layout.curated, b"{}\n")
+    journal.append(layout, layout.raw, b"tail\n")
+    tracemalloc.start()
+    changes.commit()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert files.fingerprint(layout.raw) == [40 * len(block) + 5, files.digest(block * 40 + b"tail\n")]
+    assert peak < 3 * 2**20
+    assert files.names(layout.journal) == []
+    for path in (layout.curated, layout.archive):
+        with pytest.raises(ValueError, match="whole content"):
+            changes.replace_by(path, [])
