@@ -66,6 +66,7 @@ def accounted(layout: Layout) -> list[str]:
     kept = (files.read(layout.raw) or b"").decode("utf-8", "replace").split("\n")
     window = curated.folded - curated.first_seq
     assert window == min(10, curated.folded)
+    assert curated.crc == (waiting.checksum(layout.raw, curated.offset) if curated.offset else 0)
     assert [row.entry for row in rows[curated.first_seq :]] == kept[:window]
     return [row.entry for row in rows] + kept[window:-1]
 
