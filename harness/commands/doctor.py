@@ -167,7 +167,10 @@ def _memory(layout: Layout) -> Iterator[Finding]:
     yield _ok("raw.md", f"{count} entries from number {curated.first_seq}")
     if invalid:
         yield Finding(state="note", what=f"raw.md has {invalid} lines that are no entries, the first: {first!r}")
-    yield _ok("archive", f"{sum(1 for _ in archive.backwards(layout.archive, curated.folded))} entries")
+    try:
+        yield _ok("archive", f"{sum(1 for _ in archive.backwards(layout.archive, curated.folded))} entries")
+    except BrokenFile as fault:  # lost entries: the mission goes on, and a compaction that needs them stops
+        yield Finding(state="warn", what=str(fault))
 
 
 def _tails(layout: Layout) -> Iterator[Finding]:
