@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.git import worktrees
-from harness.memory import pages
+from harness.memory import archive, pages
 from harness.model import mission, runs
 from harness.store import files
 from harness.store.layout import state_home
@@ -178,9 +178,9 @@ class Sweep:
 def notes_of(house: House) -> list[str]:
     """Every entry that the mission took, compacted or not, in order."""
     curated = pages.parse_curated(files.read(house.layout.curated))
-    archive, _ = pages.parse_archive(files.read(house.layout.archive))
+    archived = list(archive.backwards(house.layout.archive, curated.folded))[::-1]
     lines = (files.read(house.layout.raw) or b"").decode("utf-8", "replace").split("\n")
-    return [row.entry for row in archive] + lines[curated.folded - curated.first_seq : -1]
+    return [row.entry for row in archived] + lines[curated.folded - curated.first_seq : -1]
 
 
 def recovered(house: House, alive: Sequence[str] = ()) -> list[str]:

@@ -17,6 +17,7 @@ from harness.base import clock, console, errors
 from harness.commands.status import cost as money
 from harness.decision import rules, views
 from harness.integrity import lease
+from harness.memory import raw
 from harness.model import contract, features, issues, mission, receipts, runs
 from harness.model.usage import COUNTS
 from harness.run import prompt, transcript
@@ -147,7 +148,14 @@ def memory(where: Layout, layer: str) -> None:
     for name, found in paths.items():
         for path in found if layer in (name, "all") else []:
             click.echo(click.style(f"== {where.relative(path)}", bold=True))
-            _echo(files.read_text(path) or "(nothing yet)\n")
+            if name == "raw" and files.length(
+                path
+            ):  # as long as the mission has it; no line is longer than LONGEST_LINE
+                for entry in raw.entries(path, 0):
+                    _echo(entry.line())
+                click.echo()
+            else:
+                _echo(files.read_text(path) or "(nothing yet)\n")
 
 
 def run_list(where: Layout, most: int) -> None:

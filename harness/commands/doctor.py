@@ -12,10 +12,10 @@ from harness.commands import config_check, try_agent
 from harness.commands.try_agent import Finding
 from harness.git import repository
 from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
-from harness.memory import pages, raw
+from harness.memory import archive, pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
 from harness.run import orders, recover
-from harness.store import files, journal, json_lines, migrations, names, objects
+from harness.store import files, journal, json_lines, migrations, objects
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
@@ -161,12 +161,18 @@ def _state(layout: Layout) -> Iterator[Finding]:
 
 def _memory(layout: Layout) -> Iterator[Finding]:
     curated = pages.curated(layout)
-    entries = raw.parse(State(layout).data(names.RAW) or b"", curated.first_seq)
-    yield _ok("raw.md", f"{len(entries)} entries from number {curated.first_seq}")
-    invalid = [entry.text for entry in entries if not entry.tag]
+    count, invalid, first = 0, 0, ""
+    for entry in raw.entries(layout.raw, curated.first_seq):
+        count += 1
+        if not entry.tag:
+            invalid, first = invalid + 1, first or entry.text[:60]
+    yield _ok("raw.md", f"{count} entries from number {curated.first_seq}")
     if invalid:
-        what = f"raw.md has {len(invalid)} lines that are no entries, the first: {invalid[0][:60]!r}"
-        yield Finding(state="note", what=what)
+        yield Finding(state="note", what=f"raw.md has {invalid} lines that are no entries, the first: {first!r}")
+    try:
+        yield _ok("archive", f"{sum(1 for _ in archive.backwards(layout.archive, curated.folded))} entries")
+    except BrokenFile as fault:  # lost entries: the mission goes on, and a compaction that needs them stops
+        yield Finding(state="warn", what=str(fault))
 
 
 def _tails(layout: Layout) -> Iterator[Finding]:

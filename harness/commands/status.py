@@ -9,7 +9,7 @@ from harness.decision import rules, views
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
 from harness.integrity import lease, workplace
-from harness.memory import pages, raw
+from harness.memory import pages, waiting
 from harness.model import config, contract, contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
 from harness.process.confine import LANDLOCK
@@ -45,7 +45,7 @@ def status(layout: Layout) -> dict[str, Any]:
         "claims": [one.asdict() for one in found.values()],
         "proof": dict(proof_lines(layout, known)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
-        "uncurated": raw.uncurated(layout, curated.first_seq, curated.folded, MANY),
+        "uncurated": waiting.uncurated(layout, curated, MANY),
         "warnings": [*(cap.words for cap in rules.near(view.limits, view.totals)), *_trouble(view.newest)],
         "confined": view.newest[0].confined if view.newest else "",
         "totals": view.totals.asdict(),

@@ -9,7 +9,7 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules
 from harness.decision.rules import View
 from harness.integrity import lease, unsettled
-from harness.memory import pages, raw
+from harness.memory import pages, waiting
 from harness.model import config, features, issues, mission, roles, runs, spec
 from harness.model.config import Config
 from harness.model.features import Feature
@@ -53,7 +53,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         roles=roles.due(layout),
         features=found,
         spec_changed=spec.changed(layout),
-        uncurated=raw.uncurated(layout, curated.first_seq, curated.folded, settings.curate_after),
+        uncurated=waiting.uncurated(layout, curated, settings.curate_after),
         curate_after=settings.curate_after,
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
         swept=done and unlanded is not None,

@@ -156,7 +156,7 @@ def _raw(run: Begun) -> list[str]:
         new = b"".join(line + b"\n" for line in refused.split(b"\n") if line and line not in known)
     *lines, torn = new.split(b"\n")
     lines += [torn] if torn and not died else []  # after a crash a torn last line is closed, not refused
-    bad = [line for line in lines if line and not raw.parse_line(line.decode("utf-8", "replace"), 0).tag]
+    bad = [line for line in lines if line and not raw.parse_bytes(line, len(line), 0).tag]
     gone = {b"", *bad}
     kept = b"".join(line + b"\n" for line in lines if line not in gone) + (torn if died else b"")
     if not refused and kept == new:

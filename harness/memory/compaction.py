@@ -1,7 +1,8 @@
 """Compacts raw entries into MEMORY.md: notes with the same meaning are grouped; every entry gets a disposition. Pure.
 
-An entry becomes a new item, adds an occurrence to an item, or gives an item newer words. Groups include every entry of the
-mission, so that a note that was dropped for lack of room returns with all its occurrences when it is noted again.
+An entry becomes a new item, adds an occurrence to an item, or gives an item newer words. Groups include the newest archived
+entries (`curator.gather` has the bound; in most missions these are all), so that a note that was dropped for lack of room
+returns with all its occurrences when it is noted again.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import re
 
 from harness.base.record import Record
 from harness.memory import pages, raw, similarity
+from harness.memory.archive import Archived, Move
 from harness.memory.identity import Evidence
-from harness.memory.pages import Archived, Curated, Item, Move
+from harness.memory.pages import Curated, Item
 from harness.memory.raw import Entry
 
 TYPE_CHECKING = False
@@ -28,18 +30,25 @@ FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Inputs(Record):
-    """All inputs of a plan. `identities`: text by role. `project_names`: paths and ids of this project. `lines`: the
-    waiting lines word for word, [] if entries render to them. `places`: the shown paths of MEMORY.md and summary.md."""
+    """All inputs of a plan. `waiting` are entries number `curated.folded` and on; behind the byte `end` of raw.md (`crc`: the
+    checksum before it) more wait, unless it is the last batch. `archive`: the newest archived entries. `known`: the items of
+    MEMORY.md before this run's first batch, None if this is it. `ours`: notes on the summary that only older entries have.
+    `identities`: text by role. `project_names`: paths and ids of this project. `places`: the shown paths of MEMORY.md and
+    summary.md."""
 
     mission: str
     run: str
     today: str
     waiting: list[Entry]
     curated: Curated
-    lines: list[str] = []
+    end: int = 0
+    crc: int = 0
+    is_last: bool = True
+    known: frozenset[str] | None = None
     memory: str | None = None
     summary: str | None = None
     archive: list[Archived] = []
+    ours: frozenset[str] = frozenset()
     evidence: list[Evidence] = []
     identities: dict[str, str] = {}
     project_names: frozenset[str] = frozenset()
@@ -56,7 +65,7 @@ class Occurrence(Record):
 
 
 class Group(Record):
-    """Occurrences with the same meaning, the first of them in `text`. `was_known`: in MEMORY.md before this compaction."""
+    """Occurrences with the same meaning, the first of them in `text`. `was_known`: in MEMORY.md before this run."""
 
     kind: str
     text: str
@@ -100,7 +109,7 @@ class Compaction:
         self.recurred: dict[int, Item] = {}
         self.authors: dict[int, int] = {}
         self.moves: list[Move] = []
-        self.ours: set[str] = set()
+        self.ours: set[str] = {*before.ours}
         for row in before.archive:
             self._add_to_group(raw.parse_line(row.entry, row.seq), row.run, is_new=False)
         for title in pages.MEMORY_TITLES:
@@ -126,7 +135,9 @@ class Compaction:
             self.untagged.setdefault(item.where[0] if len(item.where) == 1 else item.text, item)
             return
         group = self.groups.place(kind, item.text.removeprefix(MARKS.get(kind, "")))
-        group.item, group.was_known = group.item or item, True
+        group.item = group.item or item
+        known = self.before.known
+        group.was_known = group.was_known or known is None or item.text in known
 
     def take(self, entry: Entry) -> None:
         """Compact one entry."""
@@ -216,10 +227,9 @@ class Compaction:
         why = f"no room in {pages.MEMORY_LINES} lines"
         self.moves += [self._move(item, why) for item in gone if id(item) not in new]
         lost = {id(item) for item in gone}
-        lines = self.before.lines or [entry.line() for entry in self.before.waiting]
-        return [self._archived(entry, line, lost) for entry, line in zip(self.before.waiting, lines, strict=True)]
+        return [self._archived(entry, lost) for entry in self.before.waiting]
 
-    def _archived(self, entry: Entry, line: str, lost: set[int]) -> Archived:
+    def _archived(self, entry: Entry, lost: set[int]) -> Archived:
         disposition, item = self.dispositions[entry.seq]
         if item is not None and id(item) in lost:
             item = self.recurred.get(entry.seq)
@@ -227,7 +237,7 @@ class Compaction:
         target = ""
         if item is not None and disposition != "no_room":
             target = f"{PAGE}#{self.titles[id(item)]}" + ("" if disposition == "item" else f": {item.text}")
-        return Archived(seq=entry.seq, entry=line, disposition=disposition, target=target, run=self.before.run)
+        return Archived(seq=entry.seq, entry=entry.line(), disposition=disposition, target=target, run=self.before.run)
 
 
 def _kind_of_entry(entry: Entry) -> str:
@@ -238,8 +248,8 @@ def _kind_of_entry(entry: Entry) -> str:
 
 
 def note_of(entry: Entry) -> str:
-    """The note of an entry, on one line and without the mark of its kind."""
-    return raw.one_line(entry.text).removeprefix(MARKS.get(_kind_of_entry(entry), "")).strip()
+    """The note of an entry, on one readable line and without the mark of its kind."""
+    return raw.readable(raw.one_line(entry.text).removeprefix(MARKS.get(_kind_of_entry(entry), "")))
 
 
 def _kind_of_item(title: str, text: str) -> str:

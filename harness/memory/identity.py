@@ -7,6 +7,7 @@ item of the harness; a person wrote every other line, and it is kept word for wo
 
 from __future__ import annotations
 
+import collections
 import functools
 import os
 import re
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LINES = 60
+MOST_EVIDENCE = 10_000  # occurrences of one mission: its loop or its flood must not fill what all missions read
 MISSIONS = "missions: "
 LOCK_SECONDS = 10.0
 FAILURES = ("FAIL", "AVOID")
@@ -169,7 +171,8 @@ def render(page: Page) -> str:
 
 
 def record(folder: str, occurrences: list[Evidence], graduations: list[Graduation], today: str) -> list[str]:
-    """Add new evidence, and move `graduations` into the identities; returns the names of the changed files.
+    """Add new evidence (MOST_EVIDENCE of a mission), and move `graduations` into the identities; returns the names of the
+    changed files.
 
     Repeating it changes nothing. Raises Busy when another mission holds the folder for LOCK_SECONDS.
     """
@@ -177,8 +180,7 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
         return []
     with _locked(folder):
         known = evidence(folder)
-        seen = {(one.mission, one.seq) for one in known}
-        fresh = [one for one in occurrences if (one.mission, one.seq) not in seen]
+        fresh = _fresh(known, occurrences)
         contents: dict[str, bytes] = {}
         if fresh:
             contents[evidence_file(folder)] = b"".join(encoding.dump_json(one.asdict()) for one in known + fresh)
@@ -190,6 +192,18 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
                 contents[identity_file(folder, role)] = after.encode()
         _write(folder, contents)
     return [os.path.basename(path) for path in contents]
+
+
+def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]:
+    """The occurrences that are not known, as far as their mission has room."""
+    seen = {(one.mission, one.seq) for one in known}
+    counts = collections.Counter(one.mission for one in known)
+    found = []
+    for one in occurrences:
+        if (one.mission, one.seq) not in seen and counts[one.mission] < MOST_EVIDENCE:
+            counts[one.mission] += 1
+            found.append(one)
+    return found
 
 
 def graduate(

@@ -1,4 +1,4 @@
-"""The formats of a mission's memory: curated.json, archive.jsonl, and the pages summary.md (L2) and MEMORY.md (L3).
+"""The formats of a mission's memory: curated.json, and the pages summary.md (L2) and MEMORY.md (L3).
 
 A page is headings and lines. A line `- [2026-04-24] text (F-023, F-031 · 2x)` under one of our headings is an item: the
 harness counts, moves and drops it. A person wrote every other line; it is kept word for word. Pages are split only at "\\n"
@@ -10,14 +10,14 @@ from __future__ import annotations
 from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
-from harness.memory.raw import CURATOR, WINDOW
-from harness.store import json_lines, names
+from harness.memory.raw import WINDOW
+from harness.store import names
 from harness.store.layout import Layout
 from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
     from harness.base.schema import Whole
@@ -33,46 +33,22 @@ AVOID_MARK = "Avoid: "
 FAIL_MARK = "Failed: "
 MOST_NAMED = 8
 
-# The disposition of an entry: a new item, one more occurrence of an item, replaced by newer words in the same compaction,
-# no room on the page (only the archive has it), the curator's own entry, a line that is no entry.
-DISPOSITIONS = ("item", "merged", "superseded", "no_room", CURATOR, "malformed")
-
-LEAVES = "a compaction writes"
+NEEDED = ("generation", "first_seq", "folded")  # in curated.json, whichever version wrote it
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
-if TYPE_CHECKING:
-    Disposition = str
-else:
-    Disposition = schema.one_of(DISPOSITIONS)
-
-
 class Curated(Record):
-    """The curator's progress: entries 0..folded-1 are archived, `first_seq` is the number of raw.md's first line."""
+    """The curator's progress: entries 0..folded-1 are archived, `first_seq` is the number of raw.md's first line.
+
+    Entry number `folded` begins at the byte `offset`, before which the file has the checksum `crc` (waiting.py). Both are 0,
+    and absent in the file, where nobody has written them down.
+    """
 
     generation: Whole = 0
     first_seq: Whole = 0
     folded: Whole = 0
-
-
-class Archived(Record):
-    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS), the target, and the run."""
-
-    seq: int
-    entry: str
-    disposition: Disposition
-    target: str
-    run: str
-
-
-class Move(Record):
-    """An item that left its place after it was archived; `origin` is written as `from`."""
-
-    moved: str
-    origin: str
-    to: str
-    run: str
-    why: str
+    offset: Whole = 0
+    crc: Whole = 0
 
 
 class Item(Record):
@@ -129,7 +105,7 @@ class Page(Record):
 
 
 def first_seq(folded: int) -> int:
-    """The number of raw.md's first line once `folded` entries are archived: the last WINDOW of them stay."""
+    """The number of raw.md's first line once it is cut behind `folded` archived entries: the last WINDOW of them stay."""
     return max(0, folded - WINDOW)
 
 
@@ -143,60 +119,22 @@ def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:
     if data is None:
         return Curated()
     value = encoding.parse_json(data, path)
-    remedy = f'It holds {{"generation":N,"first_seq":N,"folded":N}}. {RESTORE}'
-    if not isinstance(value, dict) or sorted(value) != sorted(Curated.fields):
-        raise BrokenFile(path, "not exactly generation, first_seq and folded", remedy=remedy)
+    remedy = f'It holds {{"generation":N,"first_seq":N,"folded":N,"offset":N,"crc":N}}. {RESTORE}'
+    if not isinstance(value, dict) or not set(NEEDED) <= value.keys() <= set(Curated.fields):
+        raise BrokenFile(path, "not exactly generation, first_seq, folded, offset and crc", remedy=remedy)
     if schema.invalid_field(Curated, value):
         raise BrokenFile(path, "a value is not a whole number from 0 up", remedy=remedy)
     curated = Curated(**value)
-    if curated.first_seq != first_seq(curated.folded):
-        fault = f"first_seq is {curated.first_seq}, but with {curated.folded} folded it is {first_seq(curated.folded)}"
+    first = first_seq(curated.folded)
+    if curated.first_seq > first or (curated.first_seq < first and not curated.offset):
+        fault = f"first_seq is {curated.first_seq}, but with {curated.folded} folded it is {first}"
         raise BrokenFile(path, fault, remedy=remedy)
     return curated
 
 
 def render_curated(curated: Curated) -> bytes:
     """The file's bytes."""
-    return encoding.dump_json(curated.asdict())
-
-
-# ---- archive.jsonl
-
-
-def render_archived(entry: Archived) -> bytes:
-    """One line of the archive."""
-    return encoding.dump_json(entry.asdict())
-
-
-def render_move(move: Move) -> bytes:
-    """One line of the archive for an item that left its place."""
-    return encoding.dump_json({("from" if key == "origin" else key): value for key, value in move.asdict().items()})
-
-
-def parse_archive(data: bytes | None, path: str = "archive.jsonl") -> tuple[list[Archived], list[Move]]:
-    """Every archived entry and every move, in file order; raises BrokenFile with the line that is neither."""
-    entries: list[Archived] = []
-    moves: list[Move] = []
-
-    def take(row: Any) -> None:
-        if "moved" in row:
-            moves.append(schema.record(Move, {("origin" if key == "from" else key): row[key] for key in row}, LEAVES))
-        else:
-            entries.append(schema.record(Archived, row, LEAVES))
-
-    remedy = "This file is append-only, and there is no other copy of it here: repair that line, or restore it from a backup."
-    json_lines.parse(data, path, take, "neither an entry nor a move", remedy)
-    return entries, moves
-
-
-def check_accounts(curated: Curated, archive: Iterable[Archived], path: str = "archive.jsonl") -> None:
-    """The archive has entries 0..folded-1, each once and in order; raises BrokenFile with the first wrong number."""
-    found = [entry.seq for entry in archive]
-    wrong = next((f"entry {seq} is where entry {place} belongs" for place, seq in enumerate(found) if seq != place), "")
-    fault = wrong or f"has {len(found)} entries; curated.json says {curated.folded}"
-    if wrong or len(found) != curated.folded:
-        remedy = "raw.md, archive.jsonl and curated.json belong together: restore memory/ from a backup."
-        raise BrokenFile(path, fault, remedy=remedy)
+    return encoding.dump_json({name: value for name, value in curated.asdict().items() if value or name in NEEDED})
 
 
 # ---- pages

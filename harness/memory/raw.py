@@ -3,16 +3,15 @@
 `[2026-04-24T10:05:12Z] worker F-023 TRICK: psql -f drizzle/*.sql applies migrations in filename order`
 An entry is identified by its sequence number, from 0 over all entries ever appended; `curated.json` has the number of the
 file's first line. A line that is not a valid entry (torn by a power cut, garbage) also counts as one and is kept as it is.
+Anyone may write the file, so a line may have any length: readers keep the first LONGEST_LINE bytes of one.
 """
 
 from __future__ import annotations
 
-from itertools import islice
-
 from harness.base import clock, redaction
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.store import names
+from harness.store import files, names
 from harness.store.layout import Layout
 from harness.store.state import State
 
@@ -22,7 +21,10 @@ if TYPE_CHECKING:
 
 TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
 MARKS = {tag if tag == "-" else f"{tag}:": tag for tag in TAGS}
-LONGEST = 300
+LONGEST = 300  # characters in a note of a run
+LONGEST_OF_PERSON = 1000  # characters in a note of a person, and in what pages and prompts show of any note
+LONGEST_LINE = 65536  # bytes; a longer line is no entry
+LONGEST_HEAD = 200  # characters of time, role and feature; a line with more is no entry
 BREAKS = "\0\r\n\t"
 WINDOW = 10
 CURATOR = "curator"  # the role in the curator's own entries, and their disposition in the archive
@@ -41,6 +43,10 @@ class Entry(Record):
     def line(self) -> str:
         """The line as written in raw.md, without its newline."""
         return _line(self.at, self.role, self.feature, self.tag, self.text) if self.tag else self.text
+
+    def shown(self) -> str:
+        """The line as prompts show it: a text of any length is cut to a readable one."""
+        return self.line() if len(self.text) <= LONGEST_OF_PERSON else self.replace(text=readable(self.text)).line()
 
 
 def render(at: str, role: str, feature: str, tag: str, text: str) -> str:
@@ -61,31 +67,74 @@ def one_line(text: str) -> str:
     return text.strip()
 
 
+def readable(text: str) -> str:
+    """`text` on one line, and cut where it is longer than a note may be."""
+    text = one_line(text)
+    return text if len(text) <= LONGEST_OF_PERSON else text[: LONGEST_OF_PERSON - 1].rstrip() + "…"
+
+
 def parse_line(line: str, seq: int) -> Entry:
-    """The entry in one line; an invalid line keeps its text, with an empty tag."""
+    """The entry in one line; an invalid line keeps its text, with an empty tag, and one that is too long its beginning."""
+    if len(line) > LONGEST_LINE:
+        line = _cut(line, len(line.encode("utf-8", "replace")))
     stamp, _, rest = line.partition("] ")
     parts = rest.split(" ", 3)
     if len(parts) == 4 and stamp[:1] == "[" and stamp.endswith("Z") and parts[2] in MARKS:
         role, feature, mark, text = parts
-        return Entry(seq=seq, at=stamp[1:], role=role, feature=feature, tag=MARKS[mark], text=text)
+        if len(stamp) + len(role) + len(feature) <= LONGEST_HEAD:
+            return Entry(seq=seq, at=stamp[1:], role=role, feature=feature, tag=MARKS[mark], text=text)
     return Entry(seq=seq, at="", role="", feature="-", tag="", text=line)
 
 
+def parse_bytes(line: bytes, size: int, seq: int) -> Entry:
+    """The entry in a line of `size` bytes, of which `line` has at least the first LONGEST_LINE."""
+    text = line[:LONGEST_LINE].decode("utf-8", "replace")
+    return parse_line(_cut(text, size) if size > LONGEST_LINE else text, seq)
+
+
+def _cut(line: str, size: int) -> str:
+    """The beginning of a line that is too long. The mark goes first, so that no reader takes the rest for an entry."""
+    mark = f"(a line of {size} bytes, cut) "
+    return mark + line[: LONGEST_LINE - len(mark)]
+
+
+def lines(path: str, start: int = 0) -> Iterator[tuple[bytes, int]]:
+    """(its first LONGEST_LINE bytes, its length in bytes) of each whole line from the offset `start` on, without its newline.
+    Time is linear and memory small, however long a line is; a torn last line is left out."""
+    head, size = b"", 0
+    for block in files.blocks(path, start, LONGEST_LINE):
+        first, *others = block.split(b"\n")
+        head, size = head + first[: LONGEST_LINE - len(head)], size + len(first)
+        if others:
+            yield head, size
+            *whole, head = others
+            size = len(head)
+            for line in whole:
+                yield line, len(line)
+
+
+def entries(path: str, first_seq: int, start: int = 0) -> Iterator[Entry]:
+    """The entries from the offset `start` on, in order, read block by block; the first has the number `first_seq`."""
+    for seq, (line, size) in enumerate(lines(path, start), first_seq):
+        yield parse_bytes(line, size, seq)
+
+
 def parse(data: bytes, first_seq: int) -> list[Entry]:
-    """All whole lines of raw.md; undecodable bytes are replaced, a torn last line is left out."""
-    lines = data.decode("utf-8", "replace").split("\n")[:-1]
-    return [parse_line(line, first_seq + index) for index, line in enumerate(lines)]
+    """The entries in these bytes, as `entries`."""
+    whole = data.split(b"\n")[:-1]
+    return [parse_bytes(line, len(line), seq) for seq, line in enumerate(whole, first_seq)]
 
 
 def checked(tag: str, text: str, *, in_run: bool) -> str:
-    """`text` as it may be appended; raises UsageFault for an unknown tag, an empty text, or too long a line in a run."""
+    """`text` as it may be appended; raises UsageFault for an unknown tag, an empty text, or one that is too long."""
     if tag not in TAGS:
         raise UsageFault(f"'{tag}' is no tag of a note. Use one of {', '.join(TAGS)}.")
     text = one_line(text)
     if not text:
         raise UsageFault("The note is empty. Say in one line what the next stranger needs, with the command.")
-    if in_run and len(text) > LONGEST:
-        raise UsageFault(f"The note has {len(text)} characters; one line of at most {LONGEST} is kept. Shorten it.")
+    most = LONGEST if in_run else LONGEST_OF_PERSON
+    if len(text) > most:
+        raise UsageFault(f"The note has {len(text)} characters; one line of at most {most} is kept. Shorten it.")
     return text
 
 
@@ -99,20 +148,3 @@ def rendered(role: str, feature: str, notes: list[tuple[str, str]]) -> bytes:
     """The lines of (tag, text) notes that are made now; secrets in them are masked."""
     at = clock.stamp(clock.now())
     return "".join(render(at, role, feature, tag, redaction.mask(text)) + "\n" for tag, text in notes).encode()
-
-
-def uncurated(layout: Layout, first_seq: int, folded: int, most: int) -> int:
-    """The number of entries that wait for the curator, counted up to `most`; the curator's own do not count."""
-    return sum(1 for _ in islice((one for one in waiting(layout, first_seq, folded) if one.role != CURATOR), most))
-
-
-def waiting(layout: Layout, first_seq: int, folded: int) -> Iterator[Entry]:
-    """The entries that no compaction has archived yet, in order, read block by block."""
-    seq, offset, rest = first_seq, 0, b""
-    while block := State(layout).part(names.RAW, offset, 65536):
-        offset += len(block)
-        *lines, rest = (rest + block).split(b"\n")
-        for line in lines:
-            if seq >= folded:
-                yield parse_line(line.decode("utf-8", "replace"), seq)
-            seq += 1

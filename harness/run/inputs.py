@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 
 from harness.git import repository
-from harness.memory import raw
 from harness.model import issues, runs
 from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome
@@ -64,11 +63,10 @@ def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
 
 
 def _raw(run: OpenRun) -> str:
-    from harness.memory import pages  # few prompts show raw entries
+    from harness.memory import pages, waiting  # few prompts show raw entries
 
-    folds = pages.curated(run.layout)
-    waiting = islice(raw.waiting(run.layout, folds.first_seq, folds.folded), RAW_ENTRIES)
-    return "\n".join(f"{entry.seq} {entry.line()}" for entry in waiting)
+    entries = islice(waiting.entries(run.layout, pages.curated(run.layout)), RAW_ENTRIES)
+    return "\n".join(f"{entry.seq} {entry.shown()}" for entry in entries)
 
 
 def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:

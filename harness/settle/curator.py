@@ -1,19 +1,24 @@
 """The curator: compacts raw entries into MEMORY.md, MEMORY.md into summary.md, and moves recurring notes to the identities.
 
-`plan` is pure: it computes from the disk all that will be written. `apply` writes it: the identities first, then archive,
-pages, curated.json and the shortened raw.md in one journal. After a crash a repeated run loses and duplicates nothing.
+A run compacts what waits in batches, each of bounded size. `plan` is pure: it computes from the disk all that a batch will
+write. `apply` writes it: the identities first, then archive, pages and curated.json in one journal, and with the last batch
+the shortened raw.md. After a crash a repeated run loses and duplicates nothing.
 """
 
 from __future__ import annotations
+
+import functools
 
 from harness.base import clock
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.git import repository
-from harness.memory import identity, pages, raw, similarity
-from harness.memory.compaction import Compaction, Group, Inputs, Occurrence, features_of
+from harness.memory import archive, identity, pages, raw, similarity, waiting
+from harness.memory.archive import Archived, Move
+from harness.memory.compaction import Compaction, Group, Inputs, Occurrence, features_of, note_of
 from harness.memory.identity import Evidence, Graduation
-from harness.memory.pages import Archived, Curated, Move
+from harness.memory.pages import Curated
+from harness.memory.waiting import BOUND, Bound
 from harness.store import files, journal, names
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import Changes, State
@@ -60,7 +65,7 @@ class _OtherMissions:
     def like(self, group: Group, text: str) -> list[Evidence]:
         """The evidence of other missions with the meaning of `text`."""
         failure = group.kind in FAILURES
-        found = self.indexes[failure].find(text)
+        found = self.indexes[failure].find(text) if self.indexes[failure].known else None
         return [] if found is None else self.evidence[(failure, found)]
 
 
@@ -71,13 +76,14 @@ def graduates(compaction: Compaction) -> tuple[list[Evidence], list[Graduation]]
     """
     before, other_missions = compaction.before, _OtherMissions(compaction.before)
     own = identity.own_names(before.project_names)
+    travels = functools.cache(lambda text: identity.may_travel(text, own))  # the same words are noted again and again
     known = {role: identity.ItemIndex(identity.parse(content).items("")) for role, content in before.identities.items()}
     evidence: list[Evidence] = []
     found: list[Graduation] = []
     for group in compaction.groups.of(*NOTES):
         if not any(one.is_new for one in group.occurrences):
             continue  # most groups: no text is searched
-        occurrences = [one for one in group.occurrences if identity.may_travel(one.text, own)]
+        occurrences = [one for one in group.occurrences if travels(one.text)]
         if not any(one.is_new for one in occurrences):
             continue
         others = other_missions.like(group, occurrences[0].text)
@@ -126,11 +132,12 @@ def _graduation(group: Group, occurrences: list[Occurrence], others: list[Eviden
 
 
 def plan(before: Inputs) -> CurationPlan:
-    """All that one compaction writes. Raises BrokenFile where the lines of people leave no room on a page."""
+    """All that one batch writes; `apply` completes `curated` with the place in raw.md. Raises BrokenFile where the lines of
+    people leave no room on a page."""
     if not before.waiting:
         return CurationPlan(before=before, curated=before.curated, memory=before.memory, summary=before.summary)
-    expected = range(before.curated.folded, before.curated.folded + len(before.waiting))
-    if [entry.seq for entry in before.waiting] != list(expected):
+    old, stop = before.curated, before.curated.folded + len(before.waiting)
+    if [entry.seq for entry in before.waiting] != list(range(old.folded, stop)):
         raise ValueError("the waiting entries do not follow the compacted ones")
     compaction = Compaction(before)
     for entry in before.waiting:
@@ -138,11 +145,10 @@ def plan(before: Inputs) -> CurationPlan:
     archived = compaction.lay_out()
     summary = pages.summarise(compaction.page, before.summary, compaction.ours.__contains__, before.places[1])
     evidence, graduations = graduates(compaction)
+    first = pages.first_seq(stop) if before.is_last else old.first_seq
     return CurationPlan(
         before=before,
-        curated=Curated(
-            generation=before.curated.generation + 1, first_seq=pages.first_seq(expected.stop), folded=expected.stop
-        ),
+        curated=Curated(generation=old.generation + 1, first_seq=first, folded=stop),
         memory=pages.render_page(compaction.page),
         summary=summary,
         archived=archived,
@@ -153,37 +159,80 @@ def plan(before: Inputs) -> CurationPlan:
 
 
 def gather(
-    layout: Layout, folder: str, mission: str, run: str, today: str, project_names: Iterable[str] = ()
+    layout: Layout,
+    folder: str,
+    mission: str,
+    run: str,
+    today: str,
+    project_names: Iterable[str] = (),
+    *,
+    bound: Bound = BOUND,
+    earlier: Inputs | None = None,
 ) -> Inputs:
-    """The inputs, read from disk under one lock; `folder` has the identities.
+    """The inputs, read from disk under one lock; `folder` has the identities. `bound`: how many entries are compacted at once,
+    and how many archived ones are compared with them; `earlier`: the inputs of this run's batch before.
 
     Raises BrokenFile where a file does not parse, or archive, raw.md and curated.json contradict each other.
     """
     with files.Lock(layout.state_lock):
         journal.finish_journal(layout)
         curated = pages.parse_curated(files.read(layout.curated), layout.curated)
-        lines = files.read(layout.raw) or b""
-        texts = files.read_text(layout.memory), files.read_text(layout.summary)
-        archive, _ = pages.parse_archive(files.read(layout.archive), layout.archive)
-    pages.check_accounts(curated, archive, layout.archive)
-    entries = raw.parse(lines, curated.first_seq)
-    _check_raw(layout, curated, len(entries))
-    window = curated.folded - curated.first_seq
+        memory, summary = files.read_text(layout.memory), files.read_text(layout.summary)
+        known = archive.newest(layout.archive, curated.folded, bound.entries, bound.bytes)
+        batch = waiting.batch(layout.raw, curated.folded, _start(layout, curated), bound)
     return Inputs(
         mission=mission,
         run=run,
         today=today,
-        waiting=entries[window:],
-        lines=lines.decode("utf-8", "replace").split("\n")[window:-1],
+        waiting=batch.entries,
+        end=batch.end,
+        crc=batch.crc,
+        is_last=batch.is_last,
+        known=_known(earlier) if earlier else None,
         curated=curated,
-        memory=texts[0],
-        summary=texts[1],
-        archive=archive,
+        memory=memory,
+        summary=summary,
+        archive=known,
+        ours=_of_older_entries(layout, known, memory, summary) if earlier is None else earlier.ours,
         evidence=identity.evidence(folder),
         identities=identity.texts(folder),
         project_names=frozenset(project_names),
         places=(layout.relative(layout.memory), layout.relative(layout.summary)),
     )
+
+
+def _known(earlier: Inputs) -> frozenset[str]:
+    """The items of MEMORY.md before the run's first batch; a later batch finds those, too, that the run has made itself."""
+    if earlier.known is not None:
+        return earlier.known
+    page = pages.parse_page(earlier.memory, pages.MEMORY_TITLES)
+    return frozenset(item.text for title in pages.MEMORY_TITLES for item in page.items(title))
+
+
+def _of_older_entries(layout: Layout, known: list[Archived], memory: str | None, summary: str | None) -> frozenset[str]:
+    """The notes on the summary that only entries older than the `known` have: what is left without an author, people wrote."""
+    oldest = known[0].seq if known else 0
+    page, short = pages.parse_page(memory, pages.MEMORY_TITLES), pages.parse_page(summary, pages.SUMMARY_TITLES)
+    wanted = {item.text for title in pages.SUMMARY_TITLES for item in short.items(title)} if oldest else set()
+    wanted -= {item.text.removeprefix(pages.AVOID_MARK) for title in pages.MEMORY_TITLES for item in page.items(title)}
+    wanted -= {note_of(raw.parse_line(row.entry, row.seq)) for row in known} if wanted else set()
+    found: set[str] = set()
+    for row in archive.backwards(layout.archive, known[-1].seq + 1) if wanted else ():
+        found |= wanted & {note_of(raw.parse_line(row.entry, row.seq))}
+        if found == wanted:
+            break
+    return frozenset(found)
+
+
+def _start(layout: Layout, curated: Curated) -> int:
+    """The byte of raw.md where what waits begins; raises BrokenFile where archived lines are gone from it."""
+    found = waiting.start(layout, curated)
+    if found is None:
+        lines = sum(block.count(b"\n") for block in files.blocks(layout.raw))
+        fault = f"has {lines} whole lines, and needs at least {curated.folded - curated.first_seq}"
+        remedy = "raw.md is append-only. Put the first lines back: the compacted ones are 'entry' in archive.jsonl."
+        raise BrokenFile(layout.raw, fault, remedy=remedy)
+    return found
 
 
 def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
@@ -199,16 +248,20 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
         journal.finish_journal(layout)
         _check_unchanged(layout, before)
         changes = Changes()
-        rows = [pages.render_archived(row) for row in plan.archived]
-        changes.append(names.ARCHIVE, b"".join(rows + [pages.render_move(move) for move in plan.moves]))
+        rows = [archive.render_archived(row) for row in plan.archived]
+        changes.append(names.ARCHIVE, b"".join(rows + [archive.render_move(move) for move in plan.moves]))
         for name, old, new in (
             (names.MEMORY, before.memory, plan.memory),
             (names.SUMMARY, before.summary, plan.summary),
         ):
             if new is not None and new != old:
                 changes.put(name, new.encode())
-        changes.put(names.RAW, _kept_lines(layout, before.curated, plan.curated))
-        changes.put(names.CURATED, pages.render_curated(plan.curated))
+        cut = 0
+        if before.is_last:
+            cut = waiting.before(layout.raw, before.end, plan.curated.folded - plan.curated.first_seq)
+            changes.put_blocks(names.RAW, files.blocks(layout.raw, cut, waiting.COPIED))
+        place = plan.curated.replace(offset=before.end - cut, crc=waiting.checksum(layout.raw, before.end, cut))
+        changes.put(names.CURATED, pages.render_curated(place))
         State(layout).commit(changes, locked=True)
 
 
@@ -217,33 +270,49 @@ def _check_unchanged(layout: Layout, before: Inputs) -> None:
     now = pages.parse_curated(files.read(layout.curated), layout.curated)
     if now.generation != before.curated.generation:
         raise Busy(f"{layout.curated}: another curator was faster. Nothing is lost; run the curator again.")
-    for path, old in ((layout.memory, before.memory), (layout.summary, before.summary)):
-        if files.read_text(path) != old:
-            raise Busy(f"{path} changed while the curator worked, and was left alone. Run the curator again.")
-
-
-def _kept_lines(layout: Layout, old: Curated, new: Curated) -> bytes:
-    """The bytes of raw.md from the new first line on, torn last line and all."""
-    lines = (files.read(layout.raw) or b"").split(b"\n")
-    _check_raw(layout, old.replace(folded=new.folded), len(lines) - 1)
-    return b"\n".join(lines[new.first_seq - old.first_seq :])
-
-
-def _check_raw(layout: Layout, curated: Curated, lines: int) -> None:
-    expected = curated.folded - curated.first_seq
-    if lines < expected:
-        fault = f"has {lines} whole lines, and needs at least {expected}"
-        remedy = "raw.md is append-only. Put the first lines back: the compacted ones are 'entry' in archive.jsonl."
-        raise BrokenFile(layout.raw, fault, remedy=remedy)
+    texts = ((layout.memory, before.memory), (layout.summary, before.summary))
+    changed = [path for path, old in texts if files.read_text(path) != old]
+    if waiting.checksum(layout.raw, before.end) != before.crc:
+        changed.append(layout.raw)
+    if changed:
+        raise Busy(f"{changed[0]} changed while the curator worked, and was left alone. Run the curator again.")
 
 
 def compact(
-    layout: Layout, folder: str, mission: str, run: str, today: str, project_names: Iterable[str] = ()
+    layout: Layout,
+    folder: str,
+    mission: str,
+    run: str,
+    today: str,
+    project_names: Iterable[str] = (),
+    *,
+    bound: Bound = BOUND,
+    earlier: Inputs | None = None,
 ) -> CurationPlan:
-    """Gather, plan and apply; returns the plan."""
-    made = plan(gather(layout, folder, mission, run, today, project_names))
+    """Gather, plan and apply one batch; returns the plan."""
+    made = plan(gather(layout, folder, mission, run, today, project_names, bound=bound, earlier=earlier))
     apply(layout, folder, made)
     return made
+
+
+def compact_all(
+    layout: Layout,
+    folder: str,
+    mission: str,
+    run: str,
+    today: str,
+    project_names: Iterable[str] = (),
+    *,
+    bound: Bound = BOUND,
+) -> tuple[int, int]:
+    """Compact all that waits, batch by batch; returns how many entries, and how many of their notes graduated."""
+    folded, graduated, earlier = 0, 0, None
+    while earlier is None or not earlier.is_last:
+        made = compact(layout, folder, mission, run, today, project_names, bound=bound, earlier=earlier)
+        folded, graduated = folded + len(made.archived), graduated + len(made.graduations)
+        earlier = made.before.replace(waiting=[], archive=[], evidence=[])
+        del made  # the next batch needs its room
+    return folded, graduated
 
 
 def prepare(asked: Run) -> bool:
@@ -252,10 +321,11 @@ def prepare(asked: Run) -> bool:
 
 
 def settle(asked: Run) -> None:
-    """The curator's run: one compaction of all that waits, by code."""
+    """The curator's run: all that waits is compacted, by code."""
     run, outcome = asked.opened, asked.outcome
     names = {*repository.tracked_names(run.workplace), run.mission.id}
     for feature in outcome.features:
         names |= {feature.id, *feature.claims}
-    made = compact(run.layout, identity_folder(), run.mission.id, run.id, clock.day(clock.now()), names)
-    outcome.reason = outcome.reason or f"{len(made.archived)} notes folded, {len(made.graduations)} in identities"
+    today = clock.day(clock.now())
+    folded, graduated = compact_all(run.layout, identity_folder(), run.mission.id, run.id, today, names)
+    outcome.reason = outcome.reason or f"{folded} notes folded, {graduated} in identities"

@@ -78,6 +78,6 @@ def put_back(layout: Layout, name: str) -> None:
     """The append-only file is its copy again, block by block; atomic and durable."""
     path = f"{layout.state}/{name}"
     if os.path.exists(copy_of(layout, name)):
-        files.copy(copy_of(layout, name), path)
+        files.replace(path, files.blocks(copy_of(layout, name), size=BLOCK))
     else:
         files.remove(path)

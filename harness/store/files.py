@@ -17,6 +17,7 @@ from harness.base.errors import BrokenFile, Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from io import FileIO
     from typing import Any
 
@@ -82,6 +83,17 @@ def read_from(path: str, offset: int, size: int) -> bytes:
         return os.pread(file.fileno(), size, offset)
 
 
+def blocks(path: str, start: int = 0, size: int = 65536) -> Iterator[bytes]:
+    """The bytes from `start` on, block by block; none if the file is shorter or absent. Raises BrokenFile as `read` does."""
+    file = _open(path)
+    if file is None:
+        return
+    with file:
+        while block := os.pread(file.fileno(), size, start):
+            yield block
+            start += len(block)
+
+
 def length(path: str) -> int:
     """Bytes in the file; 0 if it is absent. Raises BrokenFile as `read` does."""
     file = _open(path)
@@ -134,8 +146,9 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def stage(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) -> None:
-    """A new file with this content, durable except for its name (`quickly`: not durable); it overwrites a left-over file."""
+def stage(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quickly: bool = False) -> None:
+    """A new file with this content, or these blocks one after another, durable except for its name (`quickly`: not durable); it
+    overwrites a left-over file."""
     how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     try:
         descriptor = open_regular(path, how, mode)
@@ -143,13 +156,14 @@ def stage(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) 
         os.rename(path, next(name for number in range(1, 1000) if not os.path.lexists(name := f"{path}.{number}")))
         descriptor = open_regular(path, how, mode)
     with open(descriptor, "wb", buffering=0):
-        write_all(descriptor, data)
+        for block in (data,) if isinstance(data, bytes) else data:
+            write_all(descriptor, block)
         if not quickly:
             os.fsync(descriptor)
 
 
-def replace(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False) -> None:
-    """Replace the file atomically; the content survives a power cut (`quickly`: it may not)."""
+def replace(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quickly: bool = False) -> None:
+    """Replace the file atomically, by bytes or by blocks; the content survives a power cut (`quickly`: it may not)."""
     make_folder(os.path.dirname(path))
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
@@ -165,22 +179,6 @@ def replace(path: str, data: bytes, mode: int = SHARED, *, quickly: bool = False
 def replace_quickly(path: str, data: bytes) -> None:
     """Replace the file atomically; a power cut may lose the content. For data that can be derived again."""
     replace(path, data, quickly=True)
-
-
-def copy(source: str, path: str, block: int = 1024 * 1024) -> None:
-    """Replace `path` atomically and durably by a copy of `source`, block by block."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        stage(temporary, b"")
-        with open(open_regular(temporary, os.O_WRONLY), "wb", buffering=0) as file:
-            for offset in range(0, length(source), block):
-                write_all(file.fileno(), read_from(source, offset, block))
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        remove(temporary)
-        raise
-    sync_folder(os.path.dirname(path))
 
 
 def cut(path: str, length: int) -> None:

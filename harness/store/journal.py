@@ -15,6 +15,7 @@ from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 VERBS = ("replace", "append", "remove")
@@ -47,11 +48,19 @@ class Journal:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.contents: dict[str, bytes | None] = {}
+        self.blocks: dict[str, Iterable[bytes]] = {}
         self.tails: dict[str, bytes] = {}
 
     def replace(self, path: str, data: bytes) -> None:
         """The file will have this content."""
         self.contents[path] = data
+
+    def replace_by(self, path: str, blocks: Iterable[bytes]) -> None:
+        """The file, one that is not in the ledger, will be these blocks, one after another. `commit` asks for them one by one,
+        under the state lock and before any file changes, so they may be read from the file itself."""
+        if path in self.layout.managed() or path in self.layout.append_only():
+            raise ValueError("the ledger needs the whole content")
+        self.blocks[path] = blocks
 
     def remove(self, path: str) -> None:
         """The file will be gone."""
@@ -64,9 +73,10 @@ class Journal:
 
     def commit(self, locked: bool = False) -> None:
         """Apply all changes; durable on return. `locked`: the caller holds the state lock already."""
-        if locked and (self.contents or self.tails):
+        changed = self.contents or self.blocks or self.tails
+        if locked and changed:
             self._commit()
-        elif self.contents or self.tails:
+        elif changed:
             with files.Lock(self.layout.state_lock):
                 self._commit()
 
@@ -76,6 +86,9 @@ class Journal:
         ledger = read_ledger(self.layout)
         steps: list[list[Any]] = []
         try:
+            for path, blocks in self.blocks.items():
+                files.stage(f"{self.layout.journal}/{len(steps)}", blocks)
+                steps.append(["replace", path, f"{self.layout.journal}/{len(steps)}", 0])
             for path, data in self.contents.items():
                 self._stage(steps, path, "replace", data)
                 note_in_ledger(self.layout, ledger, path, data)

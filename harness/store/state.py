@@ -16,7 +16,7 @@ from harness.store.layout import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from harness.store.files import Lock
@@ -52,12 +52,17 @@ class Changes:
     def __init__(self) -> None:
         self.contents: dict[str, bytes | None] = {}
         self.tails: dict[str, bytes] = {}
+        self.blocks: dict[str, Iterable[bytes]] = {}
         self.expected: dict[str, str] = {}
 
     def put(self, name: str, data: bytes, expect: str | None = None) -> None:
         """The file will have this content; `expect`: the version that it must still have."""
         self.contents[name] = data
         self.expect(name, expect)
+
+    def put_blocks(self, name: str, blocks: Iterable[bytes]) -> None:
+        """The file will have these blocks, one after another, as its content; for a large one that the ledger does not have."""
+        self.blocks[name] = blocks
 
     def remove(self, name: str, expect: str | None = None) -> None:
         """The file will be gone; `expect` as in `put`."""
@@ -190,7 +195,7 @@ class State:
     def commit(self, changes: Changes, *, locked: bool = False) -> None:
         """Apply all changes or none; durable on return. Raises Changed where a name is not as expected, with nothing changed.
         `locked`: the caller holds `lock("state")` already."""
-        if not (changes.contents or changes.tails):
+        if not (changes.contents or changes.tails or changes.blocks):
             return
         if locked:
             self._commit(changes)
@@ -212,9 +217,11 @@ class State:
             if kept and name in names.MANAGED:
                 objects.put(self.layout, data)
             made.replace(self.path(name), data)
+        for name, blocks in changes.blocks.items():
+            made.replace_by(self.path(name), blocks)
         for name, lines in changes.tails.items():
             made.append(self.path(name), lines)
         made.commit(locked=True)
         if kept:
-            committed.begin_anew(self.layout, [name for name in changes.contents if name in committed.COPIED])
+            committed.begin_anew(self.layout, [*changes.blocks, *(set(changes.contents) & set(committed.COPIED))])
             committed.follow(self.layout, [name for name in changes.tails if name in names.APPEND_ONLY])

@@ -195,6 +195,7 @@ def test_memory_is_shown_layer_by_layer(house: House) -> None:
     (house.identity / "worker.md").write_text("- [2026-04-24] use make (missions: a, b · 2x)\n")
     raw = house.harness("memory", "show", "raw").out
     assert raw.startswith("== .harness/memory/raw.md\n[")
+    assert raw.endswith("] person - - hello\n\n")
     assert "use make" in house.harness("memory", "show", "identity").out
     assert house.harness("memory", "show", "summary").out == "== .harness/memory/summary.md\n(nothing yet)\n\n"
     everything = house.harness("memory", "show").out

@@ -43,6 +43,7 @@ def test_a_sound_mission_is_sound(house: House) -> None:
         "claims",
         "roles",
         "raw.md",
+        "archive",
         "finished runs and objects",
     } <= names
     assert differences(before, listing(house.project, *DISPOSABLE)) == []
@@ -172,6 +173,18 @@ def test_a_tampered_object_is_found(house: House) -> None:
     path = next(path for path in Path(house.layout.objects).rglob("*") if path.is_file())
     path.write_bytes(b"lie")
     assert bad(house) == [f"the object {path.parent.name}{path.name} does not match its name"]
+
+
+def test_an_archive_that_lost_an_entry_is_told(house: House) -> None:
+    """The whole file is examined; a compaction looks at the newest entries only."""
+    for number in range(3):
+        house.harness("note", f"word{number}")
+    assert house.role("curator").code == 0
+    assert "archive: 3 entries" in [one.what for one in doctor.examine(house.layout)]
+    lines = house.read("memory/archive.jsonl").split("\n")
+    (house.state / "memory/archive.jsonl").write_text("\n".join(lines[1:]))
+    (warning,) = [one.what for one in doctor.examine(house.layout) if one.state == "warn"]
+    assert "has 2 entries; curated.json says 3" in warning
 
 
 def test_lines_of_raw_that_are_no_entries_are_told(house: House) -> None:

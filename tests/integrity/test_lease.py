@@ -251,6 +251,6 @@ def test_sixteen_notes_and_a_curation_at_once_lose_nothing(house: House) -> None
             assert house.role("curator").code == 0
     go(house)
     archived = Path(house.layout.archive).read_text()
-    left = [entry.text for entry in raw.parse(Path(house.layout.raw).read_bytes(), 0)]
+    left = [entry.text for entry in raw.entries(house.layout.raw, 0)]
     for number in range(16):
         assert f"note number {number} of many" in archived + "\n".join(left)

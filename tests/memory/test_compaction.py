@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from harness.memory import compaction, pages
+from harness.memory.archive import Archived
 from harness.memory.compaction import Compaction, Inputs
-from harness.memory.pages import Archived, Curated
+from harness.memory.pages import Curated
 from harness.memory.raw import Entry
 
 SERVER = "stop the dev server before you run e2e tests: they also need port 3000"

@@ -69,6 +69,17 @@ def test_nothing_is_counted_twice(folder: str) -> None:
     assert {name: files.read(os.path.join(folder, name)) for name in files.names(folder)} == before
 
 
+def test_one_mission_does_not_fill_what_all_missions_read(folder: str) -> None:
+    """A loop that notes one failure all night leaves a bounded file; other missions have room all the same."""
+    for start in (0, 9000):
+        said = [told(start + number, f"word{number % 9}", "a-1", "FAIL") for number in range(9000)]
+        identity.record(folder, said, [], TODAY)
+    identity.record(folder, [told(1, "run setup first", "b-2")], [], TODAY)
+    known = identity.evidence(folder)
+    assert len(known) == identity.MOST_EVIDENCE + 1
+    assert (known[0].seq, known[-2].seq, known[-1].mission) == (0, identity.MOST_EVIDENCE - 1, "b-2")
+
+
 def test_the_same_in_other_words_raises_the_count(folder: str) -> None:
     """One item, both missions."""
     identity.record(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
 
 from harness.base.errors import BrokenFile
 from harness.memory import pages, raw
-from harness.memory.pages import Archived, Curated, Item, Move
+from harness.memory.pages import Curated, Item
 from tests.helpers import nasty
 
 TITLES = pages.MEMORY_TITLES
@@ -33,6 +34,9 @@ def test_curated_json_comes_back_as_written() -> None:
     for folded in (0, 3, 10, 11, 99_999):
         curated = Curated(generation=4, first_seq=pages.first_seq(folded), folded=folded)
         assert pages.parse_curated(pages.render_curated(curated)) == curated
+        assert set(json.loads(pages.render_curated(curated))) == {"generation", "first_seq", "folded"}
+        placed = curated.replace(first_seq=0, offset=1, crc=7)
+        assert pages.parse_curated(pages.render_curated(placed)) == placed
     assert pages.parse_curated(None) == Curated(generation=0, first_seq=0, folded=0)
 
 
@@ -46,6 +50,8 @@ def test_curated_json_comes_back_as_written() -> None:
         b'{"generation":1,"first_seq":0,"folded":-1}',
         b'{"generation":1,"first_seq":0,"folded":true}',
         b'{"generation":1,"first_seq":0,"folded":11}',
+        b'{"generation":1,"first_seq":2,"folded":11,"offset":9,"crc":1}',
+        b'{"generation":1,"first_seq":1,"folded":11,"offset":-9,"crc":1}',
         b'{"generation":1,"first_seq":0,"folded":0,"more":1}',
     ],
 )
@@ -53,45 +59,6 @@ def test_a_broken_curated_json_is_named_and_never_read_as_zero(data: bytes) -> N
     """Zero would process every entry a second time."""
     with pytest.raises(BrokenFile, match=r"memory/curated\.json"):
         pages.parse_curated(data, "memory/curated.json")
-
-
-# ---- archive.jsonl
-
-
-def test_the_archive_keeps_any_text_of_an_entry() -> None:
-    """Quotes, separators and text that looks like a heading are read back unchanged."""
-    dice = random.Random(7)
-    rows = [Archived(seq=n, entry=nasty(dice), disposition="item", target="", run="r") for n in range(200)]
-    move = Move(moved=nasty(dice), origin="MEMORY.md#History", to="archive.jsonl", run="r", why="no room")
-    data = b"".join(map(pages.render_archived, rows)) + pages.render_move(move)
-    assert b'"from":"MEMORY.md#History"' in data
-    assert pages.parse_archive(data) == (rows, [move])
-    assert pages.parse_archive(None) == ([], [])
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"{",
-        b"[]",
-        b'{"seq":1}',
-        b'{"seq":"1","entry":"","disposition":"item","target":"","run":""}',
-        b'{"seq":1,"entry":"","disposition":"eaten","target":"","run":""}',
-    ],
-)
-def test_a_broken_line_of_the_archive_is_named_with_its_number(line: bytes) -> None:
-    """The archive records every entry, so no line is skipped."""
-    good = pages.render_archived(Archived(seq=0, entry="x", disposition="item", target="", run="r"))
-    with pytest.raises(BrokenFile, match="line 2"):
-        pages.parse_archive(good + line + b"\n")
-
-
-@pytest.mark.parametrize("numbers", [[0, 1], [0, 1, 1, 2], [0, 2, 1], [1, 2, 3]])
-def test_an_archive_that_does_not_add_up_is_refused(numbers: list[int]) -> None:
-    """A lost, doubled or misplaced entry is reported before a compaction builds on it."""
-    rows = [Archived(seq=n, entry="x", disposition="item", target="", run="r") for n in numbers]
-    with pytest.raises(BrokenFile, match="belong together"):
-        pages.check_accounts(Curated(folded=3), rows)
 
 
 # ---- pages

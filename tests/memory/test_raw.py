@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -80,9 +82,10 @@ def test_breaks_become_one_space(text: str, line: str) -> None:
     assert raw.one_line(text) == line
 
 
-def test_every_whole_line_has_its_number() -> None:
+def test_every_whole_line_has_its_number(layout: Layout) -> None:
     """A torn last line has none yet; bytes that are no text are replaced."""
-    entries = raw.parse(f"{LINE}\n\nb\xff\n{LINE}".encode("latin-1"), 40)
+    put(layout.raw, f"{LINE}\n\nb\xff\n{LINE}".encode("latin-1"))
+    entries = list(raw.entries(layout.raw, 40))
     assert [(entry.seq, entry.tag) for entry in entries] == [(40, "TRICK"), (41, ""), (42, "")]
     assert entries[2].text == "b\ufffd"
 
@@ -97,8 +100,10 @@ def test_a_note_that_does_not_fit_is_refused(tag: str, text: str, fault: str) ->
 
 
 def test_people_may_say_more_than_a_run() -> None:
-    """Outside a run, length has no limit."""
-    assert raw.checked("-", "x" * 301, in_run=False) == "x" * 301
+    """Outside a run a note may be longer, but not of any length: it has to fit a page."""
+    assert raw.checked("-", "x" * 1000, in_run=False) == "x" * 1000
+    with pytest.raises(UsageFault, match="has 1001 characters; one line of at most 1000"):
+        raw.checked("-", "x" * 1001, in_run=False)
     assert raw.checked("TRICK", "a\nb", in_run=True) == "a b"
 
 
@@ -108,7 +113,7 @@ def test_notes_are_appended_in_order(layout: Layout) -> None:
     assert not Path(layout.raw).exists()
     raw.append(layout, "worker", "F-1", [("TRICK", "one"), ("-", "two\nlines")])
     raw.append(layout, "person", "", [("AVOID", "three")])
-    entries = raw.parse(Path(layout.raw).read_bytes(), 0)
+    entries = raw.entries(layout.raw, 0)
     assert [(entry.seq, entry.role, entry.feature, entry.tag, entry.text) for entry in entries] == [
         (0, "worker", "F-1", "TRICK", "one"),
         (1, "worker", "F-1", "-", "two lines"),
@@ -123,24 +128,63 @@ def test_a_secret_in_a_note_does_not_get_into_memory(layout: Layout) -> None:
     assert Path(layout.raw).read_text().endswith("TRICK: npm wants [masked: github-token] as its token\n")
 
 
-def test_what_waits_is_counted_without_what_the_curator_wrote(layout: Layout) -> None:
-    """And only up to the requested number."""
-    roles = ["worker", "curator", "worker", "validator", "curator"]
-    put(layout.raw, "".join(f"[{AT}] {role} - - said\n" for role in roles) + "torn")
-    assert raw.uncurated(layout, 0, 0, 99) == 3
-    assert raw.uncurated(layout, 0, 0, 2) == 2
-    assert raw.uncurated(layout, 0, 3, 99) == 1
-    assert raw.uncurated(layout, 10, 13, 99) == 1
-    assert [entry.seq for entry in raw.waiting(layout, 10, 13)] == [13, 14]
-
-
 def test_a_long_file_is_read_block_by_block_without_losing_count(layout: Layout) -> None:
-    """Lines cross block boundaries; numbers stay."""
+    """Lines cross block boundaries; numbers stay; lines may end where a block does."""
     lines = [f"[{AT}] worker - - {number} {'é' * (number % 700)}" for number in range(400)]
-    put(layout.raw, "\n".join(lines) + "\n")
-    assert [entry.line() for entry in raw.waiting(layout, 0, 150)] == lines[150:]
+    lines += ["x" * (raw.LONGEST_LINE - 1), "x" * raw.LONGEST_LINE, "", "y"]
+    put(layout.raw, "\n".join(lines) + "\ntorn")
+    assert [entry.line() for entry in raw.entries(layout.raw, 0)] == lines
+    start = len("\n".join(lines[:150]).encode()) + 1
+    assert [(entry.seq, entry.line()) for entry in raw.entries(layout.raw, 150, start)] == list(enumerate(lines))[150:]
 
 
-def test_where_there_is_no_file_nothing_waits(layout: Layout) -> None:
+@pytest.mark.parametrize("over", [1, 99, raw.LONGEST_LINE, 5 * raw.LONGEST_LINE + 7])
+def test_a_line_that_is_too_long_is_no_entry_and_says_its_length(layout: Layout, over: int) -> None:
+    """Its beginning stays, and read again from the archive it is still no entry."""
+    line = LINE + "!" * (raw.LONGEST_LINE + over - len(LINE))
+    put(layout.raw, f"{LINE}\n{line}\n{LINE}\n")
+    before, entry, after = raw.entries(layout.raw, 7)
+    assert (before.tag, entry.tag, after.tag, after.seq) == ("TRICK", "", "TRICK", 9)
+    assert entry.line().startswith(f"(a line of {len(line)} bytes, cut) {LINE}!!!")
+    assert len(entry.line()) == raw.LONGEST_LINE
+    assert raw.parse_line(line, 8) == entry
+    assert raw.parse_line(entry.line(), 8) == entry
+    assert len(entry.shown()) == raw.LONGEST_OF_PERSON
+
+
+def test_a_time_role_or_feature_that_is_too_long_makes_no_entry() -> None:
+    """They go into pages and identities; names that the harness gives are shorter."""
+    assert raw.parse_line(f"[{AT}] {'r' * 64} {'f' * 64} TRICK: x", 0).tag == "TRICK"
+    for line in (
+        f"[{AT}] {'r' * 200} F-1 TRICK: x",
+        f"[{AT}] w {'f' * 200} TRICK: x",
+        f"[{'9' * 200}Z] w F-1 TRICK: x",
+    ):
+        assert raw.parse_line(line, 0).tag == ""
+
+
+def test_what_a_prompt_shows_of_an_entry_is_readable() -> None:
+    """Notes that the harness accepts are whole; a longer one is cut with a mark, and stays an entry."""
+    note = f"[{AT}] person - CONTEXT: " + "x" * raw.LONGEST_OF_PERSON
+    assert raw.parse_line(note, 0).shown() == note
+    assert raw.parse_line(note + "xx", 0).shown() == note[:-1] + "…"
+    assert raw.parse_line(note + "xx", 0).line() == note + "xx"
+
+
+def test_one_line_of_any_length_is_read_in_linear_time_and_small_memory(layout: Layout) -> None:
+    """30 MB without a newline: no quadratic growth of the line, and no copy of it in memory."""
+    put(layout.raw, f"{LINE}\n" + "x" * 30_000_000 + f"\n{LINE}\n")
+    tracemalloc.start()
+    started = time.process_time()
+    found = [(entry.seq, len(entry.text)) for entry in raw.entries(layout.raw, 0)]
+    spent, (_, peak) = time.process_time() - started, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [seq for seq, _ in found] == [0, 1, 2]
+    assert max(length for _, length in found) == raw.LONGEST_LINE
+    assert peak < 2_000_000
+    assert spent < 5  # 0.05 s; quadratic, it takes 6 s
+
+
+def test_where_there_is_no_file_there_are_no_entries(layout: Layout) -> None:
     """A mission that has just begun."""
-    assert raw.uncurated(layout, 0, 0, 99) == 0
+    assert list(raw.entries(layout.raw, 0)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,12 @@ def test_the_curator_is_shown_what_waits_with_its_numbers(one: House) -> None:
     assert (len(lines), inputs.RAW_ENTRIES) == (200, 200)
     assert lines[0].startswith("30 [")
     assert lines[0].endswith("] worker F-001 TRICK: note 10")
+    with open(one.layout.raw, "wb") as file:
+        file.write(b"[2026-04-24T10:00:00Z] worker F-001 TRICK: " + b"x" * 50_000 + b"\n" + b"y" * 10**6 + b"\n")
+    os.unlink(one.layout.curated)
+    first, second = gathered(one, "curator").raw.split("\n")
+    assert (first.startswith("0 [2026-"), second.startswith("1 (a line of 1000000 bytes, cut) y")) == (True, True)
+    assert max(len(first), len(second)) < 1100
 
 
 # history

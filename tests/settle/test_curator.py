@@ -6,26 +6,33 @@ import json
 import os
 import random
 import shutil
+import subprocess
+import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from harness.base import redaction
 from harness.base.errors import BrokenFile, Busy
-from harness.memory import identity, pages, raw
+from harness.memory import archive, identity, pages, raw, waiting
+from harness.memory.archive import Archived
+from harness.memory.pages import Curated
+from harness.memory.waiting import Bound
 from harness.settle import curator
 from harness.settle.curator import CurationPlan
 from harness.store import files, journal
 from harness.store.layout import Layout
 from tests import crash
 from tests.helpers import mission, nasty, put
-from tests.missions import House
+from tests.missions import CHECKOUT, PROGRAM, House
 
 TODAY = "2026-04-24"
 TRICK = "stop the dev server before you run e2e tests: they also need port 3000"
 TRICK_TOO = "The dev server must be stopped before running the e2e tests, both bind port 3000"
 TAGS = (*raw.TAGS, "-")
+TORTURING = pytest.mark.skipif(not crash.TORTURE, reason="a gigabyte: HARNESS_TORTURE=1 runs it")
 
 
 @pytest.fixture
@@ -55,13 +62,13 @@ def fold(layout: Layout, folder: str, mission: str = "m-1", names: tuple[str, ..
 def accounted(layout: Layout) -> list[str]:
     """Archive = 0..folded-1, raw = max(0, folded-10)..end, and the window's lines are those of the archive."""
     curated = pages.parse_curated(files.read(layout.curated))
-    archive, _ = pages.parse_archive(files.read(layout.archive))
-    pages.check_accounts(curated, archive)
+    rows = [*archive.backwards(layout.archive, curated.folded)][::-1]
     kept = (files.read(layout.raw) or b"").decode("utf-8", "replace").split("\n")
     window = curated.folded - curated.first_seq
     assert window == min(10, curated.folded)
-    assert [row.entry for row in archive[curated.first_seq :]] == kept[:window]
-    return [row.entry for row in archive] + kept[window:-1]
+    assert curated.crc == (waiting.checksum(layout.raw, curated.offset) if curated.offset else 0)
+    assert [row.entry for row in rows[curated.first_seq :]] == kept[:window]
+    return [row.entry for row in rows] + kept[window:-1]
 
 
 def identities(folder: str, role: str = "worker") -> list[tuple[str, list[str], int]]:
@@ -126,7 +133,7 @@ def test_what_is_appended_while_the_curator_thinks_waits_for_the_next_fold(layou
     curator.apply(layout, folder, made)
     assert (files.read(layout.raw) or b"").split(b"\n")[10:] == tail
     assert len(accounted(layout)) == 17
-    assert next(entry.text for entry in raw.waiting(layout, 5, 15)) == "late"
+    assert [entry.text for entry in raw.entries(layout.raw, 5)][10] == "late"
     fold(layout, folder)
     assert pages.parse_curated(files.read(layout.curated)).folded == 17
     assert (files.read(layout.raw) or b"").endswith(b"tor")
@@ -182,7 +189,160 @@ def test_what_does_not_add_up_is_named_before_anything_is_folded(layout: Layout,
         put(path, whole[path] or b"")
 
 
+# ---- batches
+
+
+def test_batches_archive_everything_and_the_last_one_cuts_raw_md(layout: Layout, folder: str) -> None:
+    """Until then raw.md keeps every byte, and curated.json knows where the next batch begins."""
+    bound = Bound(entries=7, bytes=10**6)
+    for number in range(40):
+        note(layout, TAGS[number % 7], f"word{number % 20} is a word", f"F-{number}")
+    whole = files.read(layout.raw) or b""
+    earlier = None
+    for folded in (7, 14):
+        made = curator.compact(layout, folder, "m-1", "r", TODAY, bound=bound, earlier=earlier)
+        earlier = made.before
+        curated = pages.parse_curated(files.read(layout.curated))
+        assert (curated.first_seq, curated.folded, files.read(layout.raw)) == (0, folded, whole)
+        assert waiting.start(layout, curated) == curated.offset == len(b"\n".join(whole.split(b"\n")[:folded])) + 1
+        assert waiting.uncurated(layout, curated, 99) == 40 - folded
+    note(layout, "TRICK", "late")
+    assert curator.compact_all(layout, folder, "m-1", "r", TODAY, bound=bound) == (27, 0)
+    assert accounted(layout) == (whole.decode() + (files.read_text(layout.raw) or "").split("\n")[9]).split("\n")
+    curated = pages.parse_curated(files.read(layout.curated))
+    assert (curated.first_seq, curated.folded, curated.offset) == (31, 41, files.length(layout.raw))
+    assert waiting.start(layout, curated) == curated.offset
+
+
+@pytest.mark.parametrize("entries", [10, 11, 20, 100])
+def test_as_many_entries_as_batches_hold_end_with_a_cut_too(layout: Layout, folder: str, entries: int) -> None:
+    """Nothing is left to do, and no empty batch is needed."""
+    raw.append(layout, "worker", "F-1", [("-", f"note {number}") for number in range(20)])
+    bound = Bound(entries=entries, bytes=10**6)
+    assert curator.compact_all(layout, folder, "m-1", "r", TODAY, bound=bound) == (20, 0)
+    assert len(accounted(layout)) == 20
+    assert (files.read(layout.raw) or b"").count(b"\n") == 10
+
+
+def test_batches_come_to_the_same_pages_as_one_compaction(tmp_path: Path) -> None:
+    """What goes on which page, and what graduates, where the archived entries that are compared reach back far enough."""
+    dice = random.Random(12)
+    notes = [(dice.choice(TAGS), dice.choice([TRICK, TRICK_TOO, *map("word{}".format, range(9))])) for _ in range(60)]
+    found: list[tuple[bytes | None, bytes | None, dict[str, str]]] = []
+    for bound in (Bound(entries=60, bytes=10**6), Bound(entries=30, bytes=10**6), Bound(entries=60, bytes=2500)):
+        layout, folder = mission(tmp_path / f"{len(found)}"), str(tmp_path / f"identity-{len(found)}")
+        for number, (tag, text) in enumerate(notes):
+            note(layout, tag, text, f"F-{number % 7}")
+        curator.compact_all(layout, folder, "m-1", "r", TODAY, bound=bound)
+        assert len(accounted(layout)) == 60
+        found.append((files.read(layout.memory), files.read(layout.summary), identity.texts(folder)))
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_note_twice_in_one_run_is_not_noted_again(layout: Layout, folder: str) -> None:
+    """Although an earlier batch of the run has put it into memory; in the next run it is."""
+    for number in range(30):
+        note(layout, "DECISION", "all timestamps are UTC and end with Z" if number % 9 == 0 else f"word{number}", "-")
+    assert curator.compact_all(layout, folder, "m-1", "r", TODAY, bound=Bound(entries=10, bytes=10**6))[1] == 0
+    note(layout, "DECISION", "all timestamps are UTC and end with Z", "-")
+    assert curator.compact_all(layout, folder, "m-1", "r2", TODAY)[1] == 1
+
+
+def test_a_summary_line_is_ours_however_old_its_entry_is(layout: Layout, folder: str) -> None:
+    """A line that a person takes out of MEMORY.md leaves the summary; one that a person changed in the summary stays."""
+    bound = Bound(entries=5, bytes=10**6)
+    note(layout, "TRICK", "the old trick")
+    note(layout, "TRICK", "the other trick")
+    for number in range(20):
+        note(layout, "-", f"word{number}")
+    curator.compact_all(layout, folder, "m-1", "r", TODAY, bound=bound)
+    lines = [line for line in (files.read_text(layout.memory) or "").split("\n") if "trick" not in line]
+    put(layout.memory, "\n".join(lines))
+    put(layout.summary, (files.read_text(layout.summary) or "").replace("the other trick", "the better trick"))
+    note(layout, "-", "next")
+    curator.compact_all(layout, folder, "m-1", "r", TODAY, bound=bound)
+    summary = files.read_text(layout.summary) or ""
+    assert ("the old trick" in summary, "the better trick" in summary) == (False, True)
+
+
+def test_raw_md_that_a_person_saves_meanwhile_is_left_alone(layout: Layout, folder: str) -> None:
+    """The places of the plan no longer hold; the compaction is repeated."""
+    for number in range(15):
+        note(layout, "TRICK", f"word{number}")
+    made = curator.plan(curator.gather(layout, folder, "m-1", "r", TODAY))
+    put(layout.raw, "mine\n" + (files.read_text(layout.raw) or ""))
+    with pytest.raises(Busy, match=r"raw\.md changed"):
+        curator.apply(layout, folder, made)
+    assert not os.path.exists(layout.archive)
+    fold(layout, folder)
+    assert len(accounted(layout)) == 16
+
+
+def test_a_crash_between_and_in_batches_loses_and_doubles_nothing(layout: Layout, folder: str, tmp_path: Path) -> None:
+    """Kill before each fsync, rename and unlink of a run of several batches; the next run goes on where they ended."""
+    bound, saved = Bound(entries=6, bytes=10**6), tmp_path / "saved"
+    count = 22 if crash.TORTURE else 10
+    for number in range(count):
+        note(layout, "TRICK", TRICK if number % 2 else f"word{number}", f"F-{number}")
+    whole = (files.read_text(layout.raw) or "").split("\n")[:-1]
+    shutil.copytree(tmp_path, saved, ignore=shutil.ignore_patterns("saved"))
+    folded = set()
+    for _ in crash.stops(lambda: curator.compact_all(layout, folder, "m-1", "run-2", TODAY, bound=bound)):
+        with files.Lock(layout.state_lock):
+            journal.finish_journal(layout)
+        folded.add(pages.parse_curated(files.read(layout.curated)).folded)
+        note(layout, "CONTEXT", "after the crash")
+        curator.compact_all(layout, folder, "m-1", "run-3", TODAY, bound=bound)
+        assert accounted(layout)[:-1] == whole
+        assert len({(said.mission, said.seq) for said in identity.evidence(folder)}) == count // 2
+        names = ", ".join([f"F-{number}" for number in range(1, count, 2)][-pages.MOST_NAMED :])
+        assert f"{TRICK} ({names} · {count // 2}x)" in (files.read_text(layout.memory) or "")
+        for name in ("project", "identity"):
+            shutil.rmtree(tmp_path / name)
+            if (saved / name).exists():
+                shutil.copytree(saved / name, tmp_path / name)
+    assert folded == {*range(0, count, 6), count}
+
+
 # ---- limits, and text written by people
+
+
+def test_lines_of_any_length_leave_readable_pages(layout: Layout, folder: str) -> None:
+    """A note of 5,000 characters is one readable line, counted as often as it is noted; a line of megabytes is no entry."""
+    for feature in ("F-001", "F-002"):
+        raw.append(layout, "worker", feature, [("TRICK", "long " * 1000), ("FAIL", "é" * 5000)])
+        with open(layout.raw, "ab") as file:
+            file.write(b"[2026-04-24T10:00:00Z] worker F-001 TRICK: " + b"x" * 3_000_000 + b"\n")
+        curator.compact(layout, folder, "m-1", "r", TODAY)
+        assert (files.read(layout.archive) or b"").count(b"(a line of 3000043 bytes, cut) [2026-") == int(feature[-1])
+        if feature == "F-001":  # the window of raw.md still has the line
+            assert files.length(layout.raw) > 3_000_000
+    memory = files.read_text(layout.memory) or ""
+    assert max(map(len, memory.split("\n"))) < raw.LONGEST_OF_PERSON + 60
+    assert len([line for line in memory.split("\n") if line.endswith("… (F-001, F-002 · 2x)")]) == 3
+    assert "xxx" not in memory
+    assert max(map(len, identity.text(folder, "worker").split("\n"))) < raw.LONGEST_OF_PERSON + 60
+    assert len(identities(folder)) == 1
+
+
+def test_a_backlog_of_any_length_needs_the_memory_of_one_batch(layout: Layout, folder: str) -> None:
+    """Of 60 MB, with an archive of 30 MB, no more than the bound is in memory; the place of the next batch costs no reading."""
+    line = b"[2026-04-24T10:00:00Z] worker F-001 - " + b"x" * 160 + b"\n"
+    put(layout.raw, line * 300_000)
+    rows = [Archived(seq=n, entry="y" * 200, disposition="malformed", target="", run="r") for n in range(100_000)]
+    put(layout.archive, b"".join(map(archive.render_archived, rows)))
+    del rows
+    place = Curated(folded=100_000, offset=len(line) * 100_000)
+    put(layout.curated, pages.render_curated(place.replace(crc=waiting.checksum(layout.raw, place.offset))))
+    tracemalloc.start()
+    started = time.process_time()
+    made = curator.gather(layout, folder, "m-1", "r", TODAY, bound=Bound(entries=1000, bytes=10**6))
+    spent, (_, peak) = time.process_time() - started, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert ([entry.seq for entry in made.waiting], made.is_last) == (list(range(100_000, 101_000)), False)
+    assert [row.seq for row in made.archive] == list(range(99_000, 100_000))
+    assert peak < 12_000_000
+    assert spent < 3
 
 
 def test_bounds_hold_over_thousands_of_notes(layout: Layout, folder: str) -> None:
@@ -385,6 +545,60 @@ def test_time_grows_with_the_number_of_notes_and_not_with_its_square(layout: Lay
 
     seconds(100)
     assert seconds(2000) < 4 * seconds(1000) + 0.5
+
+
+MEASURED = """
+import os, resource, sys
+pid = os.fork()
+if not pid:
+    os.execv(sys.executable, [sys.executable, "-I", *sys.argv[1:]])
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+print()
+print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // (1 if sys.platform == "linux" else 1024))
+"""
+COMPACTING = """
+import sys
+sys.path.insert(0, {checkout!r})
+from harness.settle import curator
+from harness.store.layout import Layout
+print(curator.compact_all(Layout({project!r}), {folder!r}, "m-1", "r", "2026-04-24"))
+"""
+
+
+def peak(house: House, *words: str) -> tuple[str, float]:
+    """The output of a program in Python, which must succeed, and its peak of resident memory in MB; a small process starts
+    it, because a child counts the memory of who starts it."""
+    command = [sys.executable, "-I", "-S", "-c", MEASURED, *words]
+    done = subprocess.run(command, cwd=house.project, env=house.env, capture_output=True, text=True, check=True)
+    out, _, last = done.stdout.rstrip("\n").rpartition("\n")
+    assert last.split()[0] == "0", done
+    return out.strip(), int(last.split()[1]) / 1024
+
+
+@pytest.mark.parametrize("megabytes", [60, pytest.param(1000, marks=TORTURING)])
+def test_a_large_raw_md_needs_no_more_memory_than_a_small_one(house: House, megabytes: int) -> None:
+    """`next` and `note` beside many entries or one line, and a compaction of a few lines that long."""
+    program, compacting = str(PROGRAM), house.folder / "compacting.py"
+    text = COMPACTING.format(checkout=str(CHECKOUT), project=str(house.project), folder=str(house.identity))
+    compacting.write_text(text)
+    entries = b"".join(b"[2026-04-24T10:00:00Z] worker F-001 TRICK: number %d\n" % number for number in range(20_000))
+    for content in (entries, b"x" * 2**20):
+        with open(house.layout.raw, "wb") as file:
+            for _ in range(megabytes * 2**20 // len(content)):
+                file.write(content)
+            file.write(b"\n")
+        assert peak(house, program, "next")[1] < 40
+        assert peak(house, program, "note", "hello")[1] < 40
+    with open(house.layout.raw, "ab") as file:
+        for _ in range(megabytes):
+            file.write(b"y" * 2**20)
+        file.write(b"\n")
+    out, most = peak(house, str(compacting))
+    assert out == "(3, 0)"
+    assert most < 60
+    assert files.length(house.layout.archive) < 200_000
+    out, most = peak(house, program, "next")
+    assert (out, most < 40) == ("NEXT worker F-001", True)
 
 
 # ---- in a run

@@ -316,10 +316,19 @@ def stand_in(path: str, kind: str) -> None:
         os.symlink({"loop": path, "device": "/dev/zero"}[kind], path)
 
 
+def test_a_file_is_read_block_by_block(path: str) -> None:
+    """From any place on; an absent file is empty."""
+    assert list(files.blocks(path)) == []
+    put(path, b"0123456789")
+    assert list(files.blocks(path, 3, 4)) == [b"3456", b"789"]
+    assert list(files.blocks(path, 10)) == []
+
+
 LOOKS: dict[str, Callable[[str], object]] = {
     "read": files.read,
     "read_from": lambda path: files.read_from(path, 0, 10),
     "length": files.length,
+    "blocks": lambda path: list(files.blocks(path)),
     "backwards": lambda path: next(json_lines.backwards(path)),
     "add_line": lambda path: files.add_line(path, b"x\n"),
     "Transcript": files.Transcript,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import resource
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -251,3 +252,23 @@ def test_what_a_kill_left_before_the_record_is_gone_with_the_next_write(layout: 
     os.mkdir(layout.journal + "/3")
     journal.append(layout, layout.raw, b"one\n")
     assert files.names(layout.journal) == ["3", "notes"]
+
+
+def test_a_file_is_replaced_by_blocks_that_are_read_from_itself(layout: Layout) -> None:
+    """One block after another, at the commit; a file that the ledger covers is refused."""
+    block = b"x" * 2**20 + b"\n"
+    put(layout.raw, b"head\n" + block * 40)
+    changes = Journal(layout)
+    changes.replace_by(layout.raw, files.blocks(layout.raw, 5))
+    changes.replace(layout.curated, b"{}\n")
+    journal.append(layout, layout.raw, b"tail\n")
+    tracemalloc.start()
+    changes.commit()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert files.digest(files.read(layout.raw) or b"") == files.digest(block * 40 + b"tail\n")
+    assert peak < 3 * 2**20
+    assert files.names(layout.journal) == []
+    for path in (layout.curated, layout.archive):
+        with pytest.raises(ValueError, match="whole content"):
+            changes.replace_by(path, [])

@@ -12,7 +12,7 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.base.schema import InvalidField
-from harness.memory import identity, pages
+from harness.memory import archive, identity
 from harness.model import contract_log, issues, receipts, runs
 from harness.run import orders
 from harness.store import json_lines
@@ -109,7 +109,7 @@ READERS: dict[str, Callable[[Layout, str], object]] = {
     "contract-log.jsonl": lambda layout, path: contract_log.load(layout),
     "issues.jsonl": lambda layout, path: issues.load(layout),
     "orders.jsonl": lambda layout, path: orders.pending(layout),
-    "memory/archive.jsonl": lambda layout, path: pages.parse_archive(Path(path).read_bytes())[0],
+    "memory/archive.jsonl": lambda layout, path: [*archive.backwards(path, 0)],
     "evidence.jsonl": lambda layout, path: identity.parse_evidence(Path(path).read_bytes(), path),
 }
 

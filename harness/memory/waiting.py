@@ -1,0 +1,124 @@
+"""What waits for the curator: where it begins in raw.md, reading it, counting it.
+
+Entry number `folded` begins at the byte `offset` of curated.json, which holds while the bytes before it have the checksum
+`crc`. Otherwise (an older file, or a person changed raw.md) the lines from the start of the file are counted.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from harness.base.record import Record
+from harness.memory import raw
+from harness.memory.pages import Curated
+from harness.memory.raw import Entry
+from harness.store import files
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHECKED = 4096  # bytes before the offset that the checksum covers: the time of each entry makes them unique
+COPIED = 1 << 20  # bytes of a block, where the file is read or copied and no line is looked at
+_OWN = f"] {raw.CURATOR} ".encode()
+
+
+class Bound(Record, frozen=True):
+    """How many entries of raw.md, and of the archive, a compaction has in memory: at most so many, of so many bytes."""
+
+    entries: int
+    bytes: int
+
+
+BOUND = Bound(entries=20_000, bytes=4 * 2**20)
+
+
+class Batch(Record):
+    """Waiting entries that are compacted together; behind the byte `end` of raw.md more wait, unless it is the last. `crc` is
+    the checksum before `end`."""
+
+    entries: list[Entry]
+    end: int
+    is_last: bool
+    crc: int = 0
+
+
+def start(layout: Layout, curated: Curated) -> int | None:
+    """The byte of raw.md where entry number `folded` begins; None where the file has too few lines."""
+    if curated.offset and checksum(layout.raw, curated.offset) == curated.crc:
+        return curated.offset
+    return _after(layout.raw, curated.folded - curated.first_seq)
+
+
+def checksum(path: str, offset: int, first: int = 0) -> int:
+    """The CRC-32 of the bytes from `first` to `offset`, at most the last CHECKED of them; -1 unless a line ends there."""
+    from binascii import crc32  # here, because a mission without a compaction needs none
+
+    size = min(offset - first, CHECKED)
+    data = files.read_from(path, offset - size, size)
+    return crc32(data) if len(data) == size and data.endswith(b"\n") else -1
+
+
+def _after(path: str, lines: int) -> int | None:
+    """The byte behind so many lines, counted from the start of the file."""
+    offset = 0
+    if not lines:
+        return offset
+    for block in files.blocks(path, size=COPIED):
+        found = block.count(b"\n")
+        if found >= lines:
+            end = -1
+            for _ in range(lines):
+                end = block.index(b"\n", end + 1)
+            return offset + end + 1
+        lines, offset = lines - found, offset + len(block)
+    return None
+
+
+def before(path: str, end: int, lines: int) -> int:
+    """The byte where the last so many lines before `end` begin, counted backwards; `end` is behind a newline."""
+    position = end - 1 if lines else 0
+    while position > 0:
+        size = min(65536, position)
+        position -= size
+        block = files.read_from(path, position, size)
+        found = len(block)
+        while (found := block.rfind(b"\n", 0, found)) >= 0:
+            lines -= 1
+            if not lines:
+                return position + found + 1
+    return 0 if lines else end
+
+
+def entries(layout: Layout, curated: Curated) -> Iterator[Entry]:
+    """The entries that no compaction has archived yet, in order, read block by block."""
+    offset = start(layout, curated)
+    return iter(()) if offset is None else raw.entries(layout.raw, curated.folded, offset)
+
+
+def uncurated(layout: Layout, curated: Curated, most: int) -> int:
+    """The number of entries that wait for the curator, counted up to `most`; the curator's own do not count."""
+    offset = start(layout, curated)
+    if offset is None:
+        return 0
+    others = (True for line, size in raw.lines(layout.raw, offset) if not _is_of_curator(line, size))
+    return sum(1 for _ in islice(others, most))
+
+
+def _is_of_curator(line: bytes, size: int) -> bool:
+    return _OWN in line and raw.parse_bytes(line, size, 0).role == raw.CURATOR  # few lines are parsed
+
+
+def batch(path: str, first: int, offset: int, bound: Bound) -> Batch:
+    """The entries from `offset` on, the first with this number, as far as the bound goes; at least one, if any waits."""
+    found: list[Entry] = []
+    end, room, is_last = offset, bound.bytes, True
+    for line, size in raw.lines(path, offset):
+        room -= len(line)
+        if found and (room < 0 or len(found) == bound.entries):
+            is_last = False
+            break
+        found.append(raw.parse_bytes(line, size, first + len(found)))
+        end += size + 1
+    return Batch(entries=found, end=end, is_last=is_last, crc=checksum(path, end) if found else 0)

@@ -1,0 +1,84 @@
+"""archive.jsonl: any text comes back, newest first, and what does not add up is named."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import BrokenFile
+from harness.memory import archive
+from harness.memory.archive import Archived, Move
+from tests.helpers import nasty, put
+
+MOVE = Move(moved="x", origin="MEMORY.md#History", to="archive.jsonl", run="r", why="no room")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """The path of an archive that does not exist yet."""
+    return str(tmp_path / "archive.jsonl")
+
+
+def row(seq: int, entry: str = "x") -> Archived:
+    """An entry in the archive."""
+    return Archived(seq=seq, entry=entry, disposition="item", target="", run="r")
+
+
+def write(path: str, *rows: Archived | Move) -> None:
+    """The archive with these lines."""
+    rendered = [archive.render_move(one) if isinstance(one, Move) else archive.render_archived(one) for one in rows]
+    put(path, b"".join(rendered))
+
+
+def test_the_archive_keeps_any_text_of_an_entry(path: str) -> None:
+    """Quotes, separators and text that looks like a heading are read back unchanged; moves lie in between."""
+    dice = random.Random(7)
+    rows = [row(number, nasty(dice)) for number in range(200)]
+    move = MOVE.replace(moved=nasty(dice))
+    assert b'"from":"MEMORY.md#History"' in archive.render_move(move)
+    assert archive.parse(archive.render_move(move)) == move
+    write(path, *rows[:100], move, *rows[100:], move)
+    assert list(archive.backwards(path, 200)) == rows[::-1]
+
+
+def test_no_archive_has_no_entries(path: str) -> None:
+    """Before the first compaction."""
+    assert archive.newest(path, 0, 5, 5) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[]",
+        b'{"seq":1}',
+        b'{"seq":"1","entry":"","disposition":"item","target":"","run":""}',
+        b'{"seq":1,"entry":"","disposition":"eaten","target":"","run":""}',
+    ],
+)
+def test_a_broken_line_of_the_archive_is_named_with_its_number(path: str, line: bytes) -> None:
+    """The archive records every entry, so no line is skipped."""
+    put(path, archive.render_archived(row(0)) + line + b"\n" + archive.render_archived(row(1)))
+    with pytest.raises(BrokenFile) as caught:
+        list(archive.backwards(path, 2))
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize("numbers", [[0, 1], [0, 1, 1, 2], [0, 2, 1], [1, 2, 3], [1, 2], [0, 1, 2, 3], []])
+def test_an_archive_that_does_not_add_up_is_refused(path: str, numbers: list[int]) -> None:
+    """A lost, doubled or misplaced entry is reported before a compaction builds on it."""
+    write(path, *map(row, numbers))
+    with pytest.raises(BrokenFile, match="belong together"):
+        list(archive.backwards(path, 3))
+
+
+@pytest.mark.parametrize(("entries", "room", "first"), [(4, 999, 6), (99, 999, 0), (99, 25, 7), (99, 0, 9), (1, 0, 9)])
+def test_only_the_newest_are_read_and_only_those_are_checked(path: str, entries: int, room: int, first: int) -> None:
+    """Up to a number, or to so many bytes; what lies before them costs nothing."""
+    write(path, *(row(number, "0123456789") for number in range(10)))
+    assert [one.seq for one in archive.newest(path, 10, entries, room)] == list(range(first, 10))
+    if first:
+        put(path, b"garbage\n" + Path(path).read_bytes().split(b"\n", 1)[1])
+        assert [one.seq for one in archive.newest(path, 10, entries, room)] == list(range(first, 10))
