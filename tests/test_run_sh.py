@@ -231,17 +231,18 @@ def assert_it_goes_on(house: House) -> None:
 
 
 def test_a_run_by_hand_in_between_does_not_stop_the_clock(house: House) -> None:
-    """The loop continues when the mission is free."""
-    house.script("planner", {"run": "touch begun; until test -e enough; do sleep 0.05; done"}, {"say": "nothing"})
-    hand = house.begin_role("planner")
+    """It goes on beside the run; what that one is about is not due meanwhile."""
+    house.script("worker", {"run": "touch begun; until test -e enough; do sleep 0.05; done; touch 1.txt"})
+    hand = house.begin_role("worker", "F-001")
     until(lambda: working(house))
-    house.script("worker", {"run": "touch 1.txt"})
+    house.script("worker", {"run": "touch 2.txt"})
     done = house.run([str(RUN_SH), "--once"])
+    assert (done.code, "> NEXT worker F-002" in done.out) == (0, True), done
+    alone = house.run([str(RUN_SH), "worker", "F-001"])
     (house.tree / "enough").touch()
     hand.wait()
-    assert done.code == 75
-    assert "busy" in done.err
-    assert house.run([str(RUN_SH), "--once"]).code == 0
+    assert (alone.code, "Another run holds feature F-001" in alone.err) == (75, True), alone
+    assert [house.feature(name).status for name in ("F-001", "F-002")] == ["validating", "validating"]
 
 
 def test_a_dirty_project_stops_it_where_runs_work_there_and_does_not_spin(in_place: House) -> None:

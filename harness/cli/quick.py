@@ -85,7 +85,9 @@ def hold(words: list[str]) -> int:
         raise UsageFault("'hold' is for run.sh alone.")
     if not files.take_descriptor(int(words[0])):
         holder = lock.holder()
-        now = files.Lock(layout.mission_lock).holder().get("run", "between runs")
+        from harness.integrity import lease
+
+        now = ", ".join(one.run for one in lease.alive(layout)) or "between runs"
         raise errors.Busy(
             f"run.sh is looping on this mission already: pid {holder.get('pid', '?')}, "
             f"since {holder.get('since', '?')}, run {now}. Stop it, or wait for it to end."

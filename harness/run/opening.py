@@ -87,7 +87,7 @@ def open_run(want: Asked) -> Opened:
     changed, Busy where another run holds a claim."""
     layout = want.layout
     starting.found(layout)
-    with mission_lock.take(layout):
+    with mission_lock.take(layout) as lock:
         workplace.use(layout)
         for line in recover.recover(layout):
             console.print_line(console.sanitise(f"  {line}"))
@@ -97,6 +97,8 @@ def open_run(want: Asked) -> Opened:
             orders.apply_pending(layout)
         workplace.adopt(layout)
         claimed = _claimed(want)
+        terms = claimed.lease.terms
+        lock.sign({"pid": terms.pid, "run": terms.run, "since": terms.since})
     try:
         return _opened(want, claimed)
     except BaseException:

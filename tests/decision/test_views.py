@@ -18,7 +18,7 @@ from harness.model import features, issues, runs, spec
 from harness.model.features import Feature
 from harness.run import opening, recover
 from harness.run.opening import Asked
-from harness.store import files, journal
+from harness.store import files, journal, names
 from tests.missions import House, differences, listing
 from tests.planned import feature, lay, reply, role, worked
 
@@ -309,7 +309,7 @@ def test_the_mark_is_not_computed_where_it_cannot_matter(house: House) -> None:
 def test_the_mark_knows_what_is_about_to_be_written(house: House) -> None:
     """A run computes it before its journal lands."""
     head = house.head()
-    pending = {house.layout.spec: b"# Other\n"}
+    pending: dict[str, bytes | None] = {names.SPEC: b"# Other\n"}
     expected = views.mark_of(house.layout, pending, head)
     assert expected != views.mark(house.layout)
     Path(house.layout.spec).write_text("# Other\n")

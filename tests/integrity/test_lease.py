@@ -35,8 +35,8 @@ def taken(layout: Layout, run_id: str, *claims: str) -> Lease:
 
 
 def waits(house: House, number: str) -> dict[str, str]:
-    """A worker's step that makes its file and waits for the file `go` beside the project."""
-    return {"run": f"echo {number} > {number}.txt; " + WAIT.format(number, house.folder)}
+    """A worker's step that makes its file and waits for the file `go` in the project folder."""
+    return {"run": f"echo {number} > {number}.txt; " + WAIT.format(number, house.project)}
 
 
 def at_once(house: House) -> list[str]:
@@ -50,7 +50,7 @@ def at_once(house: House) -> list[str]:
 
 def go(house: House) -> None:
     """Let the workers end, and wait for them."""
-    (house.folder / "go").touch()
+    (house.project / "go").touch()
     assert [role.wait(30) for role in house.begun] == [0] * len(house.begun)
 
 
@@ -165,7 +165,7 @@ def test_work_that_conflicts_with_what_landed_meanwhile_goes_back_and_is_kept(ho
         house.script("worker", {"run": f"echo {number} >> main.py; " + waits(house, number)["run"]})
         house.begin_role("worker", f"F-00{number}")
         until(lambda number=number: [*house.tree.parent.glob(f"tree-*/begun-{number}")] != [])  # type: ignore[misc]
-    (house.folder / "go").touch()
+    (house.project / "go").touch()
     assert sorted(role.wait(30) for role in house.begun) == [0, 10]
     first, second = house.ran()
     assert (first["outcome"], second["outcome"]) == ("ok", "conflict")
@@ -204,7 +204,7 @@ def test_a_verdict_about_claims_that_changed_meanwhile_decides_nothing(house: Ho
     contract = Path(house.layout.contract)
     changed = contract.read_text().replace("test -f 1.txt", "test -f 1.txt && test -f 9.txt")
     house.script(
-        "validator", {"run": WAIT.format("judge", house.folder)}, {"say": '```json harness\n{"checks":[]}\n```'}
+        "validator", {"run": WAIT.format("judge", house.project)}, {"say": '```json harness\n{"checks":[]}\n```'}
     )
     house.begin_role("validator", "F-001")
     until(lambda: [*house.tree.parent.glob("tree-*/begun-judge")] != [])
@@ -224,7 +224,7 @@ def test_a_runs_claims_end_with_its_last_process(house: House) -> None:
     again = house.role("worker", "F-001")
     assert (again.code, f"{first.run} was killed" in again.out) == (0, True), again
     assert house.feature("F-002").status == "in_progress"
-    (house.folder / "go").touch()
+    (house.project / "go").touch()
     assert house.begun[1].wait(30) == 0
     assert [house.feature(f"F-00{n}").status for n in (1, 2)] == ["validating", "validating"]
 

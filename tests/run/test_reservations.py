@@ -17,14 +17,14 @@ SLOW = "touch begun-{0}; for i in $(seq 200); do [ -e '{1}/go' ] && break; sleep
 
 def spender(house: House, number: int, *steps: dict[str, object]) -> None:
     """A worker whose agent takes these steps, in the background."""
-    house.script("worker", *steps, {"run": SLOW.format(number, house.folder)})
+    house.script("worker", *steps, {"run": SLOW.format(number, house.project)})
     house.begin_role("worker", f"F-00{number}")
     until(lambda: [*house.tree.parent.glob(f"tree-*/begun-{number}")] != [])
 
 
 def go(house: House) -> list[int]:
     """Let all end."""
-    (house.folder / "go").touch()
+    (house.project / "go").touch()
     return [role.wait(30) for role in house.begun]
 
 
