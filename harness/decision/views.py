@@ -10,7 +10,7 @@ from harness.decision import rules
 from harness.decision.rules import View
 from harness.integrity import lease, unsettled
 from harness.memory import pages, waiting
-from harness.model import config, features, issues, mission, roles, runs, spec
+from harness.model import config, features, issues, mission, roles, runs
 from harness.model.config import Config
 from harness.model.features import Feature
 from harness.model.runs import Result
@@ -52,7 +52,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         wait_why=wait_why,
         roles=roles.due(layout),
         features=found,
-        spec_changed=spec.changed(layout),
+        spec_changed=mission.spec_changed(layout),
         uncurated=waiting.uncurated(layout, curated, settings.curate_after),
         curate_after=settings.curate_after,
         serious=[issue.id for issue in issues.serious(issues.load(layout))],

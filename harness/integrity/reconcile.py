@@ -29,7 +29,7 @@ SPEC = "SPEC.md"
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
-    *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore", names.COMMITTED),
+    *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore"),
 )
 JOURNAL_RECORD = "journal/record"
 TEMPORARY = ".tmp"
@@ -49,7 +49,7 @@ def keep_committed(layout: Layout) -> None:
     """From here on every commit can be restored: an agent begins that could overwrite the state."""
     with State(layout).lock("state"):
         journal.finish_journal(layout)
-        committed.begin(layout, journal.read_ledger(layout))
+        committed.begin(layout)
 
 
 def state(run: Begun, outcome: Outcome, yielded: list[str] | None = None) -> None:
@@ -58,7 +58,7 @@ def state(run: Begun, outcome: Outcome, yielded: list[str] | None = None) -> Non
     layout = run.layout
     with State(layout).lock("state"):
         ledger, broken = _ledger(run)
-        restored = [*_managed(run, ledger, yielded), *_append_only(run, ledger, yielded), *_raw(run)]
+        restored = [*_managed(run, ledger, yielded), *_append_only(run, yielded), *_raw(run)]
         tampered = list(dict.fromkeys([*broken, *restored, *_identities(run)]))
         if tampered:
             journal.adopt(layout)
@@ -102,15 +102,17 @@ def _ledger(run: Begun) -> tuple[Ledger, list[str]]:
             _refuse(run, name, files.read(f"{layout.state}/{name}") or b"")
             files.remove(f"{layout.state}/{name}")
             broken.append(name)
-    # without any, the files on disk are accepted
-    return dict(journal.read_ledger(layout) or run.context.live or journal.adopt(layout)), broken
+    copied = committed.ledger(layout) if isinstance(run, OpenRun) else {}
+    known = journal.read_ledger(layout) or copied or run.context.live
+    return dict(known or journal.adopt(layout)), broken  # without any, the files on disk are accepted
 
 
 def _managed(run: Begun, ledger: Ledger, yielded: list[str] | None) -> list[str]:
     found, state = [], State(run.layout)
     for name in names.MANAGED:
         data = state.data(name)
-        known = recovery_evidence.managed(run.layout, name, data, [ledger, run.context.live], yielded)
+        copy = committed.read(run.layout, name) if isinstance(run, OpenRun) else None
+        known = recovery_evidence.managed(run.layout, name, data, [ledger, run.context.live], yielded, copy)
         if data != known:
             _refuse(run, name, data or b"")
             if known is None:
@@ -121,12 +123,11 @@ def _managed(run: Begun, ledger: Ledger, yielded: list[str] | None) -> list[str]
     return found
 
 
-def _append_only(run: Begun, ledger: Ledger, yielded: list[str] | None) -> list[str]:
+def _append_only(run: Begun, yielded: list[str] | None) -> list[str]:
     layout, state, found = run.layout, State(run.layout), []
     for name in names.APPEND_ONLY:
-        row = ledger.get(name)
-        path, length, known = state.path(name), state.length(name), int(row[1]) if row else 0
-        holds = committed.holds(layout, name) and length >= known
+        path, length, known = state.path(name), state.length(name), files.length(committed.copy_of(layout, name))
+        holds = committed.holds(layout, name)
         if holds and length == known:
             continue
         found.append(name)
@@ -135,12 +136,12 @@ def _append_only(run: Begun, ledger: Ledger, yielded: list[str] | None) -> list[
             files.cut(path, known)
             continue
         _refuse(run, name, state.data(name) or b"")
-        if files.length(committed.copy_of(layout, name)) >= known:
+        if isinstance(run, OpenRun):
             committed.put_back(layout, name)
         elif name == names.RUN_LOG:
             files.replace(path, recovery_evidence.books(layout, yielded))
-        else:
-            recovery_evidence.lost(path, yielded)
+        else:  # whoever mended it since is a person
+            recovery_evidence.lost(path, yielded, layout.relative(committed.copy_of(layout, name)))
     return found
 
 
@@ -148,7 +149,8 @@ def _raw(run: Begun) -> list[str]:
     """raw.md keeps its old bytes, and every well-formed new line, from any writer."""
     state, died = State(run.layout), not isinstance(run, OpenRun)
     start = files.length(committed.copy_of(run.layout, names.RAW))
-    if committed.holds(run.layout, names.RAW):
+    holds = committed.holds(run.layout, names.RAW)
+    if holds:
         old, new, refused = b"", state.part(names.RAW, start, state.length(names.RAW)), b""
     else:
         old, refused = files.read(committed.copy_of(run.layout, names.RAW)) or b"", state.data(names.RAW) or b""
@@ -159,10 +161,10 @@ def _raw(run: Begun) -> list[str]:
     bad = [line for line in lines if line and not raw.parse_bytes(line, len(line), 0).tag]
     gone = {b"", *bad}
     kept = b"".join(line + b"\n" for line in lines if line not in gone) + (torn if died else b"")
-    if not refused and kept == new:
+    if holds and kept == new:
         return []
-    _refuse(run, names.RAW, refused or b"".join(line + b"\n" for line in bad))
-    files.replace(run.layout.raw, (old if refused else state.part(names.RAW, 0, start)) + kept)
+    _refuse(run, names.RAW, b"".join(line + b"\n" for line in bad) if holds else refused)
+    files.replace(run.layout.raw, (state.part(names.RAW, 0, start) if holds else old) + kept)
     return [names.RAW]
 
 

@@ -12,7 +12,7 @@ from harness.base import encoding
 from harness.base.errors import BrokenFile, UsageFault
 from harness.model import runs
 from harness.model.runs import Context
-from harness.store import committed, files, journal, names, objects
+from harness.store import journal, names, objects
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
@@ -66,23 +66,30 @@ def ledger(layout: Layout) -> Ledger:
 
 
 def managed(
-    layout: Layout, name: str, data: bytes | None, ledgers: Sequence[Ledger], yielded: list[str] | None = None
+    layout: Layout,
+    name: str,
+    data: bytes | None,
+    ledgers: Sequence[Ledger],
+    yielded: list[str] | None = None,
+    copy: bytes | None = None,
 ) -> bytes | None:
     """The content of a managed file as committed; None where there was no file.
 
-    `ledgers`: the ledger now, and the one when the run opened. A row counts where its version is kept as an object (each
-    commit keeps one while a run is open that is not behind glass), or has not changed since the run opened."""
+    `ledgers`: the ledger now, and the one when the run opened. A row counts where its version is there as the `copy` or as an
+    object, or where it has not changed since the run opened."""
     rows = [row for one in ledgers if (row := one.get(name))]
     if not rows or (name not in ledgers[0] and ledgers[0]):
         return None
-    found = None if data is None else encoding.digest(data)
+    found, kept = ("" if one is None else encoding.digest(one) for one in (data, copy))
     for row in rows:
-        if found == row[0] and row == rows[-1]:
-            return data
+        if row[0] == kept or (row[0] == found and row == rows[-1]):
+            return copy if row[0] == kept else data
         try:
             return objects.get(layout, str(row[0]))
         except BrokenFile:
             continue
+    if found == rows[0][0]:
+        return data  # no version is left, and nothing speaks against this one
     lost(State(layout).path(name), yielded)
     return data
 
@@ -94,7 +101,7 @@ def books(layout: Layout, yielded: list[str] | None) -> bytes:
     if row is None:
         return salvaged(layout, data)
     length = int(row[1])
-    for one in (data, files.read(committed.copy_of(layout, names.RUN_LOG)) or b"", _rebuilt(layout)):
+    for one in (data, _rebuilt(layout)):
         if len(one) >= length and _is_whole(one[:length]):
             return one[:length]
     lost(layout.run_log, yielded)
@@ -106,11 +113,15 @@ def _is_whole(data: bytes) -> bool:
     return data[-1:] in (b"", b"\n") and all(runs.parse(line)[0] for line in data.split(b"\n")[:-1])
 
 
-def lost(path: str, yielded: list[str] | None) -> None:
-    """A file that cannot be restored stops the mission until a person accepts it as it is."""
+def lost(path: str, yielded: list[str] | None, copy: str = "") -> None:
+    """A file that cannot be restored, or of which only a person knows whether it should be, stops the mission until they put it
+    back or accept it as it is."""
     if yielded is None:
-        fault = "it is not as the harness left it, and no copy of that is left"
-        remedy = f"Put it back from a copy of the mission, or go on with what is there: {command('doctor --fix')}"
+        fault = (
+            f"it is not as the harness left it, and {'that may be your work' if copy else 'no copy of that is left'}"
+        )
+        source = copy or "a copy of the mission"
+        remedy = f"Put it back from {source}, or go on with what is there: {command('doctor --fix')}"
         raise BrokenFile(path, fault, remedy=remedy)
     yielded.append(os.path.basename(path))
 

@@ -30,7 +30,14 @@ def unsettled(layout: Layout, run_log: bytes | None = None) -> list[str]:
     dead = [name for name in opened if runs.is_dead(layout, name)]
     others = [name for name in State(layout).list(names.RUNS) if name not in known and name not in opened]
     begun = [name for name in others if _begun(layout, name) and runs.is_dead(layout, name)]
-    return sorted({*dead, *begun})
+    last = {_last_begun(layout)} - {"", *known, *opened}
+    return sorted({*dead, *begun, *(name for name in last if runs.is_dead(layout, name))})
+
+
+def _last_begun(layout: Layout) -> str:
+    """The run that began last, as it wrote into the mission lock: it died where nothing else is left of it. "" without one."""
+    name = files.Lock(layout.mission_lock).holder().get("run")
+    return name if isinstance(name, str) and runs.is_id(name) else ""
 
 
 def _begun(layout: Layout, run_id: str) -> bool:

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
@@ -194,15 +192,19 @@ def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:
     return words[1], options
 
 
-@functools.lru_cache
+_split: dict[str, tuple[str, ...]] = {}  # a few info strings are shared by all checks of a contract
+
+
 def _words(info: str) -> tuple[str, ...]:
-    """The words of an info string, none if it is not shell; most checks of a contract share one."""
+    """The words of an info string, none if it is not shell."""
     import shlex  # only when a contract is really parsed
 
-    try:
-        return tuple(shlex.split(info))
-    except ValueError:
-        return ()
+    if info not in _split:
+        try:
+            _split[info] = tuple(shlex.split(info))
+        except ValueError:
+            _split[info] = ()
+    return _split[info]
 
 
 def render(contract: Contract) -> str:

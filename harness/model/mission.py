@@ -1,4 +1,5 @@
-"""mission.json and the format file: the identity of the mission, and whether this version can read its folder."""
+"""mission.json and the format file: the identity of the mission, and whether this version can read its folder; and SPEC.md,
+which a person writes in theirs."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import os
 from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.store import migrations, names
+from harness.store import files, migrations, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
@@ -64,3 +65,19 @@ def new_id(project: str) -> str:
 
     slug = re.sub(r"[^a-z0-9]+", "-", os.path.basename(project).lower()).strip("-")[:40] or "mission"
     return f"{slug}-{os.urandom(3).hex()}"
+
+
+def asked_spec(layout: Layout) -> bytes | None:
+    """The person's SPEC.md; None where it is absent."""
+    return files.read(layout.asked_spec)
+
+
+def asked_spec_text(layout: Layout) -> str | None:
+    """The person's SPEC.md as text; None where it is absent, BrokenFile where it is no UTF-8."""
+    return files.read_text(layout.asked_spec)
+
+
+def spec_changed(layout: Layout) -> bool:
+    """Whether the person's SPEC.md differs from the accepted copy; an absent or empty one asks for nothing."""
+    found = asked_spec(layout)
+    return bool(found and found.strip()) and found != State(layout).data(names.SPEC)

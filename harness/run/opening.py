@@ -15,7 +15,7 @@ from harness.integrity import confine, inside, lease, mission_lock, reconcile, w
 from harness.integrity.lease import Lease, Terms
 from harness.integrity.workplace import Tree
 from harness.memory import pages
-from harness.model import config, contract, contract_log, features, issues, mission, roles, runs, spec
+from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
 from harness.model.config import Config
 from harness.model.contract import Claim
 from harness.model.features import Feature
@@ -30,6 +30,10 @@ from harness.store import journal, names
 from harness.store.files import PRIVATE
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Asked(Record):
@@ -87,7 +91,7 @@ def open_run(want: Asked) -> Opened:
     changed, Busy where another run holds a claim."""
     layout = want.layout
     starting.found(layout)
-    with mission_lock.take(layout) as lock:
+    with mission_lock.take(layout):
         workplace.use(layout)
         for line in recover.recover(layout):
             console.print_line(console.sanitise(f"  {line}"))
@@ -97,8 +101,6 @@ def open_run(want: Asked) -> Opened:
             orders.apply_pending(layout)
         workplace.adopt(layout)
         claimed = _claimed(want)
-        terms = claimed.lease.terms
-        lock.sign({"pid": terms.pid, "run": terms.run, "since": terms.since})
     try:
         return _opened(want, claimed)
     except BaseException:
@@ -135,21 +137,7 @@ def _claimed(want: Asked) -> Claimed:
         console.print_line(console.sanitise(f"  {line}"))
     tree.notes.clear()
     reconcile.accept_edits(layout)
-    run_id, _ = runs.make(layout, want.wish or runs.new_id(role.name, feature.id if feature else "", clock.now()))
-    terms = Terms(
-        run=run_id,
-        role=role.name,
-        pid=os.getpid(),
-        since=clock.stamp(clock.now()),
-        feature=feature.id if feature else "",
-        claims=[*wanted, lease.tree(name)],
-        sealed=tier == BUBBLEWRAP,
-        **reserved,
-    )
-    own = Lease(layout, terms)
-    own.take()
-    if not terms.sealed:
-        reconcile.keep_committed(layout)
+    own = _leased(want, feature, role, wanted, name, tier, reserved)
     return Claimed(
         lease=own,
         mission=made,
@@ -164,6 +152,29 @@ def _claimed(want: Asked) -> Claimed:
         agents=agents,
         missing=missing,
     )
+
+
+def _leased(
+    want: Asked, feature: Feature | None, role: Role, claims: list[str], tree: str, tier: str, reserved: dict[str, Any]
+) -> Lease:
+    """The folder and the lease of the new run."""
+    layout, about = want.layout, feature.id if feature else ""
+    run_id, _ = runs.make(layout, want.wish or runs.new_id(role.name, about, clock.now()))
+    terms = Terms(
+        run=run_id,
+        role=role.name,
+        pid=os.getpid(),
+        since=clock.stamp(clock.now()),
+        feature=about,
+        claims=[*claims, lease.tree(tree)],
+        sealed=tier == BUBBLEWRAP,
+        **reserved,
+    )
+    own = Lease(layout, terms)
+    own.take()
+    if not terms.sealed:
+        reconcile.keep_committed(layout)
+    return own
 
 
 def _in_place(layout: Layout, made: Mission, role: Role, live: list[Terms]) -> Tree:
@@ -207,9 +218,10 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
     if not run.kept:
         dotgit.copy_index(layout.project, os.path.join(run.paths.folder, "index"))
-    if not (outcome.feature and run.changes_tree):
-        return
-    with mission_lock.held(layout):
+    with mission_lock.held(layout) as lock:
+        lock.sign({"pid": os.getpid(), "run": run.id, "since": run.context.at})
+        if not (outcome.feature and run.changes_tree):
+            return
         outcome.begin_changes()
         feature = features.find(outcome.features, run.context.feature)
         features.move(feature, "start")
@@ -231,7 +243,7 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
     issues.load(layout)
     runs.totals(layout)
     pages.curated(layout)
-    spec.asked_text(layout)
+    mission.asked_spec_text(layout)
     for name in (names.SPEC, names.SUMMARY, names.STEER):
         State(layout).text(name)
     return contract.load_some(layout, feature.claims if feature else [])

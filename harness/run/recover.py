@@ -21,7 +21,6 @@ from harness.integrity import (
     workplace,
 )
 from harness.integrity.recovery_plan import Died, Step
-from harness.memory import identity
 from harness.model import config, features, mission
 from harness.model.config import Config
 from harness.model.open_run import Begun, Outcome
@@ -30,7 +29,7 @@ from harness.model.usage import Usage
 from harness.process import supervise, temporary
 from harness.run import closing, transcript
 from harness.settle import worker
-from harness.store import files, journal, migrations, names
+from harness.store import committed, files, journal, migrations, names
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import Changes, State
 
@@ -101,7 +100,10 @@ def _remove_abandoned(layout: Layout, dead: list[str]) -> None:
     found = [*unsettled.abandoned(layout), *(path for folder in folders for path in files.abandoned(folder))]
     for path in [*found, *(workplace.abandoned(layout) if mission.exists(layout) else [])]:
         files.remove(path)
-    identity.clear(identity_folder())
+    if files.names(identity_folder()):
+        from harness.memory import identity  # costly to load, and many machines have no identity yet
+
+        identity.clear(identity_folder())
     if dead:
         workplace.clear_ref_locks(layout)
 
@@ -135,7 +137,10 @@ def _finish_journal(layout: Layout) -> list[str]:
     """Finish a journal that a crash left; raises BrokenFile for one that the harness did not write."""
     files.make_folder(layout.locks)
     with State(layout).lock("state"):
-        return ["finished a journal that a crash had left behind"] if journal.finish_journal(layout) else []
+        if not journal.finish_journal(layout):
+            return []
+        committed.catch_up(layout)
+        return ["finished a journal that a crash had left behind"]
 
 
 def _replace_run_log(layout: Layout, books: bytes) -> list[str]:

@@ -10,7 +10,7 @@ from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.git import dotgit, repository
 from harness.integrity import mission_lock, unsettled, workplace
-from harness.model import mission, spec
+from harness.model import mission
 from harness.model.mission import Mission
 from harness.store import files, migrations, names
 from harness.store.layout import Layout, home
@@ -94,7 +94,7 @@ def announcement(layout: Layout) -> list[str]:
 
 def require_spec(layout: Layout) -> None:
     """Raises UsageFault where SPEC.md is absent or empty."""
-    text = spec.asked_text(layout)
+    text = mission.asked_spec_text(layout)
     if text is None or not text.strip():
         fault = f"There is no SPEC.md in {layout.project}" if text is None else f"{layout.asked_spec} is empty"
         raise UsageFault(f"{fault}. Write down there what the mission must bring about.")

@@ -10,7 +10,7 @@ from harness.base import schema
 from harness.base.errors import BrokenFile, Refused
 from harness.base.record import Record
 from harness.model import contract as contracts
-from harness.model import contract_log, issues, receipts, runs, spec
+from harness.model import contract_log, issues, mission, receipts, runs
 from harness.model import features as queue
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract, Service
@@ -341,7 +341,7 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.save()
     entries = [entry.replace(at=outcome.at, by=run.id) for entry in made.log]
     outcome.changes.append(names.CONTRACT_LOG, contract_log.render(entries))
-    asked = spec.asked(run.layout)
+    asked = mission.asked_spec(run.layout)
     if asked:
         outcome.changes.put(names.SPEC, asked)
     seen = issues.serious(issues.load(run.layout))

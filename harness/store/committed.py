@@ -1,35 +1,35 @@
-"""What was committed, kept beside the state where runs are not behind glass and may overwrite it by mistake.
+"""What was committed, kept outside the project folder where runs are not behind glass and may overwrite the state by mistake.
 
-A managed file's versions are objects; an append-only file has a copy in `committed/`, which grows with it. Both are made
-from the first such run on (`begin`), and every commit keeps them up to date.
+It has a copy of each managed and append-only file and of the ledger, from the first such run on (`begin`); every commit keeps
+them up to date. raw.md, which every writer may extend, has a copy of what was there when the last such run began.
 """
 
 from __future__ import annotations
 
 import os
 
-from harness.store import files, names, objects
+from harness.base import encoding
+from harness.store import files, journal, names, objects
 from harness.store.layout import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 BLOCK = 1024 * 1024
-COPIED = (*names.APPEND_ONLY, names.RAW)
+GROWS = (*names.APPEND_ONLY, names.RAW)
 
 
-def begin(layout: Layout, ledger: dict[str, list[object]]) -> None:
+def begin(layout: Layout) -> None:
     """From here on committed content is kept. The caller holds the state lock, and the ledger has what is on disk."""
     files.make_folder(layout.committed)
-    for name in names.MANAGED:
-        row = ledger.get(name)
-        if row and not os.path.exists(objects.path_of(layout, str(row[0]))):
-            objects.put(layout, files.read(f"{layout.state}/{name}") or b"")
-    for name in COPIED:
+    for name in (*names.MANAGED, names.LEDGER):
+        _keep(layout, name, files.read(f"{layout.state}/{name}"))
+    for name in GROWS:
         if not holds(layout, name):
             files.remove(copy_of(layout, name))
-        follow(layout, [name])
+        _catch_up(layout, name)
 
 
 def is_kept(layout: Layout) -> bool:
@@ -38,27 +38,75 @@ def is_kept(layout: Layout) -> bool:
 
 
 def copy_of(layout: Layout, name: str) -> str:
-    """The copy of an append-only file."""
+    """The copy of a file."""
     return f"{layout.committed}/{os.path.basename(name)}"
 
 
-def follow(layout: Layout, grown: Iterable[str]) -> None:
-    """The copies of these append-only files get what was appended to the files; durable."""
-    for name in grown:
-        path, copy = f"{layout.state}/{name}", copy_of(layout, name)
-        start, end = files.length(copy), files.length(path)
-        if start < end:
-            with open(files.open_regular(copy, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "wb", buffering=0) as file:
-                for offset in range(start, end, BLOCK):
-                    files.write_all(file.fileno(), files.read_from(path, offset, min(BLOCK, end - offset)))
-                os.fsync(file.fileno())
+def read(layout: Layout, name: str) -> bytes | None:
+    """The committed content of a managed file; None where there is none, or none is kept."""
+    return files.read(copy_of(layout, name))
 
 
-def begin_anew(layout: Layout, replaced: Iterable[str]) -> None:
-    """The copies of these append-only files, whose whole content was replaced."""
-    for name in replaced:
+def ledger(layout: Layout) -> dict[str, list[Any]]:
+    """The ledger as committed; {} where none is kept."""
+    return dict(encoding.parse_json(read(layout, names.LEDGER) or b"{}", copy_of(layout, names.LEDGER)))
+
+
+def _keep(layout: Layout, name: str, data: bytes | None) -> None:
+    if data is not None and name in names.MANAGED:
+        objects.put(layout, data)  # what recovery restores a dead run's state from
+    if data is None:
         files.remove(copy_of(layout, name))
-        follow(layout, [name])
+    elif files.read(copy_of(layout, name)) != data:
+        files.replace(copy_of(layout, name), data)
+
+
+def intact(layout: Layout, tails: dict[str, bytes]) -> dict[str, bytes]:
+    """Those of the appends whose file is as long as its copy now: what is added to another one is refused with it."""
+    return {
+        name: tails[name]
+        for name in tails
+        if files.length(f"{layout.state}/{name}") == files.length(copy_of(layout, name))
+    }
+
+
+def follow(layout: Layout, contents: dict[str, bytes | None], tails: dict[str, bytes], replaced: Iterable[str]) -> None:
+    """The copies after a commit: these contents, and these lines appended; what was `replaced` by blocks is copied."""
+    for name, data in contents.items():
+        if name in names.MANAGED:
+            _keep(layout, name, data)
+    for name in (*(name for name in contents if name in GROWS), *replaced):
+        files.remove(copy_of(layout, name))
+        _catch_up(layout, name)
+    for name, lines in tails.items():
+        if name in names.APPEND_ONLY and name not in contents:
+            files.add_line(copy_of(layout, name), lines)
+    _keep(layout, names.LEDGER, files.read(layout.ledger))
+
+
+def catch_up(layout: Layout) -> None:
+    """The copies after a journal that a crash left was finished. The caller holds the state lock."""
+    if is_kept(layout):
+        rows = journal.read_ledger(layout)
+        for name in names.MANAGED:
+            data = files.read(f"{layout.state}/{name}")
+            if data is not None and encoding.digest(data) == rows.get(name, [""])[0]:
+                _keep(layout, name, data)
+        for name in names.APPEND_ONLY:
+            if holds(layout, name) and files.length(f"{layout.state}/{name}") == rows.get(name, ["", 0])[1]:
+                _catch_up(layout, name)
+        _keep(layout, names.LEDGER, files.read(layout.ledger))
+
+
+def _catch_up(layout: Layout, name: str) -> None:
+    """The copy gets what the file has more."""
+    path, copy = f"{layout.state}/{name}", copy_of(layout, name)
+    start = files.length(copy)
+    if start < files.length(path):
+        with open(files.open_regular(copy, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "wb", buffering=0) as file:
+            for block in files.blocks(path, start, BLOCK):
+                files.write_all(file.fileno(), block)
+            os.fsync(file.fileno())
 
 
 def holds(layout: Layout, name: str) -> bool:
@@ -67,11 +115,8 @@ def holds(layout: Layout, name: str) -> bool:
     end = files.length(copy)
     if files.length(path) < end:
         return False
-    return all(
-        files.read_from(path, offset, min(BLOCK, end - offset))
-        == files.read_from(copy, offset, min(BLOCK, end - offset))
-        for offset in range(0, end, BLOCK)
-    )
+    pairs = zip(files.blocks(copy, size=BLOCK), files.blocks(path, size=BLOCK), strict=False)
+    return all(there.startswith(ours) for ours, there in pairs)
 
 
 def put_back(layout: Layout, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from harness.base import lean
 from harness.store import names
 
 
@@ -53,9 +54,13 @@ class Layout:
         self.ignore = under + names.IGNORE
         self.asked_spec = self.project + "/SPEC.md"  # the spec that people write
         self.mission_lock = self.locks + "/mission"  # held for the milliseconds in which a run opens or settles
-        self.committed = under + names.COMMITTED
         self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal
         self.loop_lock = self.locks + "/loop"  # held by a looping run.sh
+
+    @property
+    def committed(self) -> str:
+        """The folder with what was committed, where runs are not behind glass; it lies outside, by the path of the mission."""
+        return os.path.join(state_home(), f"committed-{lean.sha256(os.fsencode(self.state))[:12]}")
 
     def run(self, run_id: str) -> RunLayout:
         """The files of one run."""

@@ -34,7 +34,6 @@ ESCALATIONS = "escalations"
 CACHE = "cache"
 OBJECTS = "objects"
 LOCKS = "locks"
-COMMITTED = "committed"  # copies of append-only files, where runs are not behind glass
 
 # the harness replaces these whole; an agent never writes them
 MANAGED = (

@@ -11,7 +11,7 @@ import os
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile, Changed
-from harness.store import committed, files, journal, names, objects
+from harness.store import committed, files, journal, names
 from harness.store.layout import Layout
 
 TYPE_CHECKING = False
@@ -208,20 +208,18 @@ class State:
         for name, version in changes.expected.items():
             if self.version(name) != version:
                 raise Changed(self.layout.relative(self.path(name)))
-        kept = committed.is_kept(self.layout)
         made = journal.Journal(self.layout)
         for name, data in changes.contents.items():
             if data is None:
                 made.remove(self.path(name))
                 continue
-            if kept and name in names.MANAGED:
-                objects.put(self.layout, data)
             made.replace(self.path(name), data)
         for name, blocks in changes.blocks.items():
             made.replace_by(self.path(name), blocks)
         for name, lines in changes.tails.items():
             made.append(self.path(name), lines)
+        kept = committed.is_kept(self.layout)
+        tails = committed.intact(self.layout, changes.tails) if kept else {}
         made.commit(locked=True)
         if kept:
-            committed.begin_anew(self.layout, [*changes.blocks, *(set(changes.contents) & set(committed.COPIED))])
-            committed.follow(self.layout, [name for name in changes.tails if name in names.APPEND_ONLY])
+            committed.follow(self.layout, changes.contents, tails, changes.blocks)

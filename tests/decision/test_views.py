@@ -14,7 +14,7 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules, views
 from harness.integrity import mission_lock, reconcile, workplace
 from harness.memory import pages, raw
-from harness.model import features, issues, runs, spec
+from harness.model import features, issues, mission, runs
 from harness.model.features import Feature
 from harness.run import opening, recover
 from harness.run.opening import Asked
@@ -112,7 +112,7 @@ def test_an_absent_or_empty_spec_asks_for_nothing(house: House, text: str | None
         (house.project / "SPEC.md").unlink()
     else:
         house.write("SPEC.md", text)
-    assert spec.changed(house.layout) is changed
+    assert mission.spec_changed(house.layout) is changed
 
 
 def test_without_a_mission_nothing_is_guessed(unbegun: House) -> None:

@@ -39,12 +39,17 @@ def waits(house: House, number: str) -> dict[str, str]:
     return {"run": f"echo {number} > {number}.txt; " + WAIT.format(number, house.project)}
 
 
+def until_begun(house: House, number: str) -> None:
+    """Wait until the agent with this number works."""
+    until(lambda: [*house.tree.parent.glob(f"tree-*/begun-{number}")] != [])
+
+
 def at_once(house: House) -> list[str]:
     """Two workers that work now, each on a feature of its own; the trees in which they do."""
     for number in ("1", "2"):
         house.script("worker", waits(house, number))
         house.begin_role("worker", f"F-00{number}")
-        until(lambda number=number: [*house.tree.parent.glob(f"tree-*/begun-{number}")] != [])  # type: ignore[misc]
+        until_begun(house, number)
     return [next(house.tree.parent.glob(f"tree-*/begun-{number}")).parent.name for number in ("1", "2")]
 
 
@@ -120,7 +125,7 @@ def test_planner_validator_and_curator_run_while_a_worker_works(house: House) ->
     house.work({"run": "echo 1 > 1.txt"})
     house.script("worker", waits(house, "2"))
     house.begin_role("worker", "F-002")
-    until(lambda: [*house.tree.parent.glob("tree-*/begun-2")] != [])
+    until_begun(house, "2")
     house.harness("note", "--tag", "TRICK", "the port is 8123")
     assert house.role("validator", "F-001").code == 0
     assert house.role("curator").code == 0
@@ -142,7 +147,7 @@ def test_what_people_and_commands_write_meanwhile_stands(house: House) -> None:
     """Notes, issues, orders, config.toml and edits of the queue by hand: nothing is put back, nothing counts against the run."""
     house.script("worker", waits(house, "1"))
     house.begin_role("worker", "F-001")
-    until(lambda: [*house.tree.parent.glob("tree-*/begun-1")] != [])
+    until_begun(house, "1")
     assert house.harness("issue", "a fault", "--severity", "major").code == 0
     assert house.harness("feature", "set", "F-002", "title=Another part").code == 0
     waiting = house.harness("feature", "block", "F-001", "--reason", "not now")
@@ -164,7 +169,7 @@ def test_work_that_conflicts_with_what_landed_meanwhile_goes_back_and_is_kept(ho
     for number in ("1", "2"):
         house.script("worker", {"run": f"echo {number} >> main.py; " + waits(house, number)["run"]})
         house.begin_role("worker", f"F-00{number}")
-        until(lambda number=number: [*house.tree.parent.glob(f"tree-*/begun-{number}")] != [])  # type: ignore[misc]
+        until_begun(house, number)
     (house.project / "go").touch()
     assert sorted(role.wait(30) for role in house.begun) == [0, 10]
     first, second = house.ran()
@@ -184,7 +189,7 @@ def test_a_feature_that_the_plan_dropped_meanwhile_takes_no_work(house: House) -
     """The plan stands; what the worker did is kept under a ref, and not on the branch."""
     house.script("worker", waits(house, "2"))
     house.begin_role("worker", "F-002")
-    until(lambda: [*house.tree.parent.glob("tree-*/begun-2")] != [])
+    until_begun(house, "2")
     head = house.head()
     dropped = [{"id": name, "reason": "not needed"} for name in ("F-002", "VAL-2", "VAL-LOOK")]
     plan = {"features": [], "contract": [], "drop": dropped}
@@ -207,7 +212,7 @@ def test_a_verdict_about_claims_that_changed_meanwhile_decides_nothing(house: Ho
         "validator", {"run": WAIT.format("judge", house.project)}, {"say": '```json harness\n{"checks":[]}\n```'}
     )
     house.begin_role("validator", "F-001")
-    until(lambda: [*house.tree.parent.glob("tree-*/begun-judge")] != [])
+    until_begun(house, "judge")
     contract.write_text(changed)
     go(house)
     assert (house.result()["verdict"], house.feature().status) == ("", "validating")
@@ -233,7 +238,7 @@ def test_an_agent_that_removes_leases_as_stale_frees_nothing(unconfined: House) 
     """The folder of the run is locked too."""
     unconfined.script("worker", {"run": "rm -r .harness/locks; " + waits(unconfined, "1")["run"]})
     unconfined.begin_role("worker", "F-001")
-    until(lambda: [*unconfined.tree.parent.glob("tree-*/begun-1")] != [])
+    until_begun(unconfined, "1")
     assert not runs.is_dead(unconfined.layout, os.listdir(unconfined.layout.runs)[0])
     assert unconfined.harness("doctor").code == 0
     go(unconfined)
@@ -244,7 +249,7 @@ def test_sixteen_notes_and_a_curation_at_once_lose_nothing(house: House) -> None
     """While a worker works and the curator folds, everybody's notes are there once."""
     house.script("worker", waits(house, "1"))
     house.begin_role("worker", "F-001")
-    until(lambda: [*house.tree.parent.glob("tree-*/begun-1")] != [])
+    until_begun(house, "1")
     for number in range(16):
         house.harness("note", f"note number {number} of many")
         if number % 8 == 4:

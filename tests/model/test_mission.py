@@ -14,6 +14,7 @@ from harness.model import mission
 from harness.store.layout import Layout
 from tests.helpers import mission as folder
 from tests.helpers import put
+from tests.missions import SPEC, House
 
 TOLD = {"id": "sheets-a1b2c3", "created": "2026-04-24", "host": "h", "branch": "harness/x", "base_commit": "0" * 40}
 
@@ -83,3 +84,19 @@ def test_an_older_format_is_migrated_by_the_next_start(layout: Layout) -> None:
     put(layout.format, "1\n")
     with pytest.raises(BrokenFile, match=r"line 1: format 1 is that of an older .* next start migrates it to format 2"):
         mission.load(layout)
+
+
+def test_it_is_theirs_or_absent(house: House) -> None:
+    """Bytes as they are; text with a fault that names the line."""
+    assert mission.asked_spec(house.layout) == SPEC.encode()
+    assert not mission.spec_changed(house.layout)
+    (house.project / "SPEC.md").write_bytes(b"# A\n\xff\n")
+    assert mission.spec_changed(house.layout)
+    with pytest.raises(BrokenFile, match="line 2"):
+        mission.asked_spec_text(house.layout)
+    (house.project / "SPEC.md").unlink()
+    assert (
+        mission.asked_spec(house.layout),
+        mission.asked_spec_text(house.layout),
+        mission.spec_changed(house.layout),
+    ) == (None, None, False)

@@ -30,7 +30,7 @@ def go(house: House) -> list[int]:
 
 def terms(**reserved: float) -> Terms:
     """A live run that reserves this."""
-    return Terms(run="7-worker", role="worker", pid=1, since="now", **reserved)  # type: ignore[arg-type]
+    return Terms(run="7-worker", role="worker", pid=1, since="now", **reserved)  # type: ignore[arg-type]  # of numbers
 
 
 def test_totals_count_what_open_runs_reserve() -> None:

@@ -6,22 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from harness.store import committed, files, journal, names, objects
+from harness.store import committed, files, journal, names
 from harness.store.layout import Layout
 from harness.store.state import Changes, State
 from tests.helpers import mission, put
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
     """A mission with a queue, an issue and a note, whose committed content is kept."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
     made = mission(tmp_path)
     state = State(made)
     state.put(names.FEATURES, b"one")
     state.append(names.ISSUES, b"{}\n")
     state.append(names.RAW, b"a note\n")
     with state.lock("state"):
-        committed.begin(made, journal.read_ledger(made))
+        committed.begin(made)
     return made
 
 
@@ -34,18 +35,38 @@ def test_nothing_is_kept_before_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_every_later_commit_can_be_had_again(layout: Layout) -> None:
-    """A managed file's version is an object; what was appended is in the copy."""
+    """Whole files, lines and the ledger."""
     changes = Changes()
     changes.put(names.FEATURES, b"two")
     changes.append(names.ISSUES, b"[]\n")
     State(layout).commit(changes)
     put(layout.features, "forged")
     put(layout.issues, "forged")
-    row = journal.read_ledger(layout)["features.json"]
-    assert [objects.get(layout, str(one)) for one in (row[0], files.digest(b"one"))] == [b"two", b"one"]
+    put(layout.ledger, "{")
+    assert committed.read(layout, names.FEATURES) == b"two"
+    assert committed.ledger(layout)["features.json"] == [files.digest(b"two"), 3]
     assert not committed.holds(layout, names.ISSUES)
     committed.put_back(layout, names.ISSUES)
     assert files.read(layout.issues) == b"{}\n[]\n"
+
+
+def test_lines_added_to_an_overwritten_file_are_no_part_of_the_copy(layout: Layout) -> None:
+    """They were numbered after what is not there; the file goes back to its copy, and they are kept with what is refused."""
+    put(layout.issues, "")
+    State(layout).append(names.ISSUES, b"[]\n")
+    assert files.read(committed.copy_of(layout, names.ISSUES)) == b"{}\n"
+
+
+def test_a_commit_that_a_crash_cut_short_is_in_the_copies_once_it_is_finished(layout: Layout) -> None:
+    """Recovery finishes the journal, and the copies catch up."""
+    changes = journal.Journal(layout)
+    changes.replace(layout.features, b"two")
+    changes.append(layout.issues, b"[]\n")
+    changes.commit()
+    with State(layout).lock("state"):
+        committed.catch_up(layout)
+    assert committed.read(layout, names.FEATURES) == b"two"
+    assert files.read(committed.copy_of(layout, names.ISSUES)) == b"{}\n[]\n"
 
 
 def test_a_copy_holds_where_the_file_begins_with_it(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +93,8 @@ def test_a_copy_that_does_not_fit_is_made_again_at_the_next_start(layout: Layout
     """A person may have edited an append-only file while nothing ran."""
     put(layout.issues, "edited\n")
     with State(layout).lock("state"):
-        committed.begin(layout, journal.adopt(layout))
+        journal.adopt(layout)
+        committed.begin(layout)
     assert files.read(committed.copy_of(layout, names.ISSUES)) == b"edited\n"
 
 
