@@ -227,7 +227,7 @@ def test_a_run_that_is_not_confined_loses_nothing_either(unconfined: Missions, s
 
 # ---- two at once
 
-LEASES = False  # whether a run holds a lease in place of the mission lock, so that several may be open
+LEASES = True  # whether a run holds a lease in place of the mission lock, so that several may be open
 BESIDE = {
     "worker F-001": "worker F-001",
     "planner": "worker F-001",

@@ -24,7 +24,7 @@ PLAN, CURATION, SWEEP = "the plan", "the curation", "the final sweep"
 
 
 class Terms(Record):
-    """What a lease says: the run, its process, since when; what it claims; what it reserves of the caps on cost and tokens
+    """What a lease says: the run, its process, since when; its feature and its tree; what it claims; what it reserves of the caps on cost and tokens
     (at least what it has used already). `sealed`: nothing that the run starts can change the mission's state."""
 
     run: str
@@ -32,6 +32,7 @@ class Terms(Record):
     pid: int
     since: str
     feature: str = ""
+    tree: str = ""
     claims: list[str] = []
     cost_usd: float = 0.0
     tokens: int = 0

@@ -22,6 +22,8 @@ from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from harness.integrity.recovery_evidence import Ledger
     from harness.model.open_run import Begun, Outcome
 
@@ -58,7 +60,7 @@ def state(run: Begun, outcome: Outcome, yielded: list[str] | None = None) -> Non
     layout = run.layout
     with State(layout).lock("state"):
         ledger, broken = _ledger(run)
-        restored = [*_managed(run, ledger, yielded), *_append_only(run, yielded), *_raw(run)]
+        restored = [*_managed(run, ledger, yielded), *_append_only(run, ledger, yielded), *_raw(run)]
         tampered = list(dict.fromkeys([*broken, *restored, *_identities(run)]))
         if tampered:
             journal.adopt(layout)
@@ -111,8 +113,9 @@ def _managed(run: Begun, ledger: Ledger, yielded: list[str] | None) -> list[str]
     found, state = [], State(run.layout)
     for name in names.MANAGED:
         data = state.data(name)
-        copy = committed.read(run.layout, name) if isinstance(run, OpenRun) else None
-        known = recovery_evidence.managed(run.layout, name, data, [ledger, run.context.live], yielded, copy)
+        alive = isinstance(run, OpenRun)  # recovery commits too, and knows the ledger for its own
+        ledgers, copy = ([ledger, run.context.live], committed.read(run.layout, name)) if alive else ([ledger], None)
+        known = recovery_evidence.managed(run.layout, name, data, ledgers, yielded, copy)
         if data != known:
             _refuse(run, name, data or b"")
             if known is None:
@@ -123,11 +126,11 @@ def _managed(run: Begun, ledger: Ledger, yielded: list[str] | None) -> list[str]
     return found
 
 
-def _append_only(run: Begun, yielded: list[str] | None) -> list[str]:
+def _append_only(run: Begun, ledger: Ledger, yielded: list[str] | None) -> list[str]:
     layout, state, found = run.layout, State(run.layout), []
     for name in names.APPEND_ONLY:
-        path, length, known = state.path(name), state.length(name), files.length(committed.copy_of(layout, name))
-        holds = committed.holds(layout, name)
+        path, length = state.path(name), state.length(name)
+        known, holds = _known(run, name, ledger.get(name))
         if holds and length == known:
             continue
         found.append(name)
@@ -145,10 +148,25 @@ def _append_only(run: Begun, yielded: list[str] | None) -> list[str]:
     return found
 
 
+def _known(run: Begun, name: str, row: list[Any] | None) -> tuple[int, bool]:
+    """The length of an append-only file as committed, and whether what is there begins so. A run that died may be one of an older
+    harness, which kept no copy, and had a digest in the ledger."""
+    layout, state = run.layout, State(run.layout)
+    copied = os.path.exists(committed.copy_of(layout, name))
+    if isinstance(run, OpenRun):
+        return files.length(committed.copy_of(layout, name)), committed.holds(layout, name)
+    length = int(row[1]) if row else 0
+    holds = state.length(name) >= length and (not copied or committed.holds(layout, name))
+    if holds and row and row[0]:
+        holds = encoding.digest(state.part(name, 0, length)) == row[0]
+    return length, holds
+
+
 def _raw(run: Begun) -> list[str]:
     """raw.md keeps its old bytes, and every well-formed new line, from any writer."""
     state, died = State(run.layout), not isinstance(run, OpenRun)
-    start = files.length(committed.copy_of(run.layout, names.RAW))
+    copied = os.path.exists(committed.copy_of(run.layout, names.RAW))
+    start = files.length(committed.copy_of(run.layout, names.RAW)) if copied else int(run.context.raw[0])
     holds = committed.holds(run.layout, names.RAW)
     if holds:
         old, new, refused = b"", state.part(names.RAW, start, state.length(names.RAW)), b""

@@ -110,7 +110,7 @@ def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:
         data = State(layout).data(names.FEATURES)
         for context in (one.context for one in died if one.context):
             if not Begun(layout=layout, context=context).sealed:
-                ledgers = [recovery_evidence.ledger(layout), context.live]
-                data = recovery_evidence.managed(layout, names.FEATURES, data, ledgers)
+                ledger = recovery_evidence.ledger(layout) or context.live
+                data = recovery_evidence.managed(layout, names.FEATURES, data, [ledger])
     queue = features.parse(data, layout.features)
     return queue, plan(died, queue, [one.feature for one in lease.alive(layout)])

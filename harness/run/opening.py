@@ -131,7 +131,7 @@ def _claimed(want: Asked) -> Claimed:
     agents, missing = _agents(want, role, configured, settings, feature)
     reserved = reservations.reserve(layout, settings, live, role.name, [name for name, _ in agents])
     starting.write_generated(layout)
-    name = workplace.PROJECT if in_place else workplace.free_tree([claim[5:] for one in live for claim in one.claims])
+    name = workplace.PROJECT if in_place else workplace.free_tree([one.tree for one in live])
     tree = in_place or workplace.bring(layout, made, name)
     for line in filter(None, [*tree.notes, tree.unlanded]):
         console.print_line(console.sanitise(f"  {line}"))
@@ -166,6 +166,7 @@ def _leased(
         pid=os.getpid(),
         since=clock.stamp(clock.now()),
         feature=about,
+        tree=tree,
         claims=[*claims, lease.tree(tree)],
         sealed=tier == BUBBLEWRAP,
         **reserved,
