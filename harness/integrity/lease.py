@@ -24,8 +24,8 @@ PLAN, CURATION, SWEEP = "the plan", "the curation", "the final sweep"
 
 
 class Terms(Record):
-    """What a lease says: the run, its process, since when; its feature and its tree; what it claims; what it reserves of the caps on cost and tokens
-    (at least what it has used already). `sealed`: nothing that the run starts can change the mission's state."""
+    """What a lease says: the run, its process, since when; its feature and its tree; what it claims; what it reserves of the
+    caps on cost and tokens (at least what it has used already). `sealed`: nothing that the run starts can change the mission's state."""
 
     run: str
     role: str
