@@ -52,6 +52,37 @@ OWN_FILES = {
     "git.settings",
     "memory.identity",
 }
+ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
+    **dict.fromkeys(("agents.configs", "agents.driven", "agents.playbook", "agents.scripted"), "files of agents"),
+    **dict.fromkeys(
+        ("cli.show", "commands.config_check", "commands.in_run", "proof.verify"), "a file that a person names"
+    ),
+    **dict.fromkeys(
+        ("commands.forbidden", "commands.try_agent", "commands.try_confine"), "missions made to try things"
+    ),
+    **dict.fromkeys(
+        ("git.dotgit", "git.landing", "git.placing", "git.repository", "git.settings", "git.worktrees"), "git's folders"
+    ),
+    **dict.fromkeys(
+        ("integrity.confine", "integrity.home_layer", "integrity.inbox", "process.temporary"), "folders of a run"
+    ),
+    **dict.fromkeys(
+        ("integrity.lease", "integrity.mission_lock", "integrity.unsettled", "cli.quick", "model.runs"),
+        "locks, and who holds them",
+    ),
+    **dict.fromkeys(("integrity.reconcile", "run.recover", "commands.doctor"), "restores what others overwrote"),
+    **dict.fromkeys(
+        ("memory.archive", "memory.raw", "memory.waiting", "settle.curator"), "streams of what may be large"
+    ),
+    **dict.fromkeys(
+        ("proof.fire", "proof.services", "run.transcript", "model.receipts"), "what a run appends to as it goes"
+    ),
+    **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
+    **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
+    "integrity.workplace": "trees",
+    "run.starting": "a folder that is no mission yet",
+}
+PURE = ("decode", "digest", "dump_json", "parse_json")
 ARCHITECTURE = HOME / "docs/architecture.md"
 AGENT_NAMES = ("claude", "codex", "gemini", "opencode")
 
@@ -128,6 +159,17 @@ def test_every_module_stands_in_a_package_of_the_list() -> None:
     assert {path.name for path in (HOME / "harness").glob("*.py")} == {"__init__.py", "__main__.py"}
     sizes = {name: len(list((HOME / "harness" / name).glob("[a-z]*.py"))) for name in PACKAGES}
     assert {name: size for name, size in sizes.items() if size > PACKAGES[name]} == {}
+
+
+def test_state_is_reached_through_the_store_alone() -> None:
+    """`files` is for the store, and for the places in the list, each with what else than state it is for."""
+    found = set()
+    for path, tree in TREES.items():
+        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        used = [one.attr for one in calls if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "files"]
+        if set(used) - set(PURE) and not short(path).startswith("store."):
+            found.add(short(path))
+    assert found == set(ON_DISK)
 
 
 def test_imports_go_down_the_list_of_packages_only() -> None:

@@ -7,6 +7,8 @@ process of the run is. The file says what is claimed. Leases are made under the 
 
 from __future__ import annotations
 
+import time
+
 from harness.base import lean
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
@@ -20,12 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+READS, READ_SECONDS = 5, 0.002
 PLAN, CURATION, SWEEP = "the plan", "the curation", "the final sweep"
 
 
 class Terms(Record):
     """What a lease says: the run, its process, since when; its feature and its tree; what it claims; what it reserves of the
-    caps on cost and tokens (at least what it has used already). `sealed`: nothing that the run starts can change the mission's state."""
+    caps on cost and tokens (at least what it has used already). `sealed`: nothing that the run starts can change the mission's
+    state."""
 
     run: str
     role: str
@@ -86,11 +90,13 @@ def alive(layout: Layout) -> list[Terms]:
 
 def terms_of(layout: Layout, run_id: str) -> Terms:
     """What the lease of an open run says; the bare id where nothing can be read."""
-    try:
-        row = lean.loads(files.read(layout.run(run_id).lock) or b"{}")
-        return Terms(**{"role": "", "pid": 0, "since": "", **row} | {"run": run_id})
-    except (ValueError, TypeError, BrokenFile):
-        return Terms(run=run_id, role="", pid=0, since="")
+    for _ in range(READS):
+        try:
+            row = lean.loads(files.read(layout.run(run_id).lock) or b"")
+            return Terms(**{"role": "", "pid": 0, "since": "", **row} | {"run": run_id})
+        except (ValueError, TypeError, BrokenFile):
+            time.sleep(READ_SECONDS)  # it is being written, or somebody spoilt it
+    return Terms(run=run_id, role="", pid=0, since="")
 
 
 def holder(live: Iterable[Terms], claim: str) -> Terms | None:

@@ -266,8 +266,10 @@ class Lock:
     def sign(self, holder: dict[str, object]) -> None:
         """Write a description of the holder into the lock file: information for people, not for decisions."""
         self.signed = holder
-        os.ftruncate(self.descriptor, 0)
-        os.pwrite(self.descriptor, dump_json(holder), 0)
+        size = os.fstat(self.descriptor).st_size
+        os.pwrite(
+            self.descriptor, dump_json(holder)[:-1].ljust(size - 1) + b"\n", 0
+        )  # never shorter: nobody reads a half
 
     def holder(self) -> dict[str, Any]:
         """What the holder wrote; empty if nothing can be read."""
