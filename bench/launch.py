@@ -1,6 +1,6 @@
 """What one launch costs: whole-process wall time against `bash -c 'python -I -c pass'`, run in turn on the same machine.
 
-    python bench/launch.py [--rounds 15] [--features 10,200,1000,10000]
+    python bench/launch.py [--rounds 15] [--features 10,200,1000,10000] [--files 50000]
 
 It prints medians as ratios to the baseline's median of the same round. Git, fsync, the guardian and confinement, which only
 a run needs, are measured separately: git as the calls of a no-op run, fsync as their number (by strace, if available) times
@@ -258,13 +258,38 @@ def shown(layout: Layout, number: int, rounds: int, title: str) -> None:
     print(f"{title:>9} {bare * 1e3:8.1f} {' '.join(ratios)} {rest / bare:12.2f}   {parts}", flush=True)
 
 
+def large(folder: Path, count: int, rounds: int) -> None:
+    """A repository of `count` files: the first run, which makes its tree, then a usual one, git's part, and the rest."""
+    layout = mission(folder, 10)
+    for number in range(count):
+        path = Path(layout.project, f"part-{number // 500}", f"file-{number}.txt")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{number}\n" * 20)
+    for words in (["add", "-A"], ["commit", "-qm", "many files"]):
+        subprocess.run(
+            ["git", "-c", "user.name=b", "-c", "user.email=b@localhost", *words], cwd=layout.project, check=True
+        )
+    seconds = []
+    for turn in range(rounds + 1):
+        reset(layout, 10)
+        seconds.append(wall([RUN_SH, "worker", f"F-{turn % 10 + 1:03d}"], layout.project))
+    usual, git = statistics.median(seconds[1:]), git_seconds(layout, rounds)
+    print(
+        f"{count} files: first run {seconds[0]:.2f} s, then {usual:.2f} s, of which git {git:.2f} s, own {usual - git:.2f} s"
+    )
+
+
 def main() -> None:
     """Parse the command line, make the missions in a throw-away folder, print."""
     parser = argparse.ArgumentParser(description="What one launch costs.")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--features", default="10,200,1000,10000")
+    parser.add_argument("--files", type=int, default=0, help="a repository of so many files instead")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        if asked.files:
+            large(Path(folder), asked.files, min(asked.rounds, 5))
+            return
         report(Path(folder), [int(size) for size in asked.features.split(",")], asked.rounds)
 
 
