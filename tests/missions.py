@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout, suppress
@@ -191,6 +192,10 @@ class House:
 
     def forked(self, script: str, *words: str, env: Mapping[str, str] = MappingProxyType({})) -> Done:
         """Run one of our scripts as `run` does, without the start of an interpreter, which takes 0.1 s."""
+        if (
+            threading.active_count() > 1
+        ):  # a fork beside a thread may leave the child with a lock that is never released
+            return self.run([sys.executable, "-P", script, *words], env=env)
         return Done(*forked.run(script, words, self.project, {**self.env, **env}))
 
     def program(self, *words: str, **env: str) -> Done:

@@ -11,7 +11,7 @@ from harness.store import files
 from harness.store.folder_lock import FolderLock
 from harness.store.layout import Layout
 
-PATIENCE_SECONDS = 10.0  # for whoever opens; holders need milliseconds, a recovery or a large merge some seconds
+PATIENCE_SECONDS = 3.0  # for whoever opens; holders need milliseconds, a recovery or a large merge some seconds
 POLL_SECONDS = 0.005
 
 

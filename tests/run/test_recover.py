@@ -436,8 +436,7 @@ def test_a_role_that_is_gone_meanwhile_does_not_stop_recovery(house: House) -> N
     house.script("helper", {"sleep": 60})
     role = house.begin_role("helper")
     until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
-    role.kill()
-    role.wait()
+    kill(house, role)
     shutil.rmtree(house.layout.roles)
     recovered(house)
     assert [(line["role"], line["outcome"]) for line in house.ran()] == [("helper", "killed")]
