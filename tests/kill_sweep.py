@@ -237,8 +237,9 @@ def left_over(house: House, alive: Iterable[str] = (), *, taken: bool = True) ->
     found += [*Path(house.layout.journal).glob("*"), Path(house.layout.git_private, "landing.json")]
     found += [*(house.project / ".git").rglob("*.lock"), *trees_of_nobody(house)]
     if not taken:
-        own = worktrees._git_folder(str(house.project), str(house.tree))
-        found = [path for path in found if not path.is_relative_to(own) and not path.is_relative_to(state_home())]
+        trees = [str(house.tree.parent / f"tree-{number}") for number in range(1, 10)]
+        own = [worktrees._git_folder(str(house.project), tree) for tree in trees]
+        found = [path for path in found if not any(map(path.is_relative_to, (*own, state_home())))]
     found += [
         path for path in (house.folder / "temporary").glob("harness-*") if not any(run in path.name for run in alive)
     ]

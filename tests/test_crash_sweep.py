@@ -275,11 +275,13 @@ class Beside:
     def settled(self, template: str) -> tuple[list[str], str]:
         """Settle the other run, which was killed, then let this one end; the faults, and the digest of the state."""
         notes = self.missions.acknowledged(template)
-        found = kill_sweep.recovered(self.house, [self.run]) + kill_sweep.faults(
-            self.house, notes, ["F-002"], taken=False
-        )
+        found = kill_sweep.recovered(self.house, [self.run]) + [
+            fault
+            for fault in kill_sweep.faults(self.house, notes, ["F-002"], taken=False)
+            if not fault.startswith("left over")  # that goes with the first start that finds no other run alive
+        ]
         found += [f"of the run beside: {path}" for path in differences(self.before, self.seen())]
-        found += self.ended()
+        found += self.ended() + kill_sweep.recovered(self.house)
         return found + kill_sweep.faults(self.house, notes, taken=False), kill_sweep.digest(self.house)
 
     def ended(self) -> list[str]:
