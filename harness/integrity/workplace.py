@@ -241,7 +241,6 @@ def finish_landing(layout: Layout) -> list[str]:
 
 def clear_ref_locks(layout: Layout) -> None:
     """Remove git's locks on refs of the mission, which a git of ours left when it was killed; no run is at work."""
-    use(layout)
     for path in dotgit.ref_locks(layout.project, "refs/harness"):
         files.remove(path)
 

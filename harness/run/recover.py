@@ -56,8 +56,7 @@ def recover_dead(layout: Layout) -> list[str]:
         if needed:
             return recover(layout)
         done = _finish_journal(layout)
-        if lease.is_alone(layout):
-            _remove_abandoned(layout, [])
+        _remove_abandoned(layout, [], set())
         return done
 
 
@@ -73,6 +72,9 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         dead = unsettled.unsettled(layout, books)
         done += [] if dead else _replace_run_log(layout, books)
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
+    if dead and lease.is_alone(layout):
+        workplace.clear_ref_locks(layout)  # before a commit of theirs is put on the mission's position
+    pids = {str(lease.terms_of(layout, run_id).pid) for run_id in dead}
     if died and not recovery_evidence.ledger(layout) and not any(one.context for one in died):
         files.replace(layout.run_log, books)  # nothing else knows what it held
     restored = {one.run: _restore(layout, one, yielded) for one in died if one.open}
@@ -87,25 +89,26 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         done.append(_carry_out(layout, step, restored))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
     done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
-    if lease.is_alone(layout):
-        _remove_abandoned(layout, dead)
+    _remove_abandoned(layout, dead, pids)
     return done + _close_torn(layout)
 
 
-def _remove_abandoned(layout: Layout, dead: list[str]) -> None:
-    """Remove the temporary files of writers that are gone, also from where the runs that died wrote, and git's locks on refs of
-    ours: nobody else is at work."""
+def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
+    """Remove the temporary files of writers that are gone, also from where the runs that died wrote. While another run lives, only
+    those that name one of `pids`, the processes of the runs that died."""
+    alone = lease.is_alone(layout)
+    if not (alone or dead):
+        return
     known = [os.path.join(layout.objects, name) for name in files.names(layout.objects)] if dead else []
     folders = [*(layout.run(name).folder for name in dead), *known, *([layout.snapshots] if dead else [])]
     found = [*unsettled.abandoned(layout), *(path for folder in folders for path in files.abandoned(folder))]
     for path in [*found, *(workplace.abandoned(layout) if mission.exists(layout) else [])]:
-        files.remove(path)
-    if files.names(identity_folder()):
+        if alone or path.split(".")[-2] in pids:
+            files.remove(path)
+    if alone and files.names(identity_folder()):
         from harness.memory import identity  # costly to load, and many machines have no identity yet
 
         identity.clear(identity_folder())
-    if dead:
-        workplace.clear_ref_locks(layout)
 
 
 def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored]) -> str:

@@ -537,3 +537,36 @@ def test_temporary_files_of_a_run_that_died_are_removed_and_those_of_live_proces
     assert [path for path in left if path.exists()] == []
     assert kept[0].exists()
     assert kept[1].exists() or f"mine.{child.pid}.tmp" in house.git("ls-tree", "-r", "--name-only", "HEAD")
+
+
+def test_while_another_run_lives_only_what_the_dead_one_wrote_is_cleared(house: House) -> None:
+    """A temporary file of anybody else, and a git lock on our refs, stay until nobody is at work."""
+    house.script("worker", {"run": "touch begun; sleep 60"})
+    beside = house.begin_role("worker", "F-002")
+    until(lambda: any(house.tree.parent.glob("tree-*/begun")))
+    living = runs.open_runs(house.layout)[0]
+    house.script("worker", {"run": "touch begun-too; sleep 60"})
+    role = house.begin_role("worker", "F-001")
+    until(lambda: any(house.tree.parent.glob("tree-*/begun-too")))
+    dead = next(name for name in runs.open_runs(house.layout) if name != living)
+    own, gone = house.state / f"snapshots/x.json.{role.pid}.tmp", house.state / "features.json.999999999.tmp"
+    lock = house.project / ".git/refs/harness/x.lock"
+    for path in (own, gone, lock):
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.touch()
+    role.kill()
+    role.wait()
+    until(lambda: runs.is_dead(house.layout, dead))
+    assert recovered(house) == [f"{dead} was killed"]
+    assert [path.exists() for path in (own, gone, lock)] == [False, True, True]
+    assert house.feature("F-002").status == "in_progress"
+    kill_of(house, beside, living)
+    recovered(house)
+    assert [path.exists() for path in (gone, lock)] == [False, False]
+
+
+def kill_of(house: House, role: subprocess.Popen[bytes], run_id: str) -> None:
+    """SIGKILL to this run, to its last process."""
+    role.kill()
+    role.wait()
+    until(lambda: not alive(house) and runs.is_dead(house.layout, run_id))
