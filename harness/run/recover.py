@@ -94,8 +94,8 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
 
 
 def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
-    """Remove the temporary files of writers that are gone, also from where the runs that died wrote. While another run lives, only
-    those that name one of `pids`, the processes of the runs that died."""
+    """Remove the temporary files of writers that are gone, also from where the runs that died wrote. While another run lives,
+    only those that name one of `pids`, the processes of the runs that died."""
     alone = lease.is_alone(layout)
     if not (alone or dead):
         return
