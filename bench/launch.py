@@ -3,8 +3,9 @@
     python bench/launch.py [--rounds 15] [--features 10,200,1000,10000] [--files 50000]
 
 It prints medians as ratios to the baseline's median of the same round. Git, fsync, the guardian and confinement, which only
-a run needs, are measured separately: git as the calls of a no-op run, fsync as their number (by strace, if available) times
-the cost of one on this disk, the guardian as a supervised `true` minus a plain one, confinement as a confined one minus that.
+a run needs, are measured separately and taken off: git and fsync as what a no-op run waits for them, the guardian as a
+supervised `true` minus a plain one, confinement as a confined one minus that. So are renames and unlinks, with the disk: where
+it is mounted with `discard`, freeing the blocks of a replaced file takes 2 ms.
 `inside` is a note of an agent, through the inbox of its run, in multiples of the baseline. `imports` is what a worker's run
 loads, in a process that does nothing else, without the baseline: a part of the run that is not taken off.
 """
@@ -14,8 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -27,13 +26,12 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.git import repository, worktrees
-from harness.integrity import workplace
 from harness.model import contract, features
-from harness.model import mission as missions
 from harness.model.contract import Check, Claim, Contract
 from harness.model.features import Feature
+from harness.store import names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 RUN_SH = str(HOME / "run.sh")
 RAW_ENTRIES = 100_000
@@ -78,7 +76,7 @@ def reset(layout: Layout, number: int) -> None:
         )
         for n in range(1, number + 1)
     ]
-    Path(layout.features).write_bytes(features.render(rows))
+    State(layout).put(names.FEATURES, features.render(rows))
 
 
 def fill_raw(layout: Layout) -> None:
@@ -132,48 +130,52 @@ def median_of(rounds: int, body: Callable[[], object]) -> float:
     return statistics.median(seconds)
 
 
-def git_seconds(layout: Layout, rounds: int) -> float:
-    """The cost of a no-op run's git calls."""
-    made = missions.load(layout)
+TIMED_WORKER = """
+import os, sys, time
+sys.path.append(os.environ["HARNESS_HOME"])
+from harness.run import leave, main
+from harness.git import settings
+from harness.settle import worker
+parts = ("git", "fsync", "replace")
+spent, count = dict.fromkeys(parts, 0.0), dict.fromkeys(parts, 0)
+def time_calls(name, owner, attribute):
+    call = getattr(owner, attribute)
+    def timed(*words, **named):
+        start = time.perf_counter()
+        try:
+            return call(*words, **named)
+        finally:
+            spent[name] += time.perf_counter() - start
+            count[name] += 1
+    setattr(owner, attribute, timed)
+time_calls("git", settings, "call")
+time_calls("fsync", os, "fsync")
+time_calls("replace", os, "replace")
+time_calls("replace", os, "unlink")
+code = main("worker", worker.settle)
+print(*(f"{spent[name]} {count[name]}" for name in parts), flush=True)
+raise SystemExit(leave(code))
+"""
 
-    def calls() -> None:
-        workplace.use(layout)
-        tree = workplace.bring(layout, made, workplace.TREES + "1")
-        workplace.prepare(layout, tree, [])
-        index = worktrees.index(tree.folder)
-        repository.working_tree(tree.folder, index=index, parent=tree.position.head, leave=[])
 
-    return median_of(rounds, calls)
-
-
-def fsync_seconds(layout: Layout, number: int, rounds: int) -> tuple[int, float]:
-    """The number of fsyncs in a no-op run, and their cost: the number times one small durable write here."""
-    count = 0
-    if shutil.which("strace"):
+def apart(layout: Layout, number: int, rounds: int) -> tuple[float, list[tuple[float, int]]]:
+    """(seconds without them, [(seconds, calls) of git, fsync, and renames and unlinks]) of a no-op run, medians: in each run
+    what it waited for them is taken off, so that a slow moment of the machine does not count twice or not at all."""
+    own = Path(layout.state, "roles", "worker.py")
+    own.parent.mkdir(exist_ok=True)
+    own.write_text(TIMED_WORKER)
+    rows, rest = [], []
+    for turn in range(rounds + 1):
         reset(layout, number)
-        words = [
-            "strace",
-            "-f",
-            "-qq",
-            "-e",
-            "trace=fsync,fdatasync",
-            "-o",
-            layout.locks + "/trace",
-            RUN_SH,
-            "worker",
-            "F-001",
-        ]
-        wall(words, layout.project)
-        count = len(re.findall(r"f(?:data)?sync\(", Path(layout.locks + "/trace").read_text()))
-        Path(layout.locks + "/trace").unlink()
-    with tempfile.NamedTemporaryFile(dir=layout.state) as file:
-
-        def write() -> None:
-            os.write(file.fileno(), b"x" * 200)
-            os.fsync(file.fileno())
-
-        one = median_of(rounds * 5, write)
-    return count, count * one
+        started = time.perf_counter()
+        words = [RUN_SH, "worker", f"F-{turn % 10 + 1:03d}"]
+        done = subprocess.run(words, cwd=layout.project, capture_output=True, text=True, check=True)
+        took = time.perf_counter() - started
+        found = [float(word) for word in done.stdout.splitlines()[-1].split()]
+        rows.append(list(zip(found[::2], map(int, found[1::2]), strict=True)))
+        rest.append(took - sum(found[::2]))
+    own.unlink()
+    return statistics.median(rest[1:]), [sorted(part)[rounds // 2] for part in zip(*rows[1:], strict=True)]
 
 
 ONE_GUARDIAN = """
@@ -234,7 +236,7 @@ def report(folder: Path, sizes: list[int], rounds: int) -> None:
     """Print the table, one line per size."""
     print(
         f"{'features':>9} {'bare ms':>8} {'next':>6} {'note':>6} {'inside':>6} {'run':>6} {'run without':>12}"
-        "   ms: git, fsync, guardian, confinement; imports"
+        "   ms: git, fsync, renames and unlinks, guardian, confinement, imports"
     )
     for number in sizes:
         layout = mission(folder, number)
@@ -247,15 +249,14 @@ def report(folder: Path, sizes: list[int], rounds: int) -> None:
 def shown(layout: Layout, number: int, rounds: int, title: str) -> None:
     """One line of the table."""
     found = table(layout, number, rounds)
-    bare = found["baseline"]
-    apart_git, (apart_guardian, apart_glass) = git_seconds(layout, rounds), guardian_seconds(layout, rounds)
-    count, apart_fsync = fsync_seconds(layout, number, rounds)
-    rest = found["run"] - apart_git - apart_guardian - apart_fsync - apart_glass
+    bare, (guardian, glass) = found["baseline"], guardian_seconds(layout, rounds)
+    rest, waited = apart(layout, number, rounds)
+    rest -= guardian + glass
     ratios = [f"{found[name] / bare:6.2f}" for name in ("next", "note")]
     ratios += [f"{inside(layout):6.2f}", f"{found['run'] / bare:6.2f}"]
-    parts = f"{apart_git * 1e3:.1f}, {apart_fsync * 1e3:.1f} ({count} calls), {apart_guardian * 1e3:.1f}"
-    parts += f", {apart_glass * 1e3:.1f}; {(found['imports'] - bare) * 1e3:.1f}"
-    print(f"{title:>9} {bare * 1e3:8.1f} {' '.join(ratios)} {rest / bare:12.2f}   {parts}", flush=True)
+    parts = [f"{seconds * 1e3:.1f} ({calls} calls)" for seconds, calls in waited]
+    parts += [f"{seconds * 1e3:.1f}" for seconds in (guardian, glass, found["imports"] - bare)]
+    print(f"{title:>9} {bare * 1e3:8.1f} {' '.join(ratios)} {rest / bare:12.2f}   {', '.join(parts)}", flush=True)
 
 
 def large(folder: Path, count: int, rounds: int) -> None:
@@ -273,7 +274,7 @@ def large(folder: Path, count: int, rounds: int) -> None:
     for turn in range(rounds + 1):
         reset(layout, 10)
         seconds.append(wall([RUN_SH, "worker", f"F-{turn % 10 + 1:03d}"], layout.project))
-    usual, git = statistics.median(seconds[1:]), git_seconds(layout, rounds)
+    usual, git = statistics.median(seconds[1:]), apart(layout, 10, rounds)[1][0][0]
     print(
         f"{count} files: first run {seconds[0]:.2f} s, then {usual:.2f} s, of which git {git:.2f} s, own {usual - git:.2f} s"
     )

@@ -11,7 +11,10 @@ if __name__ == "__main__":
 
 def main() -> int:
     """Dispatch the command line; what is no command belongs to run.sh. Returns the exit code."""
-    from harness.base.exits import guarded, spare_collector  # here, because the path above must stand first
+    from harness.base import bundle  # here, because the path above must stand first
+
+    bundle.use()
+    from harness.base.exits import guarded, spare_collector
 
     spare_collector()
     return guarded(_dispatch)

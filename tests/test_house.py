@@ -44,6 +44,7 @@ MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
+    "base.bundle",  # compiled code, beside the .pyc files
     "commands.attempts",  # attempts what is forbidden
     "git.dotgit",
     "integrity.home_layer",

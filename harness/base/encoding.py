@@ -10,9 +10,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+REMEMBERED, LARGE = 4, range(16 * 1024, 1024 * 1024)
+_digests: list[tuple[bytes, str]] = []  # of the last few files of that size, which a run reads and writes several times
+
+
 def digest(data: bytes) -> str:
     """SHA-256 of `data`, 64 hex digits."""
-    return lean.sha256(data)
+    if len(data) not in LARGE:
+        return lean.sha256(data)
+    known = next((made for same, made in _digests if same == data), "")
+    if not known:
+        known = lean.sha256(data)
+        _digests[REMEMBERED - 1 :] = []
+        _digests.insert(0, (data, known))
+    return known
 
 
 def decode(data: bytes, path: str) -> str:

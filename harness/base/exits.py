@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-from harness.base import console, errors
+from harness.base import bundle, console, errors
 from harness.base.errors import HarnessError, Interrupted
 from harness.base.lean import signal
 
@@ -54,6 +54,7 @@ def leave(code: int) -> int:
 
 
 def _end(code: int) -> NoReturn:
+    bundle.keep()
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()

@@ -20,7 +20,7 @@ else:
 __all__ = ["dumps", "loads", "partial", "sha256", "signal"]
 
 WHITE = " \t\n\r"
-LARGE = 128 * 1024  # bytes; from there on OpenSSL saves more than it costs to load
+LARGE = 512 * 1024  # bytes; from there on OpenSSL saves more than it costs to load
 
 
 class _Options:

@@ -21,7 +21,7 @@ class Record:
     `frozen` record cannot be assigned."""
 
     fields: ClassVar[tuple[str, ...]] = ()
-    _names: ClassVar[frozenset[str]] = frozenset()
+    defined: ClassVar[frozenset[str]] = frozenset()
     _fixed: ClassVar[dict[str, Any]] = {}
     _copied: ClassVar[dict[str, Any]] = {}
     _needed: ClassVar[frozenset[str]] = frozenset()
@@ -33,11 +33,11 @@ class Record:
         for owner in cls.__mro__[-3::-1]:  # without Record and object
             kinds |= owner.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs 8 ms to import
         cls.fields = tuple(name for name, kind in kinds.items() if not kind.startswith("ClassVar"))
-        cls._names = frozenset(cls.fields)
+        cls.defined = frozenset(cls.fields)
         defaults = {name: getattr(cls, name) for name in cls.fields if hasattr(cls, name)}
         cls._copied = {name: value for name, value in defaults.items() if isinstance(value, list | dict)}
         cls._fixed = {name: value for name, value in defaults.items() if name not in cls._copied}
-        cls._needed = cls._names - defaults.keys()
+        cls._needed = cls.defined - defaults.keys()
 
     def __init__(self, **values: Any) -> None:
         mine = self.__dict__
@@ -45,7 +45,7 @@ class Record:
         for name, value in self._copied.items():
             mine[name] = value.copy()
         mine.update(values)
-        if mine.keys() != self._names:
+        if mine.keys() != self.defined:
             raise TypeError(f"{type(self).__name__} takes {', '.join(self.fields)}; got {', '.join(values)}")
 
     def _refuse(self, name: str, value: object) -> None:
@@ -59,15 +59,25 @@ class Record:
     @classmethod
     def takes(cls, values: dict[str, Any]) -> bool:
         """Whether a record can be made of these values: no unknown field, and no missing field that has no default."""
-        return values.keys() <= cls._names and values.keys() >= cls._needed
+        return values.keys() <= cls.defined and values.keys() >= cls._needed
 
     @classmethod
     def whole(cls, values: dict[str, Any]) -> Self:
         """A record that keeps this dict as its fields; nothing is copied, which is fast for thousands of rows."""
-        if values.keys() != cls._names:
+        if values.keys() != cls.defined:
             raise TypeError(f"{cls.__name__} takes {', '.join(cls.fields)}; got {', '.join(values)}")
         made = cls.__new__(cls)
         made.__dict__ = values
+        return made
+
+    @classmethod
+    def copies(cls, rows: list[dict[str, Any]]) -> list[Self]:
+        """A record from a copy of each of these dicts, which are known to have all fields."""
+        made, new = [], cls.__new__
+        for row in rows:
+            one = new(cls)
+            one.__dict__ = {**row}
+            made.append(one)
         return made
 
     def replace(self, **values: Any) -> Self:

@@ -210,6 +210,7 @@ def mark_of(layout: Layout, pending: Mapping[str, bytes | None], head: str) -> s
 
     state, made = State(layout), mission.read(layout)
     wanted = (names.FEATURES, names.CONTRACT, names.SPEC, names.CURATED)
-    parts = [(pending[name] if name in pending else state.data(name)) or b"-" for name in wanted]
+    contents = [pending[name] if name in pending else state.data(name) for name in wanted]
+    parts = [encoding.digest(data or b"-") for data in contents]
     head = head or workplace.tip_commit(layout, made)
-    return encoding.digest(b"\0".join([*parts, head.encode(), workplace.branch_commit(layout, made).encode()]))
+    return encoding.digest("\0".join([*parts, head, workplace.branch_commit(layout, made)]).encode())

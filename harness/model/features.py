@@ -139,21 +139,35 @@ class Feature(Record):
         return (TRIES_REPLANNED if self.replanned else TRIES) - self.attempts
 
 
-def parse(data: bytes | None, path: str) -> list[Feature]:
-    """The features in file order; [] if the file is absent; raises BrokenFile if it is malformed."""
+_last: list[tuple[bytes, list[dict[str, Any]], list[bytes]]] = [(b"", [], [])]
+# What this process parsed or rendered last: the bytes, the rows, and after `render` the line of each.
+
+
+def parse(data: bytes | None, path: str, *, ours: bool = False) -> list[Feature]:
+    """The features in file order; [] if the file is absent; raises BrokenFile if it is malformed. `ours`: the harness wrote these
+    bytes, so the rows need no second look. A process parses the same bytes once."""
     if data is None:
         return []
+    if data != _last[0][0]:
+        _last[0] = data, _parsed(data, path, ours), []
+    return Feature.copies(_last[0][1])
+
+
+def _parsed(data: bytes, path: str, ours: bool) -> list[dict[str, Any]]:
+    """The rows of the features, each with all fields."""
     value = encoding.parse_json(data, path)
     if not isinstance(value, dict) or list(value) != ["features"] or not isinstance(value["features"], list):
         raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=RESTORE)
-    rows = value["features"]
+    rows: list[dict[str, Any]] = value["features"]
+    if ours and all(type(row) is dict and row.keys() == Feature.defined for row in rows):
+        return rows
     whole = schema.all_fit(Feature, rows)
     for number, row in enumerate(() if whole else rows, start=2):
         if found := _faults(row):
             raise BrokenFile(path, "; ".join(found), line=number, remedy=f"Correct that feature. {RESTORE}")
     for index, fault in schema.placed_name_faults((row["id"] for row in rows), "feature"):
         raise BrokenFile(path, fault, line=index + 2, remedy="Give every feature an id of its own.")
-    return [Feature.whole(row) if whole else Feature(**row) for row in rows]
+    return rows if whole else [Feature(**row).asdict() for row in rows]
 
 
 def _faults(row: object) -> list[str]:
@@ -165,7 +179,9 @@ def _faults(row: object) -> list[str]:
 
 def load(layout: Layout) -> list[Feature]:
     """The features of the mission, as `parse` returns them."""
-    return parse(State(layout).data(names.FEATURES), layout.features)
+    state = State(layout)
+    data = state.data(names.FEATURES)
+    return parse(data, layout.features, ours=state.is_ours(names.FEATURES, data))
 
 
 def words(note: dict[str, Any]) -> str:
@@ -179,10 +195,31 @@ def named(note: dict[str, Any]) -> list[str]:
 
 
 def render(features: list[Feature]) -> bytes:
-    """The bytes of features.json: one feature a line."""
-    rows = encoding.dump_json([feature.asdict() for feature in features])
-    lines = rows.replace(b'},{"id":', b'},\n{"id":')  # no text of a feature holds this: quotes within it are escaped
-    return b'{"features":[\n' + lines[1:-2] + b"\n]}\n"
+    """The bytes of features.json: one feature a line. A line whose feature did not change is taken as it is."""
+    data, rows, lines = _last[0]
+    known = {row["id"]: (row, line) for row, line in zip(rows, lines or _lines(data, rows), strict=False)}
+    made, fresh = [], []
+    for feature in features:
+        row, line = known.get(feature.id) or ({}, b"")
+        if row != feature.__dict__:
+            fresh.append(feature.asdict())
+            line = encoding.dump_json(fresh[-1])[:-1]
+        made.append(line)
+    data = b'{"features":[\n' + b",\n".join(made) + b"\n]}\n"
+    rows = [{**feature.__dict__} for feature in features]
+    same = {row["id"] for row in rows} == known.keys() and len(rows) == len(known)
+    if same and schema.all_fit(Feature, fresh):  # as `parse` would find it
+        _last[0] = data, rows, made
+    return data
+
+
+def _lines(data: bytes, rows: list[dict[str, Any]]) -> list[bytes]:
+    """The line of each row where the file has one feature a line, as `render` writes it; none where it has not."""
+    head, *lines = data.split(b"\n")
+    if len(lines) != len(rows) + 2 or head != b'{"features":[':
+        return []
+    ours = all(line.startswith(b'{"id":"%b",' % row["id"].encode()) for row, line in zip(rows, lines, strict=False))
+    return [line.removesuffix(b",") for line in lines[:-2]] if ours else []
 
 
 def find(rows: list[T], wanted: str, kind: str = "feature") -> T:

@@ -8,6 +8,9 @@ else:
 
     def __getattr__(name: str) -> object:
         """`main`, and `leave` with its exit code, for a role's script (docs/contract.md), loaded on first use."""
+        from harness.base import bundle
+
+        bundle.use()
         from harness.base import exits
 
         if name == "leave":

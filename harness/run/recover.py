@@ -105,8 +105,8 @@ def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
     for path in [*found, *(workplace.abandoned(layout) if mission.exists(layout) else [])]:
         if alone or path.split(".")[-2] in pids:
             files.remove(path)
-    if alone and files.names(identity_folder()):
-        from harness.memory import identity  # costly to load, and many machines have no identity yet
+    if alone and files.abandoned(identity_folder()):
+        from harness.memory import identity  # costly to load
 
         identity.clear(identity_folder())
 

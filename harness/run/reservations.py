@@ -49,7 +49,8 @@ def with_reserved(totals: Totals, live: Sequence[Terms]) -> Totals:
 def reserve(
     layout: Layout, settings: Config, live: Sequence[Terms], role: str, agents: Sequence[str]
 ) -> dict[str, Any]:
-    """{cost_usd, tokens} that a run of the role reserves; raises Busy where the open runs reserve all that is left of a cap."""
+    """{cost_usd, tokens} that a run of the role reserves, {} without a cap. Raises Busy where the open runs reserve all that is
+    left of one."""
     limits, totals = views.limits_of(settings), runs.totals(layout)
     taken = with_reserved(totals, live)
     full = rules.spent(limits, taken)
@@ -58,6 +59,8 @@ def reserve(
         raise Busy(
             f"What is left of the cap is reserved by {names}: {full[0].words}. Wait for it to end, then try again."
         )
+    if limits.max_cost_usd is None and limits.max_tokens is None:
+        return {}
     known = list(islice(runs.finished(layout), LOOKED_BACK))
     own = [one for one in known if one.role == role and one.usage] or [one for one in known if one.usage]
     kinds = {registry.costs(name, settings.agents.get(name, {})) for name in agents}

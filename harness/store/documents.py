@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from harness.base import lean
+from harness.base import encoding, lean
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.store import files
@@ -155,8 +155,8 @@ def fenced_blocks(text: str, info: str) -> list[str]:
 
 
 def cached(folder: str, name: str, text: str, parse: Callable[[str], Any], fields: tuple[str, ...] = ()) -> Any:
-    """`parse(text)`, a JSON value, from a disposable file with the value and its exact text. A cache that cannot be read or
-    written, or that another version of the harness wrote with other `fields`, counts as absent."""
+    """`parse(text)`, a JSON value, from a disposable file with the value and the digest of its text. A cache that cannot be read
+    or written, or that another version of the harness wrote with other `fields`, counts as absent."""
     value = recall(folder, name, text, fields)
     if value is None:
         value = parse(text)
@@ -168,8 +168,8 @@ def recall(folder: str, name: str, text: str, fields: tuple[str, ...] = ()) -> A
     """The cached value of exactly this text with these fields, else None; a torn cache counts as absent."""
     try:
         row = lean.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
-        return row["value"] if row.get("text") == text and row["fields"] == [*fields] else None
-    except (OSError, ValueError, KeyError, AttributeError, BrokenFile):
+        return row["value"] if row["fields"] == [*fields] and row["of"] == _digest(text) else None
+    except (OSError, ValueError, KeyError, TypeError, BrokenFile):
         return None
 
 
@@ -177,8 +177,12 @@ def keep(folder: str, name: str, text: str, value: Any, fields: tuple[str, ...] 
     """Put a parsed value and its text into the cache; not durable, and no error if the folder cannot be written."""
     if not os.path.isdir(os.path.dirname(folder)):
         return
-    row = files.dump_json({"fields": fields, "text": text, "value": value})
+    row = files.dump_json({"fields": fields, "of": _digest(text), "value": value})
     try:
         files.replace_quickly(os.path.join(folder, name + ".json"), row)
     except OSError:
         return
+
+
+def _digest(text: str) -> str:
+    return encoding.digest(text.encode("utf-8", "surrogatepass"))

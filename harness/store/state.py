@@ -124,6 +124,14 @@ class State:
         """Sorted names directly below a folder, without the folder; none where it is absent."""
         return files.names(self.path(prefix))
 
+    def is_ours(self, name: str, data: bytes | None) -> bool:
+        """Whether these bytes of a managed file are what the ledger has: nobody but the harness wrote them."""
+        try:
+            row = journal.read_ledger(self.layout).get(name)
+        except BrokenFile:  # its readers report it
+            return False
+        return data is not None and row == [encoding.digest(data), len(data)]
+
     def version(self, name: str) -> str:
         """The version of a name; of an append-only file without reading it."""
         if name in APPENDED:
@@ -153,10 +161,6 @@ class State:
         changes = Changes()
         changes.put(name, data, expect)
         return self.commit(changes)
-
-    def keep(self, name: str, data: bytes) -> None:
-        """Replace a file that can be derived again: atomic, and a power cut may lose it."""
-        files.replace_quickly(self.path(name), data)
 
     def append(self, name: str, lines: bytes) -> None:
         """Append whole lines, durably."""

@@ -109,6 +109,7 @@ def test_a_queue_four_times_as_long_takes_four_times_the_steps(twice: bool) -> N
         found = queue_of(number)
 
         def body() -> None:
+            features._last[0] = (b"", [], [])  # what the process remembers costs nothing again
             with pytest.raises(BrokenFile) if twice else nullcontext():
                 features.parse(features.render([*found, *found[-1:] * twice]), "features.json")
 
@@ -125,6 +126,34 @@ def test_what_looks_like_the_end_of_a_feature_does_not_break_its_line() -> None:
     data = features.render(found)
     assert features.parse(data, "features.json") == found
     assert [json.loads(line.rstrip(b","))["title"] for line in data.split(b"\n")[1:-2]] == [text, text]
+
+
+@pytest.mark.parametrize("layout", ["ours", "pretty", "two on a line"])
+def test_what_is_written_does_not_depend_on_what_was_read_before(layout: str) -> None:
+    """The lines of features that did not change are reused, and only where they are one feature each."""
+    found = queue_of(5)
+    before = features.render(found)
+    if layout == "pretty":
+        before = json.dumps(json.loads(before), indent=1).encode()
+    elif layout == "two on a line":
+        before = before.replace(b',\n{"id":"F-1"', b',{"id":"F-1"').replace(
+            b'"F-3","title":"t"', b'"F-3",\n"title":"t"'
+        )
+    features._last[0] = (b"", [], [])
+    read = features.parse(before, "features.json")
+    features.move(read[2], "start")
+    read[3].note("2026-11-01T00:00:00Z", "worker", "judged")
+    once = features.render(read)
+    features._last[0] = (b"", [], [])
+    assert once == features.render(read)
+    assert features.parse(once, "features.json") == read
+    assert [one.status for one in read] == ["todo", "todo", "in_progress", "todo", "todo"]
+
+
+def test_what_a_caller_changes_is_not_what_the_next_one_reads() -> None:
+    data = features.render(queue_of(2))
+    features.parse(data, "features.json")[0].status = "passed"
+    assert features.parse(data, "features.json")[0].status == "todo"
 
 
 def test_no_file_is_no_features(tmp_path: Path) -> None:

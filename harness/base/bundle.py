@@ -1,0 +1,134 @@
+"""The compiled code of the modules that launches load, in one file beside the `.pyc` files.
+
+Python finds, opens and checks each `.pyc` on its own: for a hundred modules that costs as much as a bare start. The bundle is a
+cache like them: a module whose source changed since is loaded the usual way, and `keep` puts it in when the process ends.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader  # as in `importlib`, without loading that
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from types import CodeType, ModuleType
+
+HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PATH = f"{HOME}/__pycache__/bundle.{sys.implementation.cache_tag}"
+COUNT_BYTES = 8
+Row = tuple[
+    str, bool, int, int, int, int
+]  # path, is a package, mtime in ns and size of the source, start and end of the code
+
+
+class _Loader(SourceFileLoader):
+    """Loads a module from the bundle; all else is as for any source file."""
+
+    code: memoryview
+
+    def get_code(self, fullname: str) -> CodeType:
+        made: CodeType = marshal.loads(self.code)
+        return made
+
+
+class Bundle:
+    """A finder of modules for `sys.meta_path`: it knows those in the file."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Row] = {}
+        self.codes = memoryview(b"")
+        try:
+            with open(PATH, "rb", buffering=0) as file:
+                data = file.readall()
+            end = COUNT_BYTES + int.from_bytes(data[:COUNT_BYTES], "big")
+            magic, size, rows = marshal.loads(data[COUNT_BYTES:end])
+            if magic == MAGIC_NUMBER and size == len(data) - end:
+                self.rows, self.codes = rows, memoryview(data)[end:]
+        except (OSError, EOFError, ValueError, TypeError):
+            return  # absent, or torn: it is made again
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """The spec of a module whose source is as it was when its code was put in; None for every other."""
+        if not self._has(name):
+            return None
+        row = self.rows[name]
+        loader = _Loader(name, row[0])
+        loader.code = self.codes[row[4] : row[5]]
+        spec = ModuleSpec(name, loader, origin=row[0], is_package=row[1])
+        spec.has_location = True
+        if spec.submodule_search_locations is not None:
+            spec.submodule_search_locations.append(os.path.dirname(row[0]))
+        return spec
+
+    def keep(self) -> None:
+        """Put the modules of ours that were loaded the usual way into the file, where it can be written."""
+        loaded = {name: module for name, module in list(sys.modules.items()) if name.startswith("harness.")}
+        usual = {name: module for name, module in loaded.items() if type(module.__loader__) is SourceFileLoader}
+        new = {name: module for name, module in usual.items() if not self._has(name)}
+        if not new or sys.dont_write_bytecode:
+            return
+        rows, codes = {}, bytearray()
+        for name, row, code in [*self._others(new), *map(_compiled, new, new.values())]:
+            rows[name] = (*row[:4], len(codes), len(codes) + len(code))
+            codes += code
+        index = marshal.dumps((MAGIC_NUMBER, len(codes), rows))
+        _replace(len(index).to_bytes(COUNT_BYTES, "big") + index + codes)
+
+    def _has(self, name: str) -> bool:
+        """Whether the code of the module is in the file, and its source as it was then."""
+        row = self.rows.get(name)
+        return row is not None and _version(row[0]) == row[2:4]
+
+    def _others(self, new: Collection[str]) -> list[tuple[str, Row, bytes]]:
+        rows = [(name, row) for name, row in self.rows.items() if name not in new and self._has(name)]
+        return [(name, row, bytes(self.codes[row[4] : row[5]])) for name, row in rows]
+
+
+def _compiled(name: str, module: ModuleType) -> tuple[str, Row, bytes]:
+    path = str(module.__file__)
+    version = _version(
+        path
+    )  # before the code is read: where the source changes meanwhile, the row is too old and not used
+    code = marshal.dumps(module.__loader__.get_code(name))  # type: ignore[union-attr]  # a SourceFileLoader
+    return name, (path, hasattr(module, "__path__"), *version, 0, 0), code
+
+
+def _replace(data: bytes) -> None:
+    """Replace the file. In a folder of somebody else, or on a full disk, it stays as it is: nothing needs it."""
+    temporary = f"{PATH}.{os.getpid()}"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+        os.replace(temporary, PATH)
+    except OSError:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _version(path: str) -> tuple[int, int]:
+    """(mtime in nanoseconds, size) of a source; (0, 0) where it is gone."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+_used: list[Bundle] = []
+
+
+def use() -> None:
+    """From here on modules come from the bundle where it has them."""
+    if not _used:
+        _used.append(Bundle())
+        sys.meta_path.insert(0, _used[0])
+
+
+def keep() -> None:
+    """What `use` could not serve goes into the bundle, for the next process."""
+    for one in _used:
+        one.keep()
