@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from harness.base import errors
+from harness.base import console, errors
 from harness.cli.quick import here
 from harness.store.layout import command
 
@@ -41,22 +41,22 @@ def init(agent: str, trust: str, quietly: bool) -> None:
     there = mission.exists(layout)
     made = starting.start(layout)
     if not (there and quietly):
-        click.echo(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
+        console.print_line(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
     if not quietly:
-        click.echo("\n".join(choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
+        console.print_line("\n".join(choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
     warnings = [f"warning: {line}" for line in config_check.require(layout)]
-    for line in [*starting.announcement(layout), *warnings]:
-        click.echo(line)
+    for line in [*starting.announced(layout), *warnings]:
+        console.print_line(line)
 
 
 def _ask(question: str, answers: dict[str, str]) -> str:
     for name, meaning in answers.items():
-        click.echo(f"  {name:<10} {meaning}".rstrip())
+        console.print_line(f"  {name:<10} {meaning}".rstrip())
     try:
         return str(click.prompt(question, type=click.Choice(list(answers)), default=next(iter(answers))))
     except (click.Abort, errors.Interrupted) as left:
         if getattr(left, "code", errors.INTERRUPTED) == errors.INTERRUPTED:  # Ctrl-D or Ctrl-C: a person reads it
-            click.echo(f"\nThe mission is started, and nothing else was written. {command('init')} asks again.")
+            console.print_line(f"\nThe mission is started, and nothing else was written. {command('init')} asks again.")
         raise
 
 
@@ -91,7 +91,7 @@ def status(as_json: bool) -> None:
 
 
 def _show(value: dict[str, Any], show: Callable[[dict[str, Any]], None], as_json: bool) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=1)) if as_json else show(value)
+    console.print_json(json.dumps(value, ensure_ascii=False, indent=1)) if as_json else show(value)
 
 
 class _Titled(click.Group):
@@ -125,7 +125,7 @@ def issue_report(title: str, **fields: str) -> None:
     if not title.strip():
         example = f"{command('issue')} 'it crashes on empty input' --severity major"
         raise errors.UsageFault(f"Say what is wrong, such as: {example}")
-    click.echo(in_run.issue(here(), {"title": title, **fields}))
+    console.print_line(in_run.issue(here(), {"title": title, **fields}))
 
 
 @issue.command(name="list")
@@ -143,7 +143,7 @@ def issue_close(issue_id: str, why: str) -> None:
     """Close an issue: planners no longer see it."""
     from harness.commands import in_run
 
-    click.echo(in_run.close_issue(here(), issue_id, why))
+    console.print_line(in_run.close_issue(here(), issue_id, why))
 
 
 @cli.command()
@@ -153,7 +153,7 @@ def reply(file: str) -> None:
     from harness.commands import in_run
 
     text = sys.stdin.read() if file == "-" else in_run.text_of(file)
-    click.echo(in_run.reply(here(), text))
+    console.print_line(in_run.reply(here(), text))
 
 
 @cli.command()
@@ -165,7 +165,7 @@ def check(name: str | None) -> int:
 
     found = list(map(show.receipt, in_run.check(here(), name or "")))
     if not found:
-        click.echo(in_run.unchecked(here(), name or ""))
+        console.print_line(in_run.unchecked(here(), name or ""))
     return errors.DONE if found and all(receipt.green for receipt in found) else errors.NEGATIVE
 
 
@@ -181,7 +181,7 @@ def verify(contract_path: str, folder: str, commit: str) -> int:
     where = os.path.abspath(folder)
     found = list(map(show.receipt, verifying.verify(verifying.find_contract(contract_path, where), where, commit)))
     red = [receipt for receipt in found if not receipt.green]
-    click.echo(f"{len(found) - len(red)} of {len(found)} checks are green")
+    console.print_line(f"{len(found) - len(red)} of {len(found)} checks are green")
     return errors.NEGATIVE if red or not found else errors.DONE
 
 
@@ -191,7 +191,7 @@ def why(name: str) -> None:
     """Why a feature or a claim is believed: receipts, history, runs."""
     from harness.commands import why as explaining
 
-    click.echo("\n".join(explaining.explain(here(), name)))
+    console.print_line("\n".join(explaining.explain(here(), name)))
 
 
 @cli.group()
@@ -205,7 +205,7 @@ def feature_list() -> None:
     from harness.commands import status
 
     for row in status.status(here())["features"]:
-        click.echo(f"{row['id']}  {row['status']:<11}  {row['attempts']}/{row['tries']}  {row['title']}")
+        console.print_line(f"{row['id']}  {row['status']:<11}  {row['attempts']}/{row['tries']}  {row['title']}")
 
 
 @feature.command(name="show")
@@ -222,7 +222,7 @@ def _order(verb: str, *words: str) -> None:
     from harness.run import orders
 
     mission.check_format(here())
-    click.echo(orders.place(here(), verb, list(words)))
+    console.print_line(orders.place(here(), verb, list(words)))
 
 
 @feature.command(name="set")
@@ -359,7 +359,7 @@ def doctor(part: str | None, fix: bool, trial: bool) -> int:
 
         return show.findings(try_confine.attempt(here()))
     for line in doctors.fix(here()) if fix else []:
-        click.echo(f"fixed  {line}")
+        console.print_line(f"fixed  {line}")
     return show.findings(doctors.examine(here()))
 
 
@@ -369,4 +369,4 @@ def ending(word: str) -> None:
     """The lines with which run.sh ends."""
     from harness.commands import status
 
-    click.echo("\n".join(status.ending(here(), word)))
+    console.print_line("\n".join(status.ending(here(), word)))

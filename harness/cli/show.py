@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import time
 from itertools import islice
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.base import clock, console, errors
+from harness.base import clock, console, errors, faults
 from harness.commands.status import cost as money
 from harness.decision import rules, views
 from harness.integrity import lease
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
 ENDLESS = 10**6  # columns
+PLAIN_COLUMNS = 80  # of a list with short lines, without a terminal
 STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 
 
@@ -52,7 +54,7 @@ def _table(table: Table) -> None:
 
 def _line(head: str, text: str, style: str = "") -> None:
     """A head and its text; on a terminal, further lines of the text are indented below its start."""
-    row = (Text(head, style=style), Text(console.sanitise(text)))
+    row = (Text(head, style=style), _safe(text))
     if not sys.stdout.isatty():
         _console().print(Text.assemble(*row))
         return
@@ -63,9 +65,14 @@ def _line(head: str, text: str, style: str = "") -> None:
     _console().print(grid)
 
 
-def _echo(text: str) -> None:
-    """Print text that an agent may have written; it cannot steer the terminal."""
-    click.echo(console.sanitise(text))
+def _safe(text: str, style: str = "") -> Text:
+    """A cell or a line with text that an agent may have written; it cannot steer the terminal."""
+    return Text(console.sanitise(text), style=style)
+
+
+def _width() -> int:
+    """The columns of the terminal; 80 without one."""
+    return shutil.get_terminal_size((PLAIN_COLUMNS, 1)).columns if sys.stdout.isatty() else PLAIN_COLUMNS
 
 
 def status(value: dict[str, Any]) -> None:
@@ -74,13 +81,11 @@ def status(value: dict[str, Any]) -> None:
     for title in ("feature", "status", "tries", "proven", "last run", "what"):
         table.add_column(title, overflow="fold" if title == "what" else "ellipsis")
     for row in value["features"]:
-        what = f"{row['title']}  (waits for {row['waits']})" if row["waits"] else row["title"]
-        colour = COLOURS.get(row["status"], "")
+        what = f"{row['title']}  ({row['waits']})" if row["waits"] else row["title"]
         tries, proven = f"{row['attempts']}/{row['tries']}", f"{row['proven']}/{row['claims']}"
-        table.add_row(
-            row["id"], Text(row["status"], style=colour), tries, proven, row["last"], Text(console.sanitise(what))
-        )
-    _console().print(Text(f"{value['mission']} on {value['branch']}", style="bold"))
+        state = Text(row["status"], style=COLOURS.get(row["status"], ""))
+        table.add_row(_safe(row["id"]), state, tries, proven, _safe(row["last"]), _safe(what))
+    _console().print(_safe(f"{value['mission']} on {value['branch']}", "bold"))
     if value["features"]:
         _table(table)
     for name, text in _below(value):
@@ -109,9 +114,9 @@ def receipt(one: receipts.Receipt) -> receipts.Receipt:
     what = f"{one.claim}  {one.seconds:.2f} s  {first}{' …' if newline else ''}"
     _line(f"{one.verdict:<16} ", what, "green" if one.green else "red")
     for note in one.notes:
-        _echo(f"    note: {note}")
+        console.print_line(f"    note: {note}")
     if not one.green and one.output.strip():
-        _echo("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
+        console.print_line("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
     return one
 
 
@@ -119,12 +124,12 @@ def feature(where: Layout, feature_id: str) -> None:
     """One feature, whole."""
     one = features.find(views.queue(where), feature_id)
     known = contract.load(where)
-    _echo(f"{one.id} {one.title}\n{one.status} after {one.attempts} tries, priority {one.priority}")
-    _echo(f"\n{one.description}\n" if one.description else "")
+    console.print_line(f"{one.id} {one.title}\n{one.status} after {one.attempts} tries, priority {one.priority}")
+    console.print_line(f"\n{one.description}\n" if one.description else "")
     for claim in known.of(one.claims):
-        _echo(prompt.claim_text(claim))
+        console.print_line(prompt.claim_text(claim))
     for words in filter(None, map(features.words, one.notes)):
-        _echo(words)
+        console.print_line(words)
 
 
 def issue_list(where: Layout) -> None:
@@ -132,9 +137,9 @@ def issue_list(where: Layout) -> None:
     mission.check_format(where)
     found = issues.load(where)
     for one in found:
-        _echo(f"{one.id}  {one.state:<7}  {one.severity:<8}  {' '.join(one.title.split())}")
+        console.print_line(f"{one.id}  {one.state:<7}  {one.severity:<8}  {' '.join(one.title.split())}")
     if not found:
-        click.echo("No issue is known.")
+        console.print_line("No issue is known.")
 
 
 def memory(where: Layout, layer: str) -> None:
@@ -147,15 +152,15 @@ def memory(where: Layout, layer: str) -> None:
     ]
     for name, found in paths.items():
         for path in found if layer in (name, "all") else []:
-            click.echo(click.style(f"== {where.relative(path)}", bold=True))
+            click.echo(click.style(console.sanitise(f"== {where.relative(path)}"), bold=True))
             if name == "raw" and files.length(
                 path
             ):  # as long as the mission has it; no line is longer than LONGEST_LINE
                 for entry in raw.entries(path, 0):
-                    _echo(entry.line())
-                click.echo()
+                    console.print_line(entry.line())
+                console.print_line("")
             else:
-                _echo(files.read_text(path) or "(nothing yet)\n")
+                console.print_line(files.read_text(path) or "(nothing yet)\n")
 
 
 def run_list(where: Layout, most: int) -> None:
@@ -164,29 +169,48 @@ def run_list(where: Layout, most: int) -> None:
     found = list(islice(runs.finished(where), most))
     every = sum(1 for _ in json_lines.backwards(where.run_log)) if len(found) == most else most
     if every > most:
-        click.echo(f"… and {every - most} older: {command('runs list')} -n {every}")
-    answers = runs.answers(where)
+        console.print_line(f"… and {every - most} older: {command('runs list')} -n {every}")
+    answers, width = runs.answers(where), _width()
+    longest, said = (max([len(getattr(one, name)) for one in found], default=0) for name in ("run", "said"))
     for one in reversed(found):
-        _echo(f"{one.at}  {one.run:<34} {one.said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
+        head = f"{one.at[5:16]} {one.run:<{longest}} {one.said:<{said}} {_seconds(one.seconds):>6}"
+        last = faults.first(one.reason) or one.commit[:10]
+        console.print_line(faults.cut(console.sanitise(f"{head} {last}".rstrip()), width))
         for answer in answers:
             if answer.after == one.run:
-                _echo(f"{answer.at}  a person answered: {' '.join(answer.text.split())}")
+                words = f"{answer.at[5:16]} a person answered: {' '.join(answer.text.split())}"
+                console.print_line(faults.cut(console.sanitise(words), width))
 
 
-def run(where: Layout, run_id: str) -> None:
-    """One run: what it was, what it brought, and where its files are."""
+def _seconds(seconds: float) -> str:
+    """A duration in at most six characters or so."""
+    return f"{seconds:.1f} s" if seconds < 1000 else f"{seconds / 3600:.1f} h"
+
+
+def _run_named(where: Layout, name: str) -> str:
+    """The run with this id; for a feature its newest run: the one under way, else the newest finished one."""
+    if os.path.isdir(where.run(name).folder) or not runs.is_id(name):
+        return name
+    found = (one.run for one in runs.finished(where) if one.feature == name)
+    alive = [one.run for one in lease.alive(where) if one.feature == name]
+    return next(iter((*alive[-1:], *islice(found, 1))), name)
+
+
+def run(where: Layout, name: str) -> None:
+    """One run, by its id or its feature: what it was, what it brought, and where its files are."""
+    run_id = _run_named(where, name)
     context, result = runs.context(where, run_id), runs.result(where, run_id)
-    _echo(
+    console.print_line(
         f"{context.run}: {context.role} {context.feature} at {context.head[:10]} on {context.branch}".replace("  ", " ")
     )
     if result is None:
-        _echo("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
+        console.print_line("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
     else:
         rows = [(key, value) for key, value in _readable(result).items() if value not in ("", None, [])]
-        _echo("\n".join(f"{key:<12} {value}" for key, value in rows if key not in HIDDEN))
+        console.print_line("\n".join(f"{key:<12} {value}" for key, value in rows if key not in HIDDEN))
     for one in receipts.load(where.run(run_id).receipts):
         receipt(one)
-    _echo(f"files        {where.relative(where.run(run_id).folder)}")
+    console.print_line(f"files        {where.relative(where.run(run_id).folder)}")
 
 
 def _readable(result: runs.Result) -> dict[str, Any]:
@@ -202,23 +226,23 @@ HIDDEN = ("totals", "mark", "seal", "run", "role", "feature")
 def usage(value: dict[str, Any]) -> None:
     """What was spent, one table per kind; `?` was not reported, `-` is nothing."""
     if not value["total"]["runs"]:
-        click.echo("Nothing has run yet.")
+        console.print_line("Nothing has run yet.")
         return
     shown: set[str] = set()
     for number, title in enumerate(("role", "feature", "day", "model", "total")):
         if number:
-            click.echo()
+            console.print_line("")
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column(title if title != "total" else "", overflow="fold")
         for name in ("runs", "cost USD", "input", "read", "written", "output", "reasoning", "cached"):
             table.add_column(name, justify="right", no_wrap=True)
         for name, row in ({"total": value["total"]} if title == "total" else value[title]).items():
             cells = _spent(row)
-            table.add_row(Text(name or "-"), *cells)
+            table.add_row(_safe(name or "-"), *cells)
             shown |= {name or "-", *(cell.split(" ")[0] for cell in cells)}
         _table(table)
     for line in _legend(shown, value["total"]["uncounted"]):
-        click.echo(line)
+        console.print_line(line)
 
 
 def _legend(shown: set[str], uncounted: int) -> list[str]:
@@ -269,13 +293,13 @@ def log(where: Layout, run_id: str, follow: bool) -> None:
 def _event(line: bytes) -> None:
     row = transcript.parse(line)
     if row is None:  # torn by a crash, or not written by the harness
-        _echo(f"      ? not ours: {line.decode('utf-8', 'replace')}")
+        console.print_line(f"      ? not ours: {line.decode('utf-8', 'replace')}")
         return
     if row.kind in ("agent", "raw", "usage", "time"):  # for machines; other rows show their meaning
         return
     mark = {"said": "says", "did": "does", "output": "   |"}.get(row.kind, row.kind)
     for text in row.text.rstrip("\n").split("\n"):
-        _echo(f"{row.at:7.1f} {mark} {text}")
+        console.print_line(f"{row.at:7.1f} {mark} {text}")
 
 
 def newest(where: Layout) -> str:

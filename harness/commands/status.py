@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from harness.base import clock
+from harness.base import clock, faults
 from harness.decision import rules, views
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
@@ -139,7 +139,7 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
     when = f"until {clock.local(last.until, now)} (in {clock.duration(last.until - now)})"
     stop = " Ctrl-C is safe: the next start goes on from here." if watched else ""
     return [
-        f"WAIT {when} {views.first_line(last.reason)}".rstrip(),
+        f"WAIT {when} {faults.first(last.reason)}".rstrip(),
         f"Another agent for the {last.role} in {layout.relative(layout.config)} ends the wait.{stop}",
     ]
 

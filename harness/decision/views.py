@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from harness.base import encoding
+from harness.base import encoding, faults
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules
 from harness.decision.rules import View
@@ -70,13 +70,7 @@ def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, 
     last = next(iter(newest), None)
     if last is None or last.outcome != "limit" or not last.until or _other_agents(layout, settings, last):
         return 0, ""
-    why = first_line(last.reason)
-    return last.until, why if len(why) <= WHY_CHARS else why[: WHY_CHARS - 1] + "…"
-
-
-def first_line(reason: str) -> str:
-    """The first line of a run's reason, without control characters."""
-    return "".join(char if char.isprintable() else " " for char in reason.split("\n")[0]).strip()
+    return last.until, faults.first(last.reason, WHY_CHARS)
 
 
 def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:

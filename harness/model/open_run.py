@@ -122,7 +122,7 @@ class Outcome(Record):
 
     `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when
     the vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the
-    agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks; `examined` is what a role
+    agent; `reply_fault`: why the only reply was refused; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks; `examined` is what a role
     found out before it settles. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed
     there, and runs too; `clashes`: paths of this run's work that conflict with what landed since it opened."""
 
@@ -146,6 +146,7 @@ class Outcome(Record):
     issues: list[dict[str, Any]] = []
     messages: list[str] = []
     reply: dict[str, Any] | None = None
+    reply_fault: str = ""
     receipts: list[Receipt] = []
     signs: list[str] = []
     setup_fault: str = ""

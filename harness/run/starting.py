@@ -12,10 +12,11 @@ from harness.git import dotgit, repository
 from harness.integrity import mission_lock, unsettled, workplace
 from harness.model import mission
 from harness.model.mission import Mission
-from harness.store import files, migrations, names
+from harness.store import documents, files, migrations, names
 from harness.store.layout import Layout, home
 from harness.store.state import Changes, State
 
+ANNOUNCED = "announced"  # in the cache: the notes about money that were shown, without their numbers
 IGNORE_LINE = "/.harness"
 UNSEARCHED = ("runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
 IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the state can be found.\n"
@@ -90,6 +91,16 @@ def announcement(layout: Layout) -> list[str]:
     found = [f"note: {', '.join(costly)} may cost money: set {wanted} (config.toml)"] if wanted else []
     unseen = runs.totals(layout).uncounted if costly and settings.max_cost_usd is not None else 0
     return found + ([f"note: max_cost_usd does not see all: {rules.counted(unseen)} so far"] if unseen else [])
+
+
+def announced(layout: Layout) -> list[str]:
+    """What `announcement` says and no earlier start of this mission has said; from now on it is said."""
+    said = documents.recall(layout.cache, ANNOUNCED, "")
+    known = set(said) if isinstance(said, list) else set()
+    found = {line.rpartition(": ")[0]: line for line in announcement(layout)}
+    if found.keys() - known:
+        documents.keep(layout.cache, ANNOUNCED, "", sorted(known | found.keys()))
+    return [line for about, line in found.items() if about not in known]
 
 
 def require_spec(layout: Layout) -> None:

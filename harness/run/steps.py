@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from harness.base import clock, console, encoding, errors
+from harness.base import clock, console, encoding, errors, faults, redaction
 from harness.base.errors import Changed, Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LOOP = "HARNESS_LOOP"
 LONGEST_PID = 20
-REASON_CHARS = 90
+REASON_CHARS = 140
 ATTEMPTS = 5  # to settle on files that a person edits at that moment
 
 
@@ -166,11 +166,15 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
         state.put(name, outcome.messages[-1].encode("utf-8", "replace"), mode=PRIVATE)
     if outcome.ended not in runs.GOOD:
         return
+    refused = "" if kept is not None else state.text(names.of_run(run.id, names.REPLY_FAULT)) or ""
     try:
         outcome.reply = replies.find(run.capability, [kept] if kept is not None else outcome.messages)
     except Refused as fault:
         outcome.ended, outcome.reason = "agent_error", "; ".join(filter(None, [str(fault), outcome.reason]))
         return
+    if outcome.reply is None and refused:
+        outcome.reply_fault = redaction.mask(f"its reply was refused: {refused.strip()}")
+        outcome.reason = "; ".join(filter(None, [outcome.reply_fault, outcome.reason]))
     reply = outcome.reply or {}
     try:  # for agents that run no commands
         add_notes(run.layout, run.context, [(note["tag"], note["text"]) for note in reply.get("notes", [])])
@@ -195,11 +199,9 @@ def line_of(result: Result) -> str:
     """The summary of a run: one line, or the whole reason where a person must repair the agent."""
     what = " ".join(part for part in (result.role, result.feature) if part)
     words = [word for word in (result.said, result.commit[:10]) if word]
-    first = result.reason.split("\n")[0]
-    cut = f"{first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}"
-    whole = result.reason.replace("\n", "\n    ")
-    reason = "  " + (whole if result.outcome in thinking.NEEDS_HELP else cut) if first else ""
-    return console.sanitise(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}")
+    whole = result.reason.replace("\n", "\n    ") if result.outcome in thinking.NEEDS_HELP else ""
+    reason = whole or faults.first(result.reason, REASON_CHARS)
+    return console.sanitise(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s  {reason}".rstrip())
 
 
 def exit_code(result: Result) -> int:

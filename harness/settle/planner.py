@@ -287,7 +287,7 @@ def examine(asked: Run) -> None:
     run, outcome = asked.opened, asked.outcome
     reported = _reported(run)
     if outcome.reply is None:
-        outcome.examined = "The planner gave no reply"
+        outcome.examined = outcome.reply_fault or "The planner gave no reply"
         return
     try:
         made = examined(run.layout, outcome.reply, run.place())
@@ -307,7 +307,7 @@ def settle(asked: Run) -> None:
         examine(asked)
     if outcome.reply is None:
         outcome.ended = "agent_error"
-        outcome.reason = "; ".join(filter(None, [outcome.examined, outcome.reason]))
+        outcome.reason = "; ".join(filter(None, [outcome.examined, "" if outcome.reply_fault else outcome.reason]))
     elif outcome.setup_fault:
         escalate_setup(run, outcome)
     elif isinstance(outcome.examined, str):

@@ -179,7 +179,7 @@ def _judge_feature(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
         features.move(feature, "refuted" if red else "proved")
     for claim, receipt in {receipt.claim: receipt for receipt in red}.items():
         broke = f"{feature.id} broke a neighbour: " if receipt.phase == "blame" else ""
-        run.note(outcome, "FAIL", f"{broke}{claim} is {receipt.verdict}: {_why(receipt)}")
+        run.note(outcome, "FAIL", f"{broke}{claim} is {receipt.verdict}: {receipt.fault}")
     _report_flaky(run, outcome)
     if feature.status == "passed":
         proven = ", ".join(dict.fromkeys(receipt.claim for receipt in outcome.receipts))
@@ -197,11 +197,6 @@ def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
             times = f"{FLAKY_MAKES_ISSUE} times or more"
             evidence = f"red, then green at the same commit, {times}: {receipt.command.strip()}"
             outcome.issues.append({"title": title, "severity": "minor", "evidence": evidence})
-
-
-def _why(receipt: Receipt) -> str:
-    lines = [line.strip() for line in receipt.output.split("\n") if line.strip()]
-    return lines[-1] if lines else receipt.command.strip().split("\n")[0]
 
 
 def _newly_green(run: OpenRun, outcome: Outcome) -> int:
@@ -228,5 +223,5 @@ def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
             if feature.status == "passed":
                 features.move(feature, "refuted")
             feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh worktree")
-        why = f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}"
+        why = f"{claim} is {receipt.verdict} in a fresh worktree: {receipt.fault}"
         run.note(outcome, "FAIL", why, owners[0].id if owners else "")

@@ -92,6 +92,7 @@ class RunLayout:
         self.stream = under + "stream.jsonl"
         self.stderr = under + "stderr.log"
         self.reply = under + "reply.md"
+        self.reply_fault = under + names.REPLY_FAULT
         self.notes = under + "notes.jsonl"
         self.receipts = under + "receipts.jsonl"
         self.result = under + "result.json"
