@@ -285,7 +285,8 @@ def test_a_cap_ends_it_after_the_curator(house: House, cap: str, word: str, code
     ]
     assert json.loads(house.read("memory/curated.json"))["folded"] == 1
     assert f"\n{word}  " in done.out
-    assert "the cap in config.toml [limits] is reached" in done.out
+    key = "max_cost_usd" if word == "BUDGET cost" else word.replace("BUDGET ", "max_")
+    assert f": raise {key} under [limits] in .harness/config.toml" in done.out
     again = house.run([str(RUN_SH)])
     assert (again.code, len(house.ran())) == (code, 2)
 
@@ -337,13 +338,16 @@ def test_an_agent_that_a_person_must_mend_ends_it_at_once(house: House, outcome:
 
 
 def test_money_is_spoken_of_before_it_is_spent(house: House) -> None:
-    """Every start reports a real agent without a cap, or without a cost that can be counted."""
+    """The first start reports a real agent without a cap, or without a cost that can be counted; a later one another agent."""
     house.config('agent = "mine"', "[agents.mine]", 'command = ["true"]')
     (house.state / "STOP").touch()
     lines = house.run([str(RUN_SH)]).out.split("\n")
     assert lines[0].startswith("note: mine may cost money: set max_cost_usd")
     assert "mine tells no cost" in lines[0]
     assert lines[1].startswith("STOPPED")
+    assert house.run([str(RUN_SH)]).out.startswith("STOPPED")
+    house.config('agent = ["mine", "yours"]', *(f'[agents.{name}]\ncommand = ["true"]' for name in ("mine", "yours")))
+    assert house.run([str(RUN_SH)]).out.startswith("note: mine, yours may cost money")
 
 
 def test_three_plans_that_do_not_land_end_with_seven(unbegun: House) -> None:

@@ -23,7 +23,8 @@ COMPILER = r"^(\S+:\d+(?::\d+)?: (?:fatal )?error: .*)$"
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 # What comes last and says nothing: an end passed on, a reader that has gone, a ruler, a count.
 NOISE = (
-    r"make(\[\d+\])?: (\*\*\*|Leaving|Entering|Target|Nothing)|\w*BrokenPipeError\b|Exception ignored|npm (ERR!|error)|error Command failed"
+    r"make(\[\d+\])?: (\*\*\*|Leaving|Entering|Target|Nothing)|\w*BrokenPipeError\b|Exception ignored|npm (ERR!|error)"
+    r"|error Command failed"
     r"|\[… \d+ bytes left out …\]|[-=_~^*. ]+$|=+ .* =+$|(FAILED|OK) ?\(|Ran \d+ tests? in|\d+ (failed|passed)\b"
     r"|exit status \d+$|FAIL$|.*: (write error: )?Broken pipe$|Command exited with|note: run with `RUST_BACKTRACE"
     r"|\d+ errors? generated\.?$|compilation terminated\.?$|.*ELIFECYCLE|Process completed with exit code"
@@ -61,8 +62,8 @@ def of_output(output: str) -> str:
         for number, line in enumerate(lines):
             if found := re.match(form, line):
                 return _whole(found, lines[number + 1 :])
-    if found := _exception(lines):
-        return found
+    if raised := _exception(lines):
+        return raised
     errors = (match[1] for line in lines if (match := re.match(COMPILER, line)))
     left = [line.strip() for line in lines if not noise.match(line.strip())]
     return next(errors, left[-1] if left else "")

@@ -41,7 +41,9 @@ def init(agent: str, trust: str, quietly: bool) -> None:
     there = mission.exists(layout)
     made = starting.start(layout)
     if not (there and quietly):
-        console.print_line(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
+        console.print_line(
+            f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."
+        )
     if not quietly:
         console.print_line("\n".join(choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
     warnings = [f"warning: {line}" for line in config_check.require(layout)]
@@ -264,9 +266,25 @@ def claim_accept(claim_id: str, text: str) -> None:
     _order("claim accept", claim_id, text)
 
 
-@cli.group()
-def escalation() -> None:
-    """Answer what the mission cannot decide."""
+@cli.group(invoke_without_command=True)
+@click.pass_context
+def escalation(context: click.Context) -> None:
+    """Show what the mission cannot decide, and answer it."""
+    if context.invoked_subcommand is None:
+        context.invoke(escalation_show)
+
+
+@escalation.command(name="show")
+@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+def escalation_show(as_json: bool) -> None:
+    """The open escalation: what is red, and a command for each way on."""
+    from harness.base import clock
+    from harness.cli import show
+    from harness.decision import escalations
+    from harness.model import mission
+
+    mission.check_format(here())
+    _show(escalations.shown(here(), clock.now()).asdict(), show.escalation, as_json)
 
 
 @escalation.command(name="answer")
@@ -313,12 +331,12 @@ def runs_list(most: int) -> None:
 
 
 @runs.command(name="show")
-@click.argument("run_id", metavar="RUN")
-def runs_show(run_id: str) -> None:
-    """One run: result, receipts, and where its files are."""
+@click.argument("name", metavar="RUN|FEATURE")
+def runs_show(name: str) -> None:
+    """One run, or the newest one of a feature: result, receipts, and where its files are."""
     from harness.cli import show
 
-    show.run(here(), run_id)
+    show.run(here(), name)
 
 
 @cli.command()

@@ -142,6 +142,11 @@ def issue_list(where: Layout) -> None:
         console.print_line("No issue is known.")
 
 
+def escalation(value: dict[str, Any]) -> None:
+    """The open escalation, or that there is none."""
+    console.print_line(value["text"].rstrip("\n") if value["kind"] else f"Nothing is escalated. See: {command('next')}")
+
+
 def memory(where: Layout, layer: str) -> None:
     """The layers of memory, as they are on disk."""
     mission.check_format(where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from harness.base import clock, faults
-from harness.decision import rules, views
+from harness.decision import escalations, rules, views
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
 from harness.integrity import lease, workplace
@@ -97,19 +97,27 @@ def _last_outcomes(layout: Layout, wanted: set[str]) -> dict[str, str]:
     return found
 
 
+WAITS = {
+    "needs": "waits for {names}: {text}",
+    "dispute": "its worker disputes {names}: {text}",
+    "person": "a person blocked it: {text}",
+    "reason": "blocked: {text}",
+}
+
+
 def _waits(feature: Feature) -> str:
-    note = feature.last_note("needs") or feature.last_note("dispute") or feature.last_note("person")
+    """Why a blocked feature waits, as a part of a sentence; "" for any other."""
+    notes = ((kind, feature.last_note(kind)) for kind in WAITS)
+    kind, note = next(((kind, note) for kind, note in notes if note), ("", None))
     if feature.status != "blocked" or note is None:
         return ""
-    names = features.named(note)
-    return f"{', '.join(names)}: {note['text']}" if names else str(note["text"])
+    return WAITS[kind].format(names=", ".join(features.named(note)), text=faults.first(note["text"]))
 
 
 REASONS = {
     "STOPPED": "a person asked to stop; remove .harness/STOP to go on",
     "PAUSED": "a person asked to pause; remove .harness/PAUSE to go on",
     "CHECKPOINT": "a person must look at the checkpoint",
-    "BUDGET": "the cap in config.toml [limits] is reached",
     "DONE": "every feature has passed, and so has a fresh worktree",
 }
 
@@ -119,7 +127,7 @@ def why(view: rules.View, decision: rules.Decision) -> str:
     if decision.word == "WAIT":
         return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
     if decision.word != "NEXT":
-        return REASONS.get(decision.word, "a person is needed: read .harness/escalation.md")
+        return _halted(view, decision.word)
     if decision.what == view.roles["plans"]:
         return "there is no plan yet" if not view.features else "the spec, an issue or a feature asks for it"
     if decision.what == view.roles["curates"]:
@@ -127,6 +135,19 @@ def why(view: rules.View, decision: rules.Decision) -> str:
     if decision.what == view.roles["judges"]:
         return "its work is done" if decision.feature else "all features passed; a fresh worktree has not been tried"
     return "its turn has come"
+
+
+def _halted(view: rules.View, word: str) -> str:
+    """Why nothing starts, in a sentence: the cap and what to raise, or what a person is asked with the first real fault."""
+    if word == "BUDGET":
+        cap = rules.spent(view.limits, view.totals)[:1]
+        raising = "raise {} under [limits] in .harness/config.toml"
+        return "; ".join(f"the cap is reached, {one.words}: {raising.format(one.key)}" for one in cap)
+    if word != "ESCALATE":
+        return REASONS.get(word, "a person is needed")
+    fault = escalations.first_fault(view)
+    asks = f"a person is needed: read .harness/escalation.md, or {command('escalation')}"
+    return f"{asks}. The newest fault: {fault}" if fault else asks
 
 
 def readable(layout: Layout, line: str, watched: bool) -> list[str]:
@@ -235,10 +256,12 @@ def _target(layout: Layout, branch: str) -> str:
 
 
 def _remedy(layout: Layout, word: str) -> list[str]:
-    if word.startswith("ESCALATE"):
+    first, _, what = word.partition(" ")
+    if first == "ESCALATE":
+        fault = escalations.first_fault(views.gather(layout))
+        asked = escalations.WHY.get(what, escalations.UNKNOWN)
         return [
-            f"why       {layout.relative(layout.escalation)} says what is the matter",
+            f"why       {' '.join(filter(None, [asked, fault]))}   ({command('escalation')})",
             f'next      {command("escalation answer")} "what to do", then {command()}',
         ]
-    first = word.split(" ")[0]
-    return [f"why       {REASONS.get(first, 'a person is needed')}", f"next      {command('status')}"]
+    return [f"why       {_halted(views.gather(layout), first)}", f"next      {command('status')}"]

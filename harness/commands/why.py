@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from itertools import islice
 
+from harness.base import faults
 from harness.base.errors import UsageFault
-from harness.decision import views
+from harness.decision import escalations, views
 from harness.model import contract, contract_log, receipts, runs
-from harness.model.contract import Claim
+from harness.model.contract import Check, Claim
 from harness.model.contract_log import Entry
 from harness.proof import index
 from harness.proof.index import CheckHistory
 from harness.store.layout import Layout, command
 
 RUNS_SHOWN = 8
+MOST_LINES = 8  # of a check, behind its first
+LAST_LINES = 8  # of a red output
+WIDTH, MORE = 90, " " * 11  # of these lines; before those that go on
 
 
 def explain(layout: Layout, name: str) -> list[str]:
@@ -29,23 +33,57 @@ def explain(layout: Layout, name: str) -> list[str]:
     claims = known.of(feature.claims) if feature else [known.claim(name)]
     histories, log = index.load(layout), contract_log.load(layout)
     for claim in claims:
-        lines += _claim(claim, histories, log)
+        lines += _claim(layout, claim, histories, log)
     ids = [feature.id] if feature else [one.id for one in owners]
     return lines + _worked(layout, ids)
 
 
-def _claim(claim: Claim, histories: dict[str, CheckHistory], log: list[Entry]) -> list[str]:
+def _claim(layout: Layout, claim: Claim, histories: dict[str, CheckHistory], log: list[Entry]) -> list[str]:
     status = index.claim_status(claim, histories, contract_log.weakened(log), contract_log.accepted(log))
     lines = ["", f"{claim.id}: {claim.text}", f"  {', '.join([status.word, *status.marks])}"]
-    for check in claim.checks:
+    for number, check in enumerate(claim.checks, start=1):
         history = histories.get(index.key(claim.id, check.run), CheckHistory())
-        first = check.run.strip().split("\n")[0]
-        lines.append(f"  {'guard' if check.guard else 'check'}  {first[:90]}")
+        lines += _command(check, f" {number}" if len(claim.checks) > 1 else "", claim)
         lines += [f"    red    {_place(history.red)}", f"    green  {_place(history.green)}"]
+        lines += _red_output(layout, claim, check, history)
     for entry in log:
         if entry.claim == claim.id:
             lines.append(f"  {entry.at} {entry.verb} by {entry.by}{': ' + entry.why if entry.why else ''}")
     return lines
+
+
+def _command(check: Check, number: str, claim: Claim) -> list[str]:
+    """A check with its number: whole, or its first lines and the first behind them that no other check of the claim has."""
+    head, *rest = _folded(check)
+    lines = [
+        f"  {'guard' if check.guard else 'check'}{number}  {head}",
+        *(f"{MORE}{line}" for line in rest[:MOST_LINES]),
+    ]
+    if len(rest) <= MOST_LINES:
+        return lines
+    others = {line for other in claim.checks if other is not check for line in _folded(other)}
+    own = next((line for line in [head, *rest] if line not in others), "")
+    left = f"{MORE}… and {len(rest) - MOST_LINES} more lines: {command('feature show')} FEATURE"
+    return [*lines, left, *([f"{MORE}only here: {own.strip()}"] if own in rest[MOST_LINES:] else [])]
+
+
+def _folded(check: Check) -> list[str]:
+    """The lines of a check, a long one in pieces."""
+    lines = check.run.strip("\n").split("\n")
+    return [line[at : at + WIDTH] for line in lines for at in range(0, max(len(line), 1), WIDTH)]
+
+
+def _red_output(layout: Layout, claim: Claim, check: Check, history: CheckHistory) -> list[str]:
+    """What was wrong when the check was last red, and the end of its output."""
+    found = receipts.of_run(layout, history.red[0]) if history.red else []
+    for one in reversed(found):
+        if (one.claim, one.command) == (claim.id, check.run) and not one.green:
+            lines = escalations.last_lines(one.output, LAST_LINES) if one.output.strip() else []
+            return [
+                f"    last {one.verdict}: {faults.cut(one.fault, WIDTH)}",
+                *(f"{MORE}| {faults.cut(line, WIDTH)}" for line in lines),
+            ]
+    return []
 
 
 def _place(place: list[str]) -> str:

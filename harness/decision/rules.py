@@ -56,6 +56,11 @@ class Cap(Record):
         return int(round(100 * self.spent / self.most, 6))
 
     @property
+    def key(self) -> str:
+        """Its name in `[limits]` of config.toml."""
+        return "max_cost_usd" if self.name == "cost" else f"max_{self.name}"
+
+    @property
     def words(self) -> str:
         """As people read it, such as `cost 20.31 of 25.00 USD (81 %)`."""
         digits, unit = {"cost": (2, " USD"), "hours": (1, "")}.get(self.name, (0, ""))

@@ -120,11 +120,12 @@ class Outcome(Record):
     this run) by `save`, the contract when it is assigned, `issues` with their numbers. While the agent works, `features` are
     those at opening; `begin_changes` takes them as they are when the run settles.
 
-    `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when
-    the vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the
-    agent; `reply_fault`: why the only reply was refused; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks; `examined` is what a role
-    found out before it settles. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed
-    there, and runs too; `clashes`: paths of this run's work that conflict with what landed since it opened."""
+    `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when the
+    vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the agent;
+    `reply_fault`: why the only reply was refused; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red)
+    from checks; `examined` is what a role found out before it settles. `unlanded`: why the mission's branch is behind;
+    `conflicts`: paths that a person changed there, and runs too; `clashes`: paths of this run's work that conflict with what
+    landed since it opened."""
 
     layout: Layout
     changes: Changes

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SETTABLE = ("title", "description", "priority")
+RETRY_ANSWERS = ("stuck", "stalled", "plan")  # the kinds that are about features
 
 
 class Applied(Record):
@@ -148,7 +149,26 @@ def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
 
 def _retry(context: OrderContext, feature_id: str) -> str:
     _restart(_free(context, feature_id), context.at, "retry")
-    return f"{feature_id} is todo again, with all its tries"
+    said = f"{feature_id} is todo again, with all its tries"
+    question = State(context.layout).text(names.ESCALATION)
+    if question is None:
+        return said
+    if not _settles(context, views.kind_of(question)):
+        return f"{said}; what else a person is asked: {command('escalation')}"
+    _archive(context, question, f"{command('feature retry')} {feature_id}")
+    return f"{said}; that answers the escalation, and the counts start again"
+
+
+def _settles(context: OrderContext, kind: str) -> bool:
+    """Whether a retry leaves nothing for a person: with it and the counts at their start no escalation is due, and, where no plan
+    was accepted, no plan either."""
+    if kind not in RETRY_ANSWERS:
+        return False
+    view = views.gather(context.layout, context.features)
+    newest = view.newest[0].run if view.newest else ""
+    totals = view.totals.replace(since_green=0, rejected=0)
+    due = rules.decide(view.replace(escalation="", totals=totals, answered=newest), clock.now())
+    return due.word != "ESCALATE" and not (kind == "plan" and due.what == view.roles["plans"])
 
 
 def _restart(feature: Feature, at: str, why: str) -> None:
@@ -178,21 +198,26 @@ def _answer(context: OrderContext, text: str) -> str:
     """Archive the escalation, record the answer for the next runs, and restart the counts."""
     layout, state = context.layout, State(context.layout)
     question = state.text(names.ESCALATION)
-    kind = views.kind_of(question or "")
     waiting = [one for one in context.features if _needs_person(one) and one.id not in context.busy]
     if question is None and not waiting and rules.decide(views.gather(layout), clock.now()).word != "ESCALATE":
         raise UsageFault(f"Nothing is escalated. See: {command('next')}")
+    for feature in waiting:
+        _restart(feature, context.at, text)
+    _archive(context, question, text)
+    return "answered; the counts start again, and the next run reads it"
+
+
+def _archive(context: OrderContext, question: str | None, text: str) -> None:
+    """Move the escalation to those that are answered, and record the answer, behind which the counts start again."""
+    kind = views.kind_of(question or "")
     named = kind if schema.is_name(kind) else "stuck"
     archived = f"{names.ESCALATIONS}/{clock.now()}-{named}.md"
     context.changes.put(archived, f"{question or ''}\n## Answer, {context.at}\n\n{text}\n".encode())
     if question is not None:
         context.changes.remove(names.ESCALATION)
-    for feature in waiting:
-        _restart(feature, context.at, text)
-    newest = next(runs.finished(layout), None)
+    newest = next(runs.finished(context.layout), None)
     row = runs.Answer(at=context.at, by="person", text=text, after=newest.run if newest else "")
     context.changes.append(names.ANSWERS, encoding.dump_json(row.asdict()))
-    return "answered; the counts start anew, and the next run reads it"
 
 
 def _needs_person(feature: Feature) -> bool:

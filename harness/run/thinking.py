@@ -11,7 +11,7 @@ from harness.base import clock, console, lean, redaction
 from harness.base.record import Record
 from harness.integrity import confine, environment, home_layer
 from harness.integrity.inbox import Inbox
-from harness.model import runs
+from harness.model import features, runs
 from harness.model.usage import Usage
 from harness.process import temporary
 from harness.run import closing, verbs
@@ -125,6 +125,7 @@ class Recorder:
         self.stream, self.stderr = Transcript(run.paths.stream, 3 * quarter), Transcript(run.paths.stderr, quarter)
         self.said = Recent(outcome.messages)
         self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
+        self._show_progress()
 
     def begin(self, agent: str) -> None:
         """Following events come from this agent."""
@@ -146,6 +147,7 @@ class Recorder:
             self.outcome.usages[-1] = Usage(**lean.loads(event.text))
             self.counted, self.reported = event.text, True
             closing.reserve_used(self.lease, self.outcome, self.run.settings)
+            self._show_progress()
         elif event.kind not in ("tick", *PRINTED):
             self.stream.row(at, event.kind, event.text)
         if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # the duration of a killed run, at least
@@ -154,6 +156,13 @@ class Recorder:
         if at >= LOAD_AFTER_SECONDS:
             load_rest()
         self.spinner.draw(self.action)
+
+    def _show_progress(self) -> None:
+        """The spinner shows how many features have passed, and the cost so far with what this run has reported."""
+        if self.spinner.shown:
+            found = self.outcome.features
+            done = f"{len(features.passed(found))} of {len(found)} features" if found else ""
+            self.spinner.progress = ", ".join(filter(None, [done, closing.cost_so_far(self.run, self.outcome)]))
 
     def overspent(self) -> str:
         """The cap that is used up after usage reported since the last call, in words, else ""."""

@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from harness.base import schema
 from harness.base.errors import BrokenFile, Refused
 from harness.base.record import Record
+from harness.decision import escalations
 from harness.model import contract as contracts
 from harness.model import contract_log, issues, mission, receipts, runs
 from harness.model import features as queue
@@ -277,8 +278,9 @@ def _reported(run: OpenRun) -> frozenset[str]:
 
 def escalate_setup(run: OpenRun, outcome: Outcome) -> None:
     """Ask a person about a red setup; it never costs an attempt."""
-    outcome.reason, at = outcome.setup_fault, run.context.head[:10]
-    text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {at}.\n\n{outcome.reason}\n"
+    outcome.reason = outcome.setup_fault
+    asked = (outcome.reply or {}).get("setup", outcome.contract.setup)
+    text = escalations.of_setup(run.id, run.context.head, asked, outcome.reason)
     outcome.changes.put(names.ESCALATION, text.encode())
 
 

@@ -179,12 +179,20 @@ def _judge_feature(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
         features.move(feature, "refuted" if red else "proved")
     for claim, receipt in {receipt.claim: receipt for receipt in red}.items():
         broke = f"{feature.id} broke a neighbour: " if receipt.phase == "blame" else ""
-        run.note(outcome, "FAIL", f"{broke}{claim} is {receipt.verdict}: {receipt.fault}")
+        why = f"{broke}{claim} is {receipt.verdict}: {receipt.fault}"
+        _say(outcome, why)
+        run.note(outcome, "FAIL", why)
     _report_flaky(run, outcome)
     if feature.status == "passed":
         proven = ", ".join(dict.fromkeys(receipt.claim for receipt in outcome.receipts))
         run.note(outcome, "-", f"passed at {run.context.head[:10]}: {proven}")
         features.unblock(outcome.features, outcome.at, run.id)
+
+
+def _say(outcome: Outcome, why: str) -> None:
+    """The first red claim is the reason of the run, before what its agent's end was."""
+    if " is red " not in outcome.reason:
+        outcome.reason = "; ".join(filter(None, [why, outcome.reason]))
 
 
 def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
@@ -224,4 +232,5 @@ def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
                 features.move(feature, "refuted")
             feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh worktree")
         why = f"{claim} is {receipt.verdict} in a fresh worktree: {receipt.fault}"
+        _say(outcome, why)
         run.note(outcome, "FAIL", why, owners[0].id if owners else "")

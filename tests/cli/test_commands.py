@@ -171,7 +171,7 @@ def test_an_escalation_is_answered_with_one_command(house: House) -> None:
     """And the mission continues."""
     house.harness("feature", "block", "F-001")
     done = house.harness("escalation", "answer", "go on")
-    assert (done.code, done.out) == (0, "answered; the counts start anew, and the next run reads it\n")
+    assert (done.code, done.out) == (0, "answered; the counts start again, and the next run reads it\n")
     assert house.feature().status == "todo"
 
 

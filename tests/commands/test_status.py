@@ -93,7 +93,7 @@ def test_a_blocked_feature_says_what_it_waits_for(house: House) -> None:
     feature = house.feature().replace(status="blocked")
     feature.note("t", "r", "needs", text="first the store", features=["F-002"])
     house.lay(feature, house.feature("F-002"))
-    assert row(house)["waits"] == "F-002: first the store"
+    assert row(house)["waits"] == "waits for F-002: first the store"
 
 
 def test_a_run_under_way_is_named_and_its_feature_is_in_progress(house: House) -> None:
@@ -128,7 +128,6 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
     [
         (Decision(word="STOPPED"), "remove .harness/STOP"),
         (Decision(word="PAUSED"), "remove .harness/PAUSE"),
-        (Decision(word="BUDGET", what="runs"), "cap in config.toml"),
         (
             Decision(word="WAIT", what="60", feature="full"),
             "until 1970-01-01T00:01:00Z the agent's vendor lets nobody in",
@@ -265,7 +264,7 @@ def test_a_claim_that_became_a_persons_to_judge_is_listed_until_it_is_accepted(h
     [
         ("ESCALATE stuck", 'next      run.sh escalation answer "what to do", then run.sh'),
         ("STOPPED", "why       a person asked to stop; remove .harness/STOP to go on"),
-        ("BUDGET runs", "why       the cap in config.toml [limits] is reached"),
+        ("PAUSED", "next      run.sh status"),
     ],
 )
 def test_every_other_end_says_why_and_what_next(house: House, word: str, line: str) -> None:

@@ -610,7 +610,7 @@ def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None
         raw.append(house.layout, "worker", feature, [("TRICK", TRICK), ("TRICK", "main.py has to be closed first")])
     done = house.role("curator")
     assert (done.code, house.result()["outcome"]) == (0, "ok"), done
-    assert house.result()["reason"] == "4 notes folded, 1 in identities"
+    assert house.result()["reason"] == "4 notes folded, 1 new in identities (1 in all)"
     assert TRICK in house.read("memory/MEMORY.md")
     assert TRICK in house.read("memory/summary.md")
     assert [item[0] for item in identities(str(house.identity))] == [TRICK]

@@ -420,8 +420,9 @@ def test_a_service_that_is_not_ready_fails_the_feature_with_the_tail_of_its_log(
     broken = Service(name="web", run="echo address in use; exit 1", ready="false", seconds=20)
     green(built, "touch fired", services=[broken])
     assert judged(built, "F-001")["verdict"] == "red"
-    assert fired(built)[0].output == "the service web ended before it was ready; its log:\naddress in use\n"
-    assert raw_of(built) == ["validator F-001 FAIL: VAL-1 is red (exit 69): address in use"]
+    said = "the service web ended before it was ready; its log:"
+    assert fired(built)[0].output == f"{said}\naddress in use\n"
+    assert raw_of(built) == [f"validator F-001 FAIL: VAL-1 is red (exit 69): {said} address in use"]
     assert tries(built) == ("failing", 1)
     assert not (built.project / "fired").exists()
 
