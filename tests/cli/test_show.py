@@ -350,3 +350,65 @@ def test_what_an_agent_says_cannot_steer_the_terminal(house: House) -> None:
         assert done.code == 0
         assert r"\x1b[2J\x1b]0;x\x07 bad \x0d hidden" in done.out
         assert not set(done.out) & set("\x1b\x07\r")
+
+
+HOSTILE = "\x1b[2Jgone\x1b]0;title\x07 \u202eevil\x9b"
+
+
+def test_what_agents_wrote_cannot_steer_the_terminal_in_any_command(house: House) -> None:
+    """Titles, claims, reasons, notes and memory, in a pipe and on a terminal."""
+    path = Path(house.layout.contract)
+    path.write_text(path.read_text().replace("Part 1 works", f"Part 1 works {HOSTILE.replace(chr(27), '')}"))
+    blocked = house.feature("F-002").replace(status="blocked", title=HOSTILE)
+    blocked.note("2026-04-24T10:05:12Z", "r", "reason", text=HOSTILE)
+    house.lay(house.feature().replace(title=HOSTILE, description=HOSTILE), blocked)
+    house.work({"say": HOSTILE}, {"fail": "agent_error", "reason": HOSTILE})
+    with Path(house.layout.raw).open("a") as raw:
+        raw.write(f"[2026-04-24T10:05:12Z] worker F-001 TRICK: {HOSTILE}\n")
+    Path(house.layout.escalation).write_text(f"---\nkind: stuck\n---\n{HOSTILE}\n")
+    house.harness("issue", HOSTILE)
+    words = ["status", "feature list", "feature show F-001", "why F-001", "runs list", "runs show F-001", "log"]
+    words += ["memory show", "issue list", "escalation", "status --json", "escalation show --json", "check VAL-1"]
+    for command in words:
+        out = house.harness(*command.split()).out
+        assert out
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out), command
+    for command in ("status", "why F-001", "escalation"):
+        screen = on_a_terminal(house, *command.split())
+        assert "gone" in screen
+        assert not {"\x07", "\x9b", "\u202e"} & set(screen), command
+        assert "\x1b[2J" not in screen
+
+
+def test_no_command_prints_but_through_what_makes_it_safe() -> None:
+    """One function of console; a table and a heading come from cells that are safe."""
+    folder = PROGRAM.parent / "cli"
+    found = [line.strip() for path in sorted(folder.glob("*.py")) for line in path.read_text().split("\n")]
+    echoed = [line for line in found if "click.echo(" in line or "secho(" in line]
+    assert [
+        line for line in echoed if "console.sanitise(" not in line and "captured" not in line and "text if" not in line
+    ] == []
+
+
+def test_a_list_of_runs_fits_eighty_columns_with_its_reasons(house: House) -> None:
+    """The first real fault, cut at the edge."""
+    house.work({"fail": "agent_error", "reason": f"The plan is not accepted:\n- {LONG}"})
+    (line,) = house.harness("runs", "list").out.split("\n")[:-1]
+    assert len(line) == 80
+    assert re.search(r" agent_error +\d+\.\d s The plan is not acc.*…$", line)
+    assert max(map(len, on_a_terminal(house, "runs", "list").split("\r\n"))) == 100
+
+
+def test_the_newest_run_of_a_feature_is_shown_by_the_features_name(house: House) -> None:
+    """Finished or under way."""
+    house.work(WORK)
+    newest = house.work({"say": "nothing"}, feature="F-002")["run"]
+    assert house.harness("runs", "show", "F-002").out == house.harness("runs", "show", newest).out
+    assert house.harness("runs", "show", "F-001").out.startswith(f"{house.ran()[0]['run']}: worker F-001")
+    assert house.harness("runs", "show", "F-009").code == 64
+
+
+def test_a_blocked_feature_reads_as_a_sentence(house: House) -> None:
+    """Whoever blocked it."""
+    house.harness("feature", "block", "F-001", "--reason", "not now")
+    assert "Part one  (a person blocked it: not now)" in house.harness("status").out

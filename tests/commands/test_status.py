@@ -347,3 +347,22 @@ def test_a_line_that_a_person_removed_from_the_run_log_leaves_a_status(house: Ho
     assert (told.code, told.err) == (0, "")
     shutil.rmtree(house.layout.cache)
     assert house.harness("status").out == told.out
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("max_runs = 1", "runs 1 of 1 (100 %): raise max_runs under [limits] in .harness/config.toml"),
+        ("max_cost_usd = 0.5", "cost 2.00 of 0.50 USD (400 %): raise max_cost_usd under [limits]"),
+        ("max_hours = 0.000001", "raise max_hours under [limits]"),
+        ("max_tokens = 10", "tokens 500 of 10 (5000 %): raise max_tokens under [limits]"),
+    ],
+)
+def test_a_reached_cap_says_which_and_what_to_raise(house: House, limit: str, words: str) -> None:
+    """In the status and at the end of run.sh."""
+    house.work({"usage": {"cost_usd": 2.0, "input": 500}}, {"say": "nothing"})
+    house.config('agent = "scripted"', "[limits]", limit)
+    line = house.harness("next").out.strip()
+    assert line.startswith("BUDGET ")
+    assert words in house.harness("status").out
+    assert words in house.harness("ending", line).out

@@ -315,3 +315,13 @@ def test_the_version_is_the_package_and_the_commit_of_its_checkout() -> None:
     words = ["git", "rev-parse", "HEAD"]
     told = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False).stdout
     assert starting.version() == f"{harness.__version__} {told[:12]}".strip()
+
+
+def test_the_note_about_money_is_shown_once_a_mission(house: House) -> None:
+    """By the first start; another agent is news."""
+    house.config('agent = "mine"', "[agents.mine]", 'command = ["true"]')
+    assert house.harness("init", "--quietly").out.startswith("note: mine may cost money")
+    assert house.harness("init", "--quietly").out == ""
+    house.config('agent = "yours"', "[agents.yours]", 'command = ["true"]')
+    assert house.harness("init", "--quietly").out.startswith("note: yours may cost money")
+    assert house.harness("init", "--quietly").out == ""

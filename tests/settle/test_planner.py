@@ -754,3 +754,30 @@ def test_the_setup_of_a_plan_is_run_before_its_checks(house: House) -> None:
     value = patch(row("F-002"), contract=[told("VAL-002", "cat made; test -f new")])
     assert planned(house, **value, setup="echo ready >made")["accepted"] is True
     assert [one.output for one in before(house)] == ["ready\n"]
+
+
+def test_a_refused_reply_is_the_reason_of_a_run_that_brings_no_better_one(house: House) -> None:
+    """Not 'gave no reply': what was wrong with it is on the run line, and the next planner reads it."""
+    lay(house, [OLD])
+    bad = json.dumps({"features": [{"id": "F-002", "title": "x", "claims": []}], "contract": []})
+    house.script("planner", {"run": f"echo '{bad}' | harness reply - || true"})
+    done = house.role("planner")
+    said = "its reply was refused: The plan is not accepted:"
+    assert house.result()["reason"] == f"{said}\n- F-002 has no claim: nothing would show that it works"
+    assert f"{said} F-002 has no claim" in done.out
+    assert "gave no reply" not in house.read("runs.jsonl")
+    assert "F-002 has no claim" in prompt_of(house, "planner")
+
+
+def test_a_good_reply_after_a_refused_one_leaves_nothing_of_it(house: House) -> None:
+    """In whichever way it comes."""
+    lay(house, [OLD])
+    good, bad = patch(row("F-002")), json.dumps({"features": "many"})
+    send = f"echo '{bad}' | harness reply - || true"
+    house.script("planner", {"run": f"{send}; echo '{json.dumps(good)}' | harness reply -"})
+    house.role("planner")
+    assert (house.result()["accepted"], house.result()["reason"]) == (True, "")
+    assert not Path(house.layout.run(house.result()["run"]).reply_fault).exists()
+    house.script("planner", {"run": send}, reply(**patch(row("F-003"))))
+    house.role("planner")
+    assert (house.result()["accepted"], house.result()["reason"]) == (True, "")

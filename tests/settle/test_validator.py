@@ -594,3 +594,14 @@ def test_a_sweeps_receipts_say_what_a_clone_lacks(through: House) -> None:
     assert notes[0] == "the contract has no setup: a fresh clone is checked as it is"
     assert "only in the working folder, not in a clone: " in notes[1]
     assert notes[1].endswith(": two")
+
+
+PIPE = "python3 -c 'import os; os.close(1); raise BrokenPipeError(32)' || true"
+NOISY = f"echo expected 3, got 4; {PIPE}; echo 'make: *** [t] Error 1'; exit 2"
+
+
+def test_a_red_claim_is_noted_with_what_was_wrong_not_with_its_last_line(built: House) -> None:
+    """A broken pipe and make's own end say nothing; the run line says the same."""
+    green(built, NOISY)
+    assert judged(built, "F-001")["reason"] == "VAL-1 is red (exit 2): expected 3, got 4"
+    assert raw_of(built) == ["validator F-001 FAIL: VAL-1 is red (exit 2): expected 3, got 4"]
