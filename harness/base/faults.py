@@ -20,6 +20,7 @@ TELLING = (
 ANNOUNCES = ("--- FAIL", "thread '")  # what follows on the next line belongs to these
 EXCEPTION = r"^\s*(?:Uncaught )?((?:\w+\.)*\w*(?:Error|Exception|Exit|Failure)\b(?: \[\w+\])?(?::.*)?)$"
 COMPILER = r"^(\S+:\d+(?::\d+)?: (?:fatal )?error: .*)$"
+HUNK = r"^(\d+(,\d+)?[acd]\d+(,\d+)?|@@ .* @@.*)$"
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 # What comes last and says nothing: an end passed on, a reader that has gone, a ruler, a count.
 NOISE = (
@@ -62,8 +63,8 @@ def of_output(output: str) -> str:
         for number, line in enumerate(lines):
             if found := re.match(form, line):
                 return _whole(found, lines[number + 1 :])
-    if raised := _exception(lines):
-        return raised
+    if said := _exception(lines) or _difference(lines):
+        return said
     errors = (match[1] for line in lines if (match := re.match(COMPILER, line)))
     left = [line.strip() for line in lines if not noise.match(line.strip())]
     return next(errors, left[-1] if left else "")
@@ -94,6 +95,17 @@ def _without_pipes(lines: list[str]) -> Iterator[str]:
         else:
             yield line
     yield from held
+
+
+def _difference(lines: list[str]) -> str:
+    """The first line on either side of the first difference that diff found: what was there, and what was expected."""
+    import re
+
+    start = next((at for at, line in enumerate(lines) if re.match(HUNK, line)), len(lines))
+    sides = [next((line for line in lines[start + 1 :] if line.startswith(mark)), "") for mark in ("<", ">")]
+    if not any(sides):
+        sides = [next((line for line in lines[start + 1 :] if line.startswith(mark)), "") for mark in ("-", "+")]
+    return " ".join(filter(None, sides))
 
 
 def _exception(lines: list[str]) -> str:

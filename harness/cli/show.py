@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 import time
 from itertools import islice
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
 ENDLESS = 10**6  # columns
+IS_RED = r" is red \([^)]*\)"  # the verdict says so
 PLAIN_COLUMNS = 80  # of a list with short lines, without a terminal
 STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 
@@ -72,7 +72,7 @@ def _safe(text: str, style: str = "") -> Text:
 
 def _width() -> int:
     """The columns of the terminal; 80 without one."""
-    return shutil.get_terminal_size((PLAIN_COLUMNS, 1)).columns if sys.stdout.isatty() else PLAIN_COLUMNS
+    return _console().width if sys.stdout.isatty() else PLAIN_COLUMNS
 
 
 def status(value: dict[str, Any]) -> None:
@@ -179,7 +179,7 @@ def run_list(where: Layout, most: int) -> None:
     longest, said = (max([len(getattr(one, name)) for one in found], default=0) for name in ("run", "said"))
     for one in reversed(found):
         head = f"{one.at[5:16]} {one.run:<{longest}} {one.said:<{said}} {_seconds(one.seconds):>6}"
-        last = faults.first(one.reason) or one.commit[:10]
+        last = re.sub(IS_RED, "", faults.first(one.reason)) or one.commit[:10]
         console.print_line(faults.cut(console.sanitise(f"{head} {last}".rstrip()), width))
         for answer in answers:
             if answer.after == one.run:

@@ -99,7 +99,7 @@ def _last_outcomes(layout: Layout, wanted: set[str]) -> dict[str, str]:
 
 WAITS = {
     "needs": "waits for {names}: {text}",
-    "dispute": "its worker disputes {names}: {text}",
+    "dispute": "disputes {names}: {text}",
     "person": "a person blocked it: {text}",
     "reason": "blocked: {text}",
 }

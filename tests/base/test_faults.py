@@ -99,6 +99,9 @@ make: *** [Makefile:2: test] Error 1
             "main.c:3:5: error: expected ';'\nmain.c:9:1: error: more\n2 errors generated.",
             "main.c:3:5: error: expected ';'",
         ),
+        ("1c1\n< 2 [ ] Water\n---\n> 3 [ ] Mum\n", "< 2 [ ] Water > 3 [ ] Mum"),
+        ("tool: note\n0a1\n> 2 [ ] Water\n", "> 2 [ ] Water"),
+        ("--- a\n+++ b\n@@ -1 +1 @@\n-4\n+5\n same", "-4 +5"),
         ("Error: expected 3\n    at x.js:3\nnpm ERR! code 1", "Error: expected 3"),
     ],
 )

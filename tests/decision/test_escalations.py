@@ -63,7 +63,7 @@ def test_the_first_fault_is_on_the_run_line_in_the_status_and_at_the_end(stuck: 
     assert stuck.ran()[0]["reason"] == said
     assert said in stuck.harness("status").out
     assert said in stuck.harness("ending", "ESCALATE stuck").out
-    assert "VAL-1 is red (exit" in stuck.harness("runs", "list").out
+    assert "VAL-1: expected 3, got 4" in stuck.harness("runs", "list").out
 
 
 def test_refused_plans_are_shown_with_their_faults(house: House) -> None:
