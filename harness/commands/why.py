@@ -49,7 +49,10 @@ def _claim(claim: Claim, histories: dict[str, CheckHistory], log: list[Entry]) -
 
 
 def _place(place: list[str]) -> str:
-    return f"at {place[1][:10] or 'no commit'} in {place[0]}, {place[2]}" if place else "never"
+    if not place:
+        return "never"
+    where = "before a person set it" if place[0] == contract_log.PERSON else f"in {place[0]}"
+    return f"at {place[1][:10] or 'no commit'} {where}, {place[2]}"
 
 
 def _worked(layout: Layout, ids: list[str]) -> list[str]:

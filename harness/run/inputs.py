@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from harness.git import repository
-from harness.model import issues, runs
+from harness.model import contract_log, issues, runs
 from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome
 from harness.model.receipts import Receipt
@@ -84,11 +84,19 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
         found.append(
             ("Leave these alone: a person changed them too, and must merge first", "\n".join(outcome.conflicts))
         )
+    if "plan" in run.role.reads and (fixed := _set_by_person(run, outcome)):
+        found.append(("Set by a person: a plan leaves these as they are", "\n".join(fixed)))
     if outcome.signs:
         found.append(("Look twice: signs of gaming in the diff", "\n".join(outcome.signs)))
     if feature:
         found += _cut_work(feature) + _diff(run, feature)
     return found
+
+
+def _set_by_person(run: OpenRun, outcome: Outcome) -> list[str]:
+    """What a person set in queue and contract, a line each."""
+    fields = [f"{one.id}: {', '.join(theirs)}" for one in outcome.features if (theirs := one.set_by_person)]
+    return fields + sorted(contract_log.set_by_person(contract_log.load(run.layout)))
 
 
 def _cut_work(feature: Feature) -> list[tuple[str, str]]:
