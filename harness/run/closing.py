@@ -36,6 +36,7 @@ TAKEN = (
     "accepted",
     "sweep",
     "refused",
+    "secrets",
     "waits",
     "unlanded",
 )

@@ -78,6 +78,8 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
         found.append(("How your role's last run here ended", f"{last.outcome}: {last.reason}"))
     if last and last.refused:
         found.append(("What was put back after it (not yours to change)", "\n".join(last.refused)))
+    if last and last.secrets:
+        found.append(("Secrets in its work: read them from the environment instead", "\n".join(last.secrets)))
     if outcome.setup_fault:
         found.append(("The contract's setup is red in your tree", outcome.setup_fault))
     if outcome.conflicts:
