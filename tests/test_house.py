@@ -36,7 +36,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "proof": 12,
     "decision": 12,
     "settle": 12,
-    "run": 12,
+    "run": 13,  # a person's orders about claims fire checks, and are a module of their own
     "commands": 12,
     "cli": 12,
 }
@@ -62,7 +62,16 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ("commands.forbidden", "commands.try_agent", "commands.try_confine"), "missions made to try things"
     ),
     **dict.fromkeys(
-        ("git.dotgit", "git.landing", "git.placing", "git.repository", "git.settings", "git.worktrees"), "git's folders"
+        (
+            "git.dotgit",
+            "git.landing",
+            "git.new_secrets",
+            "git.placing",
+            "git.repository",
+            "git.settings",
+            "git.worktrees",
+        ),
+        "git's folders",
     ),
     **dict.fromkeys(
         ("integrity.confine", "integrity.home_layer", "integrity.inbox", "process.temporary"), "folders of a run"

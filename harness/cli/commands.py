@@ -9,6 +9,7 @@ import sys
 import click
 
 from harness.base import console, errors
+from harness.cli.claims import claim
 from harness.cli.quick import here
 from harness.store.layout import command
 
@@ -253,17 +254,7 @@ def feature_block(feature_id: str, reason: str) -> None:
     _order("feature block", feature_id, reason)
 
 
-@cli.group()
-def claim() -> None:
-    """Judge what only a person can."""
-
-
-@claim.command(name="accept")
-@click.argument("claim_id")
-@click.option("--note", "text", default="", help="What you looked at.")
-def claim_accept(claim_id: str, text: str) -> None:
-    """Give a person's receipt for a manual claim."""
-    _order("claim accept", claim_id, text)
+cli.add_command(claim)
 
 
 @cli.group(invoke_without_command=True)

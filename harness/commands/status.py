@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MANY = 10**9
 ENDING_LINES = 10
+SECRETS_SHOWN = 3
 
 
 def status(layout: Layout) -> dict[str, Any]:
@@ -46,7 +47,11 @@ def status(layout: Layout) -> dict[str, Any]:
         "proof": dict(proof_lines(layout, known)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
         "uncurated": waiting.uncurated(layout, curated, MANY),
-        "warnings": [*(cap.words for cap in rules.near(view.limits, view.totals)), *_trouble(view.newest)],
+        "warnings": [
+            *(cap.words for cap in rules.near(view.limits, view.totals)),
+            *_trouble(view.newest),
+            *_secrets(layout),
+        ],
         "confined": view.newest[0].confined if view.newest else "",
         "totals": view.totals.asdict(),
         "limits": view.limits.asdict(),
@@ -60,6 +65,13 @@ def _trouble(newest: list[runs.Result]) -> list[str]:
     if last is None or last.outcome not in ("auth", "config"):
         return found
     return [*found, f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
+
+
+def _secrets(layout: Layout) -> list[str]:
+    """What runs would have committed, or did commit, that is or may be a secret, newest first."""
+    found = [f"{line} (run {one.run})" for one in runs.finished(layout) for line in one.secrets]
+    more = [f"and {len(found) - SECRETS_SHOWN} more of these: {command('runs show')} RUN"]
+    return found[:SECRETS_SHOWN] + (more if len(found) > SECRETS_SHOWN else [])
 
 
 def _unconfined(results: Iterable[runs.Result]) -> str:
@@ -214,6 +226,9 @@ def ending(layout: Layout, word: str) -> list[str]:
     proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
     if word == "DONE" and (weak := _unconfined(runs.finished(layout))):
         proof.append(f"warning   {weak}")
+    if word == "DONE" and (secrets := _secrets(layout)):
+        more = f", and {len(secrets) - 1} more: {command('status')}" if len(secrets) > 1 else ""
+        proof.append(f"warning   {secrets[0]}{more}")
     near = rules.near(views.limits_of(config.load(layout)), totals)
     counts = [
         *(f"warning   {cap.words}" for cap in near),

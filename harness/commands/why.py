@@ -87,7 +87,10 @@ def _red_output(layout: Layout, claim: Claim, check: Check, history: CheckHistor
 
 
 def _place(place: list[str]) -> str:
-    return f"at {place[1][:10] or 'no commit'} in {place[0]}, {place[2]}" if place else "never"
+    if not place:
+        return "never"
+    where = "before a person set it" if place[0] == contract_log.PERSON else f"in {place[0]}"
+    return f"at {place[1][:10] or 'no commit'} {where}, {place[2]}"
 
 
 def _worked(layout: Layout, ids: list[str]) -> list[str]:

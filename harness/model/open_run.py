@@ -142,6 +142,7 @@ class Outcome(Record):
     until: int = 0
     waits: dict[str, int] = {}
     kept_out: list[str] = []
+    secrets: list[str] = []
     refused: list[str] = []
     tree: str = ""
     issues: list[dict[str, Any]] = []

@@ -94,7 +94,7 @@ class Result(Record):
     `sweep`: {tree, contract, spec} of a final sweep. `mark`: the fingerprint of what decisions depend on, after the run.
     `seal`: the run digest. `agents`: every agent in turn; `agent` answered. `until`: unix seconds until which its vendor
     accepts no request, 0 if there is no wait. `unlanded`: why the mission's branch is behind its work; `confined`: the tier of
-    confinement of what the run started, "" for none."""
+    confinement of what the run started, "" for none; `secrets`: what of its work is, or may be, a secret, in words."""
 
     run: str
     role: str
@@ -123,6 +123,7 @@ class Result(Record):
     version: str = ""
     unlanded: str = ""
     confined: str = ""
+    secrets: list[str] = []
 
     def total(self) -> Totals:
         """The running totals as of this line."""

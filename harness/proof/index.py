@@ -1,7 +1,8 @@
 """The state of proof of all claims: an index over all receipts, cached beside the digest of the run log it was made from.
 
 A check is proven when its newest receipt is green and a check of the claim was red before: a check that never failed
-proves nothing. A guard needs no red. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts.
+proves nothing. A guard needs no red. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts. The
+receipts of checks that a person brought are in the contract log, and join it at each look.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.model import receipts, runs
+from harness.model import contract_log, receipts, runs
 from harness.model.contract import Claim
+from harness.model.receipts import Receipt
 from harness.store import documents, json_lines, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
@@ -73,7 +75,21 @@ def load(layout: Layout) -> dict[str, CheckHistory]:
         rows = {key: trail.asdict() for key, trail in trails.items()}
         made = Held(size=len(data), digest=encoding.digest(data), trails=rows)
         documents.keep(layout.cache, NAME, "", made.asdict(), CheckHistory.fields)
+    for receipt in contract_log.fired(contract_log.load(layout)):
+        _join(trails, receipt)
     return trails
+
+
+def _join(trails: dict[str, CheckHistory], receipt: Receipt) -> None:
+    """Take a receipt of a person's new check, where runs have fired the same one before or since."""
+    trail = trails.setdefault(key(receipt.claim, receipt.command), CheckHistory())
+    place = [receipt.by, receipt.head, receipt.at]
+    if receipt.at > trail.last_at:  # of the same second, a run's is the later one
+        trail.last_green, trail.last_at = receipt.green, receipt.at
+    if receipt.green:
+        trail.green = max(trail.green, place, key=lambda known: known[-1:])
+    else:
+        trail.red = max(trail.red, place, key=lambda known: known[-1:])
 
 
 def _held(layout: Layout, data: bytes) -> Held:

@@ -34,6 +34,7 @@ TAKEN = (
     "accepted",
     "sweep",
     "refused",
+    "secrets",
     "waits",
     "unlanded",
 )

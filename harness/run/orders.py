@@ -16,7 +16,7 @@ from harness.integrity import inside, lease, mission_lock, reconcile, workplace
 from harness.model import contract, contract_log, features, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
-from harness.run import recover
+from harness.run import claim_orders, recover
 from harness.store import json_lines, names
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
@@ -56,6 +56,13 @@ class OrderContext(Record):
     changes: Changes
     at: str
     busy: dict[str, str]
+
+    def free(self, feature_id: str) -> Feature:
+        """The feature, for a change of its status; raises Waits where a live run claims it."""
+        feature = features.find(self.features, feature_id)
+        if feature_id in self.busy:
+            raise Waits(self.busy[feature_id])
+        return feature
 
 
 def pending(layout: Layout) -> list[Order]:
@@ -125,14 +132,6 @@ def apply_pending(layout: Layout) -> dict[str, str]:
     return done
 
 
-def _free(context: OrderContext, feature_id: str) -> Feature:
-    """The feature, for a change of its status; raises Waits where a live run claims it."""
-    feature = features.find(context.features, feature_id)
-    if feature_id in context.busy:
-        raise Waits(context.busy[feature_id])
-    return feature
-
-
 def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
     feature = features.find(context.features, feature_id)
     if key not in SETTABLE:
@@ -144,11 +143,12 @@ def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
     if key == "priority" and not value.lstrip("-").isdigit():
         raise UsageFault(f"A priority is a whole number (1 comes first), not '{value}'.")
     setattr(feature, key, int(value) if key == "priority" else value)
+    feature.note(context.at, "person", "set", key=key)
     return f"{feature_id}: {key} is now {value}"
 
 
 def _retry(context: OrderContext, feature_id: str) -> str:
-    _restart(_free(context, feature_id), context.at, "retry")
+    features.restart(context.free(feature_id), "retry", context.at, "retry")
     said = f"{feature_id} is todo again, with all its tries"
     question = State(context.layout).text(names.ESCALATION)
     if question is None:
@@ -171,14 +171,8 @@ def _settles(context: OrderContext, kind: str) -> bool:
     return due.word != "ESCALATE" and not (kind == "plan" and due.what == view.roles["plans"])
 
 
-def _restart(feature: Feature, at: str, why: str) -> None:
-    features.move(feature, "retry")
-    feature.attempts, feature.replanned = 0, False
-    feature.note(at, "person", "retry", text=why)
-
-
 def _block(context: OrderContext, feature_id: str, reason: str) -> str:
-    feature = _free(context, feature_id)
+    feature = context.free(feature_id)
     features.move(feature, "block")
     feature.note(context.at, "person", "person", text=reason)
     return f"{feature_id} is blocked until: {command('feature retry')} {feature_id}"
@@ -202,7 +196,7 @@ def _answer(context: OrderContext, text: str) -> str:
     if question is None and not waiting and rules.decide(views.gather(layout), clock.now()).word != "ESCALATE":
         raise UsageFault(f"Nothing is escalated. See: {command('next')}")
     for feature in waiting:
-        _restart(feature, context.at, text)
+        features.restart(feature, "retry", context.at, text)
     _archive(context, question, text)
     return "answered; the counts start again, and the next run reads it"
 
@@ -266,6 +260,8 @@ VERBS: dict[str, Any] = {
     "feature retry": _retry,
     "feature block": _block,
     "claim accept": _accept_claim,
+    "claim set": claim_orders.set_claim,
+    "claim drop": claim_orders.drop_claim,
     "escalation answer": _answer,
     "accept": _accept_file,
 }

@@ -79,7 +79,9 @@ def _main(role: str, steps: Steps) -> int:
     finally:
         opened.lease.release()
     closing.escalate(run.layout, opened.run.outcome.features, clock.now())
-    console.print_line("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(run, result))]))
+    warnings = [*result.secrets, *closing.crossed(run, result)]
+    lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
+    console.print_line("\n".join(lines))
     return errors.signal_code(signum) if signum else exit_code(result)
 
 

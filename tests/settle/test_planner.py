@@ -16,6 +16,7 @@ from harness.base.errors import Refused
 from harness.model import contract_log, features, issues, receipts, replies, runs
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Contract, Service
+from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from harness.proof import index
@@ -57,7 +58,7 @@ def drafted(
     assert replies.faults("plans", value) == []
     found = found or []
     known = known or Contract(claims=[claim(name) for one in found for name in one.claims])
-    return planner.draft(value, found, known, retired or set())
+    return planner.draft(value, found, known, [Entry(verb="drop", claim=name, why="") for name in retired or ()])
 
 
 def faults(value: dict[str, Any], *found: Feature, retired: str = "") -> str:
@@ -76,7 +77,7 @@ def large(number: int) -> dict[str, Any]:
 
 def landed(number: int) -> Draft:
     """The draft of a large plan, with commands whose comparisons are steps."""
-    made = planner.draft(large(number), [], Contract(), set())[0]
+    made = planner.draft(large(number), [], Contract(), [])[0]
     made.new_checks = [Name(command) for command in made.new_checks]
     for check in (check for one in made.contract.claims for check in one.checks):
         check.run = Name(check.run)
@@ -86,7 +87,7 @@ def landed(number: int) -> Draft:
 def first_plan(number: int) -> Callable[[], object]:
     """The lint of a first plan."""
     value = large(number)
-    return lambda: planner.draft(value, [], Contract(), set())
+    return lambda: planner.draft(value, [], Contract(), [])
 
 
 def plan_again(number: int) -> Callable[[], object]:
@@ -94,7 +95,7 @@ def plan_again(number: int) -> Callable[[], object]:
     value, made = large(number), landed(number)
     for one in value["contract"]:
         one.update(checks=["make test"], reason="one suite")
-    return lambda: planner.draft(value, made.features, made.contract, set())
+    return lambda: planner.draft(value, made.features, made.contract, [])
 
 
 STEPS: dict[str, Callable[[int], Callable[[], object]]] = {

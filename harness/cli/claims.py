@@ -1,0 +1,141 @@
+"""The commands about claims: look at them, mend a check, drop one, accept a manual one."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from harness.base import console, errors
+from harness.cli.quick import here
+from harness.store.layout import command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+LONGEST_SECONDS = 24 * 3600
+
+
+@click.group()
+def claim() -> None:
+    """Look at claims; mend, drop or accept one."""
+
+
+def _rows() -> list[dict[str, Any]]:
+    """Every claim with its text, its checks, its features and the state of its proof, as plain JSON."""
+    from harness.base import schema
+    from harness.commands import status
+    from harness.decision import views
+    from harness.model import contract, contract_log
+
+    layout = here()
+    proof = {row["claim"]: row for row in status.status(layout)["claims"]}
+    features, by_person = views.queue(layout), contract_log.set_by_person(contract_log.load(layout))
+    return [
+        {
+            **schema.plain(one),
+            "features": [feature.id for feature in features if one.id in feature.claims],
+            **{key: proof[one.id][key] for key in ("word", "marks", "red", "green")},
+            "set_by_person": one.id in by_person,
+        }
+        for one in contract.load(layout).claims
+    ]
+
+
+def _dump(value: object) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+@claim.command(name="list")
+@AS_JSON
+def claim_list(as_json: bool) -> None:
+    """The claims, a line each."""
+    rows = _rows()
+    if as_json:
+        _dump(rows)
+        return
+    for row in rows:
+        about = ", ".join([row["word"], *row["marks"]])
+        click.echo(console.sanitise(f"{row['id']:<16} {','.join(row['features']):<8} {about:<10} {row['text']}"))
+    if not rows:
+        click.echo("No claim is known: no plan has been accepted yet.")
+
+
+@claim.command(name="show")
+@click.argument("claim_id")
+@AS_JSON
+def claim_show(claim_id: str, as_json: bool) -> None:
+    """One claim, whole: its checks with their numbers, the state of its proof, who changed it."""
+    from harness.commands import why
+    from harness.model import contract, mission
+
+    mission.check_format(here())
+    found = contract.load(here()).claim(claim_id)  # an unknown one is named as such
+    if as_json:
+        _dump(next(row for row in _rows() if row["id"] == claim_id))
+        return
+    for number, check in enumerate(found.checks, start=1):
+        more = [f"{check.seconds} s"] if check.seconds else []
+        head = ", ".join([f"check {number} of {len(found.checks)}", *["a guard"] * check.guard, *more])
+        click.echo(console.sanitise("\n    ".join([f"{head}:", *check.run.split("\n")])))
+    click.echo(console.sanitise("\n".join(why.explain(here(), claim_id))))
+
+
+@claim.command(name="set")
+@click.argument("claim_id")
+@click.option("--text", default="", help="Another sentence.")
+@click.option("--check", "run", metavar="SHELL", help="A check: in the place of the present one, or with --add.")
+@click.option("--file", "path", metavar="FILE", help="The same from a file, - for standard input.")
+@click.option("--number", type=int, metavar="N", help="Which check, where it has several.")
+@click.option("--add", is_flag=True, help="One more check; the others stay.")
+@click.option("--remove", is_flag=True, help="Take the check with that number away.")
+@click.option("--guard/--no-guard", default=None, help="It may be green before the work.")
+@click.option("--seconds", type=click.IntRange(1, LONGEST_SECONDS), help="Its own time limit.")
+@click.option("--reason", default="a person set it", help="Why; for the contract log.")
+def claim_set(claim_id: str, path: str | None, reason: str, **words: Any) -> None:
+    """Change a claim's text or its checks. New checks run once first, on the mission's tree as it is."""
+    from harness.cli import show
+    from harness.commands import in_run
+    from harness.integrity import inside
+    from harness.model import contract, mission
+    from harness.run import claim_orders, orders
+
+    layout = here()
+    inside.refuse(layout, "claim set")
+    mission.check_format(layout)
+    if path is not None:
+        if words["run"] is not None:
+            raise errors.UsageFault("Say either --check SHELL or --file FILE.")
+        words["run"] = sys.stdin.read() if path == "-" else in_run.text_of(path)
+    wanted = claim_orders.edit(contract.load(layout).claim(claim_id), **words)
+    fired = [show.receipt(receipt) for receipt in claim_orders.try_out(layout, claim_id, wanted)]
+    click.echo(orders.place(layout, "claim set", claim_orders.words(claim_id, wanted, fired, reason)))
+
+
+@claim.command(name="drop")
+@click.argument("claim_id")
+@click.option("--reason", default="", help="Why; for the contract log.")
+def claim_drop(claim_id: str, reason: str) -> None:
+    """Take a claim out of the contract; its id is never used again."""
+    if not reason.strip():
+        raise errors.UsageFault(f'Say why: {command("claim drop")} {claim_id} --reason "…"')
+    _order("claim drop", claim_id, reason)
+
+
+@claim.command(name="accept")
+@click.argument("claim_id")
+@click.option("--note", "text", default="", help="What you looked at.")
+def claim_accept(claim_id: str, text: str) -> None:
+    """Give a person's receipt for a manual claim."""
+    _order("claim accept", claim_id, text)
+
+
+def _order(verb: str, *words: str) -> None:
+    from harness.model import mission
+    from harness.run import orders
+
+    mission.check_format(here())
+    click.echo(orders.place(here(), verb, list(words)))
