@@ -80,8 +80,9 @@ def status(value: dict[str, Any]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("feature", "status", "tries", "proven", "last run", "what"):
         table.add_column(title, overflow="fold" if title == "what" else "ellipsis")
+    known = {row["id"] for row in value["features"]}
     for row in value["features"]:
-        what = f"{row['title']}  ({row['waits']})" if row["waits"] else row["title"]
+        what = f"{row['title']}  ({_waiting(row['waits'], known)})" if row["waits"] else row["title"]
         tries, proven = f"{row['attempts']}/{row['tries']}", f"{row['proven']}/{row['claims']}"
         state = Text(row["status"], style=COLOURS.get(row["status"], ""))
         table.add_row(_safe(row["id"]), state, tries, proven, _safe(row["last"]), _safe(what))
@@ -90,6 +91,12 @@ def status(value: dict[str, Any]) -> None:
         _table(table)
     for name, text in _below(value):
         _line(f"{name:<9} ", text)
+
+
+def _waiting(waits: str, known: set[str]) -> str:
+    """What a blocked feature waits for, as part of a sentence: features by their ids, or what somebody said."""
+    named = waits.partition(": ")[0].split(", ")
+    return f"{'waits for' if known.issuperset(named) else 'blocked:'} {' '.join(waits.split())}"
 
 
 def _below(value: dict[str, Any]) -> list[tuple[str, str]]:

@@ -109,21 +109,16 @@ def _last_outcomes(layout: Layout, wanted: set[str]) -> dict[str, str]:
     return found
 
 
-WAITS = {
-    "needs": "waits for {names}: {text}",
-    "dispute": "disputes {names}: {text}",
-    "person": "a person blocked it: {text}",
-    "reason": "blocked: {text}",
-}
+WAITS = ("needs", "dispute", "person", "reason")
 
 
 def _waits(feature: Feature) -> str:
-    """Why a blocked feature waits, as a part of a sentence; "" for any other."""
-    notes = ((kind, feature.last_note(kind)) for kind in WAITS)
-    kind, note = next(((kind, note) for kind, note in notes if note), ("", None))
+    """What a blocked feature waits for: the features or claims that its newest note names, and its text; "" for any other."""
+    note = next(filter(None, map(feature.last_note, WAITS)), None)
     if feature.status != "blocked" or note is None:
         return ""
-    return WAITS[kind].format(names=", ".join(features.named(note)), text=faults.first(note["text"]))
+    names = features.named(note)
+    return f"{', '.join(names)}: {note['text']}" if names else str(note["text"])
 
 
 REASONS = {

@@ -411,4 +411,4 @@ def test_the_newest_run_of_a_feature_is_shown_by_the_features_name(house: House)
 def test_a_blocked_feature_reads_as_a_sentence(house: House) -> None:
     """Whoever blocked it."""
     house.harness("feature", "block", "F-001", "--reason", "not now")
-    assert "Part one  (a person blocked it: not now)" in house.harness("status").out
+    assert "Part one  (blocked: not now)" in house.harness("status").out

@@ -93,7 +93,8 @@ def test_a_blocked_feature_says_what_it_waits_for(house: House) -> None:
     feature = house.feature().replace(status="blocked")
     feature.note("t", "r", "needs", text="first the store", features=["F-002"])
     house.lay(feature, house.feature("F-002"))
-    assert row(house)["waits"] == "waits for F-002: first the store"
+    assert row(house)["waits"] == "F-002: first the store"
+    assert "Part one  (waits for F-002: first the store)" in house.harness("status").out
 
 
 def test_a_run_under_way_is_named_and_its_feature_is_in_progress(house: House) -> None:
