@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -10,10 +12,12 @@ COMMANDS = (
     "accept",
     "check",
     "claim",
+    "completion",
     "doctor",
     "ending",
     "escalation",
     "feature",
+    "help",
     "hold",
     "init",
     "issue",
@@ -21,13 +25,18 @@ COMMANDS = (
     "memory",
     "next",
     "note",
+    "pause",
     "reply",
+    "resume",
     "runs",
     "status",
+    "steer",
+    "stop",
     "usage",
     "verify",
     "why",
 )  # fmt: skip - a list of words; run.sh has the same
+COMPLETING = "_HARNESS_COMPLETE"  # set by a shell that asks for candidates
 
 
 def application(words: Sequence[str]) -> int:
@@ -39,7 +48,10 @@ def application(words: Sequence[str]) -> int:
     from harness.cli.commands import cli
 
     handle_signals()
+    if COMPLETING in os.environ:
+        from harness.cli import candidates
 
+        candidates.prepare(cli)
     try:
         code = cli.main(args=list(words), prog_name="harness", standalone_mode=False)
     except click.exceptions.Abort:

@@ -106,8 +106,8 @@ def _waits(feature: Feature) -> str:
 
 
 REASONS = {
-    "STOPPED": "a person asked to stop; remove .harness/STOP to go on",
-    "PAUSED": "a person asked to pause; remove .harness/PAUSE to go on",
+    "STOPPED": "a person asked to stop; to go on: {resume}",
+    "PAUSED": "a person asked to pause; to go on: {resume}",
     "CHECKPOINT": "a person must look at the checkpoint",
     "BUDGET": "the cap in config.toml [limits] is reached",
     "DONE": "every feature has passed, and so has a fresh worktree",
@@ -119,7 +119,7 @@ def why(view: rules.View, decision: rules.Decision) -> str:
     if decision.word == "WAIT":
         return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
     if decision.word != "NEXT":
-        return REASONS.get(decision.word, "a person is needed: read .harness/escalation.md")
+        return _reason(decision.word, "a person is needed: read .harness/escalation.md")
     if decision.what == view.roles["plans"]:
         return "there is no plan yet" if not view.features else "the spec, an issue or a feature asks for it"
     if decision.what == view.roles["curates"]:
@@ -127,6 +127,10 @@ def why(view: rules.View, decision: rules.Decision) -> str:
     if decision.what == view.roles["judges"]:
         return "its work is done" if decision.feature else "all features passed; a fresh worktree has not been tried"
     return "its turn has come"
+
+
+def _reason(word: str, otherwise: str) -> str:
+    return REASONS.get(word, otherwise).format(resume=command("resume"))
 
 
 def readable(layout: Layout, line: str, watched: bool) -> list[str]:
@@ -241,4 +245,4 @@ def _remedy(layout: Layout, word: str) -> list[str]:
             f'next      {command("escalation answer")} "what to do", then {command()}',
         ]
     first = word.split(" ")[0]
-    return [f"why       {REASONS.get(first, 'a person is needed')}", f"next      {command('status')}"]
+    return [f"why       {_reason(first, 'a person is needed')}", f"next      {command('status')}"]
