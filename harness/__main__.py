@@ -26,9 +26,9 @@ def _dispatch() -> int:
     words = _run_option(_folder_option(sys.argv[1:]))
     if words and words[0] in quick.QUICK and "--help" not in words:
         return quick.QUICK[words[0]](words[1:])
-    from harness.cli.main import COMMANDS, COMPLETING, application
+    from harness.cli.main import COMMANDS, application
 
-    if COMPLETING in os.environ or (words and words[0] in (*COMMANDS, "-h", "--help", "--version")):
+    if quick.COMPLETING in os.environ or (words and words[0] in (*COMMANDS, "-h", "--help", "--version")):
         return application(words)
     if len(words) > 1 and words[-1] in ("-h", "--help"):
         return application(["help", *words[:-1]])
@@ -84,8 +84,9 @@ def _run_sh(words: list[str]) -> int:
     script, where = os.path.join(layout.home(), "run.sh"), here()
     if words and words[0] != "--once" and words[0] not in roles.known(where):
         from harness.cli import help
+        from harness.cli.main import COMMANDS
 
-        raise help.no_such_word(where, words[0])
+        raise help.no_such_word(where, words[0], COMMANDS)
     if where.project != os.environ.get("HARNESS_PROJECT", os.getcwd()):
         console.print_error(f"harness: the mission is in {where.project}")
     os.environ["HARNESS_PROJECT"] = where.project

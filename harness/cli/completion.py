@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from harness.base import console
-from harness.cli.main import COMPLETING
+from harness.cli.quick import COMPLETING
 
 # Each asks the program that was typed, so that any copy of run.sh completes for itself.
 BASH = """_harness_complete() {

@@ -9,7 +9,6 @@ import click
 
 from harness.base import console, errors
 from harness.base.errors import HarnessError, UsageFault
-from harness.cli.main import COMMANDS
 from harness.cli.quick import here
 from harness.model import roles
 from harness.store import files, layout
@@ -84,10 +83,10 @@ def unknown(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
-def no_such_word(where: Layout, word: str) -> UsageFault:
+def no_such_word(where: Layout, word: str, commands: Iterable[str]) -> UsageFault:
     """The fault of a first word that is neither a command nor a role."""
     there = roles.known(where)
-    shown = [name for name in COMMANDS if name not in ("ending", "hold")]
+    shown = [name for name in commands if name not in ("ending", "hold")]
     listed = f"Roles here: {', '.join(there)}. Commands: {', '.join(shown)}."
     return UsageFault(f"There is no role and no command '{word}'.{unknown(word, [*shown, *there])} {listed}")
 
@@ -138,20 +137,21 @@ def version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
 def help_(ctx: click.Context, words: tuple[str, ...]) -> int:
     """The commands and roles, or one of them."""
     top = ctx.find_root()
+    cli = top.command
+    assert isinstance(cli, Grouped), "help is a command of the program alone"
     if not words:
         buffer = top.make_formatter()
-        top.command.format_commands(top, buffer) if isinstance(top.command, Grouped) else None
+        cli.format_commands(top, buffer)
         console.print_line(f"{overview()}\n\n{buffer.getvalue()}\n{command('COMMAND --help')} says more of each.")
         return errors.DONE
-    if words[0] in roles.known(here()) and words[0] not in COMMANDS:
+    if words[0] in roles.known(here()) and words[0] not in cli.commands:
         console.print_line(of_role(here(), words[0]))
         return errors.DONE
     at = top
     for word in words:
-        group = at.command
-        found = group.get_command(at, word) if isinstance(group, click.Group) else None
+        found = at.command.get_command(at, word) if isinstance(at.command, click.Group) else None
         if found is None:
-            raise no_such_word(here(), " ".join(words))
+            raise no_such_word(here(), " ".join(words), sorted(cli.commands))
         at = click.Context(found, info_name=word, parent=at)
     console.print_line(at.get_help())
     return errors.DONE

@@ -36,7 +36,6 @@ COMMANDS = (
     "verify",
     "why",
 )  # fmt: skip - a list of words; run.sh has the same
-COMPLETING = "_HARNESS_COMPLETE"  # set by a shell that asks for candidates
 
 
 def application(words: Sequence[str]) -> int:
@@ -46,6 +45,7 @@ def application(words: Sequence[str]) -> int:
     from harness.base.errors import USAGE
     from harness.base.exits import handle_signals
     from harness.cli.commands import cli
+    from harness.cli.quick import COMPLETING
 
     handle_signals()
     if COMPLETING in os.environ:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+COMPLETING = "_HARNESS_COMPLETE"  # the variable that a shell sets when it asks for candidates
+
+
 def here(upwards: bool = True) -> Layout:
     """The mission's layout: HARNESS_PROJECT, else the working folder, or `upwards` the nearest one above it with a mission."""
     return Layout(os.environ.get("HARNESS_PROJECT") or (project_of(os.getcwd()) if upwards else os.getcwd()))

@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from harness.model.config import Config
+
 TRUSTS = {
     "workspace": "write in this folder, run commands, use the network: the agent's own sandbox, as far as it has one",
     "full": "anything that you may do",
@@ -31,8 +33,10 @@ STEPS = (
 
 def choose(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str, str]], str] | None) -> list[str]:
     """Write `agent` (one, or several with commas) and `trust` into config.toml; `ask(question, {answer: meaning})` gives
-    the missing ones. Returns lines on what was written and what to do next. Raises as `require`."""
-    settings, wanted = config.load(layout), require(layout, agent, trust)
+    the missing ones. Returns lines on what was written and what to do next. Raises UsageFault for an unknown agent or trust.
+    """
+    settings = config.load(layout)
+    wanted = _wanted(settings, agent, trust)
     found = [name for name in registry.KNOWN_CLIS if registry.installed(name)]
     playbooks = os.path.isdir(os.path.join(layout.project, "playbooks"))
     if ask and not wanted and not settings.agent and not playbooks and found:
@@ -48,18 +52,10 @@ def choose(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str,
     return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
 
 
-def require(layout: Layout, agent: str, trust: str) -> list[str]:
-    """The agents in `agent` (one, or several with commas). Raises UsageFault for an unknown agent or trust, Unavailable for an
-    agent whose program is not installed; nothing is written."""
+def require(layout: Layout, agent: str, trust: str) -> None:
+    """Raises what `choose` raises, and Unavailable for an agent whose program is not installed; nothing is written."""
     settings = config.load(layout)
-    if trust and trust not in TRUSTS:
-        raise UsageFault(f"'{trust}' is no trust. Say one of: {', '.join(TRUSTS)}")
-    known = (*registry.KNOWN_CLIS, *registry.EMBEDDED, *settings.agents)
-    wanted = [name.strip() for name in agent.split(",") if name.strip()]
-    for name in wanted:
-        if name not in known:
-            here = f"Known here: {', '.join(known)}; any program by [agents.{name}]."
-            raise UsageFault(f"There is no agent '{name}'. {here}")
+    for name in _wanted(settings, agent, trust):
         table = settings.agents.get(name, {})
         program = os.path.expanduser(str(table.get("path", name)))
         if name in registry.KNOWN_CLIS and "command" not in table and not registry.installed(program):
@@ -68,6 +64,18 @@ def require(layout: Layout, agent: str, trust: str) -> list[str]:
             raise Unavailable(
                 f"{what} Install it first, or name another: {command('init')} --agent NAME (docs/agents.md)"
             )
+
+
+def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
+    """The agents in `agent`, which are known here."""
+    if trust and trust not in TRUSTS:
+        raise UsageFault(f"'{trust}' is no trust. Say one of: {', '.join(TRUSTS)}")
+    known = (*registry.KNOWN_CLIS, *registry.EMBEDDED, *settings.agents)
+    wanted = [name.strip() for name in agent.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            here = f"Known here: {', '.join(known)}; any program by [agents.{name}]."
+            raise UsageFault(f"There is no agent '{name}'. {here}")
     return wanted
 
 
