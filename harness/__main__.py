@@ -87,7 +87,7 @@ def _run_sh(words: list[str]) -> int:
         from harness.cli.main import COMMANDS
 
         raise help.no_such_word(where, words[0], COMMANDS)
-    if where.project != os.environ.get("HARNESS_PROJECT", os.getcwd()):
+    if where.project != os.path.abspath(os.environ.get("HARNESS_PROJECT") or os.getcwd()):
         console.print_error(f"harness: the mission is in {where.project}")
     os.environ["HARNESS_PROJECT"] = where.project
     os.environ["HARNESS_PYTHON"] = sys.executable

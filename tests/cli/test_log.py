@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -221,3 +224,25 @@ def test_the_log_of_a_run_is_one_json_value(house: House) -> None:
     )
     assert [row["kind"] for row in value["rows"]] == ["did", "output", "said"]
     assert house.harness("log", "-f", "--json").code == 64
+
+
+def test_the_spinner_shows_the_last_line_of_a_plain_program(house: House) -> None:
+    """While it works; on a terminal alone."""
+    mine(house, "bash", "-c", "echo reading; until test -e go; do sleep 0.05; done; echo building; sleep 0.3")
+    leader, follower = pty.openpty()
+    env = {**house.env, "TERM": "xterm"}
+    words = house.words("worker", "F-001")
+    role = subprocess.Popen(
+        words, cwd=house.project, env=env, stdin=subprocess.DEVNULL, stdout=follower, stderr=follower
+    )
+    os.close(follower)
+    seen = b""
+    with suppress(OSError):  # how Linux reports that the other end is closed
+        while block := os.read(leader, 65536):
+            seen += block
+            if b"reading" in seen:
+                (house.tree / "go").touch()
+    os.close(leader)
+    assert role.wait(20) == 0
+    assert re.search(rb"worker F-001 0:\d\d .*reading", seen)
+    assert b"building" in seen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,12 +69,13 @@ def test_what_a_person_wrote_into_the_file_stays(house: House) -> None:
 def test_without_a_mission_there_is_nothing_to_steer(unbegun: House) -> None:
     """And none is made."""
     layout = Layout(str(unbegun.project))
-    for call in (
+    calls: list[Callable[[], object]] = [
         lambda: steering.halt(layout, "pause", ""),
         lambda: steering.resume(layout),
         lambda: steering.steer(layout, "x"),
         lambda: steering.steering(layout),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(UsageFault, match="There is no mission"):
             call()
     assert not unbegun.state.exists()
