@@ -5,20 +5,21 @@
 #   run.sh --once           carry out one decision
 #   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023
 #   run.sh COMMAND …        any harness command, such as: run.sh status
+#   run.sh -C DIR …         any of these, as if started in DIR
 #
-# Start it in the folder with SPEC.md, a git repository. Exit codes: 0 done, 3 escalated, 5 run or time cap, 6 cost cap,
+# Start it in the folder with SPEC.md, a git repository, or below. Exit codes: 0 done, 3 escalated, 5 run or time cap, 6 cost cap,
 # 7 plan rejected, 8 checkpoint, 9 stopped or paused, 10 negative verdict, 11 a person must fix something, 64 usage,
 # 65 broken state, 69 agent not available, 75 busy or killed, 130 and 143 interrupted. See docs/contract.md.
 set -u
 
-commands=' accept check claim doctor ending escalation feature hold init issue log memory next note reply runs status usage verify why '
+commands=' accept check claim completion doctor ending escalation feature help hold init issue log memory next note pause reply resume runs status steer stop usage verify why '
 here=${BASH_SOURCE[0]}
 while [ -L "$here" ]; do
   link=$(readlink "$here")
   case $link in /*) here=$link ;; *) here=$(dirname "$here")/$link ;; esac
 done
 here=$([[ $here == */* ]] || here=./$here; cd "${here%/*}/" && pwd -P) || exit 70
-
+[ -n "${HARNESS_PROJECT-}" ] || [ -e .harness ] || [ -e SPEC.md ] || set -- -C . "$@" # the program looks for it upwards
 export HARNESS_HOME=${HARNESS_HOME:-$here} HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD} HARNESS_CALLED=${HARNESS_CALLED:-$0}
 export HARNESS_STATE=$HARNESS_PROJECT/.harness PYTHONPATH=$HARNESS_HOME
 python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
@@ -106,11 +107,10 @@ loop() { # decide, carry out, again; with $1 once
 }
 
 case ${1-} in
-  '') loop '' ;;
+  '') [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -P "$program"; loop '' ;;
   --once) loop once ;;
-  -h | --help | help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}" ;;
   *)
-    if [ "${commands#* "$1" }" = "$commands" ] && find_role "$1"; then
+    if [ "${commands#* "$1" }" = "$commands" ] && [[ ${2-} != -h && ${2-} != --help ]] && find_role "$1"; then
       wish "$1" "${2-}"
       shift
       exec "$python" -P "$script" "$@"

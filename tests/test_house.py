@@ -56,7 +56,8 @@ OWN_FILES = {
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
     **dict.fromkeys(("agents.configs", "agents.driven", "agents.playbook", "agents.scripted"), "files of agents"),
     **dict.fromkeys(
-        ("cli.show", "commands.config_check", "commands.in_run", "proof.verify"), "a file that a person names"
+        ("cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),
+        "a file that a person names",
     ),
     **dict.fromkeys(
         ("commands.forbidden", "commands.try_agent", "commands.try_confine"), "missions made to try things"
@@ -77,7 +78,14 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ("integrity.confine", "integrity.home_layer", "integrity.inbox", "process.temporary"), "folders of a run"
     ),
     **dict.fromkeys(
-        ("integrity.lease", "integrity.mission_lock", "integrity.unsettled", "cli.quick", "model.runs"),
+        (
+            "integrity.lease",
+            "integrity.mission_lock",
+            "integrity.unsettled",
+            "cli.quick",
+            "commands.steering",
+            "model.runs",
+        ),
         "locks, and who holds them",
     ),
     **dict.fromkeys(("integrity.reconcile", "run.recover", "commands.doctor"), "restores what others overwrote"),
@@ -89,6 +97,8 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
+    "cli.help": "the header of run.sh",
+    "cli.log": "streams that grow",
     "integrity.workplace": "trees",
     "run.starting": "a folder that is no mission yet",
 }

@@ -49,12 +49,14 @@ def sleeper(house: House) -> None:
     house.script("worker", {"run": "touch begun; sleep 60"})
 
 
-def test_its_header_is_its_help(house: House) -> None:
-    """`run.sh help` prints the comment at its top."""
+def test_its_header_begins_its_help(house: House) -> None:
+    """`run.sh help` prints the comment at its top, then commands and roles."""
     done = house.run([str(RUN_SH), "help"])
     assert done.code == 0
     assert done.out.startswith("run.sh - the clock of a mission")
     assert "run.sh ROLE [FEATURE]" in done.out
+    assert "set -u" not in done.out
+    assert "\n  status " in done.out
 
 
 def test_it_is_short_and_knows_no_role_by_name() -> None:
@@ -489,3 +491,43 @@ def test_a_role_written_from_the_contract_page_alone_runs(house: House) -> None:
     done = house.run([str(RUN_SH), "documenter"])
     assert done.code == 0, done
     assert "{'pages': 3}" in done.out
+
+
+def test_a_folder_may_come_before_everything(house: House) -> None:
+    """The loop, a role and a command, from elsewhere, as if they were started there; a relative path of run.sh, too."""
+    house.script("worker", {"run": "touch 1.txt"})
+    elsewhere = house.folder / "elsewhere"
+    elsewhere.mkdir()
+    done = house.run([str(RUN_SH), "-C", str(house.project), "worker", "F-001"], where=elsewhere)
+    assert (done.code, house.feature().status) == (0, "validating"), done
+    done = house.run([str(RUN_SH), "-C", "../my project", "--once"], where=elsewhere)
+    assert (done.code, done.out.split("\n")[0]) == (0, "> NEXT validator F-001"), done
+    (house.state / "STOP").touch()
+    done = house.run([str(RUN_SH), "-C", "../my project"], where=elsewhere)
+    assert (done.code, "run.sh -C '../my project' resume" in done.out) == (9, True), done
+    done = house.run([str(RUN_SH), "-C"], where=elsewhere)
+    assert (done.code, "There is no folder ''" in done.err) == (64, True)
+
+
+def test_a_subfolder_works_on_the_mission_above_it(house: House) -> None:
+    """Commands that read say nothing more; what starts a run says where. `init` is about the folder itself."""
+    deep = house.write("a/b/file").parent
+    house.script("worker", {"run": "touch 1.txt"})
+    assert house.run([str(RUN_SH), "next"], where=deep).out == "NEXT worker F-001\n"
+    done = house.run([str(RUN_SH), "status"], where=deep)
+    assert (done.out, done.err) == (house.harness("status").out, "")
+    done = house.run([str(RUN_SH), "--once"], where=deep)
+    assert (done.code, done.err) == (0, f"harness: the mission is in {house.project}\n")
+    assert house.feature().status == "validating"
+    done = house.run([str(RUN_SH), "init"], where=deep)
+    assert (done.code, (deep / ".harness").exists()) == (64, False)
+
+
+def test_a_shell_that_asks_for_candidates_starts_nothing(house: House) -> None:
+    """Neither here nor in a subfolder, whatever it asks."""
+    deep = house.write("a/file").parent
+    for where in (house.project, deep):
+        for asked in ("bash_complete", "nonsense"):
+            env = {"_HARNESS_COMPLETE": asked, "COMP_WORDS": "run.sh ", "COMP_CWORD": "1"}
+            house.run([str(RUN_SH)], where=where, env=env)
+    assert house.ran() == []

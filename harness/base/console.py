@@ -13,7 +13,6 @@ CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if
 TURNING = (0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
 UNSAFE = CONTROLS | {code: f"\\u{code:04x}" for code in (*TURNING, *range(0xFFF9, 0xFFFC))}
 UNSAFE |= {code: f"\\U{code:08x}" for code in range(0xE0000, 0xE0080)}  # tags, which nobody sees
-IN_JSON = {code: f"\\u{code:04x}" for code in UNSAFE if 127 <= code < 0x10000}  # json.dumps writes the others like this
 
 
 def sanitise(text: str) -> str:
@@ -25,12 +24,6 @@ def sanitise(text: str) -> str:
 def print_line(text: str) -> None:
     """Print a line on standard output, safe to show."""
     sys.stdout.write(sanitise(text) + "\n")
-    sys.stdout.flush()
-
-
-def print_json(text: str) -> None:
-    """Print a JSON text: what a terminal would obey is escaped inside its strings, so that it reads back as it was."""
-    sys.stdout.write(text.translate(IN_JSON).encode("utf-8", "backslashreplace").decode() + "\n")
     sys.stdout.flush()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
@@ -45,23 +44,21 @@ def _rows() -> list[dict[str, Any]]:
     ]
 
 
-def _dump(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=1))
-
-
 @claim.command(name="list")
 @AS_JSON
 def claim_list(as_json: bool) -> None:
     """The claims, a line each."""
+    from harness.cli import values
+
     rows = _rows()
     if as_json:
-        _dump(rows)
+        values.echo(rows)
         return
     for row in rows:
         about = ", ".join([row["word"], *row["marks"]])
-        click.echo(console.sanitise(f"{row['id']:<16} {','.join(row['features']):<8} {about:<10} {row['text']}"))
+        console.print_line(f"{row['id']:<16} {','.join(row['features']):<8} {about:<10} {row['text']}")
     if not rows:
-        click.echo("No claim is known: no plan has been accepted yet.")
+        console.print_line("No claim is known: no plan has been accepted yet.")
 
 
 @claim.command(name="show")
@@ -69,19 +66,20 @@ def claim_list(as_json: bool) -> None:
 @AS_JSON
 def claim_show(claim_id: str, as_json: bool) -> None:
     """One claim, whole: its checks with their numbers, the state of its proof, who changed it."""
+    from harness.cli import values
     from harness.commands import why
     from harness.model import contract, mission
 
     mission.check_format(here())
     found = contract.load(here()).claim(claim_id)  # an unknown one is named as such
     if as_json:
-        _dump(next(row for row in _rows() if row["id"] == claim_id))
+        values.echo(next(row for row in _rows() if row["id"] == claim_id))
         return
     for number, check in enumerate(found.checks, start=1):
         more = [f"{check.seconds} s"] if check.seconds else []
         head = ", ".join([f"check {number} of {len(found.checks)}", *["a guard"] * check.guard, *more])
-        click.echo(console.sanitise("\n    ".join([f"{head}:", *check.run.split("\n")])))
-    click.echo(console.sanitise("\n".join(why.explain(here(), claim_id))))
+        console.print_line("\n    ".join([f"{head}:", *check.run.split("\n")]))
+    console.print_line("\n".join(why.explain(here(), claim_id)))
 
 
 @claim.command(name="set")
@@ -112,7 +110,7 @@ def claim_set(claim_id: str, path: str | None, reason: str, **words: Any) -> Non
         words["run"] = sys.stdin.read() if path == "-" else in_run.text_of(path)
     wanted = claim_orders.edit(contract.load(layout).claim(claim_id), **words)
     fired = [show.receipt(receipt) for receipt in claim_orders.try_out(layout, claim_id, wanted)]
-    click.echo(orders.place(layout, "claim set", claim_orders.words(claim_id, wanted, fired, reason)))
+    console.print_line(orders.place(layout, "claim set", claim_orders.words(claim_id, wanted, fired, reason)))
 
 
 @claim.command(name="drop")
@@ -138,4 +136,4 @@ def _order(verb: str, *words: str) -> None:
     from harness.run import orders
 
     mission.check_format(here())
-    click.echo(orders.place(here(), verb, list(words)))
+    console.print_line(orders.place(here(), verb, list(words)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 from itertools import islice
 
 import click
@@ -14,13 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.base import clock, console, errors, faults
+from harness.cli import values
 from harness.commands.status import cost as money
 from harness.decision import rules, views
-from harness.integrity import lease
 from harness.memory import raw
 from harness.model import contract, features, issues, mission, receipts, runs
 from harness.model.usage import COUNTS
-from harness.run import prompt, transcript
+from harness.run import prompt
 from harness.store import files, json_lines, layout
 from harness.store.layout import Layout, command
 
@@ -199,18 +198,9 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 1000 else f"{seconds / 3600:.1f} h"
 
 
-def _run_named(where: Layout, name: str) -> str:
-    """The run with this id; for a feature its newest run: the one under way, else the newest finished one."""
-    if os.path.isdir(where.run(name).folder) or not runs.is_id(name):
-        return name
-    found = (one.run for one in runs.finished(where) if one.feature == name)
-    alive = [one.run for one in lease.alive(where) if one.feature == name]
-    return next(iter((*alive[-1:], *islice(found, 1))), name)
-
-
 def run(where: Layout, name: str) -> None:
     """One run, by its id or its feature: what it was, what it brought, and where its files are."""
-    run_id = _run_named(where, name)
+    run_id = values.run_named(where, name)
     context, result = runs.context(where, run_id), runs.result(where, run_id)
     console.print_line(
         f"{context.run}: {context.role} {context.feature} at {context.head[:10]} on {context.branch}".replace("  ", " ")
@@ -285,46 +275,10 @@ def _short(count: int) -> str:
     return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.2f}M"
 
 
-def log(where: Layout, run_id: str, follow: bool) -> None:
-    """What an agent wrote and did; with `follow` until its run is over."""
-    run_id = run_id or newest(where)
-    runs.context(where, run_id)
-    path, offset, rest = where.run(run_id).stream, 0, b""
-    while True:
-        over = not follow or os.path.exists(where.run(run_id).result) or runs.is_dead(where, run_id)
-        while block := files.read_from(path, offset, 65536):
-            offset += len(block)
-            *lines, rest = (rest + block).split(b"\n")
-            for line in lines:
-                _event(line)
-        if over:
-            return
-        time.sleep(0.2)
-
-
-def _event(line: bytes) -> None:
-    row = transcript.parse(line)
-    if row is None:  # torn by a crash, or not written by the harness
-        console.print_line(f"      ? not ours: {line.decode('utf-8', 'replace')}")
-        return
-    if row.kind in ("agent", "raw", "usage", "time"):  # for machines; other rows show their meaning
-        return
-    mark = {"said": "says", "did": "does", "output": "   |"}.get(row.kind, row.kind)
-    for text in row.text.rstrip("\n").split("\n"):
-        console.print_line(f"{row.at:7.1f} {mark} {text}")
-
-
-def newest(where: Layout) -> str:
-    """The run under way, else the newest finished one; UsageFault where nothing ran yet."""
-    alive = [one.run for one in lease.alive(where)]
-    last = next((one.run for one in runs.finished(where)), "")
-    if not alive and not last:
-        raise errors.UsageFault("Nothing has run yet.")
-    return alive[-1] if alive else last
-
-
-def findings(found: Iterable[Finding]) -> int:
-    """Show doctor's findings as they come, a line each; exit code 10 if one is bad."""
+def findings(found: Iterable[Finding], fixed: list[str]) -> int:
+    """Show what doctor fixed, and its findings as they come, a line each; exit code 10 if one is bad."""
+    for line in fixed:
+        console.print_line(f"fixed  {line}")
     seen = set()
     for one in found:
         _line(f"{one.state:<6}", one.what, STATES[one.state])

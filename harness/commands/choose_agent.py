@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 
 from harness.agents import registry
-from harness.base.errors import UsageFault
+from harness.base.errors import Unavailable, UsageFault
 from harness.model import config, roles
 from harness.store import journal, names
 from harness.store.layout import Layout, command
@@ -16,6 +16,8 @@ from harness.store.state import State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from harness.model.config import Config
 
 TRUSTS = {
     "workspace": "write in this folder, run commands, use the network: the agent's own sandbox, as far as it has one",
@@ -34,14 +36,7 @@ def choose(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str,
     the missing ones. Returns lines on what was written and what to do next. Raises UsageFault for an unknown agent or trust.
     """
     settings = config.load(layout)
-    if trust and trust not in TRUSTS:
-        raise UsageFault(f"'{trust}' is no trust. Say one of: {', '.join(TRUSTS)}")
-    known = (*registry.KNOWN_CLIS, *registry.EMBEDDED, *settings.agents)
-    wanted = [name.strip() for name in agent.split(",") if name.strip()]
-    for name in wanted:
-        if name not in known:
-            here = f"Known here: {', '.join(known)}; any program by [agents.{name}]."
-            raise UsageFault(f"There is no agent '{name}'. {here}")
+    wanted = _wanted(settings, agent, trust)
     found = [name for name in registry.KNOWN_CLIS if registry.installed(name)]
     playbooks = os.path.isdir(os.path.join(layout.project, "playbooks"))
     if ask and not wanted and not settings.agent and not playbooks and found:
@@ -55,6 +50,33 @@ def choose(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str,
         how = f"{command('init')} --trust workspace (or full)"
         return [*lines, f"It is not started before you say how far it may go: {how}"]
     return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
+
+
+def require(layout: Layout, agent: str, trust: str) -> None:
+    """Raises what `choose` raises, and Unavailable for an agent whose program is not installed; nothing is written."""
+    settings = config.load(layout)
+    for name in _wanted(settings, agent, trust):
+        table = settings.agents.get(name, {})
+        program = os.path.expanduser(str(table.get("path", name)))
+        if name in registry.KNOWN_CLIS and "command" not in table and not registry.installed(program):
+            found = ", ".join(filter(registry.installed, registry.KNOWN_CLIS)) or "none"
+            what = f"The program of the agent '{name}' is not installed, or not on the PATH. Found here: {found}."
+            raise Unavailable(
+                f"{what} Install it first, or name another: {command('init')} --agent NAME (docs/agents.md)"
+            )
+
+
+def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
+    """The agents in `agent`, which are known here."""
+    if trust and trust not in TRUSTS:
+        raise UsageFault(f"'{trust}' is no trust. Say one of: {', '.join(TRUSTS)}")
+    known = (*registry.KNOWN_CLIS, *registry.EMBEDDED, *settings.agents)
+    wanted = [name.strip() for name in agent.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            here = f"Known here: {', '.join(known)}; any program by [agents.{name}]."
+            raise UsageFault(f"There is no agent '{name}'. {here}")
+    return wanted
 
 
 def _meant(trust: str, names: list[str]) -> str:

@@ -122,8 +122,8 @@ def _waits(feature: Feature) -> str:
 
 
 REASONS = {
-    "STOPPED": "a person asked to stop; remove .harness/STOP to go on",
-    "PAUSED": "a person asked to pause; remove .harness/PAUSE to go on",
+    "STOPPED": "a person asked to stop; to go on: {resume}",
+    "PAUSED": "a person asked to pause; to go on: {resume}",
     "CHECKPOINT": "a person must look at the checkpoint",
     "DONE": "every feature has passed, and so has a fresh worktree",
 }
@@ -151,7 +151,7 @@ def _halted(view: rules.View, word: str) -> str:
         raising = "raise {} under [limits] in .harness/config.toml"
         return "; ".join(f"the cap is reached, {one.words}: {raising.format(one.key)}" for one in cap)
     if word != "ESCALATE":
-        return REASONS.get(word, "a person is needed")
+        return REASONS.get(word, "a person is needed").format(resume=command("resume"))
     fault = escalations.first_fault(view)
     asks = f"a person is needed: read .harness/escalation.md, or {command('escalation')}"
     return f"{asks}. The newest fault: {fault}" if fault else asks

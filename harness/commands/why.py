@@ -10,9 +10,14 @@ from harness.decision import escalations, views
 from harness.model import contract, contract_log, receipts, runs
 from harness.model.contract import Check, Claim
 from harness.model.contract_log import Entry
+from harness.model.features import Feature
 from harness.proof import index
 from harness.proof.index import CheckHistory
 from harness.store.layout import Layout, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 RUNS_SHOWN = 8
 MOST_LINES = 8  # of a check, behind its first
@@ -22,20 +27,42 @@ WIDTH, MORE = 90, " " * 11  # of these lines; before those that go on
 
 def explain(layout: Layout, name: str) -> list[str]:
     """One screen about a feature or a claim; UsageFault if there is neither."""
-    known = contract.load(layout)
-    features = views.queue(layout)
-    feature = next((one for one in features if one.id == name), None)
-    owners = [one for one in features if name in one.claims]
-    if feature is None and not any(claim.id == name for claim in known.claims):
-        see = f"{command('status')}, {command('feature show')} FEATURE"
-        raise UsageFault(f"There is no feature and no claim '{name}'. See: {see}")
+    feature, claims, ids = _found(layout, name)
     lines = [f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} tries"] if feature else []
-    claims = known.of(feature.claims) if feature else [known.claim(name)]
     histories, log = index.load(layout), contract_log.load(layout)
     for claim in claims:
         lines += _claim(layout, claim, histories, log)
-    ids = [feature.id] if feature else [one.id for one in owners]
     return lines + _worked(layout, ids)
+
+
+def _found(layout: Layout, name: str) -> tuple[Feature | None, list[Claim], list[str]]:
+    """The feature of this name, if it is one, the claims, and the features that they belong to."""
+    known, queue = contract.load(layout), views.queue(layout)
+    feature = next((one for one in queue if one.id == name), None)
+    if feature is None and not any(claim.id == name for claim in known.claims):
+        see = f"{command('status')}, {command('feature show')} FEATURE"
+        raise UsageFault(f"There is no feature and no claim '{name}'. See: {see}")
+    claims = known.of(feature.claims) if feature else [known.claim(name)]
+    return feature, claims, [feature.id] if feature else [one.id for one in queue if name in one.claims]
+
+
+def value(layout: Layout, name: str) -> dict[str, Any]:
+    """The same as plain values: see docs/contract.md for the keys."""
+    feature, claims, ids = _found(layout, name)
+    histories, log = index.load(layout), contract_log.load(layout)
+    weak, signed = contract_log.weakened(log), contract_log.accepted(log)
+    rows = []
+    for claim in claims:
+        status = index.claim_status(claim, histories, weak, signed)
+        checks = [
+            {**check.asdict(), "red": history.red, "green": history.green, "flaky": history.flaky}
+            for check in claim.checks
+            for history in [histories.get(index.key(claim.id, check.run), CheckHistory())]
+        ]
+        changes = [entry for entry in log if entry.claim == claim.id]
+        rows.append({**status.asdict(), "text": claim.text, "checks": checks, "log": changes})
+    mine = (result for result in runs.finished(layout) if result.feature in ids)
+    return {"feature": feature, "claims": rows, "runs": list(islice(mine, RUNS_SHOWN))[::-1]}
 
 
 def _claim(layout: Layout, claim: Claim, histories: dict[str, CheckHistory], log: list[Entry]) -> list[str]:

@@ -30,6 +30,7 @@ RETRYABLE = ("limit", *NEEDS_HELP)
 STARTUP_SECONDS = 120.0
 MARK_SECONDS = 30.0
 PRINTED = ("output", "waits")  # goes into the transcript as output
+UNWRITTEN = ("tick", "saying", "whole", *PRINTED)  # nothing to write, or written by pieces
 LOAD_AFTER_SECONDS = 0.5
 LOADED_LATE = (
     *("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment", "harness.process.network"),
@@ -140,7 +141,10 @@ class Recorder:
             self.stderr.log(event.text)
         if event.kind in ("did", "waits"):
             self.action = event.text
-        if event.kind == "said":
+        if event.kind == "saying":
+            self.stream.piece(self.run.seconds(), "said", event.text)
+            self.action = next((line for line in reversed(event.text.splitlines()) if line.strip()), self.action)
+        if event.kind in ("said", "whole"):
             self.said.add(event.text)
         at = self.run.seconds()
         if event.kind == "usage":
@@ -148,7 +152,7 @@ class Recorder:
             self.counted, self.reported = event.text, True
             closing.reserve_used(self.lease, self.outcome, self.run.settings)
             self._show_progress()
-        elif event.kind not in ("tick", *PRINTED):
+        elif event.kind not in UNWRITTEN:
             self.stream.row(at, event.kind, event.text)
         if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # the duration of a killed run, at least
             self.stream.book(at, "usage" if self.counted else "time", self.counted)

@@ -119,14 +119,19 @@ def home() -> str:
 
 
 def command(words: str = "") -> str:
-    """A harness command that the reader can paste: run.sh as it was started (HARNESS_CALLED), else `harness`."""
-    called, own = os.environ.get("HARNESS_CALLED") or "harness", os.environ.get("HOME", "") + "/"
-    plain = called.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()
-    if not plain:
-        called = "'" + called.replace("'", "'\\''") + "'"
-    elif len(own) > 2 and called.startswith(own):
+    """A harness command that the reader can paste: run.sh as it was started (HARNESS_CALLED), else `harness`;
+    with `-C DIR` (HARNESS_AT) where that was said."""
+    called, own = _word(os.environ.get("HARNESS_CALLED") or "harness"), os.environ.get("HOME", "") + "/"
+    if len(own) > 2 and called.startswith(own):
         called = "~/" + called.removeprefix(own)
-    return f"{called} {words}".strip()
+    folder = os.environ.get("HARNESS_AT", "")
+    return " ".join(filter(None, (called, f"-C {_word(folder)}" if folder else "", words)))
+
+
+def _word(text: str) -> str:
+    """`text` as one word of a shell."""
+    plain = text.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()
+    return text if plain else "'" + text.replace("'", "'\\''") + "'"
 
 
 def state_home() -> str:

@@ -8,13 +8,11 @@ import pty
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from harness.model import runs
-from tests.missions import PROGRAM, House, until
+from tests.missions import PROGRAM, House
 
 WORK = {"run": "echo 1 > 1.txt; echo out"}
 
@@ -256,89 +254,6 @@ def test_where_all_is_known_nothing_is_explained(house: House) -> None:
     whole = dict.fromkeys(("input", "cache_read", "cache_write", "output", "reasoning"), 5)
     house.work({"usage": {**whole, "cost_usd": 0.5}})
     assert house.harness("usage").out.split("\n\n")[-1].split()[:2] == ["runs", "cost"]
-
-
-# the log
-
-
-def test_a_log_is_readable_and_no_json(house: House) -> None:
-    """Messages, actions and results of the agent, with seconds; the newest run by default."""
-    run_id = house.work(WORK, {"say": "all\ndone"})["run"]
-    lines = house.harness("log").out.split("\n")[:-1]
-    assert [line.split(maxsplit=1)[1][:8] for line in lines] == ["does ech", "| out", "says all", "says don"]
-    assert house.harness("log", run_id).out.split("\n")[:-1] == lines
-    assert house.harness("log", "nothing").code == 64
-
-
-def test_before_the_first_run_there_is_no_log(house: House) -> None:
-    """The message says so."""
-    done = house.harness("log")
-    assert (done.code, done.err) == (64, "harness: Nothing has run yet.\n")
-
-
-def test_a_followed_log_goes_on_until_the_run_is_over(house: House) -> None:
-    """It shows new lines, and ends by itself."""
-    go = house.tree / "go"
-    house.script("worker", {"say": "first"}, {"run": "while ! test -e go; do sleep 0.05; done"}, {"say": "last"})
-    role = house.begin_role("worker", "F-001")
-    until(lambda: any("first" in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
-    log = subprocess.Popen(
-        [sys.executable, "-P", str(PROGRAM), "log", "-f"],
-        cwd=house.project,
-        env=house.env,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert log.stdout is not None
-    assert log.stdout.readline().split()[1:] == ["says", "first"]
-    assert log.poll() is None
-    go.touch()
-    assert [line.split()[1] for line in log.stdout] == ["does", "says"]
-    log.stdout.close()
-    assert (log.wait(20), role.wait()) == (0, 0)
-
-
-def test_a_followed_log_of_a_run_that_died_ends_too(house: House) -> None:
-    """No more lines will come."""
-    house.script("worker", {"say": "first"}, {"sleep": 60})
-    role = house.begin_role("worker", "F-001")
-    until(lambda: any("first" in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
-    run_id = runs.open_runs(house.layout)[0]
-    role.kill()
-    role.wait()
-    started = time.monotonic()
-    assert house.harness("log", "-f", run_id).out.split()[1:] == ["says", "first"]
-    assert time.monotonic() - started < 15
-    assert "died; the next run settles it" in house.harness("runs", "show", run_id).out
-
-
-def test_a_torn_line_of_a_stream_that_grows_waits_for_its_end(house: House) -> None:
-    """Readers never lock: half a line is not shown."""
-    run_id = house.work({"say": "first"})["run"]
-    with open(house.layout.run(run_id).stream, "a") as file:
-        file.write('{"at":1,"kind":"sa')
-    done = house.harness("log", run_id)
-    assert (done.code, done.out.split()[1:]) == (0, ["says", "first"])
-
-
-FOREIGN = (
-    "garbage",
-    '{"at":"x","kind":"said","text":5}',
-    "[" * 100000,
-    '{"at":1e400,"kind":"said","text":"x"}',
-    "7",
-    "",
-)
-
-
-def test_a_line_that_is_not_ours_is_shown_and_marked(house: House) -> None:
-    """Torn by a crash, or written by the agent: the log continues after it."""
-    run_id = house.work({"say": "first"})["run"]
-    with open(house.layout.run(run_id).stream, "a") as file:
-        file.write("\n".join(FOREIGN) + '\n{"at":1,"kind":"said","text":"last"}\n')
-    done = house.harness("log", run_id)
-    marked = [f"      ? not ours: {line}" for line in FOREIGN]
-    assert (done.code, done.out.split("\n")[1:-1]) == (0, [*marked, "    1.0 says last"])
 
 
 def test_what_an_agent_says_cannot_steer_the_terminal(house: House) -> None:

@@ -10,7 +10,7 @@ import pytest
 from harness.base.errors import BrokenFile, UsageFault
 from harness.commands import choose_agent
 from harness.model import config
-from tests.missions import House
+from tests.missions import House, differences, listing
 
 
 def program(house: House, name: str) -> None:
@@ -42,7 +42,8 @@ def test_without_a_terminal_init_asks_nothing_and_says_what_to_write(unbegun: Ho
 
 def test_what_is_said_on_the_command_line_is_written_down(unbegun: House) -> None:
     """The output shows the next steps from there to DONE."""
-    done = unbegun.program("init", "--agent", "codex", "--trust", "workspace")
+    program(unbegun, "codex")
+    done = unbegun.program("init", "--agent", "codex", "--trust", "workspace", PATH=path_of(unbegun))
     assert done.code == 0
     settings = config.load(unbegun.layout)
     assert (settings.agent, settings.trust) == (["codex"], "workspace")
@@ -133,7 +134,9 @@ def test_a_mission_with_playbooks_needs_no_trust(unbegun: House) -> None:
 
 def test_several_agents_are_a_list_and_a_slip_is_told(unbegun: House) -> None:
     """Nothing is written for an unknown name."""
-    done = unbegun.program("init", "--agent", "claude, codex", "--trust", "full")
+    program(unbegun, "claude")
+    program(unbegun, "codex")
+    done = unbegun.program("init", "--agent", "claude, codex", "--trust", "full", PATH=path_of(unbegun))
     assert done.code == 0
     assert config.load(unbegun.layout).agent == ["claude", "codex"]
     wrong = unbegun.program("init", "--agent", "codexx")
@@ -143,7 +146,8 @@ def test_several_agents_are_a_list_and_a_slip_is_told(unbegun: House) -> None:
 
 def test_without_trust_the_next_step_is_to_say_it(unbegun: House) -> None:
     """Not a command that would end with 69."""
-    out = unbegun.program("init", "--agent", "codex").out
+    program(unbegun, "codex")
+    out = unbegun.program("init", "--agent", "codex", PATH=path_of(unbegun)).out
     assert "run.sh init --trust workspace" in out
     assert "doctor agents --try" not in out
 
@@ -163,3 +167,33 @@ def test_each_trust_is_explained_where_it_is_asked_for(unbegun: House) -> None:
         choose_agent.choose(unbegun.layout, "", "", ask)
     assert "no sandbox: its commands may write anywhere" in seen["workspace"]
     assert "anything" in seen["full"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--agent", "codexx"), 64, "There is no agent 'codexx'"),
+        (("--agent", "codex"), 69, "The program of the agent 'codex' is not installed"),
+        (("--agent", "claude,codex"), 69, "The program of the agent 'codex' is not installed"),
+        (("--agent", "claude", "--trust", "some"), 64, "'some' is no trust"),
+    ],
+)
+def test_an_agent_that_cannot_be_leaves_the_folder_as_it_was(
+    unbegun: House, words: tuple[str, ...], code: int, said: str
+) -> None:
+    """No mission, no branch, no line in .git/info/exclude."""
+    program(unbegun, "claude")
+    before = listing(unbegun.project)
+    done = unbegun.program("init", *words, PATH=path_of(unbegun))
+    assert (done.code, said in done.err, done.out) == (code, True, ""), done
+    assert differences(before, listing(unbegun.project)) == []
+
+
+def test_the_path_of_an_agent_counts_as_its_program(house: House) -> None:
+    """As config.toml says it."""
+    program(house, "my-codex")
+    path = house.folder / "bin" / "my-codex"
+    Path(house.layout.config).write_text(f'[agents.codex]\npath = "{path}"\n')
+    assert house.program("init", "--agent", "codex", "--trust", "full", PATH="/usr/bin:/bin").code == 0
+    path.unlink()
+    assert house.program("init", "--agent", "codex", "--trust", "full", PATH="/usr/bin:/bin").code == 69

@@ -127,8 +127,8 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
 @pytest.mark.parametrize(
     ("decision", "words"),
     [
-        (Decision(word="STOPPED"), "remove .harness/STOP"),
-        (Decision(word="PAUSED"), "remove .harness/PAUSE"),
+        (Decision(word="STOPPED"), "to go on: run.sh resume"),
+        (Decision(word="PAUSED"), "to go on: run.sh resume"),
         (
             Decision(word="WAIT", what="60", feature="full"),
             "until 1970-01-01T00:01:00Z the agent's vendor lets nobody in",
@@ -264,7 +264,7 @@ def test_a_claim_that_became_a_persons_to_judge_is_listed_until_it_is_accepted(h
     ("word", "line"),
     [
         ("ESCALATE stuck", 'next      run.sh escalation answer "what to do", then run.sh'),
-        ("STOPPED", "why       a person asked to stop; remove .harness/STOP to go on"),
+        ("STOPPED", "why       a person asked to stop; to go on: run.sh resume"),
         ("PAUSED", "next      run.sh status"),
     ],
 )
