@@ -18,7 +18,8 @@ from harness.model import runs
 from tests.missions import CHECKOUT, PROGRAM, House, until
 
 WORK = {"run": "echo 1 > 1.txt; echo out"}
-SLOW = ("bash", "-c", "echo one; until test -e go; do sleep 0.05; done; echo two")
+WAIT = "for n in $(seq 200); do test -e go && break; sleep 0.05; done"
+SLOW = ("bash", "-c", f"echo one; {WAIT}; echo two")
 
 
 def test_a_log_is_readable_and_no_json(house: House) -> None:
@@ -228,7 +229,7 @@ def test_the_log_of_a_run_is_one_json_value(house: House) -> None:
 
 def test_the_spinner_shows_the_last_line_of_a_plain_program(house: House) -> None:
     """While it works; on a terminal alone."""
-    mine(house, "bash", "-c", "echo reading; until test -e go; do sleep 0.05; done; echo building; sleep 0.3")
+    mine(house, "bash", "-c", f"echo reading; {WAIT}; echo building; sleep 0.3")
     leader, follower = pty.openpty()
     env = {**house.env, "TERM": "xterm"}
     words = house.words("worker", "F-001")
