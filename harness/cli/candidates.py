@@ -108,5 +108,6 @@ SOURCES = {  # by the name of the argument
     "claim_id": (_claims,),
     "issue_id": (_issues,),
     "run_id": (_runs,),
+    "of": (_features, _runs),
     "what": (_features, roles.known, _runs),
 }

@@ -7,6 +7,9 @@ import sys
 import click
 
 from harness.base import console, errors
+from harness.cli import help
+from harness.cli.help import as_json
+from harness.cli.orders import order
 from harness.cli.quick import here
 from harness.store.layout import command
 
@@ -14,11 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 LONGEST_SECONDS = 24 * 3600
 
 
-@click.group()
+@click.group(cls=help.Grouped)
 def claim() -> None:
     """Look at claims; mend, drop or accept one."""
 
@@ -45,7 +47,7 @@ def _rows() -> list[dict[str, Any]]:
 
 
 @claim.command(name="list")
-@AS_JSON
+@as_json
 def claim_list(as_json: bool) -> None:
     """The claims, a line each."""
     from harness.cli import values
@@ -63,7 +65,7 @@ def claim_list(as_json: bool) -> None:
 
 @claim.command(name="show")
 @click.argument("claim_id")
-@AS_JSON
+@as_json
 def claim_show(claim_id: str, as_json: bool) -> None:
     """One claim, whole: its checks with their numbers, the state of its proof, who changed it."""
     from harness.cli import values
@@ -120,7 +122,7 @@ def claim_drop(claim_id: str, reason: str) -> None:
     """Take a claim out of the contract; its id is never used again."""
     if not reason.strip():
         raise errors.UsageFault(f'Say why: {command("claim drop")} {claim_id} --reason "…"')
-    _order("claim drop", claim_id, reason)
+    order("claim drop", claim_id, reason)
 
 
 @claim.command(name="accept")
@@ -128,12 +130,4 @@ def claim_drop(claim_id: str, reason: str) -> None:
 @click.option("--note", "text", default="", help="What you looked at.")
 def claim_accept(claim_id: str, text: str) -> None:
     """Give a person's receipt for a manual claim."""
-    _order("claim accept", claim_id, text)
-
-
-def _order(verb: str, *words: str) -> None:
-    from harness.model import mission
-    from harness.run import orders
-
-    mission.check_format(here())
-    console.print_line(orders.place(here(), verb, list(words)))
+    order("claim accept", claim_id, text)

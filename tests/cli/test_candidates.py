@@ -27,7 +27,7 @@ def test_each_argument_gets_what_it_may_be(house: House) -> None:
     """Runs, claims, issues, layers."""
     run_id = house.work({"run": "touch 1.txt"})["run"]
     house.harness("issue", "slow")
-    assert offered(house, "runs show ") == [run_id]
+    assert offered(house, "runs show ") == ["F-001", "F-002", run_id]
     assert offered(house, "accept 1") == [run_id]
     assert offered(house, "why VAL-") == ["VAL-1", "VAL-2", "VAL-LOOK"]
     assert offered(house, "claim accept VAL-L") == ["VAL-LOOK"]

@@ -245,5 +245,5 @@ def test_the_spinner_shows_the_last_line_of_a_plain_program(house: House) -> Non
                 (house.tree / "go").touch()
     os.close(leader)
     assert role.wait(20) == 0
-    assert re.search(rb"worker F-001 0:\d\d .*reading", seen)
+    assert re.search(rb"worker F-001 0:\d\d, .*reading", seen)
     assert b"building" in seen
