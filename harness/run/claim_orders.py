@@ -19,12 +19,14 @@ from harness.model.contract import Check, Claim, Contract
 from harness.model.contract_log import PERSON, Entry
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
+from harness.process import supervise, temporary
 from harness.process.confine import NONE
 from harness.proof import fire, index, services, sweep
 from harness.run import recover
 from harness.settle import planner
 from harness.store import names
 from harness.store.layout import Layout, command
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,15 +134,30 @@ def try_out(layout: Layout, claim_id: str, wanted: Edit) -> Iterator[Receipt]:
     _refuse(planner.write_faults(whole))
     if not new:
         return
-    position = workplace.position(layout)
-    green: list[Check] = []
-    for receipt in _fired(layout, whole, new, position):
-        yield receipt
-        green += [check for check in new if check.run == receipt.command and receipt.green and not check.guard]
-    owners = [one.id for one in features.load(layout) if claim_id in one.claims]
-    before = _before_work(layout, owners) if green else None
-    if before and before.head != position.head:
-        yield from _red_before(layout, whole, green, before)
+    with State(layout).lock("claim"):  # one person's command at a time, so what another left can be cleared
+        _clear(layout)
+        position = workplace.position(layout)
+        green: list[Check] = []
+        for receipt in _fired(layout, whole, new, position):
+            yield receipt
+            green += [check for check in new if check.run == receipt.command and receipt.green and not check.guard]
+        owners = [one.id for one in features.load(layout) if claim_id in one.claims]
+        before = _before_work(layout, owners) if green else None
+        if before and before.head != position.head:
+            yield from _red_before(layout, whole, green, before)
+
+
+def _tag(layout: Layout) -> str:
+    return f"{mission.load(layout).id}/{PERSON}"
+
+
+def _clear(layout: Layout) -> None:
+    """Remove processes, folders and worktree of a command that was killed."""
+    tag = _tag(layout)
+    supervise.sweep(tag)
+    workplace.use(layout)
+    worktrees.forget_below(layout.project, temporary.begin(tag), empty=False)
+    temporary.remove_tagged(tag)
 
 
 def _refuse(faults: list[str]) -> None:
@@ -151,13 +168,13 @@ def _refuse(faults: list[str]) -> None:
 def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -> Iterator[Receipt]:
     """The receipts of these checks in a fresh worktree at a position, after setup and with services."""
     (claim,) = whole.claims
-    settings, made = config.load(layout), mission.load(layout)
-    tier, tree = confine.tier(layout, settings), workplace.folder_of(made.id)
+    settings, tree = config.load(layout), workplace.folder_of(mission.load(layout).id)
+    tier = confine.tier(layout, settings)
     place = CheckEnvironment(
         directory=tree,
         head=at.head,
         tree=at.tree,
-        tag=f"{made.id}/{PERSON}",
+        tag=_tag(layout),
         seconds=settings.check_seconds,
         passed=settings.passed,
         confinement=confine.of_mission(layout, settings, tree, tier),

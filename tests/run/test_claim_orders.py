@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.model import contract_log
+from harness.model import contract_log, mission
 from harness.model.contract import Check, Claim
 from harness.run import claim_orders, orders
 from harness.run.claim_orders import Edit, Swap
 from tests.helpers import noted
-from tests.missions import House, until
+from tests.missions import PROGRAM, House, tagged, until
 from tests.planned import contract_of
 
 ONE, TWO, THREE = (Check(run=f"test -f {number}") for number in (1, 2, 3))
@@ -105,3 +108,17 @@ def test_a_red_setup_stops_the_order(house: House) -> None:
     done = house.harness("claim", "set", "VAL-1", "--check", "test -s 1.txt")
     assert (done.code, "no compiler here" in done.err) == (10, True), done
     assert not (house.state / "orders.jsonl").exists() or not house.read("orders.jsonl")
+
+
+def test_what_a_killed_command_left_goes_with_the_next_one(house: House) -> None:
+    """Its processes, its folder and its worktree; nothing was written."""
+    words = [sys.executable, "-P", str(PROGRAM), "claim", "set", "VAL-1", "--check", "sleep 61; test -f 1.txt"]
+    made = subprocess.Popen(words, cwd=house.project, env=house.env, stdout=subprocess.DEVNULL)
+    until(lambda: any("check-" in name for name in os.listdir(house.env["TMPDIR"])))
+    made.kill()
+    made.wait()
+    assert not (house.state / "orders.jsonl").exists()
+    assert house.harness("claim", "set", "VAL-1", "--check", "test -s 1.txt").code == 0
+    assert os.listdir(house.env["TMPDIR"]) == []
+    assert not [name for name in os.listdir(house.project / ".git" / "worktrees") if "harness-" in name]
+    assert tagged(mission.load(house.layout).id) == []
