@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.integrity.recovery_evidence import Ledger
     from harness.model.open_run import Begun, Outcome
 
-SPEC = "SPEC.md"
+SPEC = names.ASKED_SPEC
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
@@ -262,8 +262,11 @@ def tree(run: Begun, outcome: Outcome) -> None:
     if not run.kept and lease.is_alone(run.layout, run.id):
         dotgit.clear_locks(project, os.stat(run.paths.context).st_mtime)
     if run.changes_tree:
-        done = repository.working_tree(project, index=index, parent=run.context.head, leave=run.context.untracked)
+        leave = {*run.context.untracked, SPEC}  # SPEC.md is a person's: no commit of a run has a change of it
+        done = repository.working_tree(project, index=index, parent=run.context.head, leave=leave)
         outcome.tree, outcome.kept_out = done.tree, done.kept_out
+        if run.kept and SPEC in done.left and SPEC not in run.context.untracked:
+            outcome.refused += _refuse_spec(run)  # in place, nobody can tell it from a person's edit
         if outcome.tree == run.context.tree:
             outcome.refused += _keep_commits(run) if run.kept else _restore_head(run)
     else:
@@ -271,6 +274,13 @@ def tree(run: Begun, outcome: Outcome) -> None:
     if not run.kept:
         for name in ("index", "index.lock"):
             files.remove(os.path.join(run.paths.folder, name))
+
+
+def _refuse_spec(run: Begun) -> list[str]:
+    """Keep what an agent wrote into SPEC.md of its tree; the tree's next run finds a person's there."""
+    path = os.path.join(run.workplace, SPEC)
+    _refuse(run, SPEC, (files.read(path) or b"") if os.path.isfile(path) and not os.path.islink(path) else b"")
+    return [SPEC]
 
 
 def _restore_tree(run: Begun) -> list[str]:

@@ -124,7 +124,8 @@ class Outcome(Record):
     the vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the
     agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks; `examined` is what a role
     found out before it settles. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed
-    there, and runs too; `clashes`: paths of this run's work that conflict with what landed since it opened."""
+    there, and runs too; `clashes`: paths of this run's work that conflict with what landed since it opened. `spec`: the SPEC.md
+    that the prompt has."""
 
     layout: Layout
     changes: Changes
@@ -152,6 +153,7 @@ class Outcome(Record):
     unlanded: str = ""
     conflicts: list[str] = []
     clashes: list[str] = []
+    spec: str = ""
     examined: Any = None
     _contract: Contract | None = None
     _queue_version: str = ""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Asked(Record):
-    """The request for a run: L0, from the environment and the command line."""
+    """The request for a run: L0, from the environment and the command line. `looping`: run.sh goes on with what is due then."""
 
     layout: Layout
     role: str
@@ -45,6 +45,7 @@ class Asked(Record):
     wish: str = ""
     trigger: str = ""
     reason: str = ""
+    looping: bool = False
 
 
 class Opened(Record):
@@ -83,7 +84,8 @@ def asked(role: str, feature: str) -> Asked:
     given = {name: env.get(variable, "") for name, variable in named.items()}
     if given["wish"]:
         runs.require_id(given["wish"])
-    return Asked(layout=layout, role=role, **(given | ({"feature": feature} if feature else {})))
+    looping = bool(env.get("HARNESS_LOOP"))
+    return Asked(layout=layout, role=role, looping=looping, **(given | ({"feature": feature} if feature else {})))
 
 
 def open_run(want: Asked) -> Opened:
@@ -122,7 +124,7 @@ def _claimed(want: Asked) -> Claimed:
     for claim in wanted:
         lease.require_free(live, claim)
     tier = confine.tier(layout, settings)
-    in_place = _in_place(layout, made, role, live) if settings.workplace == "project" else None
+    in_place = _in_place(want, made, role, live) if settings.workplace == "project" else None
     configured = roles.agents_of(settings, role)
     if role.plans:
         contract_log.load(layout)  # a fault here would otherwise show only after its agent was paid
@@ -132,9 +134,11 @@ def _claimed(want: Asked) -> Claimed:
     reserved = reservations.reserve(layout, settings, live, role.name, [name for name, _ in agents])
     starting.write_generated(layout)
     name = workplace.PROJECT if in_place else workplace.free_tree([one.tree for one in live])
-    tree = in_place or workplace.bring(layout, made, name)
+    tree = workplace.bring_in_place(layout, made, in_place) if in_place else workplace.bring(layout, made, name)
     for line in filter(None, [*tree.notes, tree.unlanded]):
         console.print_line(console.sanitise(f"  {line}"))
+    if in_place:
+        _require_clean(want, tree, role)  # a git of a person's may have been in the way of taking SPEC.md
     tree.notes.clear()
     reconcile.accept_edits(layout)
     own = _leased(want, feature, role, wanted, name, tier, reserved)
@@ -178,11 +182,13 @@ def _leased(
     return own
 
 
-def _in_place(layout: Layout, made: Mission, role: Role, live: list[Terms]) -> Tree:
+def _in_place(want: Asked, made: Mission, role: Role, live: list[Terms]) -> Tree:
     """The project folder as the workplace, where nobody else has it."""
+    layout = want.layout
     lease.require_free(live, lease.tree(workplace.PROJECT))
     found = workplace.in_place(layout)
-    _require_clean(made.branch, found, role, layout.project)
+    _require_branch(layout, made, found)
+    _require_clean(want, found.replace(dirty=[path for path in found.dirty if path != names.ASKED_SPEC]), role)
     return found
 
 
@@ -270,14 +276,16 @@ def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -
     return able[0]
 
 
-def _require_clean(branch: str, state: Tree, role: Role, project: str) -> None:
-    """Raises NeedsPerson on another branch than the mission's, or with uncommitted changes where the role commits or judges."""
-    if state.position.branch != branch:
-        here = state.position.branch or "a detached HEAD"
-        raise NeedsPerson(
-            f"The mission works on the branch {branch}, but {project} is on {here}. Go back: git switch {branch}"
-        )
-    if (role.commits or role.judges) and state.dirty:
+def _require_branch(layout: Layout, made: Mission, state: Tree) -> None:
+    """Raises NeedsPerson on another branch than the mission's, unless the mission goes on from there."""
+    if state.position.branch != made.branch and not workplace.rejoins(layout, made, state.position):
+        raise NeedsPerson(workplace.elsewhere(layout, made, state.position))
+
+
+def _require_clean(want: Asked, state: Tree, role: Role) -> None:
+    """Raises NeedsPerson with uncommitted changes where the role commits or judges; in a loop also where it plans, since the run
+    that is due after its agent was paid would be refused."""
+    if (role.commits or role.judges or (role.plans and want.looping)) and state.dirty:
         shown = "\n".join(f"  {path}" for path in state.dirty[:10])
         more = f"\n  … and {len(state.dirty) - 10} more" if len(state.dirty) > 10 else ""
         raise NeedsPerson(

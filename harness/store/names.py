@@ -7,6 +7,7 @@ MISSION = "mission.json"
 GIT_RECORD = "git.json"
 CONFIG = "config.toml"
 SPEC = "spec.md"
+ASKED_SPEC = "SPEC.md"  # in the project folder: a person's
 FEATURES = "features.json"
 CONTRACT = "validation-contract.md"
 CONTRACT_LOG = "contract-log.jsonl"
