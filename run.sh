@@ -3,7 +3,7 @@
 #
 #   run.sh                  go on until DONE, or until a person is needed
 #   run.sh --once           carry out one decision
-#   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023
+#   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023; --again: also where it has passed
 #   run.sh COMMAND …        any harness command, such as: run.sh status
 #
 # Start it in the folder with SPEC.md, a git repository. Exit codes: 0 done, 3 escalated, 5 run or time cap, 6 cost cap,
@@ -111,7 +111,7 @@ case ${1-} in
   -h | --help | help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}" ;;
   *)
     if [ "${commands#* "$1" }" = "$commands" ] && find_role "$1"; then
-      wish "$1" "${2-}"
+      case ${2-} in -*) wish "$1" "${3-}" ;; *) wish "$1" "${2-}" ;; esac
       shift
       exec "$python" -P "$script" "$@"
     fi

@@ -36,7 +36,7 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "refuted": {"validating": "failing", "passed": "failing"},
     "needs passed": {"blocked": "todo"},
     "replanned": {"todo": "todo", "failing": "todo", "blocked": "todo"},
-    "retry": {"failing": "todo", "blocked": "todo", "todo": "todo", "validating": "todo", "in_progress": "todo"},
+    "retry": dict.fromkeys(STATUSES, "todo"),  # a person's word; what has passed is proven afresh then
     "block": {"todo": "blocked", "failing": "blocked", "validating": "blocked"},
 }
 
@@ -238,6 +238,13 @@ def move(feature: Feature, event: str) -> None:
         needed = f"'{event}' is for a feature that is {' or '.join(allowed)}"
         raise UsageFault(f"{feature.id} is '{feature.status}'; {needed}. See: {command('status')}")
     feature.status = allowed[feature.status]
+
+
+def restart(feature: Feature, at: str, why: str) -> None:
+    """A person has a feature worked on again, with all its tries, whatever its status is."""
+    move(feature, "retry")
+    feature.attempts, feature.replanned = 0, False
+    feature.note(at, "person", "retry", text=why)
 
 
 def judged(feature: Feature, at: str, by: str) -> None:

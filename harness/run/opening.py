@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 
 class Asked(Record):
-    """The request for a run: L0, from the environment and the command line. `looping`: run.sh goes on with what is due then."""
+    """The request for a run: L0, from the environment and the command line. `again`: a feature of any status, back through its
+    validation; `looping`: run.sh goes on with what is due then."""
 
     layout: Layout
     role: str
@@ -45,6 +46,7 @@ class Asked(Record):
     wish: str = ""
     trigger: str = ""
     reason: str = ""
+    again: bool = False
     looping: bool = False
 
 
@@ -75,7 +77,7 @@ class Claimed(Record):
     missing: list[str]
 
 
-def asked(role: str, feature: str) -> Asked:
+def asked(role: str, feature: str = "", *, again: bool = False) -> Asked:
     """L0 from the environment; raises UsageFault inside a run of the same mission, and for a malformed id."""
     env = os.environ
     layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
@@ -84,8 +86,9 @@ def asked(role: str, feature: str) -> Asked:
     given = {name: env.get(variable, "") for name, variable in named.items()}
     if given["wish"]:
         runs.require_id(given["wish"])
-    looping = bool(env.get("HARNESS_LOOP"))
-    return Asked(layout=layout, role=role, looping=looping, **(given | ({"feature": feature} if feature else {})))
+    if feature or again:
+        given["feature"] = feature
+    return Asked(layout=layout, role=role, again=again, looping=bool(env.get("HARNESS_LOOP")), **given)
 
 
 def open_run(want: Asked) -> Opened:
@@ -214,13 +217,13 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
     outcome = Outcome(layout=layout, changes=Changes(), tree=run.context.tree, unlanded=tree.unlanded)
     outcome.conflicts = tree.conflicts
     outcome.take_queue(claimed.queue, run.context.feature)
-    _begin(run, outcome)
+    _begin(run, outcome, again=want.again)
     opened = Run(opened=run, outcome=outcome)
     return Opened(run=opened, lease=claimed.lease, agents=claimed.agents, missing=claimed.missing)
 
 
-def _begin(run: OpenRun, outcome: Outcome) -> None:
-    """Record how the run opened; the feature of a role that commits is in progress from now on."""
+def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
+    """Record how the run opened; the feature of a role that commits is in progress from now on, `again` with all its tries."""
     layout = run.layout
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
     if not run.kept:
@@ -231,6 +234,8 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
             return
         outcome.begin_changes()
         feature = features.find(outcome.features, run.context.feature)
+        if again:
+            features.restart(feature, outcome.at, "worked on again")
         features.move(feature, "start")
         outcome.save()
         State(layout).commit(outcome.changes)
@@ -258,14 +263,17 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
 
 def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -> Feature | None:
     """The requested feature; without one, for a role that commits, the next that is ready and that no run claims."""
+    if want.again and not (role.commits and want.feature):
+        raise UsageFault(f"--again is for a role that commits, and one feature: {command('ROLE FEATURE --again')}")
     if want.feature:
         feature = features.find(queue, want.feature)
         if role.commits or role.judges:
             lease.require_free(live, lease.feature(feature.id))
-        if role.commits and feature.status not in features.TRANSITIONS["start"]:
+        if role.commits and feature.status not in features.TRANSITIONS["start"] and not want.again:
+            now = f"{command(role.name)} {feature.id} --again"
             raise UsageFault(
                 f"{feature.id} is '{feature.status}': a {role.name} takes what is todo or failing. "
-                f"To have it worked on again: {command('feature retry')} {feature.id}"
+                f"To have it worked on again: {now}   or when its turn comes: {command('feature retry')} {feature.id}"
             )
         return feature
     if not role.commits:

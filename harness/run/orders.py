@@ -147,14 +147,8 @@ def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
 
 
 def _retry(context: OrderContext, feature_id: str) -> str:
-    _restart(_free(context, feature_id), context.at, "retry")
+    features.restart(_free(context, feature_id), context.at, "retry")
     return f"{feature_id} is todo again, with all its tries"
-
-
-def _restart(feature: Feature, at: str, why: str) -> None:
-    features.move(feature, "retry")
-    feature.attempts, feature.replanned = 0, False
-    feature.note(at, "person", "retry", text=why)
 
 
 def _block(context: OrderContext, feature_id: str, reason: str) -> str:
@@ -188,7 +182,7 @@ def _answer(context: OrderContext, text: str) -> str:
     if question is not None:
         context.changes.remove(names.ESCALATION)
     for feature in waiting:
-        _restart(feature, context.at, text)
+        features.restart(feature, context.at, text)
     newest = next(runs.finished(layout), None)
     row = runs.Answer(at=context.at, by="person", text=text, after=newest.run if newest else "")
     context.changes.append(names.ANSWERS, encoding.dump_json(row.asdict()))
