@@ -36,7 +36,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "proof": 12,
     "decision": 12,
     "settle": 12,
-    "run": 12,
+    "run": 13,  # archiving stands above recover, and below starting, so in no other package
     "commands": 12,
     "cli": 12,
 }
@@ -82,6 +82,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
     "integrity.workplace": "trees",
+    "run.archiving": "the whole state of a mission, moved",
     "run.starting": "a folder that is no mission yet",
 }
 PURE = ("decode", "digest", "dump_json", "parse_json")

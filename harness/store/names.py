@@ -35,6 +35,8 @@ ESCALATIONS = "escalations"
 CACHE = "cache"
 OBJECTS = "objects"
 LOCKS = "locks"
+ARCHIVED = "archive"  # missions that were put away
+ARCHIVING = "archiving"  # one is being put away
 
 # the harness replaces these whole; an agent never writes them
 MANAGED = (
