@@ -3,7 +3,7 @@
 #
 #   run.sh                  go on until DONE, or until a person is needed
 #   run.sh --once           carry out one decision
-#   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023
+#   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023; --again: also where it has passed
 #   run.sh COMMAND …        any harness command, such as: run.sh status
 #   run.sh -C DIR …         any of these, as if started in DIR
 #
@@ -111,7 +111,7 @@ case ${1-} in
   --once) loop once ;;
   *)
     if [ "${commands#* "$1" }" = "$commands" ] && [[ ${2-} != -h && ${2-} != --help ]] && find_role "$1"; then
-      wish "$1" "${2-}"
+      case ${2-} in -*) wish "$1" "${3-}" ;; *) wish "$1" "${2-}" ;; esac
       shift
       exec "$python" -P "$script" "$@"
     fi

@@ -36,7 +36,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "proof": 12,
     "decision": 12,
     "settle": 12,
-    "run": 13,  # a person's orders about claims fire checks, and are a module of their own
+    "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
     "commands": 12,
     "cli": 12,
 }
@@ -64,13 +64,8 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(
         (
-            "git.dotgit",
-            "git.landing",
-            "git.new_secrets",
-            "git.placing",
-            "git.repository",
-            "git.settings",
-            "git.worktrees",
+            *("git.dotgit", "git.landing", "git.merging", "git.new_secrets", "git.placing", "git.repository"),
+            *("git.settings", "git.worktrees"),
         ),
         "git's folders",
     ),
@@ -100,6 +95,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     "cli.help": "the header of run.sh",
     "cli.log": "streams that grow",
     "integrity.workplace": "trees",
+    "run.archiving": "the whole state of a mission, moved",
     "run.starting": "a folder that is no mission yet",
 }
 PURE = ("decode", "digest", "dump_json", "parse_json")

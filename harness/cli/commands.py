@@ -31,7 +31,11 @@ def cli(folder: str) -> None:
 @click.option("--agent", default="", metavar="NAME", help="The agent; goes into config.toml.")
 @click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
 @click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, only warn.")
-def init(agent: str, trust: str, quietly: bool) -> None:
+@click.option(
+    "--new", is_flag=True, help="Put the mission that is DONE away, into .harness/archive, and start the next one."
+)
+@click.option("--abandon", is_flag=True, help="With --new: also where the mission is not DONE.")
+def init(agent: str, trust: str, quietly: bool, new: bool, abandon: bool) -> None:
     """Start a mission in this folder, and choose its agent. The folder is in a git repository, and has a SPEC.md."""
     from harness.commands import choose_agent, config_check
     from harness.integrity import inside
@@ -41,6 +45,10 @@ def init(agent: str, trust: str, quietly: bool) -> None:
     layout = here(upwards=False)
     inside.refuse(layout, "init")
     choose_agent.require(layout, agent, trust)
+    if abandon and not new:
+        raise errors.UsageFault(f"--abandon is for: {command('init --new --abandon')}")
+    for line in starting.start_next(layout, abandon=abandon) if new else []:
+        console.print_line(line)
     there = mission.exists(layout)
     made = starting.start(layout)
     if not (there and quietly):

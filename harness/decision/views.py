@@ -52,7 +52,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         wait_why=wait_why,
         roles=roles.due(layout),
         features=found,
-        spec_changed=mission.spec_changed(layout),
+        spec_changed=mission.spec_changed(layout) and _asks(layout),
         uncurated=waiting.uncurated(layout, curated, settings.curate_after),
         curate_after=settings.curate_after,
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
@@ -62,6 +62,14 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         answered=answered,
         mark=mark(layout) if _alike(newest) else "",
     )
+
+
+def _asks(layout: Layout) -> bool:
+    """Whether a SPEC.md that differs from the accepted one is a person's wish, and not that of an older branch."""
+    from harness.integrity import workplace  # only where it differs
+
+    asked = workplace.asked_spec(layout)
+    return bool(asked and asked.strip()) and asked != State(layout).data(names.SPEC)
 
 
 def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, str]:

@@ -49,10 +49,11 @@ class State(Record):
 
 
 class WorkingTree(Record):
-    """The working folder as a tree id, and the files left out of it, each as `path (reason)`."""
+    """The working folder as a tree id; the files left out of it, each as `path (reason)`; those of `leave` that differ."""
 
     tree: str
     kept_out: list[str]
+    left: list[str] = []
 
 
 class _Status(Record):
@@ -196,9 +197,9 @@ def default_branch(project: str) -> str | None:
     return next(iter(targets)).removeprefix(BRANCHES) if len(targets) == 1 else None
 
 
-def switch_new(project: str, branch: str) -> None:
-    """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists. 1 call."""
-    run(project, "switch", "-q", "--no-track", "-c", branch)
+def switch_new(project: str, branch: str, *, again: bool = False) -> None:
+    """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists, unless `again` moves it. 1 call."""
+    run(project, "switch", "-q", "--no-track", "-C" if again else "-c", branch)
     dotgit.sync(project, BRANCHES + branch)
 
 
@@ -206,22 +207,27 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
     """The working folder as a tree: all tracked files, and new files except `leave` and the commit excludes.
 
     `index` is the copy from open, so the agent's staging does not count; a lost copy is rebuilt from `parent`. The same rules
-    apply to files that the agent committed, even ignored ones. `leave`: a person's untracked files as returned by
-    `untracked`. 2-4 calls, one more for a lost index.
+    apply to files that the agent committed, even ignored ones. `leave`: a person's files, untracked ones as returned by
+    `untracked`; a tracked one stays as it is in the index. 2-4 calls, one more for a lost index.
     """
     own = {"GIT_INDEX_FILE": os.path.abspath(index)}
     files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a killed git call; nothing else uses this index
     if parent and not os.path.exists(index):
         run(project, "read-tree", parent, extra=own)
     now = _status(project, extra=own)
+    left = [path for path in (*(path for _, path in now.tracked), *now.untracked) if path in leave]
+    now.tracked = [(xy, path) for xy, path in now.tracked if path not in leave]
     committed = [path for xy, path in now.tracked if xy == "D." and commit_excludes.is_file(project, path)]
     new, kept_out = commit_excludes.split_new_files(project, sorted({*now.untracked, *committed}), leave)
-    return WorkingTree(tree=_stage(project, now, new, own), kept_out=kept_out)
+    return WorkingTree(tree=_stage(project, now, new, own), kept_out=kept_out, left=left)
 
 
-def stage_tracked(project: str, extra: Mapping[str, str]) -> str:
-    """Put the tracked files as they are in the folder into the index that `extra` names; returns the tree. 2-4 calls."""
-    return _stage(project, _status(project, "no", extra=extra), [], extra)
+def stage_tracked(project: str, extra: Mapping[str, str], only: str = "") -> str:
+    """Put the tracked files, or `only` one, as they are in the folder into the index that `extra` names; returns its tree.
+    2-4 calls."""
+    now = _status(project, "no", extra=extra)
+    now.tracked = [(xy, path) for xy, path in now.tracked if only in ("", path)]
+    return _stage(project, now, [], extra)
 
 
 def _stage(project: str, now: _Status, new: list[str], extra: Mapping[str, str]) -> str:

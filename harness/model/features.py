@@ -36,7 +36,7 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "refuted": {"validating": "failing", "passed": "failing"},
     "needs passed": {"blocked": "todo"},
     "replanned": {"todo": "todo", "failing": "todo", "blocked": "todo"},
-    "retry": {"failing": "todo", "blocked": "todo", "todo": "todo", "validating": "todo", "in_progress": "todo"},
+    "retry": dict.fromkeys(STATUSES, "todo"),  # a person's word; what has passed is proven afresh then
     "block": {"todo": "blocked", "failing": "blocked", "validating": "blocked"},
     "claim set": {
         **dict.fromkeys(("todo", "blocked"), "todo"),

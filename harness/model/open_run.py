@@ -125,7 +125,7 @@ class Outcome(Record):
     `reply_fault`: why the only reply was refused; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red)
     from checks; `examined` is what a role found out before it settles. `unlanded`: why the mission's branch is behind;
     `conflicts`: paths that a person changed there, and runs too; `clashes`: paths of this run's work that conflict with what
-    landed since it opened."""
+    landed since it opened. `spec`: the SPEC.md that the prompt has."""
 
     layout: Layout
     changes: Changes
@@ -155,6 +155,7 @@ class Outcome(Record):
     unlanded: str = ""
     conflicts: list[str] = []
     clashes: list[str] = []
+    spec: str = ""
     examined: Any = None
     _contract: Contract | None = None
     _queue_version: str = ""

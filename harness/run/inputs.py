@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import islice
 
+from harness.base import encoding
 from harness.git import repository
+from harness.integrity import workplace
 from harness.model import contract_log, issues, runs
 from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome
@@ -26,12 +28,15 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
     layout, role = run.layout, run.role
     identity_path = identity_file(identity_folder(), role.name)
     spec_path = layout.asked_spec if "plan" in role.reads else layout.spec
+    asked = workplace.asked_spec(layout) if role.plans or "plan" in role.reads else None
+    accepted = State(layout).text(names.SPEC) or ""
+    outcome.spec = encoding.decode(asked, layout.asked_spec) if asked else accepted
     context = {**run.context.asdict(), "workplace": run.workplace, "state": layout.state, "shim": layout.shim}
     return Material(
         role=role,
         identity=files.read_text(identity_path) or "",
         identity_path=identity_path,
-        spec=files.read_text(spec_path) or State(layout).text(names.SPEC) or "",
+        spec=outcome.spec if "plan" in role.reads else accepted,
         spec_path=layout.relative(spec_path),
         summary=State(layout).text(names.SUMMARY) or "",
         summary_path=layout.relative(layout.summary),

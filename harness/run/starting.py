@@ -9,6 +9,7 @@ import harness
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.git import dotgit, repository
+from harness.git.repository import Position
 from harness.integrity import mission_lock, unsettled, workplace
 from harness.model import mission
 from harness.model.mission import Mission
@@ -18,7 +19,7 @@ from harness.store.state import Changes, State
 
 ANNOUNCED = "announced"  # in the cache: the notes about money that were shown, without their numbers
 IGNORE_LINE = "/.harness"
-UNSEARCHED = ("runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
+UNSEARCHED = ("archive", "runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
 IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the state can be found.\n"
 IGNORED = IGNORE_NOTE + "".join(f"/{name}/\n" for name in UNSEARCHED)
 SHIM = """#!/bin/sh
@@ -31,6 +32,7 @@ exec {python} -P {program} "$@"
 def start(layout: Layout) -> Mission:
     """The mission of this folder, new where there is none; dead runs are settled first, where no run is alive. Raises
     UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with nothing written."""
+    _finish_archiving(layout)
     if unsettled.needs_recovery(layout) or unsettled.cut_short(layout):
         from harness.run import recover  # only where a run or a write was cut short
 
@@ -42,29 +44,61 @@ def start(layout: Layout) -> Mission:
     return mission.load(layout)
 
 
-def found(layout: Layout) -> None:
-    """Start a mission where there is none. A dead run proves that there is one, even where its files are gone."""
-    if mission.exists(layout) or unsettled.needs_recovery(layout):
-        return
+def start_next(layout: Layout, *, abandon: bool) -> list[str]:
+    """Put the mission of this folder away, where there is one, so that `start` begins another; what there is to say of it.
+    Raises the faults of `start` and of `archiving.archive` with nothing changed."""
+    _finish_archiving(layout)
+    if not mission.exists(layout):
+        return []
+    from harness.run import archiving  # a mission ends once
+
+    _require_startable(layout)
+    return archiving.archive(layout, abandon=abandon)
+
+
+def _finish_archiving(layout: Layout) -> None:
+    if os.path.exists(layout.archiving):
+        from harness.run import archiving  # only after a kill
+
+        if said := archiving.go_on(layout):
+            console.print_line(console.sanitise(f"  {said}"))
+
+
+def _require_startable(layout: Layout) -> Position:
+    """Where the repository is; raises the fault for which no mission can begin."""
     repository.require_top(layout.project)
     repository.require_version(layout.project)
     require_spec(layout)
     now = repository.position(layout.project)
     if not now.branch:
         raise NeedsPerson(f"HEAD of {layout.project} is detached. Check out a branch first: git switch NAME")
+    return now
+
+
+def found(layout: Layout) -> None:
+    """Start a mission where there is none. A dead run proves that there is one, even where its files are gone."""
+    _finish_archiving(layout)
+    if mission.exists(layout) or unsettled.needs_recovery(layout):
+        return
+    now = _require_startable(layout)
     name, branch = mission.new_id(layout.project), now.branch
     created, host = clock.stamp(clock.now()), os.uname().nodename
     _lay_out(layout)
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
-    if repository.default_branch(layout.project) == made.branch:
-        made.branch = f"harness/{made.id}"
+    if made.branch in (repository.default_branch(layout.project), *map(_own_branch, files.names(layout.archived))):
+        made.branch = _own_branch(made.id)
         repository.switch_new(layout.project, made.branch)
     changes = Changes()
     changes.put(names.MISSION, encoding.dump_json(made.asdict()))
     changes.put(names.GIT_RECORD, workplace.record(layout))
     changes.put(names.FORMAT, f"{migrations.FORMAT}\n".encode())
     State(layout).commit(changes)
+
+
+def _own_branch(mission_id: str) -> str:
+    """The branch of a mission that did not begin on a branch of a person's."""
+    return f"harness/{mission_id}"
 
 
 def announcement(layout: Layout) -> list[str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LOOP = "HARNESS_LOOP"
 LONGEST_PID = 20
 REASON_CHARS = 140
+AGAIN = "--again"
 ATTEMPTS = 5  # to settle on files that a person edits at that moment
 
 
@@ -69,10 +70,10 @@ def _live_with_loop() -> int:
 
 
 def _main(role: str, steps: Steps) -> int:
-    if len(sys.argv) > 2:
-        raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE]")
-    feature = sys.argv[1] if len(sys.argv) > 1 else ""
-    opened = opening.open_run(opening.asked(role, feature))
+    named = [word for word in sys.argv[1:] if word != AGAIN]
+    if len(named) > 1:
+        raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE] [{AGAIN}]")
+    opened = opening.open_run(opening.asked(role, *named, again=AGAIN in sys.argv[1:]))
     run = opened.run.opened
     try:
         result, signum = _carry_out(opened, steps)

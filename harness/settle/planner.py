@@ -11,7 +11,7 @@ from harness.base.errors import BrokenFile, Refused
 from harness.base.record import Record
 from harness.decision import escalations
 from harness.model import contract as contracts
-from harness.model import contract_log, issues, mission, receipts, runs
+from harness.model import contract_log, issues, receipts, runs
 from harness.model import features as queue
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract, Service
@@ -353,9 +353,8 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.save()
     entries = [entry.replace(at=outcome.at, by=run.id) for entry in made.log]
     outcome.changes.append(names.CONTRACT_LOG, contract_log.render(entries))
-    asked = mission.asked_spec(run.layout)
-    if asked:
-        outcome.changes.put(names.SPEC, asked)
+    if outcome.spec:  # as the prompt had it: what a person wrote since makes a plan due again
+        outcome.changes.put(names.SPEC, outcome.spec.encode())
     seen = issues.serious(issues.load(run.layout))
     outcome.changes.append(names.ISSUES, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
 

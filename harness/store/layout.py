@@ -48,11 +48,13 @@ class Layout:
         self.replays = under + "replays"
         self.hooks = under + "hooks"
         self.roles = under + "roles"
+        self.archived = under + names.ARCHIVED
+        self.archiving = under + names.ARCHIVING
         self.git = under + ".git"
         self.git_record = under + names.GIT_RECORD
         self.git_private = under + "git-config"  # what our git reads in place of the repository's configuration
         self.ignore = under + names.IGNORE
-        self.asked_spec = self.project + "/SPEC.md"  # the spec that people write
+        self.asked_spec = f"{self.project}/{names.ASKED_SPEC}"  # the spec that people write
         self.mission_lock = self.locks + "/mission"  # held for the milliseconds in which a run opens or settles
         self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal
         self.loop_lock = self.locks + "/loop"  # held by a looping run.sh
@@ -61,6 +63,10 @@ class Layout:
     def committed(self) -> str:
         """The folder with what was committed, where runs are not behind glass; it lies outside, by the path of the mission."""
         return os.path.join(state_home(), f"committed-{lean.sha256(os.fsencode(self.state))[:12]}")
+
+    def archive_of(self, mission_id: str) -> str:
+        """The state of a mission that was put away."""
+        return os.path.join(self.archived, mission_id)
 
     def run(self, run_id: str) -> RunLayout:
         """The files of one run."""

@@ -117,7 +117,7 @@ def test_a_wrong_order_is_refused_with_the_reason_and_not_kept(
 
 @pytest.mark.parametrize(
     ("verb", "args"),
-    [("feature set", ["F-001", "title", "x"]), ("feature retry", ["F-001"]), ("feature block", ["F-001", "x"])],
+    [("feature set", ["F-001", "title", "x"]), ("feature block", ["F-001", "x"])],
 )
 def test_a_passed_feature_is_not_changed_by_hand(house: House, verb: str, args: list[str]) -> None:
     """Proven work stays."""
