@@ -111,7 +111,8 @@ def _carry_out(opened: Opened, steps: Steps) -> tuple[Result, int]:
 def _cut(outcome: Outcome, fault: Interrupted | GuardianKilled) -> int:
     """The run ends as killed; gives the signal that did it."""
     signum = fault.signum if isinstance(fault, Interrupted) else signal.SIGKILL
-    outcome.ended, outcome.reason = "killed", str(fault) if signum == signal.SIGKILL else f"interrupted by signal {signum}"
+    outcome.ended = "killed"
+    outcome.reason = str(fault) if signum == signal.SIGKILL else f"interrupted by signal {signum}"
     return signum
 
 
