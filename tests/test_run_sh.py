@@ -216,13 +216,7 @@ def test_a_guardian_that_is_killed_costs_no_try_and_ends_it_with_75(house: House
 
 def test_a_guardian_of_a_check_that_is_killed_rejects_no_plan(unbegun: House) -> None:
     """Nor does a validator's check count as red for it."""
-    unbegun.harness("init")
-    plan = {
-        "features": [{"id": "F-001", "title": "Part one", "claims": ["VAL-1"]}],
-        "contract": [{"id": "VAL-1", "claim": "It works", "checks": ["touch began; sleep 60"]}],
-    }
-    unbegun.config('agent = "scripted"', 'workplace = "project"', 'confine = "off"')
-    unbegun.script("planner", {"say": f"```json harness\n{json.dumps(plan)}\n```"})
+    plans(unbegun)
     clock = begin(unbegun, "--once")
     until(lambda: bool(list(unbegun.folder.glob("temporary/*-empty-*/began"))))
     os.kill(guardian_of(files.Lock(unbegun.layout.mission_lock).holder()["pid"]), signal.SIGKILL)
@@ -230,6 +224,49 @@ def test_a_guardian_of_a_check_that_is_killed_rejects_no_plan(unbegun: House) ->
     assert clock.returncode == 75
     assert [(line["outcome"], line["totals"]["rejected"]) for line in unbegun.ran()] == [("killed", 0)]
     assert os.listdir(unbegun.folder / "temporary") == []
+
+
+def plans(house: House) -> None:
+    """A mission whose planner proposes a check that does not end."""
+    house.harness("init")
+    plan = {
+        "features": [{"id": "F-001", "title": "Part one", "claims": ["VAL-1"]}],
+        "contract": [{"id": "VAL-1", "claim": "It works", "checks": ["touch began; sleep 60"]}],
+    }
+    house.config('agent = "scripted"', 'workplace = "project"', 'confine = "off"')
+    house.script("planner", {"say": f"```json harness\n{json.dumps(plan)}\n```"})
+
+
+def test_a_planner_that_is_killed_leaves_no_temporary_folder(unbegun: House) -> None:
+    """It and the loop are killed in a terminal, which has a temporary folder of its own; cron, without one, starts the next."""
+    plans(unbegun)
+    own = unbegun.folder / "terminal"
+    own.mkdir()
+    clock = subprocess.Popen([str(RUN_SH)], cwd=unbegun.project, env={**unbegun.env, "TMPDIR": str(own)})
+    until(lambda: bool(list(own.glob("*-empty-*/began"))))
+    os.kill(clock.pid, signal.SIGKILL)
+    os.kill(files.Lock(unbegun.layout.mission_lock).holder()["pid"], signal.SIGKILL)
+    clock.wait()
+    assert os.listdir(own) != []
+    (unbegun.state / "PAUSE").touch()
+    until(lambda: unbegun.run([str(RUN_SH)]).code == 9 and bool(unbegun.ran()))
+    assert (os.listdir(own), os.listdir(unbegun.folder / "temporary")) == ([], [])
+
+
+@pytest.mark.parametrize("words", [["check", "VAL-1"], ["verify"]])
+def test_a_check_by_hand_that_is_killed_leaves_no_temporary_folder(house: House, words: list[str]) -> None:
+    """It is no run, so nothing is settled; the next start removes what it left."""
+    text = house.read("validation-contract.md").replace("test -f 1.txt", 'touch "$TMPDIR/began"; sleep 60')
+    (house.state / "validation-contract.md").write_text(text)
+    check = begin(house, *words)
+    place = house.folder / "temporary"
+    until(lambda: bool(list(place.glob("harness-*/began"))))
+    check.kill()
+    check.communicate()
+    assert os.listdir(place) != []
+    (house.state / "PAUSE").touch()
+    assert house.run([str(RUN_SH)]).code == 9
+    assert os.listdir(place) == []
 
 
 def guardian_of(pid: int) -> int:

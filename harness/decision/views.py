@@ -66,7 +66,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
 
 
 def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, int, str]:
-    """(since when, until when, why) to wait: the newest run ended at a limit. (0, 0, "") without one, or if a person has since given its
+    """(since when, until when, why) to wait: the newest run ended at a limit. (0, 0, "") without one, or if a person gave its
     role an agent that this run did not have."""
     last = next(iter(newest), None)
     if last is None or last.outcome != "limit" or not last.until or _other_agents(layout, settings, last):

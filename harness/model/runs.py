@@ -48,7 +48,7 @@ else:
 class Context(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
     path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the tree
-    where the run works, "" for the project folder; `confined`: its tier of confinement."""
+    where the run works, "" for the project folder; `temporary`: where its temporary folders are; `confined`: its tier of confinement."""
 
     run: str
     role: str
@@ -71,6 +71,7 @@ class Context(Record):
     version: str = ""
     folder: str = ""
     confined: str = ""
+    temporary: str = ""
 
 
 class Totals(Record):

@@ -186,8 +186,10 @@ def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
         said = f"; ended {len(killed)} processes it left{said}"
         if not run.sealed:
             reconcile.state(run, outcome, yielded)
-    worktrees.forget_below(layout.project, temporary.begin(tag), empty=lease.is_alone(layout))
-    temporary.remove_tagged(tag)
+    where = run.context.temporary
+    for begin in dict.fromkeys([temporary.begin(tag), temporary.begin(tag, where)]):
+        worktrees.forget_below(layout.project, begin, empty=lease.is_alone(layout))
+    temporary.remove_tagged(tag, where)
     if died.context is None:
         row = encoding.dump_json(run.context.asdict())
         State(layout).put(names.of_run(run.id, names.CONTEXT), row, mode=files.PRIVATE)

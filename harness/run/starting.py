@@ -12,6 +12,7 @@ from harness.git import dotgit, repository
 from harness.integrity import mission_lock, unsettled, workplace
 from harness.model import mission
 from harness.model.mission import Mission
+from harness.process import temporary
 from harness.store import files, migrations, names
 from harness.store.layout import Layout, home
 from harness.store.state import Changes, State
@@ -38,7 +39,9 @@ def start(layout: Layout) -> Mission:
     if migrations.is_due(layout):
         mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
     found(layout)
-    return mission.load(layout)
+    made = mission.load(layout)
+    temporary.remove_abandoned(f"{made.id}/check", "verify", "try")
+    return made
 
 
 def found(layout: Layout) -> None:
