@@ -47,8 +47,9 @@ else:
 
 class Context(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
-    path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the tree
-    where the run works, "" for the project folder; `temporary`: where its temporary folders are; `confined`: its tier of confinement."""
+    path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the
+    tree where the run works, "" for the project folder; `temporary`: where its temporary folders are; `confined`: its tier of
+    confinement."""
 
     run: str
     role: str

@@ -79,9 +79,17 @@ def test_what_a_command_that_was_killed_left_is_found_by_its_process(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     done = subprocess.Popen(["true"])
     done.wait()
-    for tag in (temporary.of_process("m/check"), f"m/check-{done.pid}", f"n/check-{done.pid}", "m/check-run", "m/check"):
+    for tag in (
+        temporary.of_process("m/check"),
+        f"m/check-{done.pid}",
+        f"n/check-{done.pid}",
+        "m/check-run",
+        "m/check",
+    ):
         temporary.create("check", tag)
     temporary.remove_abandoned("m/check", "verify")
     left = sorted(name.rpartition("-")[0] for name in os.listdir(tmp_path))
     ours = f"harness-m-check-{os.getpid()}-check"
-    assert left == sorted([ours, f"harness-n-check-{done.pid}-check", "harness-m-check-run-check", "harness-m-check-check"])
+    assert left == sorted(
+        [ours, f"harness-n-check-{done.pid}-check", "harness-m-check-run-check", "harness-m-check-check"]
+    )
