@@ -145,7 +145,7 @@ def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> T
     before, used, free = runs.totals(run.layout), _used(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
     no_plan = run.capability == "plans" and outcome.ended not in runs.GOOD and not free
     return Totals(
-        runs=before.runs + 1,
+        runs=before.runs + (not outcome.idle),
         seconds=round(before.seconds + seconds, 3),
         cost_usd=usage.plus(before.cost_usd, used.cost_usd if used else None),
         tokens=usage.plus(before.tokens, used.tokens if used else None),

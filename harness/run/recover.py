@@ -194,6 +194,7 @@ def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
         row = encoding.dump_json(run.context.asdict())
         State(layout).put(names.of_run(run.id, names.CONTEXT), row, mode=files.PRIVATE)
     settings = config.load(layout)
+    outcome.idle = died.context is not None and not any(map(os.path.lexists, (run.paths.stream, run.paths.receipts)))
     reported = transcript.reported(run.paths.stream)
     # without a transcript the cost of an agent is unknown, not zero
     outcome.usages = reported.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]
