@@ -28,8 +28,9 @@ def cli() -> None:
 @cli.command()
 @click.option("--agent", default="", metavar="NAME", help="The agent; goes into config.toml.")
 @click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
+@click.option("--example", is_flag=True, help="Begin with the example's SPEC.md and playbooks, which need no agent.")
 @click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, only warn.")
-def init(agent: str, trust: str, quietly: bool) -> None:
+def init(agent: str, trust: str, example: bool, quietly: bool) -> None:
     """Start a mission in this folder (SPEC.md, a git repository), and choose its agent."""
     from harness.commands import choose_agent, config_check
     from harness.integrity import inside
@@ -39,21 +40,24 @@ def init(agent: str, trust: str, quietly: bool) -> None:
     layout = here()
     inside.refuse(layout, "init")
     there = mission.exists(layout)
+    for line in starting.lay_example(layout) if example else []:
+        click.echo(line)
     made = starting.start(layout)
     if not (there and quietly):
         click.echo(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
     if not quietly:
         click.echo("\n".join(choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
     warnings = [f"warning: {line}" for line in config_check.require(layout)]
-    for line in [*starting.announcement(layout), *warnings]:
+    money = starting.announcement(layout) if quietly else [starting.ceiling(layout)]
+    for line in filter(None, [*money, *warnings]):
         click.echo(line)
 
 
-def _ask(question: str, answers: dict[str, str]) -> str:
+def _ask(question: str, answers: dict[str, str], default: str) -> str:
     for name, meaning in answers.items():
         click.echo(f"  {name:<10} {meaning}".rstrip())
     try:
-        return str(click.prompt(question, type=click.Choice(list(answers)), default=next(iter(answers))))
+        return str(click.prompt(question, type=click.Choice(list(answers)) if answers else str, default=default))
     except (click.Abort, errors.Interrupted) as left:
         if getattr(left, "code", errors.INTERRUPTED) == errors.INTERRUPTED:  # Ctrl-D or Ctrl-C: a person reads it
             click.echo(f"\nThe mission is started, and nothing else was written. {command('init')} asks again.")
