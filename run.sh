@@ -66,9 +66,9 @@ start() { # one run of ROLE [FEATURE]
   child=$!; await
 }
 
-finish() { # a documented code, also where SIGKILL or another signal that we did not pass on ended who ran
+finish() { # CODE [WHO]: a documented code, also where SIGKILL or another signal that we did not pass on ended who ran
   case $1 in ? | ?? | 12[678] | 130 | 143) exit "$1" ;; esac
-  echo "harness: the run was killed (signal $(($1 - 128))); the next start settles it and goes on" >&2
+  echo "harness: ${2:-the run} was killed (signal $(($1 - 128))); the next start settles it and goes on" >&2
   harness init --quietly 9>&- >/dev/null
   exit 75
 }
@@ -83,9 +83,9 @@ leave() { # one last look at what to curate, ten lines, and the documented code
 loop() { # decide, carry out, again; with $1 once
   trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP
   export HARNESS_LOOP=$$
-  harness init --quietly || exit $?
+  harness init --quietly || finish $? init
   { exec 9>>"$HARNESS_STATE/locks/loop"; } 2>/dev/null || { echo "harness: $HARNESS_STATE cannot be written" >&2; exit 11; }
-  harness hold 9 || exit $?
+  harness hold 9 || finish $? hold
   nap=1 decision=''
   while :; do
     told=$decision code=0

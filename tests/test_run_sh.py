@@ -201,6 +201,105 @@ def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words
     assert_it_goes_on(house)
 
 
+@pytest.mark.parametrize("words", [[], ["--once"], ["worker", "F-001"]])
+def test_a_guardian_that_is_killed_costs_no_try_and_ends_it_with_75(house: House, words: list[str]) -> None:
+    """The agent is not to blame, and its program is there: the run ends as killed, and its work is kept."""
+    house.script("worker", {"run": "echo half > half.txt; touch begun; sleep 60"})
+    clock = begin(house, *words)
+    until(lambda: working(house))
+    os.kill(guardian_of(files.Lock(house.layout.mission_lock).holder()["pid"]), signal.SIGKILL)
+    _, said = clock.communicate(timeout=20)
+    assert (clock.returncode, said) == (75, "" if words[1:] else KILLED)
+    assert [(line["outcome"], line["reason"][:12]) for line in house.ran()] == [("killed", "the guardian")]
+    assert house.feature().attempts == 0
+    assert house.git("show", "--stat", "--format=%s").startswith("wip(F-001): killed")
+    assert_it_goes_on(house)
+
+
+def test_a_guardian_of_a_check_that_is_killed_rejects_no_plan(unbegun: House) -> None:
+    """Nor does a validator's check count as red for it."""
+    plans(unbegun)
+    clock = begin(unbegun, "--once")
+    until(lambda: bool(list(unbegun.folder.glob("temporary/*-empty-*/began"))))
+    os.kill(guardian_of(files.Lock(unbegun.layout.mission_lock).holder()["pid"]), signal.SIGKILL)
+    clock.communicate(timeout=20)
+    assert clock.returncode == 75
+    assert [(line["outcome"], line["totals"]["rejected"]) for line in unbegun.ran()] == [("killed", 0)]
+    assert os.listdir(unbegun.folder / "temporary") == []
+
+
+def plans(house: House) -> None:
+    """A mission whose planner proposes a check that does not end."""
+    house.harness("init")
+    plan = {
+        "features": [{"id": "F-001", "title": "Part one", "claims": ["VAL-1"]}],
+        "contract": [{"id": "VAL-1", "claim": "It works", "checks": ["touch began; sleep 60"]}],
+    }
+    house.config('agent = "scripted"', 'workplace = "project"', 'confine = "off"')
+    house.script("planner", {"say": f"```json harness\n{json.dumps(plan)}\n```"})
+
+
+def test_a_planner_that_is_killed_leaves_no_temporary_folder(unbegun: House) -> None:
+    """It and the loop are killed in a terminal, which has a temporary folder of its own; cron, without one, starts the next."""
+    plans(unbegun)
+    own = unbegun.folder / "terminal"
+    own.mkdir()
+    clock = subprocess.Popen([str(RUN_SH)], cwd=unbegun.project, env={**unbegun.env, "TMPDIR": str(own)})
+    until(lambda: bool(list(own.glob("*-empty-*/began"))))
+    os.kill(clock.pid, signal.SIGKILL)
+    os.kill(files.Lock(unbegun.layout.mission_lock).holder()["pid"], signal.SIGKILL)
+    clock.wait()
+    assert os.listdir(own) != []
+    (unbegun.state / "PAUSE").touch()
+    until(lambda: unbegun.run([str(RUN_SH)]).code == 9 and bool(unbegun.ran()))
+    assert (os.listdir(own), os.listdir(unbegun.folder / "temporary")) == ([], [])
+
+
+@pytest.mark.parametrize("words", [["check", "VAL-1"], ["verify"]])
+def test_a_check_by_hand_that_is_killed_leaves_no_temporary_folder(house: House, words: list[str]) -> None:
+    """It is no run, so nothing is settled; the next start removes what it left."""
+    text = house.read("validation-contract.md").replace("test -f 1.txt", 'touch "$TMPDIR/began"; sleep 60')
+    (house.state / "validation-contract.md").write_text(text)
+    check = begin(house, *words)
+    place = house.folder / "temporary"
+    until(lambda: bool(list(place.glob("harness-*/began"))))
+    check.kill()
+    check.communicate()
+    assert os.listdir(place) != []
+    (house.state / "PAUSE").touch()
+    assert house.run([str(RUN_SH)]).code == 9
+    assert os.listdir(place) == []
+
+
+def guardian_of(pid: int) -> int:
+    """The process that watches the program of a run: the only child that has one of its own."""
+    (found,) = [child for child in children(pid) if children(child)]
+    return found
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+PYTHON_OF_A_KILLED_COMMAND = """#!/bin/bash
+# An interpreter in which one of our commands is killed.
+for word; do if [ "$word" = {command} ]; then kill -9 $$; fi; done
+exec {python} "$@"
+"""
+
+
+@pytest.mark.parametrize("command", ["init", "hold", "next"])
+def test_a_command_of_its_own_that_is_killed_ends_it_with_75_and_a_sentence(house: House, command: str) -> None:
+    """137 is in no table; and cron, which knows 75, tries again."""
+    python = house.folder / "python"
+    python.write_text(PYTHON_OF_A_KILLED_COMMAND.format(command=command, python=sys.executable))
+    python.chmod(0o755)
+    done = house.run([str(RUN_SH)], env={"HARNESS_PYTHON": str(python)})
+    assert done.code == 75
+    assert "was killed (signal 9); the next start settles it and goes on\n" in done.err
+
+
 KILL_ROLE = "kill -9 $(ps -o ppid= -p $PPID)"  # the guardian is between them
 
 

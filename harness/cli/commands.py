@@ -30,12 +30,13 @@ def cli(folder: str) -> None:
 @cli.command()
 @click.option("--agent", default="", metavar="NAME", help="The agent; goes into config.toml.")
 @click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
+@click.option("--example", is_flag=True, help="Begin with the example's SPEC.md and playbooks, which need no agent.")
 @click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, only warn.")
 @click.option(
     "--new", is_flag=True, help="Put the mission that is DONE away, into .harness/archive, and start the next one."
 )
 @click.option("--abandon", is_flag=True, help="With --new: also where the mission is not DONE.")
-def init(agent: str, trust: str, quietly: bool, new: bool, abandon: bool) -> None:
+def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abandon: bool) -> None:
     """Start a mission in this folder, and choose its agent. The folder is in a git repository, and has a SPEC.md."""
     from harness.commands import choose_agent, config_check
     from harness.integrity import inside
@@ -50,6 +51,8 @@ def init(agent: str, trust: str, quietly: bool, new: bool, abandon: bool) -> Non
     for line in starting.start_next(layout, abandon=abandon) if new else []:
         console.print_line(line)
     there = mission.exists(layout)
+    for line in starting.lay_example(layout) if example else []:
+        console.print_line(line)
     made = starting.start(layout)
     if not (there and quietly):
         console.print_line(
@@ -58,15 +61,16 @@ def init(agent: str, trust: str, quietly: bool, new: bool, abandon: bool) -> Non
     if not quietly:
         console.print_line("\n".join(choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
     warnings = [f"warning: {line}" for line in config_check.require(layout)]
-    for line in [*starting.announced(layout), *warnings]:
+    money = starting.announced(layout) if quietly else [starting.ceiling(layout)]
+    for line in filter(None, [*money, *warnings]):
         console.print_line(line)
 
 
-def _ask(question: str, answers: dict[str, str]) -> str:
+def _ask(question: str, answers: dict[str, str], default: str) -> str:
     for name, meaning in answers.items():
         console.print_line(f"  {name:<10} {meaning}".rstrip())
     try:
-        return str(click.prompt(question, type=click.Choice(list(answers)), default=next(iter(answers))))
+        return str(click.prompt(question, type=click.Choice(list(answers)) if answers else str, default=default))
     except (click.Abort, errors.Interrupted) as left:
         if getattr(left, "code", errors.INTERRUPTED) == errors.INTERRUPTED:  # Ctrl-D or Ctrl-C: a person reads it
             console.print_line(f"\nThe mission is started, and nothing else was written. {command('init')} asks again.")

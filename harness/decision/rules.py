@@ -86,6 +86,7 @@ class View(Record):
     escalation: str = ""
     limits: Limits
     totals: Totals
+    wait_since: int = 0
     wait_until: int = 0
     wait_why: str = ""
     roles: dict[str, str]
@@ -143,7 +144,7 @@ def halted(view: View, now: int) -> Decision | None:
         return Decision(word="CHECKPOINT", what=view.checkpoint)
     if cap := budget(view):
         return Decision(word="BUDGET", what=cap)
-    if view.wait_until > now:
+    if runs.waits(view.wait_since, view.wait_until, now):
         return Decision(word="WAIT", what=str(view.wait_until), reason=view.wait_why)
     if view.escalation:
         return Decision(word="ESCALATE", what=view.escalation)

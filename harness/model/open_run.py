@@ -123,9 +123,10 @@ class Outcome(Record):
     `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when the
     vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the agent;
     `reply_fault`: why the only reply was refused; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red)
-    from checks; `examined` is what a role found out before it settles. `unlanded`: why the mission's branch is behind;
-    `conflicts`: paths that a person changed there, and runs too; `clashes`: paths of this run's work that conflict with what
-    landed since it opened. `spec`: the SPEC.md that the prompt has."""
+    from checks; `examined` is what a role found out before it settles; `idle`: it died before anything ran, so it is none of
+    the runs that are capped. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed there, and
+    runs too; `clashes`: paths of this run's work that conflict with what landed since it opened. `spec`: the SPEC.md that the
+    prompt has."""
 
     layout: Layout
     changes: Changes
@@ -152,6 +153,7 @@ class Outcome(Record):
     receipts: list[Receipt] = []
     signs: list[str] = []
     setup_fault: str = ""
+    idle: bool = False
     unlanded: str = ""
     conflicts: list[str] = []
     clashes: list[str] = []

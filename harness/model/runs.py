@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from harness.base import encoding, schema
+from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.lean import partial
 from harness.base.record import Record
@@ -23,6 +23,8 @@ SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.js
 LONGEST_ID = 200
 NO_RUN = "the line is no finished run"
 LAST_DAY = 253402300799
+LONGEST_STATED, MOST_JITTER = 8 * 24 * 3600, 60  # of a wait for a vendor: what it may state, and what is added to that
+CLOCK_STEP = 60  # by as much a clock may be set back while it is kept right
 WRITES = "a run writes"
 LEASE = "run-"  # the beginning of the names of leases among the locks
 
@@ -45,8 +47,9 @@ else:
 
 class Context(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
-    path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the tree
-    where the run works, "" for the project folder; `confined`: its tier of confinement."""
+    path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the
+    tree where the run works, "" for the project folder; `temporary`: where its temporary folders are; `confined`: its tier of
+    confinement."""
 
     run: str
     role: str
@@ -69,6 +72,7 @@ class Context(Record):
     version: str = ""
     folder: str = ""
     confined: str = ""
+    temporary: str = ""
 
 
 class Totals(Record):
@@ -130,6 +134,11 @@ class Result(Record):
         return Totals(**self.totals)
 
     @property
+    def ended(self) -> int:
+        """When it ended, in unix seconds, by the clock of its start."""
+        return clock.seconds_of(self.at) + int(self.seconds)
+
+    @property
     def said(self) -> str:
         """The end of the run in a word or two."""
         return "not accepted" if self.accepted is False else self.verdict or self.outcome
@@ -148,6 +157,12 @@ class Answer(Record):
     by: str
     text: str
     after: str
+
+
+def waits(ended: int, until: int, now: int) -> bool:
+    """Whether a run that `ended` then makes the mission wait `until` then. A time that no vendor's limit can explain comes from
+    a clock that was wrong, at the end of that run or now: then its vendor is asked again."""
+    return ended - CLOCK_STEP <= now < until <= ended + LONGEST_STATED + MOST_JITTER + CLOCK_STEP
 
 
 def new_id(role: str, feature: str, at: int) -> str:

@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TAG = "verify"
-
 
 def find_contract(path: str, folder: str) -> str:
     """The contract's path: the given one, else the mission's in `folder`, else validation-contract.md in `folder`."""
@@ -38,18 +36,18 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
     """
     if not os.path.isdir(folder):
         raise UsageFault(f"There is no folder {folder}.")
-    known = contract.parse(files.read_text(contract_path) or "", contract_path)
+    known, tag = contract.parse(files.read_text(contract_path) or "", contract_path), temporary.of_process("verify")
     if not at:
-        yield from _fired(known, CheckEnvironment(directory=folder, tag=TAG))
+        yield from _fired(known, CheckEnvironment(directory=folder, tag=tag))
         return
     repository.require_top(folder)
     _require_commit(folder, at)
-    room = temporary.create("verify")
+    room = temporary.create("verify", tag)
     target = os.path.join(room, os.path.basename(folder))
     try:
         repository.add_worktree(folder, target, at)
         place = CheckEnvironment(
-            directory=target, head=repository.position(target).head, tree=repository.tree_of(target, "HEAD"), tag=TAG
+            directory=target, head=repository.position(target).head, tree=repository.tree_of(target, "HEAD"), tag=tag
         )
         yield from _fired(known, place)
     finally:

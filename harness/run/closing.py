@@ -38,8 +38,8 @@ TAKEN = (
     "waits",
     "unlanded",
 )
-FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
-JITTER, MOST_JITTER = 0.1, 60
+FIRST_WAIT, LONGEST_WAIT = 60, 3600
+JITTER = 0.1
 PAID = ("cost", "tokens")
 LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap, or for a mistake
 
@@ -132,12 +132,12 @@ def cost_left(run: OpenRun) -> float | None:
 def retry_at(layout: Layout, until: int) -> int:
     """When to try the vendor again: at its stated time (`until`), else after a back-off that doubles in a row; plus jitter."""
     now = clock.now()
-    wait = min(until - now, LONGEST_STATED)
+    wait = min(until - now, runs.LONGEST_STATED)
     if wait <= 0:
         row = takewhile(lambda result: result.outcome == "limit", runs.finished(layout))
         wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
     chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import
-    return now + wait + round(chance * min(wait * JITTER, MOST_JITTER))
+    return now + wait + round(chance * min(wait * JITTER, runs.MOST_JITTER))
 
 
 def _used(outcome: Outcome, settings: Config) -> Usage | None:
@@ -150,7 +150,7 @@ def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> T
     before, used, free = runs.totals(run.layout), _used(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
     no_plan = run.capability == "plans" and outcome.ended not in runs.GOOD and not free
     return Totals(
-        runs=before.runs + 1,
+        runs=before.runs + (not outcome.idle),
         seconds=round(before.seconds + seconds, 3),
         cost_usd=usage.plus(before.cost_usd, used.cost_usd if used else None),
         tokens=usage.plus(before.tokens, used.tokens if used else None),

@@ -23,7 +23,7 @@ from harness.model.mission import Mission
 from harness.model.open_run import OpenRun, Outcome, Run
 from harness.model.roles import Role
 from harness.model.runs import Context
-from harness.process import supervise
+from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
 from harness.run import recover, reservations, starting
 from harness.store import journal, names
@@ -341,6 +341,7 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         raw=[state.length(names.RAW), str(state.generation())],
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
+        temporary=temporary.base(),
         dirty=reconcile.dirty_copies(layout, tree.dirty),
         version=starting.version(),
     )

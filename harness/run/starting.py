@@ -8,16 +8,18 @@ import sys
 import harness
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
-from harness.git import dotgit, repository
+from harness.git import beginning, dotgit, repository
 from harness.git.repository import Position
 from harness.integrity import mission_lock, unsettled, workplace
 from harness.model import mission
 from harness.model.mission import Mission
+from harness.process import temporary
 from harness.store import documents, files, migrations, names
-from harness.store.layout import Layout, home
+from harness.store.layout import Layout, command, home
 from harness.store.state import Changes, State
 
 ANNOUNCED = "announced"  # in the cache: the notes about money that were shown, without their numbers
+EXAMPLE = "examples/todo"
 IGNORE_LINE = "/.harness"
 UNSEARCHED = ("archive", "runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
 IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the state can be found.\n"
@@ -41,7 +43,9 @@ def start(layout: Layout) -> Mission:
     if migrations.is_due(layout):
         mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
     found(layout)
-    return mission.load(layout)
+    made = mission.load(layout)
+    temporary.remove_abandoned(f"{made.id}/check", "verify", "try")
+    return made
 
 
 def start_next(layout: Layout, *, abandon: bool) -> list[str]:
@@ -101,11 +105,42 @@ def _own_branch(mission_id: str) -> str:
     return f"harness/{mission_id}"
 
 
-def announcement(layout: Layout) -> list[str]:
-    """Warnings before money is spent: agents without a cap or a known cost, and earlier runs of unknown cost."""
+def lay_example(layout: Layout) -> list[str]:
+    """Copy the example's SPEC.md and playbooks into this folder; where there is no repository, make one and commit them.
+    Raises UsageFault, with nothing changed, where one of these files is there, or a mission."""
+    source = os.path.join(home(), EXAMPLE)
+    found = [os.path.join(folder, name) for folder, _, left in os.walk(source) for name in left]
+    wanted = sorted(os.path.relpath(path, source) for path in found)
+    there = [name for name in wanted if os.path.lexists(os.path.join(layout.project, name))]
+    there += [os.path.basename(layout.state)] if mission.exists(layout) else []
+    if there:
+        shown = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
+        fault = f"There is {shown} in {layout.project} already, and the example writes over nothing"
+        raise UsageFault(f"{fault}. Go to an empty folder: mkdir example && cd example && {command('init --example')}")
+    fresh = not beginning.is_inside(layout.project)
+    if fresh:
+        repository.init(layout.project)
+    for name in wanted:
+        files.replace(os.path.join(layout.project, name), files.read(os.path.join(source, name)) or b"")
+    if fresh:
+        beginning.first_commit(layout.project, wanted, "A spec and its playbooks")
+    return [f"wrote {name}" for name in wanted if "/" not in name] + [f"wrote {len(wanted) - 1} files in playbooks/"]
+
+
+def ceiling(layout: Layout) -> str:
+    """What the mission can cost at most, in one sentence; "" while it has no agent."""
+    from harness.decision import ceiling, views
+    from harness.model import config, roles
+
+    settings, playbooks = config.load(layout), os.path.isdir(os.path.join(layout.project, "playbooks"))
+    named = playbooks or any(roles.agents_of(settings, roles.load(layout, role)) for role in roles.known(layout))
+    return ceiling.words(views.limits_of(settings), *spenders(layout)) if named else ""
+
+
+def spenders(layout: Layout) -> tuple[list[str], list[str]]:
+    """The configured agents that cost money, and those of them whose cost nobody reports and no price tells."""
     from harness.agents import registry
-    from harness.decision import rules
-    from harness.model import config, roles, runs, usage  # none of it is needed where a run opens
+    from harness.model import config, roles, usage  # none of it is needed where a run opens
 
     settings = config.load(layout)
     named = {
@@ -117,7 +152,15 @@ def announcement(layout: Layout) -> list[str]:
     costly = [name for name, kind in kinds.items() if kind]
     silent = {name for name, kind in kinds.items() if kind == "uncounted"}
     without = {name for name, model in named if not any(usage.price_of(one, settings.prices) for one in (model, name))}
-    hidden = sorted(silent & without)
+    return costly, sorted(silent & without)
+
+
+def announcement(layout: Layout) -> list[str]:
+    """Warnings before money is spent: agents without a cap or a known cost, and earlier runs of unknown cost."""
+    from harness.decision import rules
+    from harness.model import config, runs
+
+    (costly, hidden), settings = spenders(layout), config.load(layout)
     cap = "max_cost_usd in [limits]" if costly and settings.max_cost_usd is None else ""
     tables = " and ".join(f"[prices.{name}]" for name in hidden)
     prices = f"{tables}, for {', '.join(hidden)} {'tells' if len(hidden) == 1 else 'tell'} no cost" if hidden else ""

@@ -6,8 +6,9 @@ import os
 import sys
 
 from harness.base import clock, console, encoding, errors, faults, redaction
-from harness.base.errors import Changed, Interrupted, Refused, UsageFault
+from harness.base.errors import Changed, GuardianKilled, Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, handle_signals
+from harness.base.lean import signal
 from harness.base.record import Record
 from harness.integrity import mission_lock, reconcile, workplace
 from harness.model import contract, replies, runs
@@ -83,6 +84,8 @@ def _main(role: str, steps: Steps) -> int:
     warnings = [*result.secrets, *closing.crossed(run, result)]
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
     console.print_line("\n".join(lines))
+    if signum == signal.SIGKILL:
+        return errors.SIGNALLED + signum if os.environ.get(LOOP) else errors.BUSY
     return errors.signal_code(signum) if signum else exit_code(result)
 
 
@@ -94,16 +97,26 @@ def _carry_out(opened: Opened, steps: Steps) -> tuple[Result, int]:
         text, stable_bytes = compose(run, outcome)
         if wanted:
             thinking.think(opened, text, stable_bytes)
-    except Interrupted as signalled:
-        signum = signalled.signum
-        outcome.ended, outcome.reason = "killed", f"interrupted by signal {signum}"
+    except (Interrupted, GuardianKilled) as fault:
+        signum = _cut(outcome, fault)
     if not run.sealed:
         reconcile.state(run, outcome)
     reconcile.tree(run, outcome)
     take_reply(run, outcome)
     if steps.examine and outcome.ended in runs.GOOD:
-        steps.examine(opened.run)
+        try:
+            steps.examine(opened.run)
+        except GuardianKilled as fault:
+            signum = _cut(outcome, fault)
     return _settle_and_close(opened.run, steps), signum
+
+
+def _cut(outcome: Outcome, fault: Interrupted | GuardianKilled) -> int:
+    """The run ends as killed; gives the signal that did it."""
+    signum = fault.signum if isinstance(fault, Interrupted) else signal.SIGKILL
+    outcome.ended = "killed"
+    outcome.reason = str(fault) if signum == signal.SIGKILL else f"interrupted by signal {signum}"
+    return signum
 
 
 def _settle_and_close(asked: Run, steps: Steps) -> Result:

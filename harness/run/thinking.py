@@ -88,7 +88,7 @@ def _remembered(run: OpenRun) -> dict[str, int]:
     """The limits that the newest run with an agent recorded, as far as they are not over."""
     last = next((result for result in islice(runs.finished(run.layout), LOOKED_BACK) if result.agents), None)
     now = clock.now()
-    return {name: until for name, until in (last.waits if last else {}).items() if until > now}
+    return {name: until for name, until in last.waits.items() if runs.waits(last.ended, until, now)} if last else {}
 
 
 def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
@@ -97,7 +97,7 @@ def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
     limits = {one.agent: one.until for one in refused if one.outcome == "limit"}
     now = clock.now()
     for name, until in limits.items():
-        outcome.waits[name] = min(until if until > now else now + UNSTATED_SECONDS, now + closing.LONGEST_STATED)
+        outcome.waits[name] = min(until if until > now else now + UNSTATED_SECONDS, now + runs.LONGEST_STATED)
     if limits and not answered:  # without a future time a back-off follows
         outcome.ended, outcome.until = "limit", min(until if until > now else 0 for until in limits.values())
     words = list(filter(None, (f"{outcome.agent} answered", outcome.reason))) if answered else []
