@@ -62,7 +62,8 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ("commands.forbidden", "commands.try_agent", "commands.try_confine"), "missions made to try things"
     ),
     **dict.fromkeys(
-        ("git.dotgit", "git.landing", "git.placing", "git.repository", "git.settings", "git.worktrees"), "git's folders"
+        ("git.clones", "git.dotgit", "git.landing", "git.placing", "git.repository", "git.settings", "git.worktrees"),
+        "git's folders",
     ),
     **dict.fromkeys(
         ("integrity.confine", "integrity.home_layer", "integrity.inbox", "process.temporary"), "folders of a run"

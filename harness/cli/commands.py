@@ -172,7 +172,7 @@ def check(name: str | None) -> int:
 @cli.command()
 @click.argument("contract_path", metavar="[CONTRACT]", default="")
 @click.option("--in", "folder", default=".", metavar="DIR", help="The clone to check, this folder.")
-@click.option("--at", "commit", default="", metavar="COMMIT", help="Check a fresh worktree at that commit.")
+@click.option("--at", "commit", default="", metavar="COMMIT", help="Check a fresh clone at that commit.")
 def verify(contract_path: str, folder: str, commit: str) -> int:
     """Run all checks of a contract on any clone: a receipt you can check without trusting us."""
     from harness.cli import show

@@ -35,7 +35,9 @@ def prepare(asked: Run) -> bool:
     place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
         outcome.examined = views.proof_state(run.layout, run.context.tree)
-        outcome.receipts, outcome.setup_fault = sweep.sweep(run.layout.project, known, place, path, kept=run.kept)
+        outcome.receipts, outcome.setup_fault = sweep.sweep(
+            run.layout.project, known, place, path, workplace.recorded(run.layout)
+        )
         return False
     outcome.setup_fault = fire.setup_once(run.layout, known, place)
     if run.kept and known.setup:
@@ -227,6 +229,6 @@ def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
         for feature in owners:
             if feature.status == "passed":
                 features.move(feature, "refuted")
-            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh worktree")
-        why = f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}"
+            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh clone")
+        why = f"{claim} is {receipt.verdict} in a fresh clone: {_why(receipt)}"
         run.note(outcome, "FAIL", why, owners[0].id if owners else "")
