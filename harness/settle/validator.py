@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from harness.base import schema
@@ -76,13 +77,14 @@ def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) 
 
 
 def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
-    """Reward-hacking signals in the commits of the feature's workers since it last passed."""
+    """Reward-hacking signals in the commits of the feature's workers since it last passed, about any claim's checks."""
     found: list[str] = []
-    claims = outcome.contract.of(outcome.feature.claims) if outcome.feature else []
+    trees = os.path.dirname(workplace.folder_of(run.mission.id))
+    places = list(dict.fromkeys(path for one in (run.layout.project, trees) for path in (one, os.path.realpath(one))))
     for commit in _commits(run):
         changed = repository.changed(run.layout.project, commit + "^", commit)
         patch = repository.patch_between(run.layout.project, commit + "^", commit).decode("utf-8", "replace")
-        found += reward_hacking.signs(changed, patch, claims)
+        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places)
     return list(dict.fromkeys(found))
 
 
