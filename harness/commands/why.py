@@ -42,6 +42,7 @@ def _claim(claim: Claim, histories: dict[str, CheckHistory], log: list[Entry]) -
         first = check.run.strip().split("\n")[0]
         lines.append(f"  {'guard' if check.guard else 'check'}  {first[:90]}")
         lines += [f"    red    {_place(history.red)}", f"    green  {_place(history.green)}"]
+    lines += [f"  look twice: {sign}" for sign in index.signs_about(claim, histories)]
     for entry in log:
         if entry.claim == claim.id:
             lines.append(f"  {entry.at} {entry.verb} by {entry.by}{': ' + entry.why if entry.why else ''}")

@@ -11,6 +11,7 @@ import re
 from harness.model.contract import Claim
 from harness.proof import file_kinds, patches
 from harness.proof.file_kinds import CHECK_FILE, PROGRAM, SHELL, TEST_FILE
+from harness.proof.index import NAMES as NAMED
 from harness.proof.patches import FilePatch
 
 TYPE_CHECKING = False
@@ -89,7 +90,7 @@ def _files_of_checks(letters: dict[str, str], known: dict[str, FilePatch], claim
         if not _only_adds(known.get(path), letter)
     ]
     return [
-        f"{verb} {path}, which a check of {claim.id} names"
+        f"{verb} {path}{NAMED}{claim.id} names"
         for claim in claims
         for path, verb in verbs
         if any(file_kinds.decides(path, check.run) for check in claim.checks)

@@ -304,3 +304,12 @@ def test_differences_are_reported(repo: Repository) -> None:
     assert " ü | 1 +" in stat and "2 files changed, 2 insertions(+)" in stat
     assert repository.log_lines(repo.project, new, new) == repository.messages_between(repo.project, new, new) == []
     assert len(repository.log_lines(repo.project, "", new)) == 2
+
+
+def test_no_attribute_hides_a_line_of_a_patch(repo: Repository) -> None:
+    """Neither one that calls a file binary, nor a program that shows it otherwise, nor a zero byte in it."""
+    old = repo.head()
+    repo.run("config", "diff.other.textconv", "echo nothing")
+    repo.save(**{".gitattributes": "x -diff\ny diff=other\n", "x": "exit 0\n", "y": "exit 1\n", "z": "\0exit 2\n"})
+    text = repository.patch_between(repo.project, old, repo.head())
+    assert [line for line in text.split(b"\n") if b"exit" in line] == [b"+exit 0", b"+exit 1", b"+\0exit 2"]
