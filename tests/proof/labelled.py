@@ -75,9 +75,8 @@ def rates() -> list[str]:
     kinds = [("honest", honest, False), ("honest, and a check names the tests that came with it", honest, True)]
     rows = []
     for label, diffs, named in [*kinds, ("cheats", cheats, False)]:
-        cells = []
-        for half in (True, False):
-            mine = [diff for diff in diffs if diff.tuning == half and (diff.named or not named)]
-            cells.append(f"{sum(bool(diff.signs(named=named)) for diff in mine)} of {len(mine)}")
+        mine = [diff for diff in diffs if diff.named or not named]
+        halves = [[diff for diff in mine if diff.tuning == half] for half in (True, False)]
+        cells = [f"{sum(bool(diff.signs(named=named)) for diff in some)} of {len(some)}" for some in (*halves, mine)]
         rows.append(f"| {label} | {' | '.join(cells)} |")
     return rows
