@@ -64,8 +64,8 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(
         (
-            *("git.dotgit", "git.landing", "git.merging", "git.new_secrets", "git.placing", "git.repository"),
-            *("git.settings", "git.worktrees"),
+            *("git.clones", "git.dotgit", "git.landing", "git.merging", "git.new_secrets", "git.placing"),
+            *("git.repository", "git.settings", "git.worktrees"),
         ),
         "git's folders",
     ),

@@ -489,7 +489,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 
 def test_the_example_mission_gets_to_done(demo: House) -> None:
-    """Every feature passes, in a fresh worktree too; run.sh reports what is proven and how to merge."""
+    """Every feature passes, in a fresh clone too; run.sh reports what is proven and how to merge."""
     said = (demo.folder / "said").read_text()
     assert {feature.status for feature in features.load(demo.layout)} == {"passed"}
     assert re.search(r"^DONE  my-project-[0-9a-f]{6}: 7 of 7 features passed$", said, re.M)

@@ -191,7 +191,7 @@ def check(name: str | None, as_json: bool) -> int:
 @cli.command()
 @click.argument("contract_path", metavar="[CONTRACT]", default="")
 @click.option("--in", "folder", default=".", metavar="DIR", help="The clone to check, this folder.")
-@click.option("--at", "commit", default="", metavar="COMMIT", help="Check a fresh worktree at that commit.")
+@click.option("--at", "commit", default="", metavar="COMMIT", help="Check a fresh clone at that commit.")
 @as_json
 def verify(contract_path: str, folder: str, commit: str, as_json: bool) -> int:
     """Run all checks of a contract on any clone. A receipt that you can check without trusting us."""

@@ -125,7 +125,7 @@ REASONS = {
     "STOPPED": "a person asked to stop; to go on: {resume}",
     "PAUSED": "a person asked to pause; to go on: {resume}",
     "CHECKPOINT": "a person must look at the checkpoint",
-    "DONE": "every feature has passed, and so has a fresh worktree",
+    "DONE": "every feature has passed, and so has a fresh clone",
 }
 
 
@@ -140,7 +140,7 @@ def why(view: rules.View, decision: rules.Decision) -> str:
     if decision.what == view.roles["curates"]:
         return f"at least {min(view.uncurated, view.curate_after)} notes wait"
     if decision.what == view.roles["judges"]:
-        return "its work is done" if decision.feature else "all features passed; a fresh worktree has not been tried"
+        return "its work is done" if decision.feature else "all features passed; a fresh clone has not been tried"
     return "its turn has come"
 
 

@@ -73,6 +73,7 @@ def _claim(layout: Layout, claim: Claim, histories: dict[str, CheckHistory], log
         lines += _command(check, f" {number}" if len(claim.checks) > 1 else "", claim)
         lines += [f"    red    {_place(history.red)}", f"    green  {_place(history.green)}"]
         lines += _red_output(layout, claim, check, history)
+    lines += [f"  look twice: {sign}" for sign in index.signs_about(claim, histories)]
     for entry in log:
         if entry.claim == claim.id:
             lines.append(f"  {entry.at} {entry.verb} by {entry.by}{': ' + entry.why if entry.why else ''}")

@@ -70,17 +70,18 @@ def record(layout: Layout) -> bytes:
 
 def use(layout: Layout) -> None:
     """From here on our git calls in the project read the recorded configuration only; without a record nothing changes."""
-    if known := _recorded(layout):
+    if known := recorded(layout):
         settings.use(layout.project, known, layout.git_private)
 
 
 def unheeded(layout: Layout) -> list[str]:
     """The git settings that were made or changed since the record, and that our git does not read; names without values."""
-    known = _recorded(layout)
+    known = recorded(layout)
     return settings.later(layout.project, known) if known else []
 
 
-def _recorded(layout: Layout) -> Recorded | None:
+def recorded(layout: Layout) -> Recorded | None:
+    """The git configuration of the project as it was at init; None without a record."""
     value = State(layout).json(names.GIT_RECORD)
     if value is None:
         return None

@@ -12,6 +12,7 @@ HEAD_BYTES = 1024
 TAIL_BYTES = 3072
 FLAKY = "flaky: "
 NOT_FIRED = 69  # exit of a check that could not be run; its output begins with why
+OWN_FOLDER = "names a folder of the mission: "
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ else:
 
 class Receipt(Record):
     """One run of one check. `phase`: before, after, blame or sweep; `exit` None: a timeout. `flaky`: red at first, green when
-    run again. `notes`: context such as reward-hacking signals in the diff, or what a fresh worktree lacks."""
+    run again. `notes`: context such as reward-hacking signals in the diff, or what a fresh clone lacks."""
 
     claim: str
     command: str
@@ -49,6 +50,8 @@ class Receipt(Record):
     def signs(self) -> list[str]:
         """The reward-hacking signals among the notes: a validation of the claim's own feature saw them in the diff."""
         own = self.notes[:-1] if self.flaky else self.notes  # the last note of a flaky one says how it was flaky
+        if self.phase == "sweep":  # its other notes say what a clone lacks
+            return [note for note in own if note.startswith(OWN_FOLDER)]
         return own if self.phase == "after" else []
 
     @property

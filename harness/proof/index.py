@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.base.schema import Whole
 
 NAME = "proofs"
+NAMES = ", which a check of "  # in a sign about one claim, before the claim's id
 
 
 class CheckHistory(Record):
@@ -130,6 +131,17 @@ def key(claim_id: str, command: str) -> str:
     return f"{claim_id}\n{command}"
 
 
+def signs_about(claim: Claim, trails: dict[str, CheckHistory]) -> list[str]:
+    """The reward-hacking signals about this claim: those of any feature that name it, and those of its own that name none."""
+    named, own = (
+        f"{NAMES}{claim.id} names",
+        [trails.get(key(claim.id, check.run), CheckHistory()) for check in claim.checks],
+    )
+    found = [sign for trail in own for sign in trail.signs if NAMES not in sign]
+    found += [sign for trail in trails.values() for sign in trail.signs if sign.endswith(named)]
+    return list(dict.fromkeys(found))
+
+
 def claim_status(claim: Claim, trails: dict[str, CheckHistory], weakened: set[str], accepted: set[str]) -> ClaimStatus:
     """The status of one claim from its receipts, the contract log and a person's decision."""
     mine = [trails.get(key(claim.id, check.run), CheckHistory()) for check in claim.checks]
@@ -137,7 +149,7 @@ def claim_status(claim: Claim, trails: dict[str, CheckHistory], weakened: set[st
     red = [trail.red for trail in mine if trail.red]
     guards = bool(claim.checks) and all(check.guard for check in claim.checks)
     marks = ["flaky"] * any(trail.flaky for trail in mine) + ["weakened"] * (claim.id in weakened)
-    marks += ["signs"] * any(trail.signs for trail in mine)
+    marks += ["signs"] * bool(signs_about(claim, trails))
     marks += ["accepted"] * (claim.id in accepted)
     word = "manual" if claim.manual else "proven" if green and (red or guards) else "unproven"
     newest = [trail.green for trail in mine if trail.green]

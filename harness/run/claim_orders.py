@@ -1,6 +1,6 @@
 """A person mends a check: what is asked of a claim, its new checks fired red before green, and the order that applies it.
 
-Checks run before the order is written, without a lock, in a fresh worktree at the mission's position and confined as those of
+Checks run before the order is written, without a lock, in a fresh clone at the mission's position and confined as those of
 a run. The order brings their receipts along, so that they count whenever it is applied.
 """
 
@@ -21,7 +21,7 @@ from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from harness.process import supervise, temporary
 from harness.process.confine import NONE
-from harness.proof import fire, index, services, sweep
+from harness.proof import fire, fresh, index, services
 from harness.run import recover
 from harness.settle import planner
 from harness.store import names
@@ -166,7 +166,7 @@ def _refuse(faults: list[str]) -> None:
 
 
 def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -> Iterator[Receipt]:
-    """The receipts of these checks in a fresh worktree at a position, after setup and with services."""
+    """The receipts of these checks in a fresh clone at a position, after setup and with services."""
     (claim,) = whole.claims
     settings, tree = config.load(layout), workplace.folder_of(mission.load(layout).id)
     tier = confine.tier(layout, settings)
@@ -181,17 +181,17 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         home="" if tier == NONE else tree,
     )
     kept = settings.workplace != "project"
-    with sweep.fresh(layout.project, place, "claim", kept=kept) as fresh:
+    with fresh.cloned(layout.project, place, "claim", workplace.recorded(layout)) as clone:
         if kept:
-            worktrees.carry(layout.project, fresh.directory, settings.carry)
-        empty = fire.green_in_empty_folder([check.run for check in checks], fresh)
+            worktrees.carry(layout.project, clone.directory, settings.carry)
+        empty = fire.green_in_empty_folder([check.run for check in checks], clone)
         _refuse([f"`{run}` passes in an empty folder and so proves nothing" for run in empty])
-        if fault := fire.setup_fault(whole, fresh):
+        if fault := fire.setup_fault(whole, clone):
             raise Refused(fault)
         short = [one.replace(seconds=min(one.seconds, planner.BEFORE_SECONDS)) for one in whole.services]
         limits = [min(check.seconds or place.seconds, planner.BEFORE_SECONDS) for check in checks]
         pairs = [(claim, check.replace(seconds=limit)) for check, limit in zip(checks, limits, strict=True)]
-        with services.Running(short, fresh) as up:
+        with services.Running(short, clone) as up:
             yield from fire.fire_each(pairs, "before", up)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from harness.base import schema
@@ -35,7 +36,9 @@ def prepare(asked: Run) -> bool:
     place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
         outcome.examined = views.proof_state(run.layout, run.context.tree)
-        outcome.receipts, outcome.setup_fault = sweep.sweep(run.layout.project, known, place, path, kept=run.kept)
+        outcome.receipts, outcome.setup_fault = sweep.sweep(
+            run.layout.project, known, place, path, workplace.recorded(run.layout)
+        )
         return False
     outcome.setup_fault = fire.setup_once(run.layout, known, place)
     if run.kept and known.setup:
@@ -74,13 +77,14 @@ def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) 
 
 
 def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
-    """Reward-hacking signals in the commits of the feature's workers since it last passed."""
+    """Reward-hacking signals in the commits of the feature's workers since it last passed, about any claim's checks."""
     found: list[str] = []
-    claims = outcome.contract.of(outcome.feature.claims) if outcome.feature else []
+    trees = os.path.dirname(workplace.folder_of(run.mission.id))
+    places = list(dict.fromkeys(path for one in (run.layout.project, trees) for path in (one, os.path.realpath(one))))
     for commit in _commits(run):
         changed = repository.changed(run.layout.project, commit + "^", commit)
         patch = repository.patch_between(run.layout.project, commit + "^", commit).decode("utf-8", "replace")
-        found += reward_hacking.signs(changed, patch, claims)
+        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places)
     return list(dict.fromkeys(found))
 
 
@@ -230,7 +234,7 @@ def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
         for feature in owners:
             if feature.status == "passed":
                 features.move(feature, "refuted")
-            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh worktree")
-        why = f"{claim} is {receipt.verdict} in a fresh worktree: {receipt.fault}"
+            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh clone")
+        why = f"{claim} is {receipt.verdict} in a fresh clone: {receipt.fault}"
         _say(outcome, why)
         run.note(outcome, "FAIL", why, owners[0].id if owners else "")

@@ -136,7 +136,7 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
         (Decision(word="ESCALATE", what="stuck"), "read .harness/escalation.md"),
         (Decision(word="DONE"), "every feature has passed"),
         (Decision(word="NEXT", what="validator", feature="F-001"), "its work is done"),
-        (Decision(word="NEXT", what="validator"), "fresh worktree"),
+        (Decision(word="NEXT", what="validator"), "fresh clone"),
     ],
 )
 def test_every_decision_has_a_reason_in_words(house: House, decision: Decision, words: str) -> None:

@@ -411,7 +411,7 @@ def place(house: House) -> CheckEnvironment:
 
 
 def test_the_missions_own_folder_is_a_path_of_this_machine(house: House) -> None:
-    """A check that names it, or the tree, would test that folder while the sweep tests a fresh worktree."""
+    """A check that names it, or the tree, would test that folder while the sweep tests a fresh clone."""
     lay(house, [OLD])
     for folder in (house.project, house.tree):
         value = patch(row(), contract=[told("VAL-001", f"test -f '{folder}/x'")])

@@ -315,7 +315,7 @@ def test_a_green_sweep_ends_the_mission(through: House) -> None:
 
 
 def test_a_red_sweep_sends_the_owner_back(through: House) -> None:
-    """A fresh worktree lacks untracked files: that feature fails, the others stay passed, no try is counted."""
+    """A fresh clone lacks untracked files: that feature fails, the others stay passed, no try is counted."""
     through.git("rm", "-q", "--cached", "two")
     through.git("commit", "-q", "-m", "forgot it")
     result = judged(through)
@@ -324,7 +324,7 @@ def test_a_red_sweep_sends_the_owner_back(through: House) -> None:
         ("F-001", "passed", 1),
         ("F-002", "failing", 1),
     ]
-    assert raw_of(through)[0].startswith("validator F-002 FAIL: VAL-2 is red (exit 2) in a fresh worktree: grep")
+    assert raw_of(through)[0].startswith("validator F-002 FAIL: VAL-2 is red (exit 2) in a fresh clone: grep")
     assert due(through) == "NEXT worker F-002"
 
 
@@ -346,7 +346,7 @@ def test_the_worker_that_gets_it_back_reads_why(through: House) -> None:
     through.git("commit", "-q", "-m", "forgot it")
     judged(through)
     worked(through, {"run": "git add -f two"}, name="F-002")
-    assert "VAL-2 is red in a fresh worktree" in through.prompt()
+    assert "VAL-2 is red in a fresh clone" in through.prompt()
 
 
 def test_a_sweep_asks_no_agent(through: House) -> None:
