@@ -48,7 +48,7 @@ def init(agent: str, trust: str, example: bool, quietly: bool) -> None:
     if not quietly:
         click.echo("\n".join(choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
     warnings = [f"warning: {line}" for line in config_check.require(layout)]
-    money = starting.announcement(layout) if quietly else [starting.ceiling(layout)]
+    money = starting.announcement(layout) if quietly else [choose_agent.ceiling(layout)]
     for line in filter(None, [*money, *warnings]):
         click.echo(line)
 
