@@ -61,7 +61,7 @@ def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abando
     if not quietly:
         console.print_line("\n".join(choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
     warnings = [f"warning: {line}" for line in config_check.require(layout)]
-    money = starting.announced(layout) if quietly else [starting.ceiling(layout)]
+    money = starting.announced(layout) if quietly else [choose_agent.ceiling(layout)]
     for line in filter(None, [*money, *warnings]):
         console.print_line(line)
 
