@@ -67,7 +67,9 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None) -> list[str]
 
 def require(layout: Layout, agent: str, trust: str) -> None:
     """Raises what `choose` raises, and Unavailable for an agent whose program is not installed; nothing is written."""
-    settings = config.load(layout)
+    settings = (
+        config.load(layout) if agent or trust else config.Config()
+    )  # only a start puts back what a dead run spoilt
     for name in _wanted(settings, agent, trust):
         table = settings.agents.get(name, {})
         program = os.path.expanduser(str(table.get("path", name)))
