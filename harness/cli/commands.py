@@ -13,6 +13,10 @@ from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.store.layout import command
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 MOST_RUNS = 1_000_000
 
 
@@ -45,24 +49,22 @@ def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abando
 
     layout = here(upwards=False)
     inside.refuse(layout, "init")
-    choose_agent.require(layout, agent, trust)
     if abandon and not new:
         raise errors.UsageFault(f"--abandon is for: {command('init --new --abandon')}")
-    for line in starting.start_next(layout, abandon=abandon) if new else []:
-        console.print_line(line)
+    choose_agent.require(layout, agent, trust)
+    _lines(starting.start_next(layout, abandon=abandon) if new else [])
     there = mission.exists(layout)
-    for line in starting.lay_example(layout) if example else []:
-        console.print_line(line)
+    _lines(starting.lay_example(layout) if example else [])
     made = starting.start(layout)
     if not (there and quietly):
-        console.print_line(
-            f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."
-        )
-    if not quietly:
-        console.print_line("\n".join(choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
-    warnings = [f"warning: {line}" for line in config_check.require(layout)]
-    money = starting.announced(layout) if quietly else [starting.ceiling(layout)]
-    for line in filter(None, [*money, *warnings]):
+        _lines([f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."])
+    _lines([] if quietly else choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None))
+    warnings = map("warning: {}".format, config_check.require(layout))
+    _lines([*(starting.announced(layout) if quietly else [choose_agent.ceiling(layout)]), *warnings])
+
+
+def _lines(lines: Iterable[str]) -> None:
+    for line in filter(None, lines):
         console.print_line(line)
 
 

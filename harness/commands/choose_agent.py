@@ -9,7 +9,10 @@ from contextlib import suppress
 from harness.agents import registry
 from harness.base.errors import Unavailable, UsageFault
 from harness.commands import config_text
+from harness.decision import ceiling as most
+from harness.decision import views
 from harness.model import config, roles
+from harness.run import starting
 from harness.store import journal, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
@@ -64,7 +67,9 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None) -> list[str]
 
 def require(layout: Layout, agent: str, trust: str) -> None:
     """Raises what `choose` raises, and Unavailable for an agent whose program is not installed; nothing is written."""
-    settings = config.load(layout)
+    settings = (
+        config.load(layout) if agent or trust else config.Config()
+    )  # only a start puts back what a dead run spoilt
     for name in _wanted(settings, agent, trust):
         table = settings.agents.get(name, {})
         program = os.path.expanduser(str(table.get("path", name)))
@@ -87,6 +92,13 @@ def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
             here = f"Known here: {', '.join(known)}; any program by [agents.{name}]."
             raise UsageFault(f"There is no agent '{name}'. {here}")
     return wanted
+
+
+def ceiling(layout: Layout) -> str:
+    """What the mission can cost at most, in one sentence; "" while it has no agent."""
+    settings, playbooks = config.load(layout), os.path.isdir(os.path.join(layout.project, "playbooks"))
+    named = playbooks or any(roles.agents_of(settings, roles.load(layout, role)) for role in roles.known(layout))
+    return most.words(views.limits_of(settings), *starting.spenders(layout)) if named else ""
 
 
 def _program(name: str) -> str:

@@ -127,16 +127,6 @@ def lay_example(layout: Layout) -> list[str]:
     return [f"wrote {name}" for name in wanted if "/" not in name] + [f"wrote {len(wanted) - 1} files in playbooks/"]
 
 
-def ceiling(layout: Layout) -> str:
-    """What the mission can cost at most, in one sentence; "" while it has no agent."""
-    from harness.decision import ceiling, views
-    from harness.model import config, roles
-
-    settings, playbooks = config.load(layout), os.path.isdir(os.path.join(layout.project, "playbooks"))
-    named = playbooks or any(roles.agents_of(settings, roles.load(layout, role)) for role in roles.known(layout))
-    return ceiling.words(views.limits_of(settings), *spenders(layout)) if named else ""
-
-
 def spenders(layout: Layout) -> tuple[list[str], list[str]]:
     """The configured agents that cost money, and those of them whose cost nobody reports and no price tells."""
     from harness.agents import registry

@@ -14,7 +14,6 @@ import pytest
 from harness.base.errors import BrokenFile, UsageFault
 from harness.commands import choose_agent
 from harness.model import config
-from harness.run import starting
 from tests.missions import PROGRAM, House, differences, listing
 
 
@@ -77,7 +76,7 @@ def test_it_is_asked_once(unbegun: House) -> None:
     assert asked == [agent, *[cap] * 3, ("How far may it go?", trust, "workspace")]
     settings = config.load(unbegun.layout)
     assert (settings.agent, settings.trust, settings.max_cost_usd) == (["codex"], "full", 2.5)
-    assert starting.ceiling(unbegun.layout).startswith("cost: at most 2.50 USD, then it stops with exit 6, once")
+    assert choose_agent.ceiling(unbegun.layout).startswith("cost: at most 2.50 USD, then it stops with exit 6, once")
 
 
 def test_a_person_at_a_terminal_is_asked_three_questions(unbegun: House) -> None:
@@ -114,7 +113,7 @@ def test_no_cap_is_an_answer_and_an_embedded_agent_needs_none(unbegun: House) ->
             patch.setenv("PATH", path_of(unbegun))
             choose_agent.choose(unbegun.layout, "", "", lambda *_: said.pop(0))
         assert said == []
-        return starting.ceiling(unbegun.layout)
+        return choose_agent.ceiling(unbegun.layout)
 
     assert choose("playbook").startswith("cost: nothing")
     Path(unbegun.layout.config).unlink()

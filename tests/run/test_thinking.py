@@ -314,6 +314,7 @@ print(*sys.modules)
 """
 AT_OPEN = {  # what is loaded before an agent thinks, or never
     *("harness.agents.command", "harness.agents.playbook", "harness.agents.scripted", "harness.run.orders"),
+    "harness.run.archiving",
 }
 
 
