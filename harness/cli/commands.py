@@ -32,7 +32,7 @@ def cli() -> None:
 @click.option(
     "--new", is_flag=True, help="Put the mission that is DONE away, into .harness/archive, and start the next one."
 )
-@click.option("--abandon", is_flag=True, help="With --new: also where the mission is not DONE.")
+@click.option("--abandon", is_flag=True, help="As --new, also where the mission is not DONE.")
 def init(agent: str, trust: str, quietly: bool, new: bool, abandon: bool) -> None:
     """Start a mission in this folder (SPEC.md, a git repository), and choose its agent."""
     from harness.commands import choose_agent, config_check
@@ -42,9 +42,7 @@ def init(agent: str, trust: str, quietly: bool, new: bool, abandon: bool) -> Non
 
     layout = here()
     inside.refuse(layout, "init")
-    if abandon and not new:
-        raise errors.UsageFault(f"--abandon is for: {command('init --new --abandon')}")
-    for line in starting.start_next(layout, abandon=abandon) if new else []:
+    for line in starting.put_away(layout, abandon=abandon) if new or abandon else []:
         click.echo(line)
     there = mission.exists(layout)
     made = starting.start(layout)
