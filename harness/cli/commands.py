@@ -39,7 +39,7 @@ def cli(folder: str) -> None:
 @click.option(
     "--new", is_flag=True, help="Put the mission that is DONE away, into .harness/archive, and start the next one."
 )
-@click.option("--abandon", is_flag=True, help="With --new: also where the mission is not DONE.")
+@click.option("--abandon", is_flag=True, help="As --new, also where the mission is not DONE.")
 def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abandon: bool) -> None:
     """Start a mission in this folder, and choose its agent. The folder is in a git repository, and has a SPEC.md."""
     from harness.commands import choose_agent, config_check
@@ -49,10 +49,8 @@ def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abando
 
     layout = here(upwards=False)
     inside.refuse(layout, "init")
-    if abandon and not new:
-        raise errors.UsageFault(f"--abandon is for: {command('init --new --abandon')}")
     choose_agent.require(layout, agent, trust)
-    _lines(starting.start_next(layout, abandon=abandon) if new else [])
+    _lines(starting.put_away(layout, abandon=abandon) if new or abandon else [])
     there = mission.exists(layout)
     _lines(starting.lay_example(layout) if example else [])
     made = starting.start(layout)

@@ -48,7 +48,7 @@ def start(layout: Layout) -> Mission:
     return made
 
 
-def start_next(layout: Layout, *, abandon: bool) -> list[str]:
+def put_away(layout: Layout, *, abandon: bool) -> list[str]:
     """Put the mission of this folder away, where there is one, so that `start` begins another; what there is to say of it.
     Raises the faults of `start` and of `archiving.archive` with nothing changed."""
     _finish_archiving(layout)

@@ -151,12 +151,6 @@ def test_work_that_is_not_merged_is_named(ours: House) -> None:
     assert mission.load(ours.layout).base_commit == ours.git("rev-parse", "main")
 
 
-def test_abandon_alone_is_a_usage_fault(house: House) -> None:
-    """It says what it belongs to."""
-    done = house.program("init", "--abandon")
-    assert (done.code, "init --new --abandon" in done.err) == (64, True)
-
-
 def test_where_there_is_no_mission_new_begins_one(unbegun: House) -> None:
     """As `init` does."""
     assert unbegun.program("init", "--new").code == 0
@@ -219,7 +213,7 @@ def test_killed_at_any_moment_the_next_start_has_the_old_mission_or_the_new_one(
     before = listing(ours.state)
 
     def new() -> None:
-        starting.start_next(ours.layout, abandon=False)
+        starting.put_away(ours.layout, abandon=False)
         starting.start(ours.layout)
 
     ends = set()
