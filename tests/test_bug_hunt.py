@@ -14,6 +14,7 @@ import pytest
 
 from harness.model.contract import Claim, Contract
 from harness.settle import planner
+from tests.crash import TORTURE
 from tests.missions import CHECKOUT
 
 SCRIPT = CHECKOUT / "bench" / "bug_hunt.py"
@@ -52,6 +53,7 @@ def without_pypi(folder: Path) -> str:
     return done.stderr.strip().split("\n")[-1] if done.returncode else ""
 
 
+@pytest.mark.skipif(not TORTURE, reason="long: HARNESS_TORTURE=1")
 def test_the_hunt_runs(tmp_path: Path) -> None:
     """Two mutants of one program; what more checks see is never less, and a real mission ends as the checks say."""
     if fault := without_pypi(tmp_path):
