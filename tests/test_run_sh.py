@@ -285,7 +285,7 @@ def children(pid: int) -> list[int]:
 PYTHON_OF_A_KILLED_COMMAND = """#!/bin/bash
 # An interpreter in which one of our commands is killed.
 for word; do if [ "$word" = {command} ]; then kill -9 $$; fi; done
-exec {python} "$@"
+exec "{python}" "$@"
 """
 
 
