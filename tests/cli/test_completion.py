@@ -13,7 +13,7 @@ from tests.missions import CHECKOUT, House
 RUN_SH = str(CHECKOUT / "run.sh")
 ASK = """
 source "$1"; shift
-COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+COMP_WORDS=("$(printf %q "$1")" "${@:2}") COMP_CWORD=$(($# - 1))
 _harness_complete "$1" "${!#}"
 printf '%s\\n' "${COMPREPLY[@]}"
 """
