@@ -1,0 +1,230 @@
+"""The words of a note, ready for comparison: stems, identifiers, numbers, and which of them the note denies. Pure.
+
+Words are stems without stop words; text of Chinese, Japanese or Korean characters is taken as pairs of them. An identifier
+(path, flag, command, camelCase, anything in backticks) counts as written, and its parts as words. A word is denied by "not",
+"never", "instead of", "no longer" and the like before it, up to the end of its clause.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+
+from harness.base.record import Record
+
+SHORTEST_STEM = 3
+LONGEST_TOKEN = 80  # characters; a longer one is cut, so that a line of garbage costs no time
+
+STOP_WORDS = frozenset(
+    "the a an and or but if so that this these those is are was were be been being it its to of in on at by for from with as"
+    " into when while which who whose what how there here will would can could should must may might do does did done has"
+    " have had you your we our us they them their he she i me my also just really very much some any all each every both such"
+    " own too s t ll ve d re m since because otherwise else until till again always per one only even still more most than"
+    " then now about up out off over under after before between during through get gets got let lets make makes made need"
+    " needs needed want wants use uses used using via etc eg ie ok please remember note see keep keeps instead rather longer replace replaced replaces moved move switched switch"
+    " der die das den dem des ein eine einen einem einer und oder aber wenn ist sind war wird werden im am auf mit von vom zu"
+    " zum zur für bei aus als auch noch nur man es sich wir ihr sie er ich muss müssen soll sollen immer vor nach".split()
+)
+DENIALS = frozenset("never avoid don't mustn't shouldn't won't nie niemals kein keine keinen statt anstatt refuse forbid drop ditch abandon nor".split())
+PAST = frozenset("dropped replaced replace replaces replacing abandoned deprecated retired retire removed ditched".split())
+INSTEAD = frozenset(("instead", "rather", "longer"))  # instead of, rather than, no longer
+ORDERS = frozenset("do must should may shall to we please never nicht and then".split())  # before "not": the note gives an order
+AFFIRMS = frozenset("use using prefer run call keep set always enable adopt choose pick take with by sondern nutze".split())
+MOVES = frozenset("move moved moving switch switched switching migrate migrated change changed".split())
+LIFTS = frozenset("without unless ohne until".split())  # "never run X without Y" orders Y
+NEGATIONS = frozenset("not no none cannot nicht never".split())
+REACH = 3  # terms behind a denial or an order that it is about
+CLAUSE = re.compile(r"[.;:!?,)(](?:\s|$)|\s[–—-]\s|[。；，！？、]|\s=>|\s->|→")
+TOKEN = re.compile(r"`[^`]{1,200}`|\S+")
+IDENTIFIER = re.compile(r"[/_*$@=\\|~<>#]|::|[a-z][A-Z]|\w\.\w|\d[a-zA-Z]|[a-zA-Z]\d|^--?[A-Za-z]")
+NUMBER = re.compile(
+    r"[$€v]?(\d+(?:[.,:]\d+)*)(?:%|x|ms|s|m|h|k|kb|mb|gb|mib|gib|st|nd|rd|th|min|sec|px|d|days?|hours?|seconds?|minutes?)?",
+    re.IGNORECASE,
+)
+PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+", re.IGNORECASE)
+WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\u3040-\u30ff"
+WIDE_RUN = re.compile(f"[{WIDE}]+")
+EDGES = ".,;:!?()[]{}\"'<>…“”‘’«»–—`"
+NUMBER_WORDS = {
+    word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
+}
+
+
+class Words(Record, frozen=True):
+    """What a note says, for comparison. `terms`: all words and identifiers, `order`: as they come; `names`: the identifiers;
+    `denied` and `ordered`: the terms that the note says not to use, and to use; `refused`: denied, and not just in
+    passing; `refuses`: it says so of something."""
+
+    text: str
+    terms: frozenset[str]
+    order: tuple[str, ...]
+    names: frozenset[str]
+    numbers: frozenset[str]
+    denied: frozenset[str]
+    ordered: frozenset[str]
+    refused: frozenset[str]
+    refuses: bool
+
+
+@functools.lru_cache(65536)
+def stem(word: str) -> str:
+    """The word without its inflection, as far as English endings tell; `migrations`, `migrate`, `migrating` have one stem."""
+    if len(word) > 4 and word.endswith(("ies", "ied")):
+        word = word[:-3] + "y"
+    elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        word = word[:-2]
+    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ation", "ing", "ed", "er", "ment"):
+        if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_STEM:
+            word = word[: -len(ending)]
+            if word[-1] == word[-2] and word[-1] not in "ls" and len(word) > SHORTEST_STEM:
+                word = word[:-1]
+            break
+    if word.endswith("tion") and len(word) > 6:
+        word = word[:-3]
+    return word[:-1] if word.endswith("e") and len(word) > SHORTEST_STEM else word
+
+
+class _Reader:
+    """Reads a note token by token."""
+
+    def __init__(self) -> None:
+        self.terms: dict[str, None] = {}
+        self.names: set[str] = set()
+        self.numbers: set[str] = set()
+        self.denied: set[str] = set()
+        self.ordered: set[str] = set()
+        self.refused: set[str] = set()
+        self.refuses = False
+        self.said: set[str] | None = None  # what the next terms belong to: denied, ordered, or neither
+        self.left = 0
+        self.moves = False
+        self.before = ""
+
+    def clause(self, clause: str) -> None:
+        """Take one clause: a denial in it holds at most up to its end."""
+        self.said, self.moves, self.before = None, False, ""
+        for found in TOKEN.finditer(clause):
+            token = found.group()
+            if token[0] == "`":
+                inner = token.strip("`").split()
+                for part in inner:
+                    self.token(part, code=True)
+                if len(inner) > 1:
+                    self.term(" ".join(inner[:2]).lower(), name=True)
+            else:
+                self.token(token, code=False)
+
+    def token(self, token: str, *, code: bool) -> None:
+        """Take one token."""
+        bare = token.strip(EDGES)[:LONGEST_TOKEN]
+        if not bare:
+            return
+        number = NUMBER.fullmatch(bare)
+        if number:
+            self.numbers.add(number.group(1))
+            self.term(number.group(1))
+        elif WIDE_RUN.search(bare):
+            self.wide(bare)
+        elif IDENTIFIER.search(bare) or (code and len(bare) > 1):
+            self.identifier(bare.lower())
+        else:
+            for word in bare.lower().replace("\u2019", "'").split("-"):
+                self.word(word)
+
+    def identifier(self, low: str) -> None:
+        """An identifier counts whole, without the value that it sets, and its parts as words."""
+        name, sets, value = low.partition("=")
+        name = name.partition("(")[0] if "(" in name[1:] else name
+        if not PART.search(name):
+            return
+        self.term(name.removeprefix("./").rstrip("/"), name=True)
+        for part in PART.findall(name):
+            if len(part) > 2 and part not in STOP_WORDS and part != name:
+                self.term(stem(part))
+        if sets and value:
+            self.token(value, code=True)
+
+    def word(self, word: str) -> None:
+        """A plain word: a denial, an order, a number, or a term."""
+        before, self.before = self.before, word
+        if before in ("not", "nicht") and word in ("be", "werden") and self.said is self.refused:
+            self.refused |= self.terms.keys()  # X must not be used
+        elif word == "it" and self.said is self.refused and self.left == REACH:
+            self.refused |= self.terms.keys()  # X …: avoid it
+        elif word in DENIALS or (before == "no" and word == "longer") or (before == "stop" and word.endswith("ing")):
+            self.says(self.refused)
+        elif word in ("not", "nicht") and (not before or before in ORDERS):
+            self.says(self.refused)
+        elif word in PAST or word in INSTEAD:
+            self.says(self.denied)
+        elif word in LIFTS:
+            if self.said is self.refused:
+                self.refused.clear()
+                self.refuses = False
+            self.said = None
+        elif word in MOVES:
+            self.moves = True
+        elif self.moves and word in ("from", "von"):
+            self.says(self.denied)
+        elif self.moves and word in ("to", "zu", "auf"):
+            self.says(self.ordered)
+        elif word in AFFIRMS and self.said is not self.denied and self.said is not self.refused:
+            self.says(self.ordered)
+        if word in NUMBER_WORDS:
+            word = NUMBER_WORDS[word]
+            self.numbers.add(word)
+        word = word.partition("'")[0]
+        if word and word not in STOP_WORDS and word not in NEGATIONS:
+            self.term(stem(word))
+
+    def says(self, target: set[str]) -> None:
+        """The next terms are what the note denies, or what it orders."""
+        self.said, self.left = target, REACH
+        self.refuses = self.refuses or target is self.refused
+
+    def wide(self, text: str) -> None:
+        """Characters without spaces between words: each pair of neighbours is a term; what is between them is taken apart."""
+        at = 0
+        for run in WIDE_RUN.finditer(text):
+            if run.start() > at:
+                self.token(text[at : run.start()], code=False)
+            word = run.group()
+            for one in [word] if len(word) == 1 else [word[i : i + 2] for i in range(len(word) - 1)]:
+                self.term(one)
+            at = run.end()
+        if at < len(text):
+            self.token(text[at:], code=False)
+
+    def term(self, term: str, *, name: bool = False) -> None:
+        """Take one term."""
+        self.terms[term] = None
+        if name:
+            self.names.add(term)
+        if self.said is not None:
+            self.said.add(term)
+            self.left -= 1
+            if not self.left:
+                self.said = None
+
+
+@functools.lru_cache(16384)
+def words(text: str) -> Words:
+    """The words of a note."""
+    reader = _Reader()
+    for clause in CLAUSE.split(unicodedata.normalize("NFKC", text)):
+        reader.clause(clause)
+    denied = reader.denied | reader.refused
+    return Words(
+        text=text,
+        terms=frozenset(reader.terms),
+        order=tuple(reader.terms),
+        names=frozenset(reader.names),
+        numbers=frozenset(reader.numbers),
+        denied=frozenset(denied),
+        ordered=frozenset(reader.ordered - denied),
+        refused=frozenset(reader.refused),
+        refuses=reader.refuses,
+    )
