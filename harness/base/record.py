@@ -57,6 +57,11 @@ class Record:
         return [name for name in cls.fields if name in cls._needed]
 
     @classmethod
+    def default(cls, name: str) -> object:
+        """The value of a field that is not given; None where it must be."""
+        return cls._fixed.get(name, cls._copied.get(name))
+
+    @classmethod
     def takes(cls, values: dict[str, Any]) -> bool:
         """Whether a record can be made of these values: no unknown field, and no missing field that has no default."""
         return values.keys() <= cls.defined and values.keys() >= cls._needed

@@ -384,6 +384,16 @@ def not_in_index(project: str) -> list[str]:
     return [name for name in names if name.rstrip("/") != commit_excludes.STATE]  # in a tree of ours it is a link
 
 
+def defined_names(project: str, found: list[str]) -> set[str]:
+    """Those of some names that the tracked code defines, as a function, class, type, constant or variable. 1 call."""
+    plain = [name for name in found if name.replace("_", "").isalnum() and len(name) > 3]
+    if not plain:
+        return set()
+    pattern = r"(def|class|function|func|fn|type|struct|interface|enum|const|let|var|trait|module)[[:space:]]+(" + "|".join(plain) + r")\b"
+    _, out, _ = _call(project, "grep", "-h", "-o", "-i", "-I", "-E", "-e", pattern)  # 1 where it finds none
+    return {line.split()[-1].decode("utf-8", "replace").lower() for line in out.split(b"\n") if line.strip()}
+
+
 def tracked_names(project: str) -> list[str]:
     """Every path in the index, sorted by its bytes. 1 call."""
     return _listed(run(project, "ls-files", "-z", "--deduplicate"))

@@ -9,20 +9,25 @@ from __future__ import annotations
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.memory.raw import CURATOR
+from harness.memory import gates, raw
+from harness.memory.raw import CURATOR, Entry
 from harness.store import files, json_lines
 
-# The disposition of an entry: a new item, one more occurrence of an item, replaced by newer words in the same compaction,
-# no room on the page (only the archive has it), the curator's own entry, a line that is no entry.
-DISPOSITIONS = ("item", "merged", "superseded", "no_room", CURATOR, "malformed")
+# The disposition of an entry: a new lesson in MEMORY.md, in the summary, too, or in an identity; one more occurrence of a lesson;
+# replaced by a newer one; gated, or dropped, with the reason. Then those of older versions.
+DISPOSITIONS = ("kept", "promoted", "graduated", "merged", "superseded", "gated", "dropped")
+OLDER = ("item", "no_room", CURATOR, "malformed")
+CHANGES = ("superseded", "forgotten", "left", "merged", "reworded", "ranked", "retired", "graduated")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     Disposition = str
+    What = str
 else:
-    Disposition = schema.one_of(DISPOSITIONS)
+    Disposition = schema.one_of((*DISPOSITIONS, *OLDER))
+    What = schema.one_of(CHANGES)
 
 LEAVES = "a compaction writes"
 BLOCK = 1 << 20  # bytes
@@ -33,17 +38,31 @@ TOGETHER = "raw.md, archive.jsonl and curated.json belong together: restore memo
 
 
 class Archived(Record):
-    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS), the target, and the run."""
+    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that shows it, the
+    run, and the lesson that it belongs to (the number of the lesson's first entry, -1 for none)."""
 
     seq: int
     entry: str
     disposition: Disposition
     target: str
     run: str
+    why: str = ""
+    lesson: int = -1
+
+
+class Change(Record):
+    """What became of a lesson after it was noted; `text` is how it read, and `by` the lesson that replaced it."""
+
+    change: What
+    lesson: int
+    text: str
+    run: str
+    why: str
+    by: int = -1
 
 
 class Move(Record):
-    """An item that left its place after it was archived; `origin` is written as `from`."""
+    """An item that left its place after it was archived, as older versions wrote it; `origin` is written as `from`."""
 
     moved: str
     origin: str
@@ -52,27 +71,43 @@ class Move(Record):
     why: str
 
 
-def render_archived(entry: Archived) -> bytes:
+def render(row: Archived | Change) -> bytes:
     """One line of the archive."""
-    return encoding.dump_json(entry.asdict())
+    return encoding.dump_json({name: value for name, value in row.asdict().items() if name in row.needed() or value != row.default(name)})
 
 
-def render_move(move: Move) -> bytes:
-    """One line of the archive for an item that left its place."""
-    return encoding.dump_json({("from" if key == "origin" else key): value for key, value in move.asdict().items()})
+def masked_line(entry: Entry, why: str) -> str:
+    """The line of an entry that was gated: its secrets are masked; what is hostile is kept by its length alone."""
+    text = gates.masked(entry.text) if why == gates.SECRET else f"{gates.MASKED}{why}, {len(entry.text)} characters]"
+    return entry.replace(text=text).line()
 
 
-def parse(line: bytes) -> Archived | Move:
+def parse(line: bytes) -> Archived | Move | Change:
     """One line of the archive; raises ValueError, TypeError or KeyError where it is none."""
     row = json_lines.value(line)
     if "moved" in row:
         return schema.record(Move, {("origin" if key == "from" else key): row[key] for key in row}, LEAVES)
-    return schema.record(Archived, row, LEAVES)
+    return schema.record(Change if "change" in row else Archived, row, LEAVES)
+
+
+def forwards(path: str, start: int = 0) -> Iterator[Archived | Move | Change]:
+    """Every line of the archive, from the first on; raises BrokenFile with the line that is none."""
+    for number, (line, size) in enumerate(raw.lines(path, start), 1):
+        if not line.strip(b"\0 \r"):
+            continue
+        try:
+            whole = line if size == len(line) else files.read_from(path, start, size)
+            yield parse(whole)
+        except (ValueError, TypeError, KeyError) as fault:
+            message = str(fault) if isinstance(fault, schema.InvalidField) else "neither an entry nor a change"
+            raise BrokenFile(path, message, line=number, remedy=REPAIR) from None
+        finally:
+            start += size + 1
 
 
 def backwards(path: str, folded: int) -> Iterator[Archived]:
     """The archived entries, newest first, each read and checked when it is asked for. Raises BrokenFile with the line that is
-    neither an entry nor a move, or with the first number that is not the one before: entries are `folded` - 1 to 0."""
+    neither an entry nor a change, or with the first number that is not the one before: entries are `folded` - 1 to 0."""
     seq = folded
     for offset, line in json_lines.backwards(path, BLOCK):
         if not line.strip(b"\0 \r"):
@@ -80,9 +115,9 @@ def backwards(path: str, folded: int) -> Iterator[Archived]:
         try:
             row = parse(line)
         except (ValueError, TypeError, KeyError) as fault:
-            message = str(fault) if isinstance(fault, schema.InvalidField) else "neither an entry nor a move"
+            message = str(fault) if isinstance(fault, schema.InvalidField) else "neither an entry nor a change"
             raise BrokenFile(path, message, line=_number(path, offset), remedy=REPAIR) from None
-        if isinstance(row, Move):
+        if not isinstance(row, Archived):
             continue
         seq -= 1
         if row.seq != seq:

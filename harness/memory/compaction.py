@@ -1,8 +1,7 @@
-"""Compacts raw entries into MEMORY.md: notes with the same meaning are grouped; every entry gets a disposition. Pure.
+"""Compacts raw entries: each is gated, joins a lesson or replaces one, and gets exactly one disposition. Pure.
 
-An entry becomes a new item, adds an occurrence to an item, or gives an item newer words. Groups include the newest archived
-entries (`curator.gather` has the bound; in most missions these are all), so that a note that was dropped for lack of room
-returns with all its occurrences when it is noted again.
+MEMORY.md shows the lessons that are worth most within its lines; what people wrote there stays, and what they deleted is
+forgotten. The pages are derived from the lessons alone, so that deriving them twice gives the same bytes.
 """
 
 from __future__ import annotations
@@ -10,255 +9,276 @@ from __future__ import annotations
 import re
 
 from harness.base.record import Record
-from harness.memory import pages, raw, similarity
-from harness.memory.archive import Archived, Move
+from harness.memory import archive, edits, gates, lessons, pages, raw
+from harness.memory.archive import Archived, Change
 from harness.memory.identity import Evidence
-from harness.memory.pages import Curated, Item
+from harness.memory.lessons import DECISION, FORGOTTEN, Lesson, Lessons
+from harness.memory.pages import Curated, Item, Page
 from harness.memory.raw import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": "decision", "CONTEXT": "context", "FAIL": "fail"}
-TITLES = {"lesson": pages.LESSONS, "avoid": pages.LESSONS, "decision": pages.DECISIONS, "context": pages.CONTEXT}
-TITLES |= {"fail": pages.HISTORY, "other": pages.HISTORY}
+KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": DECISION, "CONTEXT": "context", "FAIL": "fail", "-": "other"}
 MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}
 PAGE = "MEMORY.md"
+PERSON = "person"
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+RED_CLAIM = re.compile(r"\b[A-Z][A-Z0-9]*-[\w-]+ is (?:red|unproven|flaky|broken|not proven|refuted)\b")
+VOICES_OF_AVOID = 2  # a failure that so many noted is something to avoid
+
+# Lines of MEMORY.md that each section has before the others share what is left, in this order.
+FLOORS = {pages.DECISIONS: 60, pages.LESSONS: 70, pages.CONTEXT: 25, pages.HISTORY: 15}
+HALF_LIFE = 1500  # entries after which a lesson that nobody noted again is worth half
+TAG_WORTH = {"context": 0.8, "fail": 0.7, "other": 0.1}
+REPEATED = 0.25  # what one more note by the same voice adds to a lesson's worth
+PATH = re.compile(r"(?<![\w/.:@-])((?:[\w.-]+/)+[\w.-]+\.\w{1,5})\b")
+GONE = 0.5  # worth of a lesson that names a path which is no longer there
 
 
 class Inputs(Record):
     """All inputs of a plan. `waiting` are entries number `curated.folded` and on; behind the byte `end` of raw.md (`crc`: the
-    checksum before it) more wait, unless it is the last batch. `archive`: the newest archived entries. `known`: the items of
-    MEMORY.md before this run's first batch, None if this is it. `ours`: notes on the summary that only older entries have.
-    `identities`: text by role. `project_names`: paths and ids of this project. `places`: the shown paths of MEMORY.md and
-    summary.md."""
+    checksum before it) more wait, unless it is the last batch. `known`: what the mission knows. `identities`: text by role.
+    `project_names`: paths and ids of this project; `symbols` gives those of some names that its code defines. `forgotten`:
+    (role, text) that a person took back from the identities. `places`: the shown paths of MEMORY.md and summary.md."""
 
     mission: str
     run: str
     today: str
     waiting: list[Entry]
     curated: Curated
+    known: Lessons
     end: int = 0
     crc: int = 0
     is_last: bool = True
-    known: frozenset[str] | None = None
     memory: str | None = None
     summary: str | None = None
-    archive: list[Archived] = []
-    ours: frozenset[str] = frozenset()
     evidence: list[Evidence] = []
     identities: dict[str, str] = {}
     project_names: frozenset[str] = frozenset()
+    symbols: Callable[[list[str]], set[str]]
+    forgotten: list[tuple[str, str]] = []
     places: tuple[str, str] = ("memory/MEMORY.md", "memory/summary.md")
 
 
-class Occurrence(Record):
-    """One occurrence of a note; compacted by `run`, `is_new` in this compaction."""
+class Said(Record):
+    """One new occurrence of a lesson: `again` if the lesson was in memory before, and another run says it now."""
 
     entry: Entry
     text: str
-    run: str
-    is_new: bool
-
-
-class Group(Record):
-    """Occurrences with the same meaning, the first of them in `text`. `was_known`: in MEMORY.md before this run."""
-
-    kind: str
-    text: str
-    occurrences: list[Occurrence] = []
-    item: Item | None = None
-    was_known: bool = False
-
-
-class Groups:
-    """All notes of the mission, grouped by kind and meaning."""
-
-    def __init__(self) -> None:
-        self.by_kind: dict[str, tuple[similarity.Index, list[Group]]] = {
-            kind: (similarity.Index(), []) for kind in TITLES
-        }
-
-    def place(self, kind: str, text: str) -> Group:
-        """The group with the same meaning; a new one if there is none."""
-        index, groups = self.by_kind[kind]
-        number = index.place(text)
-        if number == len(groups):
-            groups.append(Group(kind=kind, text=text))
-        return groups[number]
-
-    def of(self, *kinds: str) -> list[Group]:
-        """The groups of these kinds, in the order of their first note."""
-        return [group for kind in kinds for group in self.by_kind[kind][1]]
+    lesson: int
+    again: bool = False
 
 
 class Compaction:
-    """A compaction in progress: the new page, the groups, and the disposition of every waiting entry."""
+    """A compaction in progress: the pages, the lessons, the disposition of every waiting entry, and what changed."""
 
     def __init__(self, before: Inputs) -> None:
-        self.before = before
-        self.page = pages.parse_page(before.memory, pages.MEMORY_TITLES)
-        self.groups = Groups()
-        self.untagged: dict[str, Item] = {}
-        self.new: dict[str, list[Item]] = {title: [] for title in pages.MEMORY_TITLES}
-        self.titles: dict[int, str] = {}
-        self.dispositions: dict[int, tuple[str, Item | None]] = {}
-        self.recurred: dict[int, Item] = {}
-        self.authors: dict[int, int] = {}
-        self.moves: list[Move] = []
-        self.ours: set[str] = {*before.ours}
-        for row in before.archive:
-            self._add_to_group(raw.parse_line(row.entry, row.seq), row.run, is_new=False)
-        for title in pages.MEMORY_TITLES:
-            for item in self.page.items(title):
-                self._add_known(title, item)
+        self.before, self.lessons = before, before.known
+        self.generation = before.curated.generation + 1
+        self.dispositions: dict[int, tuple[str, int, str]] = {}
+        self.changes: list[Change] = []
+        self.said: list[Said] = []
+        self.page, self.short = edits.pages_of(before.memory, before.summary, before.places)
+        for lesson_id in edits.take(self.page, self.short, self.lessons):
+            lesson = self.lessons.all[lesson_id]
+            lesson.state = FORGOTTEN
+            self.change("forgotten", lesson, "a person deleted its line")
+        self.now = before.curated.folded + len(before.waiting)
+        self.shown: dict[int, str] = {}
 
-    def _add_to_group(self, entry: Entry, run: str, *, is_new: bool) -> Group | None:
-        """Add an entry with a note to its group; None for other entries."""
-        text, kind = note_of(entry), _kind_of_entry(entry)
-        self.ours.add(text)
-        if not kind or not text or entry.role == raw.CURATOR:
-            return None
-        group = self.groups.place(kind, text)
-        group.occurrences.append(Occurrence(entry=entry, text=text, run=run, is_new=is_new))
-        return group
+    def change(self, what: str, lesson: Lesson, why: str, by: int = -1) -> None:
+        """Note what became of a lesson."""
+        made = Change(change=what, lesson=lesson.id, text=lesson.text, by=by, why=why, run=self.before.run)
+        self.changes.append(made)
 
-    def _add_known(self, title: str, item: Item) -> None:
-        """Add an item that is already in MEMORY.md."""
-        kind = _kind_of_item(title, item.text)
-        self.titles[id(item)] = title
-        self.ours.add(item.text.removeprefix(MARKS.get(kind, "")))
-        if kind == "other":
-            self.untagged.setdefault(item.where[0] if len(item.where) == 1 else item.text, item)
-            return
-        group = self.groups.place(kind, item.text.removeprefix(MARKS.get(kind, "")))
-        group.item = group.item or item
-        known = self.before.known
-        group.was_known = group.was_known or known is None or item.text in known
+    # ---- entries
 
     def take(self, entry: Entry) -> None:
         """Compact one entry."""
-        group = self._add_to_group(entry, self.before.run, is_new=True)
-        if group:
-            self._count(group, entry)
-            if group.kind == "fail" and len(group.occurrences) > 1:
-                self._recur(group, entry)
+        note, kind = note_of(entry), kind_of(entry)
+        reason = gates.gated(entry.text)
+        if reason:
+            self.dispositions[entry.seq] = ("gated", -1, reason)
         elif entry.role == raw.CURATOR:
-            self.dispositions[entry.seq] = (raw.CURATOR, None)
-        elif not entry.tag or not note_of(entry):
-            self.dispositions[entry.seq] = ("malformed", None)
+            self.dispositions[entry.seq] = ("dropped", -1, "the curator's own entry")
+        elif not entry.tag or not note:
+            self.dispositions[entry.seq] = ("dropped", -1, "no entry")
+        elif kind == "other":
+            self._take_untagged(entry, note)
+        elif gates.is_report(note, entry.tag):
+            self.dispositions[entry.seq] = ("dropped", -1, "a status report")
         else:
-            self._take_untagged(entry)
+            self._take_note(entry, kind, note)
 
-    def _count(self, group: Group, entry: Entry) -> None:
-        """Count an occurrence: a new item, or one more for the present item; a decision takes its newest words."""
-        item = group.item
-        if item is None:
-            group.item = self._new_item(group.kind, entry, group.occurrences)
+    def _take_untagged(self, entry: Entry, note: str) -> None:
+        """An untagged entry, or one of a red claim: one line a feature, in its newest words."""
+        if gates.is_report(note, "-") and entry.tag == "-" and entry.role != "validator":
+            self.dispositions[entry.seq] = ("dropped", -1, "a status report")
             return
-        _add_occurrence(item, entry, self.before.today)
-        if group.kind == "decision" and item.text != group.occurrences[-1].text:
-            self._reword(item, entry, group.occurrences[-1].text, "superseded", f"superseded by entry {entry.seq}")
+        key = entry.feature if FEATURE.fullmatch(entry.feature) and entry.feature != "-" else note
+        found = self.lessons.others.get(f"{entry.tag} {key}")
+        lesson = self.lessons.all.get(found, None) if found is not None else None
+        if lesson is None or not lesson.holds:
+            lesson = self.lessons.add(entry.seq, "other", note)
+            self.lessons.others[f"{entry.tag} {key}"] = entry.seq
         else:
-            self.dispositions[entry.seq] = ("merged", item)
+            self.lessons.say(lesson, "other", note)
+        self._count(lesson, entry, note)
 
-    def _recur(self, group: Group, entry: Entry) -> None:
-        """Turn a repeated failure into an item to avoid."""
-        avoid = self.groups.place("avoid", group.text)
-        if avoid.item is None:
-            avoid.item = self._add("avoid", group.text, group.occurrences + avoid.occurrences)
-            self.recurred.update({one.entry.seq: avoid.item for one in group.occurrences})
-        else:
-            _add_occurrence(avoid.item, entry, self.before.today)
-        self.recurred[entry.seq] = avoid.item
-
-    def _take_untagged(self, entry: Entry) -> None:
-        """Compact an untagged entry: one line per feature, in its newest words."""
-        key = next(iter(features_of([entry])), "") or note_of(entry)
-        item = self.untagged.get(key)
-        if item is None:
-            first = Occurrence(entry=entry, text=note_of(entry), run=self.before.run, is_new=True)
-            self.untagged[key] = self._new_item("other", entry, [first])
+    def _take_note(self, entry: Entry, kind: str, note: str) -> None:
+        """A tagged note: it says a known lesson again, replaces others, or is new."""
+        same, older = self.lessons.relations(kind, note)
+        lesson = self.lessons.all[same] if same is not None else None
+        if lesson is not None and lesson.state == FORGOTTEN and entry.role != PERSON:
+            self.dispositions[entry.seq] = ("dropped", lesson.id, "a person deleted this lesson")
             return
-        _add_occurrence(item, entry, self.before.today)
-        if item.text == note_of(entry):
-            self.dispositions[entry.seq] = ("merged", item)
+        if lesson is None:
+            lesson = self.lessons.add(entry.seq, kind, note)
         else:
-            self._reword(item, entry, note_of(entry), "merged", f"entry {entry.seq} is newer")
+            lesson.state = ""
+            self.lessons.say(lesson, kind, note)
+            self.lessons.retag(lesson, kind)
+        for number in older:
+            self.supersede(self.lessons.all[number], lesson, f"entry {entry.seq} is newer")
+        self._count(lesson, entry, note)
 
-    def _reword(self, item: Item, entry: Entry, text: str, old_disposition: str, why: str) -> None:
-        """Give the item new words; the archive records the old ones."""
-        author = self.authors.get(id(item))
-        if author is not None:
-            self.dispositions[author] = (old_disposition, item)
-        else:
-            self.moves.append(self._move(item, why))
-        item.text = text
-        self.authors[id(item)] = entry.seq
-        self.dispositions[entry.seq] = ("item", item)
+    def supersede(self, older: Lesson, newer: Lesson, why: str) -> None:
+        """The newer lesson holds in the place of the older."""
+        self.lessons.supersede(older, newer)
+        self.change("superseded", older, why, newer.id)
 
-    def _new_item(self, kind: str, entry: Entry, occurrences: list[Occurrence]) -> Item:
-        item = self._add(kind, occurrences[-1].text, occurrences)
-        self.authors[id(item)] = entry.seq
-        self.dispositions[entry.seq] = ("item", item)
-        return item
+    def _count(self, lesson: Lesson, entry: Entry, note: str) -> None:
+        """Count an occurrence of a lesson."""
+        voice = f"{entry.role} {entry.feature}"
+        again = 0 < lesson.since < self.generation and voice not in lesson.voices[-1:]
+        self.said.append(Said(entry=entry, text=note, lesson=lesson.id, again=again))
+        self.dispositions[entry.seq] = ("merged" if lesson.count else "kept", lesson.id, "")
+        lesson.count += 1
+        lesson.last = entry.seq
+        lesson.date = max(lesson.date, day_of(entry, self.before.today))
+        lesson.where = [*dict.fromkeys([*lesson.where, *features_of([entry])])][-pages.MOST_NAMED :]
+        lesson.voices = [*dict.fromkeys([*lesson.voices, voice])][-lessons.MOST_VOICES :]
+        lesson.roles = [*dict.fromkeys([*lesson.roles, entry.role])][-4:]
 
-    def _add(self, kind: str, text: str, occurrences: list[Occurrence]) -> Item:
-        where = features_of(one.entry for one in occurrences)[-pages.MOST_NAMED :]
-        date = max(_day_of(one.entry, self.before.today) for one in occurrences)
-        item = Item(date=date, text=MARKS.get(kind, "") + text, where=where, count=len(occurrences))
-        self.new[TITLES[kind]].append(item)
-        self.titles[id(item)] = TITLES[kind]
-        return item
+    # ---- MEMORY.md
 
-    def _move(self, item: Item, why: str) -> Move:
-        origin = f"{PAGE}#{self.titles[id(item)]}"
-        return Move(moved=item.text, origin=origin, to="archive.jsonl", run=self.before.run, why=why)
+    def worth(self, lesson: Lesson) -> tuple[float, int]:
+        """How much a lesson is worth: evidence, age, tag, and whether what it names is still there. Larger is better."""
+        voices = len(lesson.voices) or 1
+        value = (voices + REPEATED * (lesson.count - voices)) * TAG_WORTH.get(lesson.kind, 1.0) + lesson.rank
+        value *= 0.5 ** (max(0, self.now - lesson.last) / HALF_LIFE)
+        if self.before.project_names and is_stale(lesson.text, self.before.project_names):
+            value *= GONE
+        return value, lesson.last
 
-    def lay_out(self) -> list[Archived]:
-        """Put the new items on the page, cut it to its bound, and give every entry its disposition."""
-        new = {id(item) for items in self.new.values() for item in items}
-        for title in pages.MEMORY_TITLES:
-            pages.add_items(self.page.section(title), self.new[title])
-        gone = pages.fit(self.page, pages.MEMORY_LINES, pages.memory_first_to_go, self.before.places[0])
-        why = f"no room in {pages.MEMORY_LINES} lines"
-        self.moves += [self._move(item, why) for item in gone if id(item) not in new]
-        lost = {id(item) for item in gone}
-        return [self._archived(entry, lost) for entry in self.before.waiting]
+    def lay_out(self) -> None:
+        """Put the lessons worth most on MEMORY.md; `shown` has them with their lines."""
+        self.lessons.prune()
+        offers: dict[str, list[Lesson]] = {title: [] for title in pages.MEMORY_TITLES}
+        mine = edits.hand_index(self.page)
+        for lesson in self.lessons.all.values():
+            if lesson.state != FORGOTTEN and not edits.is_said(mine, lesson):
+                offers[title_of(lesson)].append(lesson)
+        for title, found in offers.items():
+            by = (lambda one: (float(one.last), one.last)) if title == pages.HISTORY else self.worth
+            found.sort(key=by, reverse=True)
+        room = pages.MEMORY_LINES - edits.prepare(self.page, pages.MEMORY_TITLES)
+        for title, count in shares({title: len(found) for title, found in offers.items()}, room).items():
+            chosen = sorted(offers[title][:count], key=lambda one: one.id)
+            items = [self._item(lesson) for lesson in chosen]
+            edits.place(self.page, title, items)
+            self.shown |= {lesson.id: pages.render_item(item) for lesson, item in zip(chosen, items, strict=True)}
+        edits.spaced(self.page)
+        for lesson in self.lessons.all.values():
+            self._enter(lesson)
+        self.lessons.written["memory"] = {line: number for number, line in self.shown.items()}
 
-    def _archived(self, entry: Entry, lost: set[int]) -> Archived:
-        disposition, item = self.dispositions[entry.seq]
-        if item is not None and id(item) in lost:
-            item = self.recurred.get(entry.seq)
-            disposition = "merged" if item is not None and id(item) not in lost else "no_room"
-        target = ""
-        if item is not None and disposition != "no_room":
-            target = f"{PAGE}#{self.titles[id(item)]}" + ("" if disposition == "item" else f": {item.text}")
-        return Archived(seq=entry.seq, entry=entry.line(), disposition=disposition, target=target, run=self.before.run)
+    def _enter(self, lesson: Lesson) -> None:
+        """Note that a lesson came to the page, or left it."""
+        if lesson.id in self.shown:
+            lesson.since = lesson.since or self.generation
+        elif lesson.since:
+            lesson.since = 0
+            if lesson.state != FORGOTTEN:
+                self.change("left", lesson, f"no room in {pages.MEMORY_LINES} lines")
+
+    def _item(self, lesson: Lesson) -> Item:
+        where = [name for name in lesson.where if name != "-"]
+        return Item(date=lesson.date or self.before.today, text=line_of(lesson), where=where, count=max(1, lesson.count))
+
+    def archived(self, promoted: set[int], graduated: set[int]) -> list[Archived]:
+        """Every waiting entry with its disposition."""
+        return [self._archived(entry, promoted, graduated) for entry in self.before.waiting]
+
+    def _archived(self, entry: Entry, promoted: set[int], graduated: set[int]) -> Archived:
+        what, number, why = self.dispositions[entry.seq]
+        lesson = self.lessons.all.get(number)
+        target, line = "", entry.line()
+        if what in ("kept", "merged"):
+            target = f"{PAGE}#{title_of(lesson)}" if lesson and number in self.shown else ""
+            if lesson is not None and not lesson.holds:
+                what, why = "superseded", f"lesson {lesson.by} holds instead"
+            elif not target:
+                what, why = "dropped", f"no room in {pages.MEMORY_LINES} lines"
+            elif what == "kept":
+                what = "graduated" if number in graduated else "promoted" if number in promoted else "kept"
+        elif what == "gated":
+            line = archive.masked_line(entry, why)
+        return Archived(
+            seq=entry.seq, entry=line, disposition=what, target=target, run=self.before.run, why=why, lesson=number
+        )
 
 
-def _kind_of_entry(entry: Entry) -> str:
-    """The kind of an entry's note, "" if untagged; a trick that states something to avoid is an avoid."""
-    if entry.tag == "TRICK" and raw.one_line(entry.text).startswith(pages.AVOID_MARK):
+def shares(offers: dict[str, int], room: int) -> dict[str, int]:
+    """How many lines each section gets of `room`: its floor first, then what is left goes in the order of FLOORS."""
+    given = dict.fromkeys(offers, 0)
+    for most in (FLOORS, offers):
+        for title in FLOORS:
+            more = max(0, min(offers[title], most[title]) - given[title])
+            more = min(more, max(0, room))
+            given[title] += more
+            room -= more
+    return given
+
+
+def title_of(lesson: Lesson) -> str:
+    """The section of MEMORY.md that shows a lesson."""
+    if not lesson.holds or lesson.kind == "other" or (lesson.kind == "fail" and len(lesson.voices) < VOICES_OF_AVOID):
+        return pages.HISTORY
+    return {DECISION: pages.DECISIONS, "context": pages.CONTEXT}.get(lesson.kind, pages.LESSONS)
+
+
+def line_of(lesson: Lesson) -> str:
+    """A lesson as MEMORY.md shows it, with the mark of its kind."""
+    if not lesson.holds:
+        return f"{lesson.text} (superseded by entry {lesson.by})" if lesson.by >= 0 else f"{lesson.text} (retired)"
+    if is_avoid(lesson):
+        return pages.AVOID_MARK + lesson.text
+    return (pages.FAIL_MARK if lesson.kind == "fail" else "") + lesson.text
+
+
+def is_avoid(lesson: Lesson) -> bool:
+    """Whether a lesson is something to avoid."""
+    return lesson.kind == "avoid" or (lesson.kind == "fail" and title_of(lesson) == pages.LESSONS)
+
+
+def kind_of(entry: Entry) -> str:
+    """The kind of an entry's note, "" where it is none. A red claim is history, like an untagged line."""
+    text = raw.one_line(entry.text)
+    if entry.tag == "TRICK" and text.startswith(pages.AVOID_MARK):
         return "avoid"
+    if entry.tag == "FAIL" and RED_CLAIM.search(text):
+        return "other"
     return KINDS.get(entry.tag, "")
 
 
 def note_of(entry: Entry) -> str:
     """The note of an entry, on one readable line and without the mark of its kind."""
-    return raw.readable(raw.one_line(entry.text).removeprefix(MARKS.get(_kind_of_entry(entry), "")))
-
-
-def _kind_of_item(title: str, text: str) -> str:
-    """The kind of an item on MEMORY.md, by its heading and mark."""
-    if title == pages.LESSONS:
-        return "avoid" if text.startswith(pages.AVOID_MARK) else "lesson"
-    if title == pages.HISTORY:
-        return "fail" if text.startswith(pages.FAIL_MARK) else "other"
-    return "decision" if title == pages.DECISIONS else "context"
+    kind = "fail" if entry.tag == "FAIL" else kind_of(entry)
+    return raw.readable(raw.one_line(entry.text).removeprefix(MARKS.get(kind, "")))
 
 
 def features_of(entries: Iterable[Entry]) -> list[str]:
@@ -266,14 +286,15 @@ def features_of(entries: Iterable[Entry]) -> list[str]:
     return list(dict.fromkeys(entry.feature for entry in entries if FEATURE.fullmatch(entry.feature)))
 
 
-def _day_of(entry: Entry, today: str) -> str:
+def day_of(entry: Entry, today: str) -> str:
     """The day of an entry; today if its time is invalid."""
     return entry.at[:10] if DAY.match(entry.at) else today
 
 
-def _add_occurrence(item: Item, entry: Entry, today: str) -> None:
-    """Add one more occurrence to an item."""
-    item.count += 1
-    item.date = max(item.date, _day_of(entry, today))
-    if entry.feature not in item.where:
-        item.where = [*item.where, *features_of([entry])][-pages.MOST_NAMED :]
+def is_stale(text: str, project_names: frozenset[str]) -> bool:
+    """Whether a text names a path in a folder of this project, and no such file is there any more."""
+    for path in PATH.findall(text):
+        folder = path.partition("/")[0] + "/"
+        if path not in project_names and any(name.startswith(folder) for name in project_names):
+            return True
+    return False

@@ -11,6 +11,7 @@ import re
 import unicodedata
 
 from harness.base import redaction
+from harness.memory.words import words
 
 MASKED = "[masked: "
 SECRET = "a secret"
@@ -54,7 +55,7 @@ _ORDER = re.compile(
     rf"|\b(?:skip|omit)\b[^.;]{{0,20}}\b(?:the|this|every|all|any)\s+(?:validators?|validations?|verifications?|reviews?)\b"
     r"|\byou (?:are now|shall now|must now|will now)\b|\byou(?:'re| are) (?:an? )?(?:unrestricted|jailbroken|free|dan)\b"
     r"|\bfrom now on,? (?:you|the (?:agent|reviewer|validator|assistant|model)|always (?:answer|approve|say|reply))\b"
-    r"|\b(?:new|updated|revised|hidden|secret) (?:system )?(?:instructions?|prompts?|orders)\b|\bsystem prompt\b|\bdeveloper message\b"
+    r"|\b(?:new|updated|revised|hidden|secret) (?:system )?(?:instructions?|prompts?|orders)\b|\b(?:system prompt|developer message)\s*:"
     rf"|\b{_READERS}s?\s*[:,]\s*{_DEEDS}\b|\b(?:dear|attention|note to(?: the)?|hey|to (?:every|any)) {_READERS}s?\b"
     r"|\bas an ai\b|\bpretend (?:to be|you)\b|\bact as (?:an?|if|though) [^.;]{0,20}\b(?:admin|root|unrestricted|assistant)\b"
     r"|\b(?:mark|report|declare|treat|consider|set|count|accept|approve)\b[^.;]{0,40}\b(?:features?|claims?|checks?|missions?|tests?"
@@ -71,7 +72,7 @@ _ORDER = re.compile(
     r"|\byour (?:real|true|actual|new|only) (?:task|goal|job|purpose|mission|role|instructions?)\b|\b(?:do not|don't|never) (?:tell|inform|mention|reveal|show)\b[^.;]{0,30}\b(?:user|person|human|operator|owner|anyone|validator|reviewer)"
     r"|\b(?:hide|conceal|keep)\b[^.;]{0,30}\bfrom the (?:user|person|human|operator|owner|validator|reviewer)|\b(?:you|agents?) (?:have|has) been (?:authori[sz]ed|instructed|ordered)"
     r"|\b(?:whoever|anyone who|any (?:agent|model) that|if you(?: can)?|when you) (?:are |is )?(?:reads?|reading|sees?) this\b|\b(?:all|every|any) agents?\b[^.;]{0,20}\b(?:must|shall|should|have to)\b"
-    r"|\bstop following\b|\bcommit\b[^.;]{0,30}--no-verify\b|\bpush\b[^.;]{0,20}--force\b[^.;]{0,12}\bmain\b|\b(?:wget|curl)\b[^;]{0,80}\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"
+    r"|\bstop following\b|\b(?:wget|curl)\b[^;]{0,80}\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"
     r"|\bbase64 (?:-d|--decode)\b[^;]{0,20}\|\s*(?:ba)?sh\b|\brm -rf (?:/|~|\$HOME|\*)(?:\s|$|[\"'])|!\[[^\]]*\]\(https?:[^)]*\?|javascript:|data:text/html|\x1b\["
     r"|\b(?:replace|change|make|turn|let)\b[^.;]{0,20}\b(?:every|all|each|any)\b[^.;]{0,12}\bchecks?\b[^.;]{0,30}\b(?:true|exit 0|pass|green|succeed)"
     r"|\balways (?:reply|answer|respond|return|say|vote|approve|pass)\b[^.;]{0,30}\b(?:done|verified|passed|approved|green|yes|ok)\b|\bno (?:validation|verification|review|checks?) (?:is|are) (?:needed|required|necessary)\b"
@@ -209,3 +210,50 @@ def _is_prose(data: bytes) -> bool:
         return False
     plain = sum(one.isalpha() or one == " " for one in text)
     return text.count(" ") >= FEWEST_BLANKS and plain >= PROSE * len(text)
+
+
+# ---- status reports
+
+_REPORT = re.compile(
+    r"^(?:\W*(?:F-\d+|VAL-[\w-]+|[A-Z]{1,5}-\d+)\b[ :,-]*(?:is |was |has been |now )?)?(?:and |now |just |i |we |have |has |been |also |finally |then |"
+    r"successfully )*(?:implement(?:ed|s|ing|ation)|add(?:ed|ing)|finish(?:ed|ing)|complet(?:ed?|ing)|done\b|fix(?:ed|ing) (?:it|this|that|the (?:failing )?tests?|all|some|F-|a (?:few|typo|bug))|started\b|"
+    r"continu(?:ed|ing)|worked|working on|refactor(?:ed|ing)|clean(?:ed|ing) up|committed|pushed|merged|rebased|updated|created|wrote|written|looked at|read (?:the|through)"
+    r"|ran\b|running\b|rerun|re-ran|verified|validated|checked|tested|reviewed|passed|passes|passing|marked|closed|opened|moved on|moving on|deployed|released|bumped|formatted|linted"
+    r"|tests? (?:pass|are (?:green|passing)|green|ok|run)|all (?:\d+ )?(?:tests?|checks?|good|green|done|claims?)|build (?:is |was |)(?:green|passed|ok|fine|succeed|done)|lint (?:ok|passes|clean|is)"
+    r"|everything (?:is |works|passes|ok|fine|green|seems)|no (?:changes?|issues?|problems?|errors?|findings?|failures?) (?:needed|found|required|left|remain|here|so far|to report)?|nothing (?:to|new|else)"
+    r"|looks? good|lgtm|wip\b|work in progress|as expected|still working|in progress|progress:|status:|update:|summary:|pytest: \d|validator: \d|run \d+ took|\d+ (?:of \d+ )?(?:tests?|checks?|files?|claims?|passed|%))",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\b\d+ (?:tests? |checks? |of \d+ )?(?:passed|passing|ok|green|succeeded|failed, fixing)|\btests? (?:all )?pass(?:ed|es)?(?: now)?\W*$|\b(?:failed|passed) at the (?:first|second|third) attempt"
+    r"|(?:测试|检查|テスト|検査)[^。]{0,12}(?:通过|成功|完了|合格|パス)|(?:alle|sämtliche) \d* ?(?:tests?|prüfungen)[^.]{0,12}(?:grün|bestanden|erfolgreich|ok)"
+    r"|\babout \d+ ?% done|\b\d+ files? changed|\bis (?:complete|done|finished)\W*$|^(?:实现|完成|修复|更新|提交)了|^(?:実装|完了|修正|更新)(?:し|済)",
+    re.IGNORECASE,
+)
+_LESSON = re.compile(
+    r"\b(?:because|unless|otherwise|instead|never|always|must|should|need(?:s|ed)? to|so that|before you|or else|only (?:if|when|with|after)|without|requires?|in order|to avoid|rather than|"
+    r"prefer|do not|don't|avoid|weil|sonst|niemals|immer|muss|damit|statt)\b|[;→]|因为|否则|必须|不要|ないと|ため|必要",
+    re.IGNORECASE,
+)
+_FIXED_BY = re.compile(r"\b(?:fixed|solved|cured|works?|worked|passes|passed|green) (?:by|after|with|once|when|only|via setting|if)\b", re.IGNORECASE)
+
+
+_OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")
+_NUMBERED = re.compile(
+    r"\b\d+\s?(?:/\s?\d+)?\s?(?:%|\w+ )?\s?(?:tests?|checks?|cases|specs?|files?|lines|commits?|assertions?|claims?|errors?|warnings?|todos?"
+    r"|percent|passed|green|red|failed|skipped|of \d+)(?!\w)|\d+ ?%|[0-9]+\s?(?:个|件|本)",
+    re.IGNORECASE,
+)
+
+
+def is_report(text: str, tag: str = "") -> bool:
+    """Whether a note only says what was done, or how a check went: it tells nobody what to do."""
+    if _LESSON.search(text) or _FIXED_BY.search(text):
+        return False
+    if _COUNTED.search(text) or _REPORT.search(text):
+        return True
+    rest = _OF_FEATURE.sub("", text)
+    names = words(rest).names - words(rest).numbers
+    if names:
+        return False
+    return tag == "-" or rest != text or (tag != "DECISION" and bool(_NUMBERED.search(text)))

@@ -13,10 +13,12 @@ import os
 import re
 
 from harness.base import encoding, schema
-from harness.base.errors import Busy
+from harness.base.errors import Busy, UsageFault
 from harness.base.record import Record
-from harness.memory import pages, similarity
+from harness.memory import gates, pages
 from harness.memory.pages import Item, Page
+from harness.memory.similarity import SAME, Index
+from harness.memory.words import words
 from harness.store import files, json_lines
 from harness.store.layout import evidence_file, identity_file
 
@@ -32,6 +34,7 @@ MISSIONS = "missions: "
 LOCK_SECONDS = 10.0
 FAILURES = ("FAIL", "AVOID")
 README = "README.md"
+TAKEN_BACK = "forgotten.jsonl"
 LEDGER, PENDING = "ledger.json", "ledger.next.json"  # PENDING: the digests of a write in progress
 
 # Names that every project has: they reveal nothing about this project.
@@ -42,17 +45,11 @@ COMMON_FILES = re.compile(
 )
 _IDS = re.compile(r"\b(?:F|VAL|ISS|ISSUE|FEAT|FEATURE)-[A-Za-z0-9-]*[0-9]\b")
 _HOME = re.compile(r"(?:^|[\s\"'`(=:])/(?:home|Users|root|mnt|srv|var/folders)/")
-_INSTRUCTION = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:previous|prior|above|earlier|preceding|instructions?)\b"
-    r"|\b(?:you (?:must|shall|are now|have to)|from now on|new instructions?|system prompt|developer message)\b"
-    r"|\b(?:as an ai|dear (?:agent|assistant|model)|(?:agent|assistant|model)s?\s*:)|<\s*/?\s*(?:system|assistant|user)\b",
+_HOST = re.compile(
+    r"\b(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}\b|\b[\w.-]+@[\w-]+\.\w{2,}|\b[\w-]+(?:\.[\w-]+)*\.(?:internal|local|corp|lan|intra|home|prod"
+    r"|staging)\b|\b(?!(?:www\.)?(?:github|gitlab|npmjs|pypi|docker|python|nodejs|rust-lang|crates|golang|debian|ubuntu|mozilla|w3|ghcr|quay)\.)"
+    r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:com|org|net|io|dev|app|cloud|co|de|eu|fr|uk|cn|jp|ai|tech|site|xyz)\b(?![./]?\w*\()",
     re.IGNORECASE,
-)
-_SECRET = re.compile(
-    r"AKIA[0-9A-Z]{12,}|\bgh[pousr]_\w{16,}|github_pat_\w{16,}|\bsk-[\w-]{16,}|xox[abprs]-[\w-]{8,}|\bAIza[\w-]{20,}"
-    r"|-----BEGIN|\beyJ[\w-]{10,}\.|://[^/\s:@]+:[^/\s@]+@|\bglpat-[\w-]{10,}"
-    r"|(?i:\b\w*(?:password|passwd|secret|token|api[_-]?key|bearer)\w*\s*(?:[:=]|\bis\b(?=\s+\S*[0-9]))\s*[\"']?[^\s\"'$<]{6,})"
-    r"|\b(?=[A-Za-z0-9+/_-]*[0-9])(?=[A-Za-z0-9+/_-]*[A-Za-z])[A-Za-z0-9+_-]{32,}"
 )
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -72,13 +69,16 @@ class Evidence(Record):
 
 
 class Graduation(Record):
-    """A note that moves from a mission to the identity of `role`; `count` occurrences in `missions` at planning time."""
+    """A note that moves from a mission to the identity of `role`; `count` occurrences in `missions` at planning time, by the rule
+    in `why`."""
 
     role: str
     text: str
     tag: str
     missions: list[str]
     count: int
+    lesson: int = -1
+    why: str = ""
 
 
 # ---- what an identity may contain
@@ -90,8 +90,8 @@ def is_role(name: str) -> bool:
 
 
 def may_travel(text: str, project_names: Iterable[str]) -> bool:
-    """Whether a note may leave its mission: no path or id of this project (`project_names`), no instruction, no secret."""
-    refused = any(pattern.search(text) for pattern in (_IDS, _HOME, _INSTRUCTION, _SECRET))
+    """Whether a note may leave its mission: no path or id of this project (`project_names`), no host, and nothing that is gated."""
+    refused = any(pattern.search(text) for pattern in (_IDS, _HOME, _HOST)) or gates.gated(text)
     return not refused and not names_project(text, project_names)
 
 
@@ -121,6 +121,38 @@ def names_project(text: str, project_names: Iterable[str]) -> bool:
 
 
 # ---- reading
+
+
+def forgotten(folder: str) -> list[tuple[str, str]]:
+    """(role, text) of what a person took back. Raises BrokenFile with the line that is none of it."""
+    path = os.path.join(folder, TAKEN_BACK)
+    found: list[tuple[str, str]] = []
+
+    def take(row: Any) -> None:
+        found.append((str(row["role"]), str(row["text"])))
+
+    json_lines.parse(files.read(path) or b"", path, take, "no line of it", "Remove that line.")
+    return found
+
+
+def is_forgotten(one: Graduation, taken_back: list[tuple[str, str]]) -> bool:
+    """Whether a person took this back from the role's identity, in these words or others."""
+    items = [Item(date="", text=text) for role, text in taken_back if role == one.role]
+    return bool(items) and ItemIndex(items).find(shown_text(one.tag, one.text)) is not None
+
+
+def forget(folder: str, role: str, text: str) -> None:
+    """Take a line back for good: it leaves the identity, and does not come again. Raises UsageFault where there is no such line."""
+    with _locked(folder):
+        page = parse(files.read_text(identity_file(folder, role)) or "")
+        section = page.sections[0]
+        found = next((item for item in section.items() if item.text == text), None)
+        if found is None:
+            raise UsageFault(f"{role}.md has no line '{text}' of the harness. `harness identity list` shows them.")
+        section.lines = [line for line in section.lines if line is not found]
+        line = encoding.dump_json({"role": role, "text": text})
+        known = files.read(os.path.join(folder, TAKEN_BACK)) or b""
+        _write(folder, {os.path.join(folder, TAKEN_BACK): known + line, identity_file(folder, role): render(page).encode()})
 
 
 def text(folder: str, role: str) -> str:
@@ -193,7 +225,7 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
         for role in dict.fromkeys(one.role for one in graduations):
             mine = [one for one in graduations if one.role == role]
             before = text(folder, role)
-            after = graduate(before, role, mine, known + fresh, today, identity_file(folder, role))
+            after = graduate(before, role, mine, known + fresh, today)
             if after != before:
                 contents[identity_file(folder, role)] = after.encode()
         _write(folder, contents)
@@ -213,9 +245,9 @@ def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]
 
 
 def graduate(
-    content: str, role: str, graduations: list[Graduation], known: list[Evidence], today: str, path: str
+    content: str, role: str, graduations: list[Graduation], known: list[Evidence], today: str
 ) -> str:
-    """The text of a role's identity with these graduations added, counted over `known`, within LINES."""
+    """The text of a role's identity with these graduations added, counted over `known`, within LINES as far as they are ours."""
     page = parse(content or f"# {role}\n")
     index = ItemIndex(page.items(""))
     new: list[Item] = []
@@ -224,16 +256,17 @@ def graduate(
         shown = shown_text(one.tag, one.text)
         item = index.find(shown)
         if item is None:
-            item = Item(date=today, text=shown, count=0)
+            item = Item(date=today, text=shown, count=0, where=one.missions[-pages.MOST_NAMED :])
             new.append(item)
             index.add(item)
+        item.count = max(item.count, one.count if item.count == 0 else 0)
         touched.append(item)
     occurrences = _occurrences(index, known)
     for item in touched:
         _count(item, occurrences.get(id(item), []), today)
     if new:
-        pages.add_items(page.sections[0], [item for item in new if item.count])
-    pages.fit(page, LINES, lambda _title, item: (item.count, item.date), path)
+        pages.add_items(page.sections[0], new)
+    pages.fit(page, LINES, lambda item: (item.count, item.date))
     return render(page)
 
 
@@ -246,23 +279,24 @@ class ItemIndex:
     """Items of an identity, found by meaning; failures and other items apart."""
 
     def __init__(self, items: list[Item]) -> None:
-        self.parts: dict[bool, tuple[similarity.Index, list[Item]]] = {
-            is_avoid: (similarity.Index(), []) for is_avoid in (True, False)
-        }
+        self.parts: dict[bool, tuple[Index, list[Item]]] = {is_avoid: (Index(), []) for is_avoid in (True, False)}
         for item in items:
             self.add(item)
 
     def add(self, item: Item) -> None:
         """Add an item."""
         index, items = self.parts[item.text.startswith(pages.AVOID_MARK)]
-        index.add(item.text.removeprefix(pages.AVOID_MARK))
+        index.add(item.text.removeprefix(pages.AVOID_MARK), len(items))
         items.append(item)
 
     def find(self, shown: str) -> Item | None:
         """The item with the same meaning as `shown`."""
         index, items = self.parts[shown.startswith(pages.AVOID_MARK)]
-        found = index.find(shown.removeprefix(pages.AVOID_MARK))
-        return None if found is None else items[found]
+        note = words(shown.removeprefix(pages.AVOID_MARK))
+        for cosine, number in index.near(note):
+            if index.relation(note, words(index.texts[number]), cosine, decisions=False) == SAME:
+                return items[index.owners[number]]
+        return None
 
 
 def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[Evidence]]:
@@ -357,7 +391,7 @@ def _finish_write(folder: str) -> None:
 
 def _kept_names(folder: str) -> list[str]:
     return [
-        name for name in files.names(folder) if (name.endswith(".md") and name != README) or name == "evidence.jsonl"
+        name for name in files.names(folder) if (name.endswith(".md") and name != README) or name in ("evidence.jsonl", TAKEN_BACK)
     ]
 
 

@@ -31,6 +31,7 @@ SUMMARY_LINES = 40
 SUMMARY_TOKENS = 800
 AVOID_MARK = "Avoid: "
 FAIL_MARK = "Failed: "
+MORE = "More in MEMORY.md: "
 MOST_NAMED = 8
 
 NEEDED = ("generation", "first_seq", "folded")  # in curated.json, whichever version wrote it
@@ -201,104 +202,19 @@ def add_items(section: Section, items: list[Item]) -> None:
     section.lines[place:place] = items
 
 
-def fit(page: Page, most: int, first_to_go: Callable[[str, Item], Any], path: str) -> list[Item]:
-    """Cut the page to `most` lines: drop items, the smallest `first_to_go(title, item)` first, then blank lines.
-
-    Returns the dropped items. Raises BrokenFile where the lines of people alone exceed the bound.
-    """
+def fit(page: Page, most: int, first_to_go: Callable[[Item], Any]) -> list[Item]:
+    """Drop the harness's items until the page has at most `most` lines, the smallest `first_to_go(item)` first; what people wrote
+    stays, however long it is. Returns the dropped items."""
     over = page.size() - most
     if over <= 0:
         return []
-    every = [(section.title, item) for section in page.sections for item in section.items()]
-    gone = [item for _, item in sorted(every, key=lambda pair: first_to_go(*pair))[:over]]
+    gone = sorted((item for section in page.sections for item in section.items()), key=first_to_go)[:over]
     dropped = {id(item) for item in gone}
     for section in page.sections:
         section.lines = [line for line in section.lines if id(line) not in dropped]
-    if page.size() > most:
-        for section in page.sections:
-            section.lines = [line for line in section.lines if line != ""]
-    if page.size() > most:
-        raise too_much_by_hand(path, f"{page.size()} lines, where {most} lines are allowed")
     return gone
 
 
-def too_much_by_hand(path: str, fault: str) -> BrokenFile:
-    """The fault of a page on which hand-written lines alone exceed the bound."""
-    return BrokenFile(path, f"what people wrote here comes to {fault}", remedy="Shorten it, or move it to AGENTS.md.")
-
-
-def memory_first_to_go(title: str, item: Item) -> tuple[bool, int, str]:
-    """The order in which items leave MEMORY.md: History by age, then the fewest occurrences, the oldest first."""
-    return (title != HISTORY, 0 if title == HISTORY else item.count, item.date)
-
-
-# ---- summary.md
-
-
-def estimated_tokens(characters: int) -> int:
-    """Tokens of a text with so many characters: a 2.8th, rounded up.
-
-    Source: our measurement of autumn 2026 over English prose and Python, on the vocabulary of the model that makes most
-    tokens of them; characters / 4 is 30 % short there. Other scripts come to more.
-    """
-    return -(-characters * 10 // 28)
-
-
-def worth(item: Item) -> tuple[int, int, str]:
-    """Sort key for the summary: most features, then most occurrences, then newest. Larger is better."""
-    return (len(item.where), item.count, item.date)
-
-
-def summarise(page: Page, summary: str | None, written_by_us: Callable[[str], bool], path: str) -> str:
-    """The new summary.md: the best items of MEMORY.md within both bounds, in turn from Avoid, Lessons and Decisions.
-
-    Lines of people stay; so does an item whose text `written_by_us` does not know, because a person changed it.
-    Raises BrokenFile where those alone exceed a bound.
-    """
-    short = parse_page(summary, SUMMARY_TITLES)
-    pinned: set[str] = set()
-    for section in short.sections:
-        for item in section.items():
-            if not written_by_us(item.text):
-                section.lines[section.lines.index(item)] = render_item(item)
-                pinned.add(item.text)
-    for title in SUMMARY_TITLES:
-        short.section(title)
-    for section in short.sections:
-        section.lines = [line for line in section.lines if isinstance(line, str)]
-    fit(short, SUMMARY_LINES, lambda _title, _item: 0, path)
-    used = len(render_page(short))
-    if estimated_tokens(used) > SUMMARY_TOKENS:
-        raise too_much_by_hand(path, f"about {estimated_tokens(used)} tokens, where {SUMMARY_TOKENS} are allowed")
-    for title, items in _chosen(page, short.size(), used, pinned).items():
-        add_items(short.section(title), items)
-    return render_page(short)
-
-
-def _candidates(page: Page) -> dict[str, list[Item]]:
-    """The items of MEMORY.md for each heading of the summary, best first."""
-    lessons = page.items(LESSONS)
-    offers = {
-        AVOID: [one.replace(text=one.text[len(AVOID_MARK) :]) for one in lessons if one.text.startswith(AVOID_MARK)],
-        LESSONS: [item for item in lessons if not item.text.startswith(AVOID_MARK)],
-        CURRENT: page.items(DECISIONS),
-    }
-    return {title: sorted(items, key=worth, reverse=True) for title, items in offers.items()}
-
-
-def _chosen(page: Page, lines: int, characters: int, pinned: set[str]) -> dict[str, list[Item]]:
-    """Items for each heading, taken in turn within both bounds; one that is too long is skipped."""
-    offers = {title: iter(items) for title, items in _candidates(page).items()}
-    chosen: dict[str, list[Item]] = {title: [] for title in offers}
-    while offers and lines < SUMMARY_LINES:
-        for title in list(offers):
-            item = next(offers[title], None)
-            if item is None:
-                del offers[title]
-                continue
-            more = len(render_item(item)) + 1
-            fits = estimated_tokens(characters + more) <= SUMMARY_TOKENS and lines < SUMMARY_LINES
-            if fits and item.text not in pinned:
-                chosen[title].append(item)
-                characters, lines = characters + more, lines + 1
-    return chosen
+def more(line: str) -> str | None:
+    """The line itself where it is the summary's pointer to MEMORY.md."""
+    return line if line.startswith(MORE) else None

@@ -14,7 +14,7 @@ from harness.memory.words import Words, stem, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 SAME, NEWER, UNRELATED = "same", "newer", ""
 
@@ -45,52 +45,78 @@ OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
 
 class Index:
-    """Finds the notes that are nearest to another. A note belongs to an owner (a number), which may have several."""
+    """Finds the notes that are nearest to another. A note belongs to an owner (a number), who may have several."""
 
     def __init__(self) -> None:
-        self.notes: list[Words | None] = []
+        self.texts: list[str] = []
+        self.terms: list[Collection[str]] = []
         self.owners: list[int] = []
         self.listed: dict[str, list[int]] = {}
+        self.counts: dict[str, int] = {}
         self.exact: dict[str, int] = {}
+        self.number: dict[str, int] = {}
         self.size = 0
 
-    def add(self, text: str, owner: int) -> None:
-        """Add a note of an owner."""
-        note, number = words(text), len(self.notes)
-        self.notes.append(note)
+    def add(self, text: str, owner: int, terms: Collection[str] | None = None) -> None:
+        """Add a note of an owner; `terms` saves the look at its words."""
+        number, found = len(self.texts), words(text).terms if terms is None else terms
+        self.texts.append(text)
+        self.terms.append(found)
         self.owners.append(owner)
-        self.exact[plain(text)] = owner
+        self.exact[plain(text)], self.number[text] = owner, number
         self.size += 1
-        for term in note.terms:
+        for term in found:
             self.listed.setdefault(term, []).append(number)
+            self.counts[term] = self.counts.get(term, 0) + 1
+
+    def remove(self, text: str) -> None:
+        """Remove a note."""
+        number = self.number.pop(text, None)
+        if number is None:
+            return
+        self.exact.pop(plain(text), None)
+        self.size -= 1
+        for term in self.terms[number]:
+            self.listed[term].remove(number)
+            self.counts[term] -= 1
+        self.terms[number] = ()
+
+    def terms_of(self, text: str) -> list[str]:
+        """The terms of a note, in a fixed order."""
+        return sorted(self.terms[self.number[text]] if text in self.number else words(text).terms)
 
     def weight(self, term: str) -> float:
         """How much a term tells: the logarithm of how rare it is."""
-        return log((max(self.size, FEWEST_NOTES) + 1) / (len(self.listed.get(term, ())) + 0.5))
+        return log((max(self.size, FEWEST_NOTES) + 1) / (self.counts.get(term, 0) + 0.5))
 
     def length(self, terms: Iterable[str]) -> float:
         """The length of the vector of these terms, squared."""
-        return sum(self.weight(term) ** 2 for term in terms)
+        counts, total, most = self.counts, 0.0, max(self.size, FEWEST_NOTES) + 1
+        for term in sorted(terms):  # a sum of floats depends on the order
+            weight = log(most / (counts.get(term, 0) + 0.5))
+            total += weight * weight
+        return total
+
+    def cosine(self, one: Words, other: Words) -> float:
+        """How close two notes are, 0 to 1."""
+        shared = self.length(one.terms & other.terms)
+        return shared / (sqrt(self.length(one.terms) * self.length(other.terms)) or 1.0)
 
     def near(self, note: Words) -> list[tuple[float, int]]:
-        """(cosine, number) of the nearest notes, the nearest and then the oldest first."""
-        weights = sorted(((self.weight(term), term) for term in note.terms if term in self.listed), reverse=True)
+        """(cosine, number) of the nearest notes, the nearest and then the oldest owner first."""
+        weights = sorted(((self.weight(term), term) for term in note.terms if self.counts.get(term)), reverse=True)
         shared: dict[int, float] = {}
         for weight, term in weights:
             for number in self.listed[term][-MOST_LISTED:]:
                 shared[number] = shared.get(number, 0.0) + weight * weight
-        own = self.length(note.terms)
-        best = sorted(shared.items(), key=lambda row: (-row[1], row[0]))[: MOST_COMPARED * 3]
-        found = []
-        for number, product in best:
-            other = self.notes[number]
-            if other is not None:
-                found.append((product / (sqrt(own * self.length(other.terms)) or 1.0), number))
-        return sorted(found, key=lambda row: (-row[0], row[1]))[:MOST_COMPARED]
+        own, owners = self.length(note.terms), self.owners
+        best = sorted(shared, key=lambda number: (-shared[number], owners[number]))[: MOST_COMPARED * 2]
+        found = [(shared[number] / (sqrt(own * self.length(self.terms[number])) or 1.0), number) for number in best]
+        return sorted(found, key=lambda row: (-row[0], owners[row[1]]))[:MOST_COMPARED]
 
     def relation(self, new: Words, old: Words, cosine: float, *, decisions: bool) -> str:
         """How a newer note relates to an older one."""
-        shared_names = [name for name in new.names & old.names if len(self.listed.get(name, ())) <= RARE_NAME]
+        shared_names = [name for name in new.names & old.names if self.counts.get(name, 0) <= RARE_NAME]
         if cosine >= (OPPOSED_DECISIONS if decisions else OPPOSED) and opposed(new, old, decisions=decisions, alike=cosine >= FRAME):
             return NEWER
         near = cosine >= (CLOSE_WITH_NAME if shared_names else CLOSE)

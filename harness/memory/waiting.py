@@ -60,6 +60,20 @@ def checksum(path: str, offset: int, first: int = 0) -> int:
     return crc32(data) if len(data) == size and data.endswith(b"\n") else -1
 
 
+def checksum_of(data: bytes) -> int:
+    """As `checksum`, of bytes that end with a line."""
+    from binascii import crc32
+
+    return crc32(data[-CHECKED:])
+
+
+def joined(head: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The head, then the blocks."""
+    if head:
+        yield head
+    yield from blocks
+
+
 def _after(path: str, lines: int) -> int | None:
     """The byte behind so many lines, counted from the start of the file."""
     offset = 0

@@ -30,6 +30,7 @@ class Layout:
         self.memory = under + names.MEMORY
         self.archive = under + names.ARCHIVE
         self.curated = under + names.CURATED
+        self.lessons = under + names.LESSONS
         self.runs = under + names.RUNS
         self.run_log = under + names.RUN_LOG
         self.objects = under + names.OBJECTS

@@ -19,6 +19,7 @@ SUMMARY = "memory/summary.md"
 MEMORY = "memory/MEMORY.md"
 ARCHIVE = "memory/archive.jsonl"
 CURATED = "memory/curated.json"
+LESSONS = "memory/lessons.json"
 RUN_LOG = "runs.jsonl"
 ESCALATION = "escalation.md"
 STEER = "STEER.md"
@@ -41,7 +42,7 @@ ARCHIVING = "archiving"  # one is being put away
 # the harness replaces these whole; an agent never writes them
 MANAGED = (
     *(FORMAT, MISSION, GIT_RECORD, CONFIG, SPEC, FEATURES, CONTRACT),
-    *(SUMMARY, MEMORY, CURATED, ESCALATION),
+    *(SUMMARY, MEMORY, CURATED, LESSONS, ESCALATION),
 )
 # these grow by whole JSON lines
 APPEND_ONLY = (CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, ARCHIVE, RUN_LOG)

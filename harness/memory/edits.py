@@ -1,0 +1,150 @@
+"""What people wrote on the pages of memory, told from what the curator wrote: `lessons.json` has the curator's lines.
+
+A line that the curator did not write is a person's: it is never dropped or rewritten. A line of the curator that is gone was
+deleted by a person: its lesson is forgotten. What a person adds to summary.md moves to MEMORY.md, marked `(pinned)`; such
+lines are always on the summary.
+"""
+
+from __future__ import annotations
+
+from harness.base.errors import BrokenFile
+from harness.memory import pages
+from harness.memory.lessons import Lesson, Lessons, compared
+from harness.memory.pages import Item, Page
+from harness.memory.similarity import SAME, Index
+from harness.memory.words import words
+
+PINNED = " (pinned)"
+MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
+
+
+def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -> tuple[Page, Page]:
+    """MEMORY.md and summary.md, parsed; raises BrokenFile with the line of a heading of ours that is there twice."""
+    for text, titles, path in ((memory, pages.MEMORY_TITLES, places[0]), (summary, pages.SUMMARY_TITLES, places[1])):
+        seen: set[str] = set()
+        for number, line in enumerate((text or "").split("\n"), 1):
+            title = line.rstrip("\r")[3:].strip() if line.startswith("## ") else ""
+            if title in titles and title in seen:
+                raise BrokenFile(path, f"has the heading '## {title}' twice", line=number, remedy="Make one section of both.")
+            seen.add(title)
+    return pages.parse_page(memory, ()), pages.parse_page(summary, ())
+
+
+def take(page: Page, short: Page, known: Lessons) -> list[int]:
+    """Leave only people's lines on both pages, and move those of the summary to MEMORY.md. Returns the lessons whose lines were
+    deleted."""
+    gone = _strip(page, pages.MEMORY_TITLES, known, "memory") | _strip(short, pages.SUMMARY_TITLES, known, "summary")
+    for section in short.sections:
+        if section.title in MOVES_TO:
+            for line in section.lines:
+                _pin(page, section.title, str(line).strip())
+            section.lines = []
+    return sorted(number for number in gone if number in known.all and known.all[number].holds)
+
+
+def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> set[int]:
+    """Take the curator's lines off the page; returns the lessons of which it has none any more."""
+    written = known.written.get(name)
+    texts = {text for lesson in known.all.values() for text in (*lesson.texts, lesson.said)} if written is None else set()
+    found: set[int] = set()
+    for section in page.sections:
+        if section.title not in titles:
+            continue
+        kept: list[Item | str] = []
+        for line in section.lines:
+            item = pages.parse_item(str(line)) if written is None else None
+            if written is not None and line in written:
+                found.add(written[str(line)])
+            elif line != pages.more(str(line)) and not (item and _is_known(item.text, texts, name)):
+                kept.append(line)
+        section.lines = _trimmed(kept)
+    is_empty = not any(line for section in page.sections for line in (section.heading, *section.lines)) and not found
+    return set() if written is None or is_empty else set(written.values()) - found
+
+
+def _is_known(text: str, texts: set[str], name: str) -> bool:
+    """Whether an item of an older version is the curator's own."""
+    plain = text.removeprefix(pages.AVOID_MARK).removeprefix(pages.FAIL_MARK)
+    return name == "summary" or plain in texts
+
+
+def _trimmed(lines: list[Item | str]) -> list[Item | str]:
+    while lines and lines[-1] == "":
+        lines.pop()
+    while lines and lines[0] == "":
+        lines.pop(0)
+    return lines
+
+
+def _pin(page: Page, title: str, line: str) -> None:
+    """Put a person's line of the summary on MEMORY.md."""
+    text = line.removeprefix("- ").removesuffix(PINNED).strip()
+    if not text:
+        return
+    mark = pages.AVOID_MARK if title == pages.AVOID and not text.startswith(pages.AVOID_MARK) else ""
+    pinned, section = f"- {mark}{text}{PINNED}", page.section(MOVES_TO[title])
+    if pinned not in section.lines:
+        section.lines.append(pinned)
+
+
+def pinned(page: Page) -> dict[str, list[str]]:
+    """The pinned lines for each heading of the summary, as they are shown there."""
+    found: dict[str, list[str]] = {title: [] for title in pages.SUMMARY_TITLES}
+    for section in page.sections:
+        for line in section.lines:
+            if isinstance(line, str) and line.startswith("- ") and line.endswith(PINNED):
+                text = line[2 : -len(PINNED)]
+                is_avoid = text.startswith(pages.AVOID_MARK)
+                title = pages.AVOID if is_avoid else pages.CURRENT if section.title == pages.DECISIONS else pages.LESSONS
+                found[title].append("- " + text.removeprefix(pages.AVOID_MARK))
+    return found
+
+
+def place(page: Page, title: str, items: list[Item]) -> None:
+    """Put the curator's lines into a section, before what people wrote there, and one blank line behind it."""
+    section = page.section(title)
+    section.lines = [*items, *_trimmed(section.lines)]
+
+
+def place_lines(page: Page, title: str, lines: list[str]) -> None:
+    """Put these lines into a section, in the place of all that is there."""
+    page.section(title).lines = [*lines]
+
+
+def spaced(page: Page) -> None:
+    """One blank line between two sections."""
+    for section in page.sections[:-1]:
+        section.lines = [*_trimmed(section.lines)]
+        if section.lines or section.heading:
+            section.lines.append("")
+    page.sections[-1].lines = _trimmed(page.sections[-1].lines)
+
+
+def hand_index(page: Page) -> Index:
+    """The lines that people wrote, ready for comparison."""
+    index = Index()
+    for section in page.sections:
+        for line in section.lines:
+            text = str(line).removeprefix("- ").removesuffix(PINNED).strip()
+            if text:
+                index.add(text.removeprefix(pages.AVOID_MARK), 0)
+    return index
+
+
+def is_said(index: Index, lesson: Lesson) -> bool:
+    """Whether a person's line says the lesson already."""
+    if not index.size:
+        return False
+    note = words(compared(lesson.kind, lesson.text))
+    return any(
+        index.relation(note, words(index.texts[number]), cosine, decisions=False) == SAME
+        for cosine, number in index.near(note)
+    )
+
+
+def prepare(page: Page, titles: tuple[str, ...]) -> int:
+    """Make the sections of ours where the page has none; returns the lines of the page without the curator's."""
+    for title in titles:
+        page.section(title)
+    spaced(page)
+    return page.size()

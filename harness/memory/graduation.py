@@ -1,0 +1,160 @@
+"""What moves from a mission to the identities, by counted evidence, and how it is recorded.
+
+Three rules: a trick that workers of two features noted; a failure that two missions had; a convention that was noted again, by
+another run, after it was in memory. Evidence of other missions counts, also that of a single voice, and outlives the
+archive. Nothing goes that names this project.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+
+from harness.memory import compaction, identity
+from harness.memory.compaction import Compaction, Said
+from harness.memory.identity import Evidence, Graduation
+from harness.memory.lessons import ADVICE, Lesson, compared
+from harness.memory.similarity import SAME
+from harness.memory.words import words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+WORKER = "worker"
+FAILURES = ("fail", "avoid")
+MOST_OF_LESSON = 3  # occurrences of a lesson that one mission leaves as evidence
+SHARED = 2  # words that a piece of evidence shares with a lesson before the two are compared
+_WORD = re.compile(r"[^\W_]{3,}")
+CONVENTION = re.compile(
+    r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b|--?\w|[/_.=]\w|[a-z][A-Z]"
+)
+
+
+def no_symbols(_names: list[str]) -> set[str]:
+    """For a mission without code."""
+    return set()
+
+
+class _Others:
+    """The evidence of other missions, found by the words that it shares with a lesson."""
+
+    def __init__(self, made: Compaction) -> None:
+        self.made = made
+        self.rows: list[Evidence] = [one for one in made.before.evidence if one.mission != made.before.mission]
+        self.listed: dict[str, list[int]] = {}
+        for number, one in enumerate(self.rows):
+            for word in set(_WORD.findall(one.text.lower())):
+                self.listed.setdefault(word, []).append(number)
+
+    def like(self, lesson: Lesson) -> list[Evidence]:
+        """The evidence that says the same as a lesson."""
+        index, found = self.made.lessons.index_of(lesson.kind), []
+        notes = [words(compared(lesson.kind, text)) for text in lesson.texts]
+        for number in self._candidates(lesson):
+            one = self.rows[number]
+            other = words(compared("avoid" if one.tag == "AVOID" else lesson.kind, one.text))
+            if any(index.relation(note, other, index.cosine(note, other), decisions=False) == SAME for note in notes):
+                found.append(one)
+        return found
+
+    def _candidates(self, lesson: Lesson) -> list[int]:
+        counts: dict[int, int] = {}
+        for word in {word for text in lesson.texts for word in _WORD.findall(text.lower())}:
+            for number in self.listed.get(word, ())[-500:]:
+                counts[number] = counts.get(number, 0) + 1
+        return sorted(number for number, count in counts.items() if count >= SHARED)
+
+
+def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
+    """New evidence, and the lessons that go to an identity now. Only a lesson with a new occurrence may, so none goes twice."""
+    before, others = made.before, _Others(made)
+    own = identity.own_names(before.project_names)
+    touched: dict[int, list[Said]] = {}
+    for one in made.said:
+        lesson = made.lessons.all.get(one.lesson)
+        if lesson is not None and lesson.holds and lesson.kind in ADVICE:
+            touched.setdefault(one.lesson, []).append(one)
+    named = {name for number in touched for text in made.lessons.all[number].texts for name in words(text).names}
+    symbols = before.symbols(sorted(named)) if named else set()
+    evidence: list[Evidence] = []
+    found: list[Graduation] = []
+    for number, said in touched.items():
+        lesson = made.lessons.all[number]
+        texts = [text for text in lesson.texts if identity.may_travel(text, own) and not words(text).names & symbols]
+        if not texts:
+            continue
+        if lesson.evidenced < MOST_OF_LESSON:
+            new = [one for one in said if one.text in texts][: MOST_OF_LESSON - lesson.evidenced]
+            lesson.evidenced += len(new)
+            evidence += [_evidence(before.mission, before.run, one) for one in new]
+        graduation = _graduation(made, lesson, said, texts, others)
+        if graduation is not None and not identity.is_forgotten(graduation, before.forgotten):
+            lesson.graduated = graduation.role
+            made.change("graduated", lesson, f"to {graduation.role}.md: {graduation.why}")
+            found.append(graduation)
+    return evidence, found
+
+
+def _evidence(mission: str, run: str, said: Said) -> Evidence:
+    entry = said.entry
+    return Evidence(
+        mission=mission, run=run, seq=entry.seq, role=entry.role, feature=entry.feature, at=entry.at, tag=entry.tag, text=said.text
+    )
+
+
+def _graduation(made: Compaction, lesson: Lesson, said: list[Said], texts: list[str], others: _Others) -> Graduation | None:
+    """The lesson as it goes to an identity; None where no rule says so."""
+    workers = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
+    elsewhere = others.like(lesson)
+    missions = list(dict.fromkeys(one.mission for one in elsewhere))
+    also = {f"{one.mission} {one.feature}" for one in elsewhere if one.role == WORKER}
+    again = any(one.again for one in said)
+    if lesson.kind == "lesson" and len(workers) + len(also) > 1 and (workers or also):
+        role, why = WORKER, "a trick of two workers"
+    elif lesson.kind in FAILURES and missions:
+        role, why = WORKER, "a failure in two missions"
+    elif again and lesson.kind in ("lesson", "avoid", "context") and CONVENTION.search(texts[0]):
+        role, why = _role_of(lesson), "a convention, noted again after it was in memory"
+    else:
+        return None
+    text = compaction.lessons.best_wording(texts)
+    tag = "AVOID" if compaction.is_avoid(lesson) or lesson.kind in FAILURES else "TRICK"
+    return Graduation(
+        role=role,
+        text=text,
+        tag=tag,
+        missions=[*missions, made.before.mission],
+        count=len(elsewhere) + lesson.count,
+        lesson=lesson.id,
+        why=why,
+    )
+
+
+def _role_of(lesson: Lesson) -> str:
+    """The role that noted a convention last; workers, where it was a person."""
+    role = next((one for one in reversed(lesson.roles) if one != compaction.PERSON), WORKER)
+    return role if identity.is_role(role) else WORKER
+
+
+def record(folder: str, plan: Any) -> None:
+    """Write what a plan has for the identities, and what earlier ones could not. A folder that cannot be written is a warning of
+    the plan; what it should have had is owed."""
+    owed = plan.known.owed
+    evidence = [Evidence(**row) for row in owed if "seq" in row] + plan.evidence
+    graduations = [Graduation(**row) for row in owed if "seq" not in row] + plan.graduations
+    try:
+        identity.record(folder, evidence, graduations, plan.before.today)
+        plan.known.owed = []
+    except PermissionError as fault:
+        _owe(plan, evidence, graduations, fault)
+    except OSError as fault:
+        if fault.errno != errno.EROFS:
+            raise
+        _owe(plan, evidence, graduations, fault)
+
+
+def _owe(plan: Any, evidence: list[Evidence], graduations: list[Graduation], fault: OSError) -> None:
+    rows = [*evidence, *graduations]
+    plan.known.owed = [row.asdict() for row in rows]
+    plan.warning = f"{len(rows)} notes wait for the identity folder: {fault.strerror}"

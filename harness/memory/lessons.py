@@ -1,0 +1,228 @@
+"""What a mission knows: lessons, each with its wordings, its evidence, and whether it still holds.
+
+`lessons.json` keeps them, so that a compaction reads neither the archive nor raw.md again: it is derived from archive.jsonl,
+in which each entry names its lesson and each later change is a line, and it is made anew from there where it is absent or
+does not belong to curated.json. A lesson is named by the sequence number of its first entry.
+"""
+
+from __future__ import annotations
+
+import json
+
+from harness.base.record import Record
+from harness.memory import similarity
+from harness.memory.similarity import NEWER, SAME, Index
+from harness.memory.words import words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MOST = 4000  # lessons that are known; beyond that the oldest with the least evidence are in the archive alone
+MOST_WORDINGS = 6
+MOST_VOICES = 12
+MOST_NAMED = 8
+DECISION = "decision"
+ADVICE = ("lesson", "avoid", "context", "fail")
+SUPERSEDED, FORGOTTEN, RETIRED = "superseded", "forgotten", "retired"
+FORMAT = 1
+
+
+class Lesson(Record):
+    """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last. `voices`:
+    role and feature of those who noted it. `last`: the number of its newest entry. `state`: "" while it holds, and `by` the lesson
+    that replaced it. `since`: the generation in which it came to MEMORY.md, 0 while it is not there. `said`: wording that a person
+    or an agent gave it. `rank`: what an agent added to its worth. `evidenced`: how often it is in evidence.jsonl."""
+
+    id: int
+    kind: str
+    texts: list[str]
+    count: int = 0
+    last: int = 0
+    date: str = ""
+    where: list[str] = []
+    voices: list[str] = []
+    roles: list[str] = []
+    state: str = ""
+    by: int = -1
+    since: int = 0
+    said: str = ""
+    graduated: str = ""
+    evidenced: int = 0
+    rank: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is true as far as anybody noted."""
+        return not self.state
+
+    @property
+    def text(self) -> str:
+        """The words in which pages show it: given ones, a decision's newest, else its most telling short ones."""
+        if self.said:
+            return self.said
+        return self.texts[-1] if self.kind in (DECISION, "other") else best_wording(self.texts)
+
+
+def best_wording(texts: list[str]) -> str:
+    """The shortest wording that has all identifiers of most; the first of equals."""
+    if len(texts) == 1:
+        return texts[0]
+    shared = {name for text in texts for name in words(text).names}
+    counts = {name: sum(name in words(text).names for text in texts) for name in shared}
+    common = {name for name, count in counts.items() if 2 * count > len(texts)}
+    return min(texts, key=lambda text: (len(common - words(text).names), len(text)))
+
+
+class Lessons:
+    """All lessons of a mission, and the index that finds those near a note."""
+
+    def __init__(self) -> None:
+        self.all: dict[int, Lesson] = {}
+        self.decisions, self.advice = Index(), Index()
+        self.others: dict[str, int] = {}
+        self.written: dict[str, dict[str, int]] = {}
+        self.owed: list[dict[str, Any]] = []  # evidence that the identity folder did not take yet
+
+    def index_of(self, kind: str) -> Index:
+        """The index in which notes of this kind are compared."""
+        return self.decisions if kind == DECISION else self.advice
+
+    def relations(self, kind: str, text: str) -> tuple[int | None, list[int]]:
+        """(the lesson that says the same, the lessons of the same subject that the note replaces)."""
+        index, same, older = self.index_of(kind), None, []
+        exact = index.exact.get(compared(kind, text))
+        if exact is not None and exact in self.all and self.all[exact].holds:
+            return exact, []
+        note = words(compared(kind, text))
+        for cosine, number in index.near(note):
+            owner = index.owners[number]
+            lesson = self.all.get(owner)
+            if lesson is None or owner in older or owner == same or lesson.state in (SUPERSEDED, RETIRED):
+                continue
+            found = index.relation(note, words(index.texts[number]), cosine, decisions=kind == DECISION)
+            if found == SAME and same is None:
+                same = owner
+            elif found == NEWER and lesson.holds:
+                older.append(owner)
+        if same is not None and kind != DECISION:
+            older = []
+        return same, older
+
+    def add(self, seq: int, kind: str, text: str) -> Lesson:
+        """A new lesson."""
+        lesson = self.all[seq] = Lesson(id=seq, kind=kind, texts=[text])
+        if kind != "other":
+            self.index_of(kind).add(compared(kind, text), seq)
+        return lesson
+
+    def say(self, lesson: Lesson, kind: str, text: str) -> None:
+        """One more wording of a lesson."""
+        if text in lesson.texts:
+            if kind in (DECISION, "other"):
+                lesson.texts.remove(text)
+                lesson.texts.append(text)
+            return
+        lesson.texts.append(text)
+        if len(lesson.texts) > MOST_WORDINGS:
+            gone = lesson.texts.pop(0 if kind in (DECISION, "other") else 1)
+            self.index_of(kind).remove(compared(kind, gone))
+        if kind != "other":
+            self.index_of(kind).add(compared(kind, text), lesson.id)
+
+    def retag(self, lesson: Lesson, kind: str) -> None:
+        """A failure or a fact that is noted as advice is advice from now on."""
+        order = ("other", "fail", "context")
+        if lesson.kind not in order or kind in order[: order.index(lesson.kind) + 1] or kind == DECISION:
+            return
+        for text in lesson.texts:
+            self.index_of(lesson.kind).remove(compared(lesson.kind, text))
+        lesson.kind = kind
+        for text in lesson.texts:
+            self.index_of(kind).add(compared(kind, text), lesson.id)
+
+    def supersede(self, older: Lesson, by: Lesson) -> None:
+        """The newer lesson holds instead; it has the standing of the older."""
+        older.state, older.by = SUPERSEDED, by.id
+        by.where = [*dict.fromkeys([*older.where, *by.where])][-MOST_NAMED:]
+        by.voices = [*dict.fromkeys([*older.voices, *by.voices])][-MOST_VOICES:]
+
+    def merge(self, gone: Lesson, into: Lesson) -> None:
+        """Two lessons are one: the other has the wordings and the evidence of both."""
+        for text in gone.texts:
+            self.index_of(gone.kind).remove(compared(gone.kind, text))
+        del self.all[gone.id]
+        for text in gone.texts:
+            self.say(into, into.kind, text)
+        into.count, into.last, into.date = into.count + gone.count, max(into.last, gone.last), max(into.date, gone.date)
+        into.where = [*dict.fromkeys([*gone.where, *into.where])][-MOST_NAMED:]
+        into.voices = [*dict.fromkeys([*gone.voices, *into.voices])][-MOST_VOICES:]
+        into.roles = [*dict.fromkeys([*gone.roles, *into.roles])]
+
+    def prune(self) -> None:
+        """Forget the weakest of too many lessons."""
+        over = len(self.all) - MOST
+        if over > 0:
+            order = sorted(self.all.values(), key=lambda one: (one.state == FORGOTTEN, one.holds, len(one.voices), one.last))
+            for lesson in order[:over]:
+                del self.all[lesson.id]
+                if lesson.kind == "other":
+                    self.others = {key: number for key, number in self.others.items() if number != lesson.id}
+                    continue
+                for text in lesson.texts:
+                    self.index_of(lesson.kind).remove(compared(lesson.kind, text))
+
+
+def compared(kind: str, text: str) -> str:
+    """A note as it is compared: something to avoid says so."""
+    return f"avoid {text}" if kind == "avoid" and not words(text).refuses and not words(text).ordered else text
+
+
+# ---- lessons.json
+
+
+def render(lessons: Lessons, folded: int, generation: int) -> bytes:
+    """The file's bytes: a lesson a line, so that a difference can be read."""
+    head = {"format": FORMAT, "generation": generation, "folded": folded}
+    head |= {"written": lessons.written, "others": lessons.others, "owed": lessons.owed}
+    rows = [json.dumps(head, ensure_ascii=False, separators=(",", ":"))]
+    for lesson in lessons.all.values():
+        row = {name: value for name, value in lesson.asdict().items() if value != Lesson.default(name)}
+        index = lessons.index_of(lesson.kind)
+        row["terms"] = [index.terms_of(compared(lesson.kind, text)) for text in lesson.texts] if lesson.kind != "other" else []
+        rows.append(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+    return ("\n".join(rows) + "\n").encode("utf-8", "replace")
+
+
+def parse(data: bytes | None, folded: int, generation: int) -> Lessons | None:
+    """The lessons in the file; None where it is absent, broken, or belongs to another state of the archive."""
+    if data is None:
+        return None
+    try:
+        head, *rows = data.decode("utf-8").rstrip("\n").split("\n")
+        first = json.loads(head)
+        if (first["format"], first["generation"], first["folded"]) != (FORMAT, generation, folded):
+            return None
+        lessons = Lessons()
+        lessons.written, lessons.others, lessons.owed = first["written"], first["others"], first["owed"]
+        for row in rows:
+            _take(lessons, json.loads(row))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return lessons
+
+
+def _take(lessons: Lessons, row: dict[str, Any]) -> None:
+    terms = row.pop("terms")
+    lesson = Lesson(**row)
+    lessons.all[lesson.id] = lesson
+    if lesson.kind == "other":
+        return
+    index = lessons.index_of(lesson.kind)
+    for text, known in zip(lesson.texts, terms, strict=True):
+        index.add(compared_known(lesson.kind, text), lesson.id, known)
+
+
+def compared_known(kind: str, text: str) -> str:
+    """As `compared`; only what is to be avoided needs a look at its words."""
+    return compared(kind, text) if kind == "avoid" else text

@@ -1,0 +1,92 @@
+"""The lessons, made anew from archive.jsonl where `lessons.json` is absent, broken, or of another state of the archive.
+
+Each archived entry names its lesson, and each later change is a line, so nothing is compared again; entries that an older
+version archived are.
+"""
+
+from __future__ import annotations
+
+from harness.memory import archive, compaction, gates, raw
+from harness.memory.archive import Archived, Change
+from harness.memory.lessons import FORGOTTEN, MOST_NAMED, MOST_VOICES, RETIRED, Lessons
+from harness.memory.pages import Curated
+from harness.memory.raw import Entry
+
+AFTER = {"forgotten": FORGOTTEN, "retired": RETIRED}
+
+
+def lessons(path: str, curated: Curated) -> Lessons:
+    """What the archive knows; raises BrokenFile with the line that is neither an entry nor a change."""
+    known = Lessons()
+    for row in archive.forwards(path) if curated.folded else ():
+        if isinstance(row, Archived):
+            if row.seq < curated.folded:
+                _take(known, row)
+        elif isinstance(row, Change):
+            change(known, row)
+        known.prune()
+    return known
+
+
+def _take(known: Lessons, row: Archived) -> None:
+    """One archived entry."""
+    entry = raw.parse_line(row.entry, row.seq)
+    kind, note = compaction.kind_of(entry), compaction.note_of(entry)
+    if row.disposition in archive.DISPOSITIONS:
+        if row.lesson < 0 or not kind:
+            return
+        number = row.lesson
+    else:
+        number = _of_older_version(known, row, entry, kind, note)
+        if number < 0:
+            return
+    lesson = known.all.get(number)
+    if lesson is None:
+        lesson = known.add(number, kind, note)
+        if kind == "other":
+            known.others[f"{entry.tag} {entry.feature if entry.feature != '-' else note}"] = number
+    else:
+        known.say(lesson, kind, note)
+        known.retag(lesson, kind)
+    lesson.count += 1
+    lesson.last = entry.seq
+    lesson.date = max(lesson.date, compaction.day_of(entry, lesson.date))
+    lesson.where = [*dict.fromkeys([*lesson.where, *compaction.features_of([entry])])][-MOST_NAMED:]
+    lesson.voices = [*dict.fromkeys([*lesson.voices, f"{entry.role} {entry.feature}"])][-MOST_VOICES:]
+    lesson.roles = [*dict.fromkeys([*lesson.roles, entry.role])][-4:]
+
+
+def _of_older_version(known: Lessons, row: Archived, entry: Entry, kind: str, note: str) -> int:
+    """The lesson of an entry that an older version archived; -1 for none."""
+    if row.disposition in ("curator", "malformed") or not kind or not note or gates.gated(entry.text):
+        return -1
+    if kind == "other":
+        return known.others.get(f"{entry.tag} {entry.feature if entry.feature != '-' else note}", row.seq)
+    if gates.is_report(note, entry.tag):
+        return -1
+    same, older = known.relations(kind, note)
+    number = row.seq if same is None else same
+    if same is None:
+        known.add(row.seq, kind, note)
+    for one in older:
+        known.supersede(known.all[one], known.all[number])
+    return number
+
+
+def change(known: Lessons, row: Change) -> None:
+    """What became of a lesson later."""
+    lesson, by = known.all.get(row.lesson), known.all.get(row.by)
+    if lesson is None:
+        return
+    if row.change == "superseded" and by is not None:
+        known.supersede(lesson, by)
+    elif row.change == "merged" and by is not None:
+        known.merge(lesson, by)
+    elif row.change == "reworded":
+        lesson.said = row.text
+    elif row.change in AFTER:
+        lesson.state = AFTER[row.change]
+    elif row.change == "graduated":
+        lesson.graduated = row.text
+    elif row.change == "ranked":
+        lesson.rank = float(row.text)
