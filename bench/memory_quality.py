@@ -104,10 +104,10 @@ def judged(judge: Judge, house: House) -> Figures:
     short, page = judge.sheet(summary), judge.sheet(memory)
     risen, kept = summary + memory + house.identities, texts_of(house.text(house.layout.archive))
     return {
-        "summary": judge.recall(short.keys()),
+        "summary": judge.recall(short.current()),
         "MEMORY": judge.known(page.anywhere()),
-        "decisions": judge.decisions(page.keys()),
-        "decisions in summary": judge.decisions(short.keys()),
+        "decisions": judge.decisions(page.current()),
+        "decisions in summary": judge.decisions(short.current()),
         "duplicates": judge.duplicates(short),
         "stale": judge.stale(short) + judge.stale(page),
         "contradictory": judge.contradictory(short) + judge.contradictory(page),
@@ -130,7 +130,7 @@ def others(judge: Judge) -> Figures:
         "frequent": baselines.frequent(judge.notes),
         "TF-IDF": baselines.clusters(judge.notes),
     }
-    found = {name: judge.recall(judge.sheet(text).keys()) for name, text in texts.items()}
+    found = {name: judge.recall(judge.sheet(text).current()) for name, text in texts.items()}
     return {**found, "oracle": judge.recall({group.key for group in lay_out(judge.groups())})}
 
 
@@ -152,7 +152,7 @@ def probe(half: str, seed: int, details: bool = False) -> Figures:
         judge, house = curated(corpus, streams.changes(corpus, seed), Path(folder) / "changes")
         short, page = (judge.sheet(house.text(path)) for path in (house.layout.summary, house.layout.memory))
         current = {(one.id, judge.current[one.id]) for one in corpus.subjects}
-        found["current versions in MEMORY"] = len(current & page.keys()) / len(current)
+        found["current versions in MEMORY"] = len(current & page.current()) / len(current)
         found["stale lines"] = judge.stale(short) + judge.stale(page)
         judge, house = curated(corpus, streams.gate(corpus, seed), Path(folder) / "gate")
         summary, memory = house.text(house.layout.summary), house.text(house.layout.memory)
@@ -278,12 +278,12 @@ def report(args: argparse.Namespace) -> Iterator[str]:
 def thresholds(sizes: list[int], seeds: list[int]) -> str:
     """Recall of the TF-IDF baseline on the tuned half, by its threshold: where `baselines.THRESHOLD` comes from."""
     corpus, rows = load("tuned"), []
-    for percent in range(14, 60, 4):
-        row = [f"0.{percent}"]
+    for percent in range(12, 44, 2):
+        row = [f"{percent / 100:.2f}"]
         for words, size in itertools.product(OF_CLASS, sizes):
             judges = [Judge(corpus, streams.stream(corpus, size, seed, words)) for seed in seeds]
             pages = [(judge, baselines.clusters(judge.notes, percent / 100)) for judge in judges]
-            row.append(f"{statistics.mean(judge.recall(judge.sheet(text).keys()) for judge, text in pages):.2f}")
+            row.append(f"{statistics.mean(judge.recall(judge.sheet(text).current()) for judge, text in pages):.2f}")
         rows.append(row)
     return table(("threshold", *(f"{words} {size}" for words, size in itertools.product(OF_CLASS, sizes))), rows)
 

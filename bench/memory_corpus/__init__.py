@@ -162,7 +162,7 @@ def _secret(kind: str, dice: random.Random) -> str:
 
 # ---- texts, compared
 
-_MARKS = re.compile(r"[`*_\"'“”„‘’]")
+_MARKS = re.compile(r"[`*_\"'\u2018-\u201f]")
 
 
 def normal(text: str) -> str:

@@ -26,6 +26,10 @@ _PIECES = re.compile(
     r"|(?P<marks>[!-/:-@\[-`{-~]+)|(?P<rest>[^\x00-\x7f])"
 )
 
+_DRESS = re.compile(
+    r"^- (\[[0-9-]{10}\] )?((Avoid|Failed): )?| \([^()]*[0-9]x\)$| (→|->) .*$"
+)  # around the words of a note
+
 
 def estimate(text: str) -> int:
     """About the tokens of a text, by classes of characters; for baselines, and where tiktoken is absent."""
@@ -92,7 +96,7 @@ class Sheet:
     lines: list[tuple[str, str]]
     held: list[set[Key]]
 
-    def keys(self) -> set[Key]:
+    def current(self) -> set[Key]:
         """All that the page holds outside of History."""
         return {
             key for (title, _), held in zip(self.lines, self.held, strict=True) if title != "history" for key in held
@@ -204,7 +208,7 @@ class Judge:
     def contradictory(self, sheet: Sheet) -> int:
         """Subjects that the page gives in two versions, outside of History."""
         versions: dict[str, set[int]] = {}
-        for name, version in sheet.keys():
+        for name, version in sheet.current():
             if version:
                 versions.setdefault(name, set()).add(version)
         return sum(len(found) > 1 for found in versions.values())

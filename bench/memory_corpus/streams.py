@@ -1,7 +1,7 @@
 """What a mission notes: a stream of entries drawn from one half of the corpus, the same for the same seed.
 
-Lessons recur as a Zipf distribution says (a fifth of them only once), over runs of several roles and features, in any of their
-wordings. Versions of a subject come in their order. Noise, attacks, secrets and honest look-alikes come in between.
+The core of the lessons recurs as a Zipf distribution says, the rest seldom or once, over runs of several roles and features, in
+any of their wordings. Versions of a subject come in their order. Noise, attacks, secrets and honest look-alikes come in between.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import datetime
 import random
 from dataclasses import dataclass
 
+from harness.memory import raw
 from memory_corpus import OF_CLASS, Corpus, Lesson, Subject, attack, secret
 
-from harness.memory import raw
-
 ZIPF = 0.8
-SINGLE = 5  # every fifth lesson is noted once
+CORE = {"TRICK": 13, "AVOID": 6, "FAIL": 5, "CONTEXT": 2}  # how many lessons of a tag recur
+SINGLE, SELDOM = 6, 0.2  # so many of the others are noted once; the rest have this part of the core's smallest weight
+MENTIONS = 2  # of a subject, at least, before a stream has more subjects
 SHARES = {"subjects": 0.11, "twins": 0.06, "noise": 0.32}  # of all entries; lessons have the rest
 ROLES = (("worker", 70), ("validator", 15), ("planner", 10), ("person", 5))
 BY_HAND = 0.3  # attacks that are appended to raw.md as a bare line
@@ -54,39 +55,44 @@ def stream(corpus: Corpus, size: int, seed: int, words: str, *, only_lessons: bo
     subjects = [one for one in corpus.subjects if one.is_decision or not only_lessons]
     timed = [(dice.random(), note) for note in rare]
     timed += _versions(subjects, round(SHARES["subjects"] * size), dice)
-    timed += [(dice.random(), note) for note in _said(corpus.twins, round(SHARES["twins"] * size), words, dice)]
+    twins = dice.choices(corpus.twins, k=round(SHARES["twins"] * size))
+    timed += [(dice.random(), note) for note in _said(twins, words, dice)]
     timed += [(dice.random(), note) for note in _noise(corpus, round(SHARES["noise"] * size), dice)]
     rest = size - len(timed)
-    timed += [(dice.random(), note) for note in _said(corpus.lessons, rest, words, dice)]
+    timed += [(dice.random(), note) for note in _recurring(corpus.lessons, rest, words, dice)]
     timed.sort(key=lambda pair: pair[0])
     return _in_runs([note for _, note in timed], dice)
 
 
-def _said(lessons: list[Lesson], count: int, words: str, dice: random.Random) -> list[Note]:
-    """Lessons, so many in all, each in one of the wordings that `words` allows."""
+def _recurring(lessons: list[Lesson], count: int, words: str, dice: random.Random) -> list[Note]:
+    """So many notes of lessons: the core as Zipf says, the others seldom, and a few of those once."""
     order = dice.sample(lessons, len(lessons))
-    once = order[: len(order) // SINGLE][:count]
-    often = order[len(order) // SINGLE :]
-    weights = [1 / rank**ZIPF for rank in range(1, len(often) + 1)]
-    chosen = once + dice.choices(often, weights, k=max(0, count - len(once)))
-    notes = []
-    for lesson in chosen:
-        _, text = dice.choice(lesson.wordings[: OF_CLASS[words]])
-        notes.append(Note("lesson", lesson.id, lesson.tag, text))
-    return notes
+    core = [one for tag, most in CORE.items() for one in [lesson for lesson in order if lesson.tag == tag][:most]]
+    core = dice.sample(core, len(core))
+    others = [one for one in order if one not in core]
+    once, seldom = others[: min(SINGLE, count // 10)], others[SINGLE:]
+    weights = [1 / rank**ZIPF for rank in range(1, len(core) + 1)]
+    weights += [SELDOM * weights[-1]] * len(seldom)
+    return _said(once + dice.choices(core + seldom, weights, k=count - len(once)), words, dice)
+
+
+def _said(lessons: list[Lesson], words: str, dice: random.Random) -> list[Note]:
+    """A note for each, in one of the wordings that `words` allows."""
+    return [Note("lesson", one.id, one.tag, dice.choice(one.wordings[: OF_CLASS[words]])[1]) for one in lessons]
 
 
 def _versions(subjects: list[Subject], count: int, dice: random.Random) -> list[tuple[float, Note]]:
-    """Notes on subjects with their times; each is noted in its first version before the last, if it is noted twice."""
+    """Notes on subjects with their times; each is noted in its first version before the last."""
     found = []
-    each = [dice.choice(subjects) for _ in range(max(0, count - len(subjects)))] + subjects
-    for subject in subjects:
+    some = dice.sample(subjects, min(len(subjects), max(1, count // MENTIONS)))
+    each = some * MENTIONS + [dice.choice(some) for _ in range(max(0, count - MENTIONS * len(some)))]
+    for subject in some:
         times = sorted(dice.random() for one in each if one is subject)
         last = len(subject.versions)
         cuts = sorted(dice.uniform(0.1, 0.85) for _ in range(last - 1))
         for at in times:
             version = 1 + sum(at > cut for cut in cuts)
-            version = 1 if at == times[0] and len(times) > 1 else last if at == times[-1] else version
+            version = 1 if at == times[0] else last if at == times[-1] else version
             text = dice.choice(subject.versions[version - 1])
             found.append((at, Note("subject", subject.id, subject.tags[version - 1], text, version)))
     return found
