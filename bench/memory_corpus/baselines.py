@@ -9,7 +9,7 @@ from collections import Counter
 from memory_corpus.judge import LINES, SECTIONS, TOKENS, estimate
 from memory_corpus.streams import Note
 
-THRESHOLD = 0.22  # of TF-IDF: the best sum of `memory_quality.py --threshold`, which is the tuned half
+THRESHOLD = 0.18  # of TF-IDF: the best sum of `memory_quality.py --threshold`, which is the tuned half
 STOP = """a an and are as at be been before but by do does for from has have if in into is it its no not of on one only or our
 out so that the their then there they this to too two under until up was we when where which with without you your"""
 STOP_WORDS = frozenset(STOP.split())
