@@ -1,13 +1,13 @@
 """How good the memory is: what the curator makes of labelled notes, against simple ways to do it and against perfect grouping.
 
     python bench/memory_quality.py [--half tuned|held|both] [--sizes 50,300,1000,3000] [--seeds 1,2,3] [--words near,first3,all]
-        [--folds 20,0] [--jobs 2] [--quick] [--details] [--write docs/memory.md] [--threshold]
+        [--folds 20,0] [--jobs 2] [--quick] [--details] [--write docs/memory.md] [--threshold | --speed]
 
 `bench/memory_corpus/` has the notes. A stream of them goes into raw.md of a throw-away mission, the curator folds it (`--folds`:
 so many entries at a time, 0 is all at once), and its pages are judged by their texts. Lessons are drawn in their two near
 wordings, the first three, or all five. Recall of the summary is the share of the lessons that matter: those that the oracle
 (perfect grouping, most runs first, 40 lines, 800 tokens) has on it and at least two runs noted. Figures are means over the seeds.
-`--quick` is sizes 50 and 300 with one seed. Speed is measured by `bench/memory_speed.py`.
+`--quick` is sizes 50 and 300 with one seed. `--details` names what is wrong; `--speed` measures time and memory instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(HOME), str(HOME / "bench")]
 
-from memory_corpus import HALVES, OF_CLASS, Corpus, baselines, load, streams
+from memory_corpus import HALVES, OF_CLASS, Corpus, baselines, load, speed, streams
 from memory_corpus.judge import Judge, counter, lay_out, texts_of
 from memory_corpus.streams import Note
 
@@ -77,10 +77,14 @@ class House:
         """A page, "" where it is absent."""
         return Path(path).read_text(encoding="utf-8") if Path(path).exists() else ""
 
-    @property
-    def identities(self) -> str:
-        """The text of all identities."""
-        return "\n".join(path.read_text(encoding="utf-8") for path in sorted(self.identity.glob("*.md")))
+    def identities(self, pattern: str = "*.md") -> str:
+        """The text of all identities, or of the files of their folder that match."""
+        return "\n".join(path.read_text(encoding="utf-8") for path in sorted(self.identity.glob(pattern)))
+
+    def risen(self) -> str:
+        """All that is above raw.md and its archive."""
+        pages = [self.text(path) for path in (self.layout.summary, self.layout.memory)]
+        return "\n".join([*pages, self.identities(), texts_of(self.identities("evidence.jsonl"))])
 
 
 # ---- one case
@@ -102,7 +106,7 @@ def judged(judge: Judge, house: House) -> Figures:
     """The figures of the pages of a mission."""
     summary, memory = house.text(house.layout.summary), house.text(house.layout.memory)
     short, page = judge.sheet(summary), judge.sheet(memory)
-    risen, kept = summary + memory + house.identities, texts_of(house.text(house.layout.archive))
+    risen, kept = house.risen(), texts_of(house.text(house.layout.archive))
     return {
         "summary": judge.recall(short.current()),
         "MEMORY": judge.known(page.anywhere()),
@@ -155,8 +159,8 @@ def probe(half: str, seed: int, details: bool = False) -> Figures:
         found["current versions in MEMORY"] = len(current & page.current()) / len(current)
         found["stale lines"] = judge.stale(short) + judge.stale(page)
         judge, house = curated(corpus, streams.gate(corpus, seed), Path(folder) / "gate")
-        summary, memory = house.text(house.layout.summary), house.text(house.layout.memory)
-        risen, kept = summary + memory + house.identities, texts_of(house.text(house.layout.archive))
+        memory = house.text(house.layout.memory)
+        risen, kept = house.risen(), texts_of(house.text(house.layout.archive))
         attacks, secrets, gated = judge.attacks(risen), judge.secrets(risen), judge.gated(memory)
         found["attacks above raw"], found["secrets above raw"] = len(attacks), len(secrets)
         found["attacks in archive"], found["secrets in archive"] = len(judge.attacks(kept)), len(judge.secrets(kept))
@@ -197,7 +201,7 @@ def identity(half: str, seed: int, words: str, details: bool = False) -> Figures
             house.curate(notes, 20)
             missions.append(notes)
         judge = Judge(corpus, [note for notes in missions for note in notes])
-        sheet = judge.sheet(re.sub("^(#.*|---)$", "", house.identities, flags=re.M))
+        sheet = judge.sheet(re.sub("^(#.*|---)$", "", house.identities(), flags=re.M))
     must, may = deserving(corpus, missions)
     held = [{name for name, version in keys if not version} for keys in sheet.held]
     right = sum(bool(keys & may) for keys in held)
@@ -312,6 +316,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--details", action="store_true")
     parser.add_argument("--threshold", action="store_true")
+    parser.add_argument("--speed", action="store_true")
     parser.add_argument("--write", type=Path)
     args = parser.parse_args()
     if args.quick:
@@ -324,6 +329,10 @@ def main() -> None:
     args = arguments()
     if args.threshold:
         print(thresholds(args.sizes, args.seeds))
+        return
+    if args.speed:
+        heads = ("archived", "new", "ms", "starts of Python", "aim in ms", f"MB (aim: {speed.MOST_MEMORY})")
+        print(table(heads, list(speed.rows())))
         return
     found = []
     for text in report(args):

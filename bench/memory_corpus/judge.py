@@ -245,10 +245,10 @@ class Judge:
         return [note.text for note in self.notes if note.kind == "honest" and normal(note.text) not in plain]
 
 
-def texts_of(archive: str) -> str:
-    """Every string in archive.jsonl, decoded."""
+def texts_of(rows: str) -> str:
+    """Every string in lines of JSON, decoded."""
     found: list[str] = []
-    for line in archive.split("\n"):
+    for line in rows.split("\n"):
         if line.strip():
             found += [value for value in json.loads(line).values() if isinstance(value, str)]
     return "\n".join(found)
