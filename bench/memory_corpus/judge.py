@@ -186,7 +186,8 @@ class Judge:
         plain = normal(line.removeprefix("- "))
         if plain in self.exact:
             return {self.exact[plain]}
-        return {key for text, key in self.wordings if text in plain}
+        found = [(text, key) for text, key in self.wordings if text in plain]
+        return {key for text, key in found if not any(text != longer and text in longer for longer, _ in found)}
 
     def duplicates(self, sheet: Sheet) -> int:
         """Lines that say what an earlier line of the page says."""
