@@ -2,7 +2,7 @@
 
     python bench/memory_effect.py [--kinds 8] [--rounds 3] [--seed 1] [--last 40] [--memories curated,last,none]
 
-A mission has kinds times rounds features, and each kind of part is built with a code that is no plain guess. The agent is a script:
+A mission has kinds times rounds features, and each kind of part is built with a code that nobody guesses. The agent is a script:
 it takes the code from the section Memory of its prompt; without it the part is wrong, its check red, and only the retry looks
 the code up and notes it as a lesson. With each feature it also notes what other lessons there are, and status reports. A kind
 comes back after all others, so a memory that lost its lesson costs a retry; the first feature of a kind costs one anyway.
@@ -35,6 +35,7 @@ from harness.store.layout import Layout
 from harness.store.state import State
 
 RUN_SH = str(HOME / "run.sh")
+BUSY, MOST_KILLED = 75, 3
 NEVER, OTHER_LESSONS, REPORTS = 100_000, 10, 2
 KINDS = (
     "parser",
@@ -120,14 +121,22 @@ def env(folder: Path) -> dict[str, str]:
 
 def play(layout: Layout, memory: str, last: int) -> dict[str, int]:
     """Step by step until every feature has passed; returns how many features and runs there were."""
+    killed = 0
     while any(one.status != "passed" for one in features.load(layout)):
         if memory == "last" and Path(layout.raw).exists():
             Path(layout.summary).write_text("".join(Path(layout.raw).read_text().splitlines(keepends=True)[-last:]))
         folder = Path(layout.project).parent
         done = subprocess.run(
-            [RUN_SH, "--once"], cwd=layout.project, env=env(folder), capture_output=True, text=True, check=False
+            [RUN_SH, "--once"],
+            cwd=layout.project,
+            env=env(folder),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
-        if done.returncode:
+        killed += done.returncode == BUSY  # what was killed is settled by the next step
+        if done.returncode not in (0, BUSY) or killed > MOST_KILLED:
             raise SystemExit(f"run.sh --once ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     rows = [json.loads(line) for line in Path(layout.run_log).read_text().splitlines()]
     workers = [row for row in rows if row["role"] == "worker"]
