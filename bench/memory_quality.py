@@ -1,14 +1,16 @@
 """How good the memory is: what the curator makes of labelled notes, against simple ways to do it and against perfect grouping.
 
     python bench/memory_quality.py [--half tuned|held|both] [--sizes 50,300,1000,3000] [--seeds 1,2,3] [--words near,first3,all]
-        [--folds 20,0] [--jobs 2] [--parts streams,probes,identity] [--quick] [--details] [--write docs/memory.md]
+        [--folds 20,0] [--jobs 2] [--parts streams,probes,identity] [--reworded] [--quick] [--details]
+        [--write docs/memory.md]
 
 `bench/memory_corpus/` has the notes. A stream of them goes into raw.md of a throw-away mission, the curator folds it (`--folds`:
 so many entries at a time, 0 is all at once), and its pages are judged by their texts. Lessons are drawn in their two near
 wordings, the first three, or all five. Recall of the summary is the share of the lessons that matter: those that the oracle
 (perfect grouping, most runs first, 40 lines, 800 tokens) has on it and at least two runs noted. Figures are means over the seeds.
-`--quick` is sizes 50 and 300 with one seed. `--details` names what is wrong. Instead, `--speed` measures time and room, and
-`--threshold` shows where that of the TF-IDF baseline comes from.
+`--quick` is sizes 50 and 300 with one seed. `--details` names what is wrong. A line holds a lesson if it has one of its wordings;
+with `--reworded`, for pages that an agent worded, also if it has its words. Two more orders measure something else: `--speed` time
+and room, `--threshold` where that of the TF-IDF baseline comes from.
 """
 
 from __future__ import annotations
@@ -45,13 +47,14 @@ Figures = dict[str, float]
 
 @dataclass
 class Case:
-    """One cell of the table, for one seed; `fold` 0 is all at once."""
+    """One cell of the table, for one seed; `fold` 0 is all at once. `reworded`: as `Judge` has it."""
 
     half: str
     size: int
     words: str
     fold: int
     seed: int
+    reworded: bool = False
 
 
 class House:
@@ -97,7 +100,7 @@ def measure(case: Case) -> Figures:
     """What the curator makes of one stream, and what the baselines make of it."""
     corpus = load(case.half)
     notes = streams.stream(corpus, case.size, case.seed, case.words)
-    judge = Judge(corpus, notes)
+    judge = Judge(corpus, notes, reworded=case.reworded)
     with tempfile.TemporaryDirectory(prefix="memory-quality-") as folder:
         house = House(Path(folder), "mission", corpus.project_names())
         seconds = house.curate(notes, case.fold)
@@ -272,7 +275,7 @@ def report(args: argparse.Namespace) -> Iterator[str]:
 def of_streams(args: argparse.Namespace, halves: list[str], pool: Pool) -> str:
     """The curator and the baselines, over all streams."""
     keys = [(h, s, w, f) for h in halves for s in args.sizes for w in args.words for f in args.folds]
-    results = list(pool.imap(measure, [Case(*key, seed) for key in keys for seed in args.seeds]))
+    results = list(pool.imap(measure, [Case(*key, seed, args.reworded) for key in keys for seed in args.seeds]))
     rows = []
     for number, (half, size, words, fold) in enumerate(keys):
         found = mean(results[number * len(args.seeds) : (number + 1) * len(args.seeds)])
@@ -334,6 +337,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--words", type=lambda text: text.split(","), default=list(OF_CLASS))
     parser.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS))
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--reworded", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--details", action="store_true")
     parser.add_argument("--threshold", action="store_true")

@@ -122,6 +122,15 @@ def test_a_page_is_judged_by_its_texts() -> None:
     assert judge.secrets(judge.notes[0].text) == []
 
 
+def test_a_reworded_line_is_recognised_where_that_is_asked_for() -> None:
+    """By its words; a line that two lessons might say is neither's."""
+    plain = judge_of(50)
+    judge = BENCH["Judge"](plain.corpus, plain.notes, reworded=True)
+    page = "- before e2e tests, stop whatever dev server listens on port 3000\n- tests of the server\n"
+    assert judge.sheet(page).held == [{("e2e-port", 0)}, set()]
+    assert plain.sheet(page).held == [set(), set()]
+
+
 def test_the_script_runs() -> None:
     """One small stream, with its baselines; the oracle is perfect and no baseline is better."""
     words = ["--sizes", "50", "--seeds", "1", "--words", "near", "--folds", "0", "--parts", "streams"]

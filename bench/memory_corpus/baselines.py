@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 
 from memory_corpus.judge import LINES, SECTIONS, TOKENS, estimate
 from memory_corpus.streams import Note
+from memory_corpus.words import terms
 
 THRESHOLD = 0.18  # of TF-IDF: the best sum of `memory_quality.py --threshold`, which is the tuned half
-STOP = """a an and are as at be been before but by do does for from has have if in into is it its no not of on one only or our
-out so that the their then there they this to too two under until up was we when where which with without you your"""
-STOP_WORDS = frozenset(STOP.split())
-ENDINGS = ("ations", "ation", "ing", "ies", "ed", "es", "ly", "s", "e")
-_WORDS = re.compile(r"[a-zäöüß0-9][\wäöüß./:=+-]*|[\u3040-\u30ff\u3400-\u9fff]+|--?[a-z][\w-]*", re.IGNORECASE)
 
 
 def last(notes: list[Note], *, tagged: bool) -> str:
@@ -54,7 +49,7 @@ def clusters(notes: list[Note], threshold: float = THRESHOLD) -> str:
 def grouped(texts: list[str], threshold: float) -> dict[str, int]:
     """The number of the cluster of each text: the one whose centre is nearest, if it is near enough, else a new one."""
     distinct = list(dict.fromkeys(texts))
-    words = {text: Counter(_terms(text)) for text in distinct}
+    words = {text: Counter(terms(text)) for text in distinct}
     seen = Counter(term for counts in words.values() for term in counts)
     centres: list[dict[str, float]] = []
     norms: list[float] = []
@@ -85,23 +80,3 @@ def grouped(texts: list[str], threshold: float) -> dict[str, int]:
 
 def _dot(one: dict[str, float], other: dict[str, float]) -> float:
     return sum(value * other[term] for term, value in one.items() if term in other)
-
-
-def _terms(text: str) -> list[str]:
-    """The stems of the words, and pairs of neighbours in a script without spaces."""
-    found = []
-    for word in _WORDS.findall(text.lower()):
-        if ord(word[0]) > 0x3000:
-            found += [word[at : at + 2] for at in range(max(1, len(word) - 1))]
-        elif word not in STOP_WORDS:
-            found.append(_stem(word.rstrip(".:=")))
-    return found
-
-
-def _stem(word: str) -> str:
-    if not word.isalpha():
-        return word
-    for ending in ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word.removesuffix(ending)
-    return word

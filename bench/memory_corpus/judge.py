@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from memory_corpus import Corpus, attack, normal
 from memory_corpus.streams import Note
+from memory_corpus.words import terms
 
 LINES, TOKENS, HEADINGS = 40, 800, 3
 POINTER = "## Decisions (current): more in memory/MEMORY.md, Decisions"
@@ -19,6 +20,11 @@ SECTIONS = {
     "DECISION": "decisions",
 }  # CONTEXT stays in MEMORY.md
 TOLD = 48  # characters at either end of an attack by which it is known
+LEAST_WORDS, SHARE, LEAD = (
+    3,
+    0.6,
+    0.2,
+)  # of a reworded line: words, those that its lesson has, more than any other lesson
 Key = tuple[str, int]  # a lesson and 0, or a subject and its version
 
 _PIECES = re.compile(
@@ -108,10 +114,11 @@ class Sheet:
 
 
 class Judge:
-    """Knows every wording of the corpus, and what was noted how often in a stream."""
+    """Knows every wording of the corpus, and what was noted how often in a stream. A line holds a lesson whose wording it has;
+    `reworded`: also one whose words it has, for pages that an agent worded."""
 
-    def __init__(self, corpus: Corpus, notes: list[Note]) -> None:
-        self.corpus, self.notes = corpus, notes
+    def __init__(self, corpus: Corpus, notes: list[Note], *, reworded: bool = False) -> None:
+        self.corpus, self.notes, self.reworded = corpus, notes, reworded
         self.wordings = [
             (normal(text), (one.id, 0)) for one in corpus.lessons + corpus.twins for _, text in one.wordings
         ]
@@ -119,6 +126,9 @@ class Judge:
             for number, texts in enumerate(subject.versions, start=1):
                 self.wordings += [(normal(text), (subject.id, number)) for text in texts]
         self.exact = dict(self.wordings)
+        self.terms: dict[Key, set[str]] = {}
+        for text, key in self.wordings:
+            self.terms.setdefault(key, set()).update(terms(text))
         self.current: dict[str, int] = {}
         runs: dict[Key, set[int]] = {}
         self.newest: dict[Key, tuple[int, Note]] = {}
@@ -187,7 +197,18 @@ class Judge:
         if plain in self.exact:
             return {self.exact[plain]}
         found = [(text, key) for text, key in self.wordings if text in plain]
-        return {key for text, key in found if not any(text != longer and text in longer for longer, _ in found)}
+        held = {key for text, key in found if not any(text != longer and text in longer for longer, _ in found)}
+        return held if held or not self.reworded else self._nearest(_DRESS.sub("", line))
+
+    def _nearest(self, line: str) -> set[Key]:
+        """The lesson that a reworded line gives: most of its words are in the lesson's wordings, and fewer in any other's."""
+        words = set(terms(line))
+        if len(words) < LEAST_WORDS:
+            return set()
+        shares = sorted(((len(words & known) / len(words), key) for key, known in self.terms.items()), reverse=True)
+        if shares[0][0] < SHARE or shares[0][0] - shares[1][0] < LEAD:
+            return set()
+        return {shares[0][1]}
 
     def duplicates(self, sheet: Sheet) -> int:
         """Lines that say what an earlier line of the page says."""
