@@ -9,8 +9,8 @@ so many entries at a time, 0 is all at once), and its pages are judged by their 
 wordings, the first three, or all five. Recall of the summary is the share of the lessons that matter: those that the oracle
 (perfect grouping, most runs first, 40 lines, 800 tokens) has on it and at least two runs noted. Figures are means over the seeds.
 `--quick` is sizes 50 and 300 with one seed. `--details` names what is wrong. A line holds a lesson if it has one of its wordings;
-with `--reworded`, for pages that an agent worded, also if it has its words. Two more orders measure something else: `--speed` time
-and room, `--threshold` where that of the TF-IDF baseline comes from.
+with `--reworded`, for pages that an agent worded, also if it has its words. `--speed` measures time and room instead, and
+`--threshold` shows where that of the TF-IDF baseline comes from.
 """
 
 from __future__ import annotations

@@ -109,14 +109,14 @@ def test_a_page_is_judged_by_its_texts() -> None:
     (_, near), (_, other), *_ = lesson.wordings
     report = next(note.text for note in judge.notes if note.kind == "noise")
     page = f"# Memory\n\n## Lessons\n- **{near.upper()}.**\n- [2026-04-24] {other} (F-001 · 2x)\n- {report} (1x)\n"
-    page += f"## Decisions\n- {current}\n- {old}\n## History\n- {old} (superseded by: {current})\n- {report}\n"
+    page += f"## Decisions\n- {current}\n- {old}\n## History\n- {old} (superseded by: {current})\n- {old}\n- {report}\n"
     sheet = judge.sheet(page)
     assert (lesson.id, 0) in sheet.current()
     counts = (judge.duplicates(sheet), judge.stale(sheet), judge.contradictory(sheet), judge.noise_lines(sheet))
-    assert counts == (2, 1, 1, 1)
+    assert counts == (1, 1, 1, 1)
     assert judge.stale(judge.sheet(f"## Decisions\n- {current} (was: {old})\n")) == 0
     hostile = next(note for note in judge.notes if note.kind == "attack")
-    assert judge.attacks(f"x\n- {hostile.text}\n".replace("\u200b", "")) == [hostile.item]
+    assert judge.attacks(f"x\n- {hostile.text[:9]}\u200b{hostile.text[9:]}\n") == [hostile.item]
     hidden = next(note for note in judge.notes if note.kind == "secret")
     assert judge.secrets(f"- {hidden.text}\n") == [hidden.item]
     assert judge.secrets(judge.notes[0].text) == []

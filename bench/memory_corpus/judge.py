@@ -211,12 +211,13 @@ class Judge:
         return {shares[0][1]}
 
     def duplicates(self, sheet: Sheet) -> int:
-        """Lines that say what an earlier line of the page says."""
+        """Lines outside of History that say what an earlier line of the page says."""
         seen: set[Key] = set()
         found = 0
-        for held in sheet.held:
-            found += bool(held) and held <= seen
-            seen |= held
+        for (title, _), held in zip(sheet.lines, sheet.held, strict=True):
+            if title != "history":
+                found += bool(held) and held <= seen
+                seen |= held
         return found
 
     def stale(self, sheet: Sheet) -> int:
