@@ -31,7 +31,7 @@ VOICES_OF_AVOID = 2  # a failure that so many noted is something to avoid
 
 # Lines of MEMORY.md that each section has before the others share what is left, in this order.
 FLOORS = {pages.DECISIONS: 60, pages.LESSONS: 70, pages.CONTEXT: 25, pages.HISTORY: 15}
-HALF_LIFE = 1500  # entries after which a lesson that nobody noted again is worth half
+HALF_LIFE = 6000  # entries after which a lesson that nobody noted again is worth half
 TAG_WORTH = {"context": 0.8, "fail": 0.7, "other": 0.1}
 REPEATED = 0.25  # what one more note by the same voice adds to a lesson's worth
 PATH = re.compile(r"(?<![\w/.:@-])((?:[\w.-]+/)+[\w.-]+\.\w{1,5})\b")
@@ -160,15 +160,15 @@ class Compaction:
         lesson.last = entry.seq
         lesson.date = max(lesson.date, day_of(entry, self.before.today))
         lesson.where = [*dict.fromkeys([*lesson.where, *features_of([entry])])][-pages.MOST_NAMED :]
-        lesson.voices = [*dict.fromkeys([*lesson.voices, voice])][-lessons.MOST_VOICES :]
+        lesson.heard += lesson.voices[-1:] != [voice]
+        lesson.voices = [*dict.fromkeys([*(one for one in lesson.voices if one != voice), voice])][-lessons.MOST_VOICES :]
         lesson.roles = [*dict.fromkeys([*lesson.roles, entry.role])][-4:]
 
     # ---- MEMORY.md
 
     def worth(self, lesson: Lesson) -> tuple[float, int]:
         """How much a lesson is worth: evidence, age, tag, and whether what it names is still there. Larger is better."""
-        voices = len(lesson.voices) or 1
-        value = (voices + REPEATED * (lesson.count - voices)) * TAG_WORTH.get(lesson.kind, 1.0) + lesson.rank
+        value = (lesson.heard + REPEATED * (lesson.count - lesson.heard)) * TAG_WORTH.get(lesson.kind, 1.0) + lesson.rank
         value *= 0.5 ** (max(0, self.now - lesson.last) / HALF_LIFE)
         if self.before.project_names and is_stale(lesson.text, self.before.project_names):
             value *= GONE

@@ -111,6 +111,12 @@ def place_lines(page: Page, title: str, lines: list[str]) -> None:
     page.section(title).lines = [*lines]
 
 
+def dense(page: Page) -> None:
+    """No blank line between two sections."""
+    for section in page.sections:
+        section.lines = _trimmed(section.lines)
+
+
 def spaced(page: Page) -> None:
     """One blank line between two sections."""
     for section in page.sections[:-1]:
@@ -146,5 +152,6 @@ def prepare(page: Page, titles: tuple[str, ...]) -> int:
     """Make the sections of ours where the page has none; returns the lines of the page without the curator's."""
     for title in titles:
         page.section(title)
-    spaced(page)
-    return page.size()
+    for section in page.sections:
+        section.lines = _trimmed(section.lines)
+    return page.size() + len(titles)

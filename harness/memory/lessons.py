@@ -30,7 +30,7 @@ FORMAT = 1
 
 class Lesson(Record):
     """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last. `voices`:
-    role and feature of those who noted it. `last`: the number of its newest entry. `state`: "" while it holds, and `by` the lesson
+    role and feature of those who noted it, the newest last, and `heard` by how many runs. `last`: the number of its newest entry. `state`: "" while it holds, and `by` the lesson
     that replaced it. `since`: the generation in which it came to MEMORY.md, 0 while it is not there. `said`: wording that a person
     or an agent gave it. `rank`: what an agent added to its worth. `evidenced`: how often it is in evidence.jsonl."""
 
@@ -38,6 +38,7 @@ class Lesson(Record):
     kind: str
     texts: list[str]
     count: int = 0
+    heard: int = 0
     last: int = 0
     date: str = ""
     where: list[str] = []
@@ -144,6 +145,7 @@ class Lessons:
     def supersede(self, older: Lesson, by: Lesson) -> None:
         """The newer lesson holds instead; it has the standing of the older."""
         older.state, older.by = SUPERSEDED, by.id
+        by.heard += older.heard
         by.where = [*dict.fromkeys([*older.where, *by.where])][-MOST_NAMED:]
         by.voices = [*dict.fromkeys([*older.voices, *by.voices])][-MOST_VOICES:]
 
@@ -154,7 +156,8 @@ class Lessons:
         del self.all[gone.id]
         for text in gone.texts:
             self.say(into, into.kind, text)
-        into.count, into.last, into.date = into.count + gone.count, max(into.last, gone.last), max(into.date, gone.date)
+        into.count, into.heard = into.count + gone.count, into.heard + gone.heard
+        into.last, into.date = max(into.last, gone.last), max(into.date, gone.date)
         into.where = [*dict.fromkeys([*gone.where, *into.where])][-MOST_NAMED:]
         into.voices = [*dict.fromkeys([*gone.voices, *into.voices])][-MOST_VOICES:]
         into.roles = [*dict.fromkeys([*gone.roles, *into.roles])]

@@ -52,7 +52,9 @@ def _take(known: Lessons, row: Archived) -> None:
     lesson.last = entry.seq
     lesson.date = max(lesson.date, compaction.day_of(entry, lesson.date))
     lesson.where = [*dict.fromkeys([*lesson.where, *compaction.features_of([entry])])][-MOST_NAMED:]
-    lesson.voices = [*dict.fromkeys([*lesson.voices, f"{entry.role} {entry.feature}"])][-MOST_VOICES:]
+    voice = f"{entry.role} {entry.feature}"
+    lesson.heard += lesson.voices[-1:] != [voice]
+    lesson.voices = [*dict.fromkeys([*(one for one in lesson.voices if one != voice), voice])][-MOST_VOICES:]
     lesson.roles = [*dict.fromkeys([*lesson.roles, entry.role])][-4:]
 
 

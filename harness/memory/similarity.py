@@ -25,7 +25,8 @@ SUBJECT = 0.22  # two decisions are about one subject
 REST = 0.72  # where numbers or names differ, the rest of two notes is the same
 FRAME = 0.45  # two notes are built alike
 OPPOSED_DECISIONS = 0.15
-OPPOSED = 0.24  # a note denies what the other orders, about one subject
+OPPOSED = 0.30  # a note denies what the other orders, about one subject
+MEANT = 0.6  # of what a note denies, the other has
 MOST_SWAPPED = 3  # words of each that a contrast replaces
 RARE_NAME = 12  # notes that may have an identifier for it to be rare
 FEWEST_NOTES = 200  # terms are weighted as if there were at least so many notes
@@ -139,19 +140,20 @@ class Index:
 
 def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
     """Whether one says not to use what the other says to use, or in a note that is `alike`, or a decision, names at all."""
-    if new.denied & old.ordered - old.denied or old.denied & new.ordered - new.denied:
+    if decisions and new.denied & old.names - old.denied:
         return True
-    if decisions and (new.denied & old.names - old.denied):
-        return True
-    if not alike or new.refuses == old.refuses:
-        return False
-    one, two = (new, old) if new.refuses else (old, new)
-    return bool(two.order) and two.order[0] in one.refused
+    for one, two in ((new, old), (old, new)):
+        meant = one.denied & two.terms - two.denied
+        if len(meant) < MEANT * len(one.denied) or not meant:
+            continue
+        if meant & two.ordered or (alike and one.refuses and not two.refuses and two.order[0] in one.refused):
+            return True
+    return False
 
 
 def begins_with_opposite(new: Words, old: Words) -> bool:
     """Whether the first word of one has its opposite in the other: what it says to do is undone there."""
-    return any(OPPOSITE.get(one.order[0]) in two.terms for one, two in ((new, old), (old, new)) if one.order)
+    return any(OPPOSITE.get(one.lead) in two.terms for one, two in ((new, old), (old, new)))
 
 
 def has_opposites(new: Words, old: Words) -> bool:

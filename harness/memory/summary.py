@@ -32,7 +32,7 @@ def derive(made: Compaction) -> tuple[str, set[int]]:
     for title, found in chosen.items():
         edits.place_lines(page, title, [*pinned[title], *(line for line, _ in found)])
         written |= dict(found)
-    edits.spaced(page)
+    edits.dense(page)
     text = pages.render_page(page) + "".join(f"{line}\n" for line in [rest] if line in written)
     made.lessons.written["summary"] = written | {line: -1 for lines in pinned.values() for line in lines}
     return text, {number for found in chosen.values() for _, number in found}
@@ -49,7 +49,7 @@ def _offers(made: Compaction, lessons: list[Lesson]) -> dict[str, list[Lesson]]:
     ranked = sorted(lessons, key=made.worth, reverse=True)
     return {
         pages.AVOID: [one for one in ranked if is_avoid(one)],
-        pages.LESSONS: [one for one in ranked if not is_avoid(one) and one.kind != DECISION],
+        pages.LESSONS: [one for one in ranked if one.kind == "lesson"] + [one for one in ranked if one.kind == "context"],
         pages.CURRENT: [one for one in ranked if one.kind == DECISION],
     }
 

@@ -54,7 +54,7 @@ NUMBER_WORDS = {
 class Words(Record, frozen=True):
     """What a note says, for comparison. `terms`: all words and identifiers, `order`: as they come; `names`: the identifiers;
     `denied` and `ordered`: the terms that the note says not to use, and to use; `refused`: denied, and not just in
-    passing; `refuses`: it says so of something."""
+    passing; `refuses`: it says so of something. `lead`: its first word."""
 
     text: str
     terms: frozenset[str]
@@ -65,6 +65,7 @@ class Words(Record, frozen=True):
     ordered: frozenset[str]
     refused: frozenset[str]
     refuses: bool
+    lead: str
 
 
 @functools.lru_cache(65536)
@@ -177,7 +178,9 @@ class _Reader:
             word = NUMBER_WORDS[word]
             self.numbers.add(word)
         word = word.partition("'")[0]
-        if word and word not in STOP_WORDS and word not in NEGATIONS:
+        if word in AFFIRMS and word not in STOP_WORDS:
+            self.terms[stem(word)] = None  # the verb is not what the note is about
+        elif word and word not in STOP_WORDS and word not in NEGATIONS:
             self.term(stem(word))
 
     def says(self, target: set[str]) -> None:
@@ -227,4 +230,5 @@ def words(text: str) -> Words:
         ordered=frozenset(reader.ordered - denied),
         refused=frozenset(reader.refused),
         refuses=reader.refuses,
+        lead=stem(text.split(" ", 1)[0].lower()),
     )
