@@ -257,11 +257,18 @@ def claim() -> None:
 
 
 @claim.command(name="accept")
-@click.argument("claim_id")
+@click.argument("claim_ids", metavar="CLAIM...", nargs=-1, required=True)
 @click.option("--note", "text", default="", help="What you looked at.")
-def claim_accept(claim_id: str, text: str) -> None:
-    """Give a person's receipt for a manual claim."""
-    _order("claim accept", claim_id, text)
+def claim_accept(claim_ids: tuple[str, ...], text: str) -> None:
+    """Give a person's receipt for claims that no check proves: manual, guarded or unproven ones."""
+    for claim_id in claim_ids:
+        _order("claim accept", claim_id, text)
+
+
+@claim.command(name="adopt")
+def claim_adopt() -> None:
+    """Take a contract that was edited by hand as it is, into its log."""
+    _order("claim adopt")
 
 
 @cli.group()

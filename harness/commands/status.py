@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from harness.base import clock
-from harness.decision import rules, views
+from harness.decision import doubts, rules, views
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
 from harness.integrity import lease, workplace
@@ -46,7 +46,11 @@ def status(layout: Layout) -> dict[str, Any]:
         "proof": dict(proof_lines(layout, known)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
         "uncurated": waiting.uncurated(layout, curated, MANY),
-        "warnings": [*(cap.words for cap in rules.near(view.limits, view.totals)), *_trouble(view.newest)],
+        "warnings": [
+            *(cap.words for cap in rules.near(view.limits, view.totals)),
+            *_trouble(view.newest),
+            *(doubt.text for doubt in view.doubts),
+        ],
         "confined": view.newest[0].confined if view.newest else "",
         "totals": view.totals.asdict(),
         "limits": view.limits.asdict(),
@@ -145,28 +149,33 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
 
 
 def _statuses(layout: Layout, known: contract.Contract) -> list[ClaimStatus]:
-    histories, log = index.load(layout), contract_log.load(layout)
-    weak, signed = contract_log.weakened(log), contract_log.accepted(log)
-    return [index.claim_status(claim, histories, weak, signed) for claim in known.claims]
+    return index.statuses(layout, known.claims, contract_log.load(layout))
 
 
 def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str]]:
-    """(word, claims): proven, unproven, flaky, weakened, signs of reward hacking, manual, each with the command that shows
-    more, and those that a person accepted."""
-    found = _statuses(layout, known)
-    dropped = sorted(contract_log.weakened(contract_log.load(layout)) - {claim.id for claim in known.claims})
+    """(word, claims): proven, guarded, unproven, flaky, weakened, changed, signs of reward hacking, manual, each with the
+    command that shows more, those that a person accepted, and where the contract differs from its log."""
+    log = contract_log.load(layout)
+    found = index.statuses(layout, known.claims, log)
+    dropped = sorted(contract_log.weakened(log) - {claim.id for claim in known.claims})
+    moved = [*_marked(found, "changed"), *sorted(contract_log.changed(log) - {claim.id for claim in known.claims})]
+    edited = doubts.edited(known, log)
     flaky, weakened = _marked(found, "flaky"), _marked(found, "weakened") + [f"{name} (dropped)" for name in dropped]
     checks = sum(len(claim.checks) for claim, one in zip(known.claims, found, strict=True) if one.word == "proven")
-    proven, manual = ([one.claim for one in found if one.word == word] for word in ("proven", "manual"))
-    accepted = [name for name in _marked(found, "accepted") if name in manual]  # for the others checks decide
+    words = {word: [one.claim for one in found if one.word == word] for word in index.WORDS}
+    accepted = [name for name in _marked(found, "accepted") if name not in words["proven"]]
+    words = {word: [name for name in names if name not in accepted] for word, names in words.items()}
     rows = [
-        ("proven", f"{len(proven)} of {len(found)} claims, by {checks} checks"),
-        ("unproven", _named([one.claim for one in found if one.word == "unproven"], "why")),
+        ("proven", f"{len(words['proven'])} of {len(found)} claims, by {checks} checks"),
+        ("guarded", _named(words["guarded"], "claim accept")),
+        ("unproven", _named(words["unproven"], "why")),
         ("flaky", _named(flaky, "why")),
         ("weakened", _named(weakened, "why")),
+        ("changed", f"{doubts.few(moved)}   ({command('why')} {moved[0].split(' ')[-1]})" if moved else ""),
         ("signs", _named(_marked(found, "signs"), "why")),
-        ("manual", _named([name for name in manual if name not in accepted], "claim accept")),
-        ("accepted", f"{_few(accepted)}   (by a person)" if accepted else ""),
+        ("manual", _named(words["manual"], "claim accept")),
+        ("accepted", f"{doubts.few(accepted)}   (by a person)" if accepted else ""),
+        ("contract", f"differs from its log: {doubts.few(edited)}   ({command('claim adopt')})" if edited else ""),
     ]
     return [row for row in rows if row[1]]
 
@@ -176,11 +185,7 @@ def _marked(found: list[ClaimStatus], mark: str) -> list[str]:
 
 
 def _named(claims: list[str], words: str) -> str:
-    return f"{_few(claims)}   ({command(words)} {claims[0].split(' ')[0]})" if claims else ""
-
-
-def _few(claims: list[str]) -> str:
-    return ", ".join(claims[:5]) + (f" and {len(claims) - 5} more" if len(claims) > 5 else "")
+    return f"{doubts.few(claims)}   ({command(words)} {claims[0].split(' ')[0]})" if claims else ""
 
 
 def ending(layout: Layout, word: str) -> list[str]:
@@ -193,6 +198,8 @@ def ending(layout: Layout, word: str) -> list[str]:
     proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
     if word == "DONE" and (weak := _unconfined(runs.finished(layout))):
         proof.append(f"warning   {weak}")
+    if word == "DONE":
+        proof += [f"warning   {doubt.text}" for doubt in doubts.changed(layout)]
     near = rules.near(views.limits_of(config.load(layout)), totals)
     counts = [
         *(f"warning   {cap.words}" for cap in near),
@@ -235,6 +242,9 @@ def _target(layout: Layout, branch: str) -> str:
 
 
 def _remedy(layout: Layout, word: str) -> list[str]:
+    open_doubts = views.gather(layout).doubts if word == f"ESCALATE {rules.PROOF}" else []
+    if open_doubts:
+        return [*(f"why       {one.text}" for one in open_doubts), *(f"next      {one.remedy}" for one in open_doubts)]
     if word.startswith("ESCALATE"):
         return [
             f"why       {layout.relative(layout.escalation)} says what is the matter",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NAME = "proofs"
 GREENS_KEPT = 20
-GUARDED, PROVEN, UNPROVEN, MANUAL = "guarded", "proven", "unproven", "manual"
+GUARDED, PROVEN, UNPROVEN, MANUAL = WORDS = "guarded", "proven", "unproven", "manual"
 
 
 class CheckHistory(Record):

@@ -184,12 +184,14 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
         return
     lines = ["---", f"kind: {decision.what}", "---", WHY.get(decision.what, "The mission cannot go on by itself."), ""]
     lines += [view.unlanded, ""] if view.unlanded else []
+    lines += [line for doubt in view.doubts for line in (f"- {doubt.text}", f"  accept it with: {doubt.remedy}")]
     for feature in view.features:
         if feature.status != "passed":
             last = next((note["text"] for note in reversed(feature.notes) if note.get("text")), feature.title)
             lines.append(f"- {feature.id} {feature.status} after {feature.attempts} tries: {last}")
     lines += [_run_line(result) for result in _relevant(layout, view)]
-    lines += ["", f'Answer with: {command("escalation answer")} "what to do"', ""]
+    asked = "Or say what to do with" if view.doubts else "Answer with"
+    lines += ["", f'{asked}: {command("escalation answer")} "what to do"', ""]
     try:
         State(layout).put(names.ESCALATION, "\n".join(lines).encode(), expect=ABSENT)
     except Changed:
@@ -213,5 +215,6 @@ WHY = {
     "stalled": "Run after run brought nothing newly proven.",
     "plan": "Three runs in a row brought no acceptable plan.",
     "setup": "The contract's setup is red.",
+    rules.PROOF: "All features have passed, and what follows is not proven. It is DONE when a person accepts it.",
     "unlanded": "The work is done and proven, and cannot be put on the mission's branch.",
 }

@@ -252,6 +252,8 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
 
 def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -> Feature | None:
     """The requested feature; without one, for a role that commits, the next that is ready and that no run claims."""
+    if role.judges and not queue:
+        raise UsageFault(f"There is no plan yet, so nothing can be judged. Go on with: {command()}")
     if want.feature:
         feature = features.find(queue, want.feature)
         if role.commits or role.judges:

@@ -29,7 +29,7 @@ from harness.model.usage import Usage
 from harness.process import supervise, temporary
 from harness.run import closing, transcript
 from harness.settle import worker
-from harness.store import committed, files, journal, migrations, names
+from harness.store import committed, files, journal, manifests, migrations, names
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import Changes, State
 
@@ -65,6 +65,7 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     BrokenFile, or stays with `yielding`. The caller holds the mission lock."""
     suspects = unsettled.unsettled(layout)
     done = _finish_journal(layout)
+    done += restore_objects(layout) if unsettled.objects_lost(layout) else []
     yielded: list[str] | None = [] if yielding else None
     dead, books = suspects, b""
     if suspects or unsettled.books_short(layout):
@@ -91,6 +92,13 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
     _remove_abandoned(layout, dead, pids)
     return done + _close_torn(layout)
+
+
+def restore_objects(layout: Layout) -> list[str]:
+    """Restore the objects that were lost, as far as prompts hold their bytes; a line each for what is back and what is not."""
+    count, gone = manifests.restore(layout)
+    done = [f"restored {count} objects from the prompts that hold them"] if count else []
+    return done + ([f"could not restore {len(gone)} objects: no prompt holds them"] if gone else [])
 
 
 def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:

@@ -34,7 +34,8 @@ def layout(tmp_path: Path) -> Layout:
 
 def receipt(exit_code: int | None = 0, command: str = CHECK.run, name: str = "VAL-1", **fields: Any) -> Receipt:
     """The result of a check; by default what is red and what is green ran on two trees."""
-    plain = {"output": "", "output_sha256": "", "tree": "new" if exit_code == 0 else "old", "by": "r", "host": "h", "seconds": 0.1, "phase": "after"}
+    tree = "new" if exit_code == 0 else "old"
+    plain = {"output": "", "output_sha256": "", "tree": tree, "by": "r", "host": "h", "seconds": 0.1, "phase": "after"}
     more = {"head": "c0ffee", "at": "2026-04-24T10:05:12Z", **plain, **fields}
     return Receipt(claim=name, command=command, exit=exit_code, **more)
 
