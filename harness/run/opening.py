@@ -203,7 +203,7 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
         keep=claimed.lease.descriptors,
         started=time.monotonic(),
         confinement=confine.of_mission(layout, settings, tree.folder, tier) if tree.folder else None,
-        home=confine.home_of_checks(layout.project, tree.folder + ".home") if tree.folder and tier != NONE else "",
+        home=_home(layout, claimed),
     )
     outcome = Outcome(layout=layout, changes=Changes(), tree=run.context.tree, unlanded=tree.unlanded)
     outcome.conflicts = tree.conflicts
@@ -211,6 +211,12 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
     _begin(run, outcome)
     opened = Run(opened=run, outcome=outcome)
     return Opened(run=opened, lease=claimed.lease, agents=claimed.agents, missing=claimed.missing)
+
+
+def _home(layout: Layout, claimed: Claimed) -> str:
+    """The HOME of setup, services and checks where this run works, confined or not: what they write stays with the place."""
+    folder = claimed.tree.folder or workplace.folder_of(claimed.mission.id, workplace.PROJECT)
+    return confine.home_of_checks(layout.project, folder + ".home")
 
 
 def _begin(run: OpenRun, outcome: Outcome) -> None:

@@ -43,6 +43,7 @@ class Played:
         said += [path.read_text() for path in map(Path, (layout.raw, layout.archive, layout.issues)) if path.exists()]
         features = {row["feature"] for row in ran if row["role"] == "validator" and row["feature"]}
         said += [line for name in sorted(features) for line in why.explain(layout, name)]
+        said += why.explain(layout, "setup") if "setup" in contract_log.changed(contract_log.load(layout)) else []
         return "\n".join(said)
 
 
