@@ -53,6 +53,27 @@ def contract_of(house: House) -> Contract:
     return contract.parse(Path(house.layout.contract).read_text(), house.layout.contract)
 
 
+def planned_from(house: House, known: Contract) -> None:
+    """A planner's run whose accepted plan is this contract, with one feature for all of it."""
+    rows = [{"id": one.id, "claim": one.text, **_decided(one)} for one in known.claims]
+    made = {"id": "F-001", "title": "All", "claims": [one.id for one in known.claims]}
+    house.script("planner", reply(features=[made], contract=rows, **({"setup": known.setup} if known.setup else {})))
+    changes = journal.Journal(house.layout)
+    changes.replace(house.layout.features, render([]))
+    changes.remove(house.layout.contract)
+    changes.commit()
+    assert role(house, "planner") == 0
+    assert house.result()["accepted"], house.result()
+
+
+def _decided(one: Claim) -> dict[str, Any]:
+    return {"manual": True} if one.manual else {"checks": [check.asdict() for check in map(_plain, one.checks)]}
+
+
+def _plain(check: Check) -> Check:
+    return check.replace(seconds=check.seconds or 60)
+
+
 def accept_all(house: House) -> None:
     """A person accepts every claim, as before a mission that was laid by hand, without a red check, can be DONE."""
     done = house.harness("claim", "accept", *(one.id for one in contract_of(house).claims))

@@ -9,6 +9,7 @@ from harness.agents import registry
 from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import config_check, try_agent
 from harness.commands.try_agent import Finding
+from harness.decision import doubts
 from harness.git import repository
 from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
 from harness.memory import archive, pages, raw
@@ -153,7 +154,10 @@ def _state(layout: Layout) -> Iterator[Finding]:
     yield _ok("features", str(len(found)))
     contract.require(layout, found)
     yield _ok("claims", str(len(contract.load(layout).claims)))
-    yield _ok("contract log", str(len(contract_log.load(layout))))
+    log = contract_log.load(layout)
+    yield _ok("contract log", str(len(log)))
+    if names := doubts.edited(contract.load(layout), log):
+        yield _bad(f"the contract is not what its log says: {doubts.few(names)}; {command('claim adopt')} takes it as it is")
     yield _ok("issues", str(len(issues.load(layout))))
     yield _ok("orders waiting", str(len(orders.pending(layout))))
     yield _ok("roles", ", ".join(roles.load(layout, name).name for name in roles.known(layout)))
