@@ -44,6 +44,7 @@ fix: setup ## mend what ruff can mend
 bench: setup ## measure against a baseline run beside it
 	$(PY) bench/launch.py
 	$(PY) bench/proof.py
+	$(PY) bench/seals.py
 	$(PY) bench/lint.py
 
 test-agents: setup ## install real agent CLIs in a throw-away place, and take a mission to DONE with each (npm, PyPI)

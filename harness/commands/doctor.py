@@ -157,7 +157,9 @@ def _state(layout: Layout) -> Iterator[Finding]:
     log = contract_log.load(layout)
     yield _ok("contract log", str(len(log)))
     if names := doubts.edited(contract.load(layout), log):
-        yield _bad(f"the contract is not what its log says: {doubts.few(names)}; {command('claim adopt')} takes it as it is")
+        yield _bad(
+            f"the contract is not what its log says: {doubts.few(names)}; {command('claim adopt')} takes it as it is"
+        )
     yield _ok("issues", str(len(issues.load(layout))))
     yield _ok("orders waiting", str(len(orders.pending(layout))))
     yield _ok("roles", ", ".join(roles.load(layout, name).name for name in roles.known(layout)))

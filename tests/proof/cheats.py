@@ -120,7 +120,9 @@ ONCE = "test -e cache/seen || { mkdir -p cache && touch cache/seen && exit 1; }"
 TWICE = "test -e ~/.seen-2 || { if test -e ~/.seen-1; then touch ~/.seen-2; fi; touch ~/.seen-1; exit 1; }"
 IGNORES = {".gitignore": "cache/\n"}
 STAYS = {"run": "test -s SPEC.md", "guard": True}
-SETS_UP = reply(features=[], contract=[], setup="""printf '%s\\n' 'echo "Hello, $1"' >greet.sh""", reason="it is easier")
+SETS_UP = reply(
+    features=[], contract=[], setup="""printf '%s\\n' 'echo "Hello, $1"' >greet.sh""", reason="it is easier"
+)
 REWORDS = reply(
     features=[], contract=[{"id": "VAL-001", "claim": "It says something", "checks": [GREETS], "reason": "clearer"}]
 )

@@ -18,7 +18,7 @@ from harness.integrity import workplace
 from harness.model import config, mission, runs
 from harness.process import temporary, tree
 from harness.run import recover
-from harness.store import files
+from harness.store import files, objects
 from tests.crash import DYING
 from tests.missions import Done, House, differences, listing, tagged, until
 
@@ -570,3 +570,18 @@ def kill_of(house: House, role: subprocess.Popen[bytes], run_id: str) -> None:
     role.kill()
     role.wait()
     until(lambda: not alive(house) and runs.is_dead(house.layout, run_id))
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["all are gone", "a restoring was cut short"])
+def test_objects_that_are_gone_come_back_with_the_next_start(house: House, half: bool) -> None:
+    """`rm -rf .harness/objects` loses no prompt: each comes out of its manifest again."""
+    house.work({"run": "touch one"}, {"say": "done"})
+    run = house.layout.run(house.result()["run"])
+    shutil.rmtree(house.layout.objects)
+    if half:
+        objects.begin_restoring(house.layout)
+    assert any("objects from the prompts that hold them" in line for line in recovered(house))
+    rows = json.loads(Path(run.manifest).read_text())
+    parts = [row["text"].encode() if "text" in row else objects.get(house.layout, row["object"]) for row in rows]
+    assert b"".join(parts) == Path(run.prompt).read_bytes()
+    assert recovered(house) == []

@@ -15,7 +15,15 @@ from tests.helpers import mission, put
 
 PARTS = [
     [(b"# Role\n", "roles/a.md"), (b"\n", ""), (b"\xff\0 no text\n", "identity.md"), (b"\n", ""), (b"end\n", "")],
-    [(b"# Role\n", "roles/a.md"), (b"\n", ""), (b"a\n\nb\n\n", "spec.md"), (b"\n\n", ""), (b"", "empty"), (b"\n", ""), (b"x", "x")],
+    [
+        (b"# Role\n", "roles/a.md"),
+        (b"\n", ""),
+        (b"a\n\nb\n\n", "spec.md"),
+        (b"\n\n", ""),
+        (b"", "empty"),
+        (b"\n", ""),
+        (b"x", "x"),
+    ],
 ]
 
 
