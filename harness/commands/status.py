@@ -208,9 +208,17 @@ def ending(layout: Layout, word: str) -> list[str]:
         f"commits   {commits} on {made.branch}, now at {head[:10]}",
     ]
     last = _merge(layout, made.branch) if word == "DONE" else _remedy(layout, word)
+    proof = _squeezed(proof, ENDING_LINES - 1 - len(last))
     room = ENDING_LINES - 1 - len(proof) - len(last)  # the proof is more important than the counts
     kept = counts[max(len(counts) - max(room, 0), 0) :]
     return [f"{word}  {made.id}: {len(passed)} of {len(found)} features passed", *proof, *kept, *last]
+
+
+def _squeezed(lines: list[str], most: int) -> list[str]:
+    """At most that many lines: what is too much shares the last one."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], " · ".join(" ".join(line.split()) for line in lines[most - 1 :])]
 
 
 def _open_issues(layout: Layout) -> str:

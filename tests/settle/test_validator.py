@@ -15,7 +15,7 @@ from harness.model.contract import Check, Contract, Service
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from tests.missions import House, tagged
-from tests.planned import claim, contract_of, due, feature, lay, log_of, raw_of, reply, role, worked
+from tests.planned import accept_all, claim, contract_of, due, feature, lay, log_of, raw_of, reply, reseal, role, worked
 
 KNOWN = Contract(claims=[claim("VAL-1", "test -f one"), claim("VAL-2", "test -f two", "grep ok two")])
 
@@ -309,6 +309,7 @@ def test_a_green_sweep_ends_the_mission(through: House) -> None:
     assert (result["verdict"], result["feature"]) == ("green", "")
     assert result["sweep"].keys() == {"tree", "contract", "spec"}
     assert {one.phase for one in fired(through)} == {"sweep"}
+    accept_all(through)
     assert due(through) == "DONE"
     commit(through, more="")
     assert due(through) == "NEXT validator"
@@ -496,6 +497,7 @@ def test_guards_come_first_and_then_what_was_not_run_for_longest(built: House) -
     ages = {"N-a": "2026-01-03", "N-b": "2026-01-01", "N-g": "2026-01-04"}
     rows = [one.replace(at=ages[one.claim] + "T00:00:00Z") for one in fired(built) if one.claim in ages]
     path.write_bytes(receipts.render(rows))
+    reseal(built)
     shutil.rmtree(built.layout.cache)
     judged(built, "F-001")
     assert blamed(built) == ["N-g", "N-c", "N-b", "N-a"]
