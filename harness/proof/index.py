@@ -172,7 +172,7 @@ def claim_status(
     """The status of one claim from its receipts, the contract log and a person's decision."""
     mine = [trails.get(key(claim.id, check.run), CheckHistory()) for check in claim.checks]
     own = [trail for check, trail in zip(claim.checks, mine, strict=True) if not check.guard]
-    red = [trail.red for trail in own if trail.red]
+    red = [trail.red for trail in own or mine if trail.red]
     marks = ["flaky"] * any(trail.flaky for trail in mine) + ["weakened"] * (claim.id in weakened)
     marks += ["changed"] * (claim.id in changed) + ["signs"] * any(trail.signs for trail in mine)
     marks += ["accepted"] * (claim.id in accepted)
