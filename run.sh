@@ -3,22 +3,23 @@
 #
 #   run.sh                  go on until DONE, or until a person is needed
 #   run.sh --once           carry out one decision
-#   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023
+#   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023; --again: also where it has passed
 #   run.sh COMMAND …        any harness command, such as: run.sh status
+#   run.sh -C DIR …         any of these, as if started in DIR
 #
-# Start it in the folder with SPEC.md, a git repository. Exit codes: 0 done, 3 escalated, 5 run or time cap, 6 cost cap,
+# Start it in the folder with SPEC.md, a git repository, or below. Exit codes: 0 done, 3 escalated, 5 run or time cap, 6 cost cap,
 # 7 plan rejected, 8 checkpoint, 9 stopped or paused, 10 negative verdict, 11 a person must fix something, 64 usage,
 # 65 broken state, 69 agent not available, 75 busy or killed, 130 and 143 interrupted. See docs/contract.md.
 set -u
 
-commands=' accept check claim doctor ending escalation feature hold init issue log memory next note reply runs status usage verify why '
+commands=' accept check claim completion doctor ending escalation feature help hold init issue log memory next note pause reply resume runs status steer stop usage verify why '
 here=${BASH_SOURCE[0]}
 while [ -L "$here" ]; do
   link=$(readlink "$here")
   case $link in /*) here=$link ;; *) here=$(dirname "$here")/$link ;; esac
 done
 here=$([[ $here == */* ]] || here=./$here; cd "${here%/*}/" && pwd -P) || exit 70
-
+[ -n "${HARNESS_PROJECT-}" ] || [ -e .harness ] || [ -e SPEC.md ] || set -- -C . "$@" # the program looks for it upwards
 export HARNESS_HOME=${HARNESS_HOME:-$here} HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD} HARNESS_CALLED=${HARNESS_CALLED:-$0}
 export HARNESS_STATE=$HARNESS_PROJECT/.harness PYTHONPATH=$HARNESS_HOME
 python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
@@ -65,9 +66,9 @@ start() { # one run of ROLE [FEATURE]
   child=$!; await
 }
 
-finish() { # a documented code, also where SIGKILL or another signal that we did not pass on ended who ran
+finish() { # CODE [WHO]: a documented code, also where SIGKILL or another signal that we did not pass on ended who ran
   case $1 in ? | ?? | 12[678] | 130 | 143) exit "$1" ;; esac
-  echo "harness: the run was killed (signal $(($1 - 128))); the next start settles it and goes on" >&2
+  echo "harness: ${2:-the run} was killed (signal $(($1 - 128))); the next start settles it and goes on" >&2
   harness init --quietly 9>&- >/dev/null
   exit 75
 }
@@ -82,9 +83,9 @@ leave() { # one last look at what to curate, ten lines, and the documented code
 loop() { # decide, carry out, again; with $1 once
   trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP
   export HARNESS_LOOP=$$
-  harness init --quietly || exit $?
+  harness init --quietly || finish $? init
   { exec 9>>"$HARNESS_STATE/locks/loop"; } 2>/dev/null || { echo "harness: $HARNESS_STATE cannot be written" >&2; exit 11; }
-  harness hold 9 || exit $?
+  harness hold 9 || finish $? hold
   nap=1 decision=''
   while :; do
     told=$decision code=0
@@ -106,12 +107,11 @@ loop() { # decide, carry out, again; with $1 once
 }
 
 case ${1-} in
-  '') loop '' ;;
+  '') [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -P "$program"; loop '' ;;
   --once) loop once ;;
-  -h | --help | help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}" ;;
   *)
-    if [ "${commands#* "$1" }" = "$commands" ] && find_role "$1"; then
-      wish "$1" "${2-}"
+    if [ "${commands#* "$1" }" = "$commands" ] && [[ ${2-} != -h && ${2-} != --help ]] && find_role "$1"; then
+      case ${2-} in -*) wish "$1" "${3-}" ;; *) wish "$1" "${2-}" ;; esac
       shift
       exec "$python" -P "$script" "$@"
     fi

@@ -62,12 +62,12 @@ def wall(body: Callable[[], object]) -> float:
 def table(text: str, rounds: int) -> dict[str, float]:
     """Median seconds of the baseline and of each part of the lint, in turn."""
     value = replies.parse("plans", text)
-    made, faults = planner.draft(value, [], Contract(), set())
+    made, faults = planner.draft(value, [], Contract(), [])
     assert not faults
     parts: dict[str, Callable[[], object]] = {
         "json": lambda: json.dumps(json.loads(text)),
         "schema": lambda: replies.parse("plans", text),
-        "draft": lambda: planner.draft(value, [], Contract(), set()),
+        "draft": lambda: planner.draft(value, [], Contract(), []),
         "contract": lambda: planner.write_faults(made.contract),
     }
     seconds: dict[str, list[float]] = {name: [] for name in parts}

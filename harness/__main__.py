@@ -23,14 +23,41 @@ def main() -> int:
 def _dispatch() -> int:
     from harness.cli import quick
 
-    words = _run_option(sys.argv[1:])
+    words = _run_option(_folder_option(sys.argv[1:]))
     if words and words[0] in quick.QUICK and "--help" not in words:
         return quick.QUICK[words[0]](words[1:])
     from harness.cli.main import COMMANDS, application
 
-    if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help")):
-        return _run_sh(words)
-    return application(words)
+    if quick.COMPLETING in os.environ or (words and words[0] in (*COMMANDS, "-h", "--help", "--version")):
+        return application(words)
+    if len(words) > 1 and words[-1] in ("-h", "--help"):
+        return application(["help", *words[:-1]])
+    return _run_sh(words)
+
+
+def _folder_option(words: list[str]) -> list[str]:
+    """`-C DIR` before anything else: as if we were started there; the rest of the words are given back. Inside a run our mission
+    is the run's, wherever we are."""
+    while words[:1] == ["-C"]:
+        words = _in_folder(words)
+    return words
+
+
+def _in_folder(words: list[str]) -> list[str]:
+    from harness.base import errors
+    from harness.integrity import inside
+
+    if len(words) < 2 or not os.path.isdir(words[1]):
+        raise errors.UsageFault(
+            f"There is no folder '{' '.join(words[1:2])}'. Say it before the command: -C DIR status"
+        )
+    os.chdir(words[1])
+    if not os.environ.get(inside.INSIDE):
+        for name in ("HARNESS_PROJECT", "HARNESS_STATE"):
+            os.environ.pop(name, None)
+    if words[1] != ".":
+        os.environ["HARNESS_AT"] = os.path.join(os.environ.get("HARNESS_AT", ""), words[1])
+    return words[2:]
 
 
 def _run_option(words: list[str]) -> list[str]:
@@ -49,18 +76,20 @@ def _run_option(words: list[str]) -> list[str]:
 
 def _run_sh(words: list[str]) -> int:
     """Loop, --once and roles are run.sh's; a word that is neither command nor role is a usage fault."""
-    from harness.base import errors
+    from harness.base import console
+    from harness.cli.quick import here
     from harness.model import roles
     from harness.store import layout
 
-    script = os.path.join(layout.home(), "run.sh")
-    here = layout.Layout(os.environ.get("HARNESS_PROJECT") or os.getcwd())
-    if words and words[0] != "--once" and words[0] not in roles.known(here):
+    script, where = os.path.join(layout.home(), "run.sh"), here()
+    if words and words[0] != "--once" and words[0] not in roles.known(where):
+        from harness.cli import help
         from harness.cli.main import COMMANDS
 
-        shown = [name for name in COMMANDS if name not in ("ending", "hold")]
-        there = f"Roles here: {', '.join(roles.known(here))}. Commands: {', '.join(shown)}."
-        raise errors.UsageFault(f"There is no role and no command '{words[0]}'. {there}")
+        raise help.no_such_word(where, words[0], COMMANDS)
+    if where.project != os.path.abspath(os.environ.get("HARNESS_PROJECT") or os.getcwd()):
+        console.print_error(f"harness: the mission is in {where.project}")
+    os.environ["HARNESS_PROJECT"] = where.project
     os.environ["HARNESS_PYTHON"] = sys.executable
     os.environ.setdefault("HARNESS_CALLED", "harness")
     os.execv("/usr/bin/env", ["env", "bash", script, *words])

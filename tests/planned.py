@@ -126,7 +126,7 @@ def due(house: House) -> str:
     return rules.decide(views.gather(house.layout), 0).line
 
 
-def prompt_of(house: House, role: str, name: str = "", **asked: str) -> str:
+def prompt_of(house: House, role: str, name: str = "", **asked: Any) -> str:
     """The prompt that a run would get now; its run is then removed. Not for workers: they change their feature."""
     made = open_run(Asked(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
     try:

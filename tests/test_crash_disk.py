@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from harness.store.layout import Layout
 from tests.crash import TORTURE, contents, lay_out, recorded
 from tests.helpers import mission, put
 from tests.journalled import change, finish, ledger_is_wrong, old_state, state
+from tests.missions import CHECKOUT, House
 
 ROOT = str(Path(__file__).resolve().parent.parent)
 
@@ -27,18 +29,24 @@ def layout(tmp_path: Path) -> Layout:
     return mission(tmp_path)
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Layout]:
-    """A mission on a disk of 64 KiB."""
-    folder = tmp_path / "small"
+@contextmanager
+def disk(folder: Path, size: str) -> Iterator[None]:
+    """A file system of this size at `folder`, which it makes."""
     folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
     if os.geteuid() or not shutil.which("mount") or subprocess.run(words, capture_output=True, check=False).returncode:
         pytest.skip("a small file system needs root and the right to mount")
     try:
-        yield mission(folder)
+        yield
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Layout]:
+    """A mission on a disk of 64 KiB."""
+    with disk(tmp_path / "small", "64k"):
+        yield mission(tmp_path / "small")
 
 
 @pytest.mark.parametrize("room", [0, 1, 2, 3, 4, 5])
@@ -62,6 +70,28 @@ def test_a_disk_that_fills_up_leaves_all_or_nothing_and_goes_on_with_room(small:
     assert [files.read(path) for path in (small.features, small.issues)] in (before, after)
     assert files.read(small.raw) == b"kept\nnext\n"
     assert not ledger_is_wrong(small)
+
+
+def test_starts_that_die_of_a_full_disk_use_up_no_run(bare: House) -> None:
+    """cron starts it every minute of a night, and nothing is asked: in the morning all of `max_runs` is there still."""
+    with disk(bare.project, "8m"):
+        bare.repository()
+        bare.begin()
+        bare.script("worker", {"run": "touch begun"})
+        for room in range(4, 24, 2):
+            fill_but(bare.layout, room)
+            done = bare.run([str(CHECKOUT / "run.sh"), "--once"])
+            os.unlink(bare.project / "filler")
+            if (bare.tree / "begun").exists():
+                break
+            assert (done.code, "Nothing is lost" in done.err or "git" in done.err) == (11, True), done
+        bare.script("worker", {"run": "touch 1.txt"})
+        assert bare.run([str(CHECKOUT / "run.sh"), "--once"]).code == 0
+        ran = bare.ran()
+        asked = [one for one in ran if os.path.exists(bare.layout.run(one["run"]).stream)]
+        assert len(ran) > len(asked) > 0
+        assert {one["outcome"] for one in ran if one not in asked} == {"killed"}
+        assert ran[-1]["totals"]["runs"] == len(asked)
 
 
 def fill_but(layout: Layout, pages: int) -> None:

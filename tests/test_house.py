@@ -36,8 +36,8 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "proof": 12,
     "decision": 12,
     "settle": 12,
-    "run": 12,
-    "commands": 12,
+    "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
+    "commands": 13,  # the pause of a person, and the first config.toml, are modules of their own
     "cli": 12,
 }
 MOST_ARROWS = 90
@@ -56,19 +56,31 @@ OWN_FILES = {
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
     **dict.fromkeys(("agents.configs", "agents.driven", "agents.playbook", "agents.scripted"), "files of agents"),
     **dict.fromkeys(
-        ("cli.show", "commands.config_check", "commands.in_run", "proof.verify"), "a file that a person names"
+        ("cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),
+        "a file that a person names",
     ),
     **dict.fromkeys(
         ("commands.forbidden", "commands.try_agent", "commands.try_confine"), "missions made to try things"
     ),
     **dict.fromkeys(
-        ("git.dotgit", "git.landing", "git.placing", "git.repository", "git.settings", "git.worktrees"), "git's folders"
+        (
+            *("git.clones", "git.dotgit", "git.landing", "git.merging", "git.new_secrets", "git.placing"),
+            *("git.repository", "git.settings", "git.worktrees"),
+        ),
+        "git's folders",
     ),
     **dict.fromkeys(
         ("integrity.confine", "integrity.home_layer", "integrity.inbox", "process.temporary"), "folders of a run"
     ),
     **dict.fromkeys(
-        ("integrity.lease", "integrity.mission_lock", "integrity.unsettled", "cli.quick", "model.runs"),
+        (
+            "integrity.lease",
+            "integrity.mission_lock",
+            "integrity.unsettled",
+            "cli.quick",
+            "commands.steering",
+            "model.runs",
+        ),
         "locks, and who holds them",
     ),
     **dict.fromkeys(("integrity.reconcile", "run.recover", "commands.doctor"), "restores what others overwrote"),
@@ -80,7 +92,10 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
+    "cli.help": "the header of run.sh",
+    "cli.log": "streams that grow",
     "integrity.workplace": "trees",
+    "run.archiving": "the whole state of a mission, moved",
     "run.starting": "a folder that is no mission yet",
 }
 PURE = ("decode", "digest", "dump_json", "parse_json")

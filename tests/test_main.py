@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.missions import CHECKOUT, House
+from harness.run import starting
+from tests.missions import CHECKOUT, PROGRAM, House
 
 
 def test_a_word_that_is_neither_command_nor_role_names_both_lists(house: House) -> None:
@@ -13,8 +14,8 @@ def test_a_word_that_is_neither_command_nor_role_names_both_lists(house: House) 
     done = house.program("wroker")
     assert (done.code, done.out) == (64, "")
     assert (
-        "There is no role and no command 'wroker'. Roles here: curator, planner, validator, worker. Commands: accept"
-        in done.err
+        "There is no role and no command 'wroker'. Did you mean 'worker'? "
+        "Roles here: curator, planner, validator, worker. Commands: accept" in done.err
     )
 
 
@@ -71,3 +72,45 @@ def test_a_file_of_the_project_is_never_imported_for_ours(house: House) -> None:
     assert house.program("feature", "list").code == 0
     assert house.run([house.layout.shim, "next"]).out == "NEXT worker F-001\n"
     assert house.work({"say": "nothing"})["outcome"] == "no_op"
+
+
+def test_a_folder_may_come_first(house: House) -> None:
+    """As with git: -C DIR is as if it was started there; commands in messages have it too."""
+    sub = house.write("a/b/file").parent
+    done = house.program("-C", str(sub), "-C", "..", "feature", "list")
+    assert (done.code, done.out) == (0, house.harness("feature", "list").out)
+    done = house.run(
+        [sys.executable, "-P", str(PROGRAM), "-C", "my project", "feature", "show", "F-9"], where=house.folder
+    )
+    assert done.code == 64
+    done = house.run([sys.executable, "-P", str(PROGRAM), "-C", "my project", "log", "nothing"], where=house.folder)
+    assert done.err.endswith("See: run.sh -C 'my project' runs list\n")
+    done = house.program("-C", "nowhere", "status")
+    assert (done.code, "There is no folder 'nowhere'" in done.err) == (64, True)
+
+
+def test_a_subfolder_finds_its_mission(house: House) -> None:
+    """Upwards to the nearest one, but not beyond the top of a repository, nor past a SPEC.md."""
+    deep = house.write("a/b/file").parent
+    words = [sys.executable, "-P", str(PROGRAM), "feature", "list"]
+    assert house.run(words, where=deep).out == house.harness("feature", "list").out
+    (deep / "SPEC.md").write_text("# Another\n")
+    done = house.run(words, where=deep)
+    assert (done.code, f"There is no mission in {deep}" in done.err) == (64, True)
+    (deep / "SPEC.md").unlink()
+    house.run(["git", "init", "-q", "."], where=deep)
+    assert f"There is no mission in {deep}" in house.run(words, where=deep).err
+
+
+def test_the_home_folder_is_the_last_that_is_searched(house: House) -> None:
+    """What lies above it is not a person's own."""
+    deep = house.write("a/b/file").parent
+    words = [sys.executable, "-P", str(PROGRAM), "feature", "list"]
+    assert house.run(words, where=deep, env={"HOME": str(deep.parent)}).code == 64
+    assert house.run(words, where=deep, env={"HOME": str(house.project)}).code == 0
+
+
+def test_the_version_is_said(house: House) -> None:
+    """Without a mission, too."""
+    done = house.run([sys.executable, "-P", str(PROGRAM), "--version"], where=house.folder)
+    assert (done.code, done.out) == (0, f"harness {starting.version()}\n")

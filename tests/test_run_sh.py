@@ -49,12 +49,14 @@ def sleeper(house: House) -> None:
     house.script("worker", {"run": "touch begun; sleep 60"})
 
 
-def test_its_header_is_its_help(house: House) -> None:
-    """`run.sh help` prints the comment at its top."""
+def test_its_header_begins_its_help(house: House) -> None:
+    """`run.sh help` prints the comment at its top, then commands and roles."""
     done = house.run([str(RUN_SH), "help"])
     assert done.code == 0
     assert done.out.startswith("run.sh - the clock of a mission")
     assert "run.sh ROLE [FEATURE]" in done.out
+    assert "set -u" not in done.out
+    assert "\n  status " in done.out
 
 
 def test_it_is_short_and_knows_no_role_by_name() -> None:
@@ -199,6 +201,105 @@ def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words
     assert_it_goes_on(house)
 
 
+@pytest.mark.parametrize("words", [[], ["--once"], ["worker", "F-001"]])
+def test_a_guardian_that_is_killed_costs_no_try_and_ends_it_with_75(house: House, words: list[str]) -> None:
+    """The agent is not to blame, and its program is there: the run ends as killed, and its work is kept."""
+    house.script("worker", {"run": "echo half > half.txt; touch begun; sleep 60"})
+    clock = begin(house, *words)
+    until(lambda: working(house))
+    os.kill(guardian_of(files.Lock(house.layout.mission_lock).holder()["pid"]), signal.SIGKILL)
+    _, said = clock.communicate(timeout=20)
+    assert (clock.returncode, said) == (75, "" if words[1:] else KILLED)
+    assert [(line["outcome"], line["reason"][:12]) for line in house.ran()] == [("killed", "the guardian")]
+    assert house.feature().attempts == 0
+    assert house.git("show", "--stat", "--format=%s").startswith("wip(F-001): killed")
+    assert_it_goes_on(house)
+
+
+def test_a_guardian_of_a_check_that_is_killed_rejects_no_plan(unbegun: House) -> None:
+    """Nor does a validator's check count as red for it."""
+    plans(unbegun)
+    clock = begin(unbegun, "--once")
+    until(lambda: bool(list(unbegun.folder.glob("temporary/*-empty-*/began"))))
+    os.kill(guardian_of(files.Lock(unbegun.layout.mission_lock).holder()["pid"]), signal.SIGKILL)
+    clock.communicate(timeout=20)
+    assert clock.returncode == 75
+    assert [(line["outcome"], line["totals"]["rejected"]) for line in unbegun.ran()] == [("killed", 0)]
+    assert os.listdir(unbegun.folder / "temporary") == []
+
+
+def plans(house: House) -> None:
+    """A mission whose planner proposes a check that does not end."""
+    house.harness("init")
+    plan = {
+        "features": [{"id": "F-001", "title": "Part one", "claims": ["VAL-1"]}],
+        "contract": [{"id": "VAL-1", "claim": "It works", "checks": ["touch began; sleep 60"]}],
+    }
+    house.config('agent = "scripted"', 'workplace = "project"', 'confine = "off"')
+    house.script("planner", {"say": f"```json harness\n{json.dumps(plan)}\n```"})
+
+
+def test_a_planner_that_is_killed_leaves_no_temporary_folder(unbegun: House) -> None:
+    """It and the loop are killed in a terminal, which has a temporary folder of its own; cron, without one, starts the next."""
+    plans(unbegun)
+    own = unbegun.folder / "terminal"
+    own.mkdir()
+    clock = subprocess.Popen([str(RUN_SH)], cwd=unbegun.project, env={**unbegun.env, "TMPDIR": str(own)})
+    until(lambda: bool(list(own.glob("*-empty-*/began"))))
+    os.kill(clock.pid, signal.SIGKILL)
+    os.kill(files.Lock(unbegun.layout.mission_lock).holder()["pid"], signal.SIGKILL)
+    clock.wait()
+    assert os.listdir(own) != []
+    (unbegun.state / "PAUSE").touch()
+    until(lambda: unbegun.run([str(RUN_SH)]).code == 9 and bool(unbegun.ran()))
+    assert (os.listdir(own), os.listdir(unbegun.folder / "temporary")) == ([], [])
+
+
+@pytest.mark.parametrize("words", [["check", "VAL-1"], ["verify"]])
+def test_a_check_by_hand_that_is_killed_leaves_no_temporary_folder(house: House, words: list[str]) -> None:
+    """It is no run, so nothing is settled; the next start removes what it left."""
+    text = house.read("validation-contract.md").replace("test -f 1.txt", 'touch "$TMPDIR/began"; sleep 60')
+    (house.state / "validation-contract.md").write_text(text)
+    check = begin(house, *words)
+    place = house.folder / "temporary"
+    until(lambda: bool(list(place.glob("harness-*/began"))))
+    check.kill()
+    check.communicate()
+    assert os.listdir(place) != []
+    (house.state / "PAUSE").touch()
+    assert house.run([str(RUN_SH)]).code == 9
+    assert os.listdir(place) == []
+
+
+def guardian_of(pid: int) -> int:
+    """The process that watches the program of a run: the only child that has one of its own."""
+    (found,) = [child for child in children(pid) if children(child)]
+    return found
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+PYTHON_OF_A_KILLED_COMMAND = """#!/bin/bash
+# An interpreter in which one of our commands is killed.
+for word; do if [ "$word" = {command} ]; then kill -9 $$; fi; done
+exec "{python}" "$@"
+"""
+
+
+@pytest.mark.parametrize("command", ["init", "hold", "next"])
+def test_a_command_of_its_own_that_is_killed_ends_it_with_75_and_a_sentence(house: House, command: str) -> None:
+    """137 is in no table; and cron, which knows 75, tries again."""
+    python = house.folder / "python"
+    python.write_text(PYTHON_OF_A_KILLED_COMMAND.format(command=command, python=sys.executable))
+    python.chmod(0o755)
+    done = house.run([str(RUN_SH)], env={"HARNESS_PYTHON": str(python)})
+    assert done.code == 75
+    assert "was killed (signal 9); the next start settles it and goes on\n" in done.err
+
+
 KILL_ROLE = "kill -9 $(ps -o ppid= -p $PPID)"  # the guardian is between them
 
 
@@ -285,7 +386,8 @@ def test_a_cap_ends_it_after_the_curator(house: House, cap: str, word: str, code
     ]
     assert json.loads(house.read("memory/curated.json"))["folded"] == 1
     assert f"\n{word}  " in done.out
-    assert "the cap in config.toml [limits] is reached" in done.out
+    key = "max_cost_usd" if word == "BUDGET cost" else word.replace("BUDGET ", "max_")
+    assert f": raise {key} under [limits] in .harness/config.toml" in done.out
     again = house.run([str(RUN_SH)])
     assert (again.code, len(house.ran())) == (code, 2)
 
@@ -337,13 +439,16 @@ def test_an_agent_that_a_person_must_mend_ends_it_at_once(house: House, outcome:
 
 
 def test_money_is_spoken_of_before_it_is_spent(house: House) -> None:
-    """Every start reports a real agent without a cap, or without a cost that can be counted."""
+    """The first start reports a real agent without a cap, or without a cost that can be counted; a later one another agent."""
     house.config('agent = "mine"', "[agents.mine]", 'command = ["true"]')
     (house.state / "STOP").touch()
     lines = house.run([str(RUN_SH)]).out.split("\n")
     assert lines[0].startswith("note: mine may cost money: set max_cost_usd")
     assert "mine tells no cost" in lines[0]
     assert lines[1].startswith("STOPPED")
+    assert house.run([str(RUN_SH)]).out.startswith("STOPPED")
+    house.config('agent = ["mine", "yours"]', *(f'[agents.{name}]\ncommand = ["true"]' for name in ("mine", "yours")))
+    assert house.run([str(RUN_SH)]).out.startswith("note: mine, yours may cost money")
 
 
 def test_three_plans_that_do_not_land_end_with_seven(unbegun: House) -> None:
@@ -384,7 +489,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 
 def test_the_example_mission_gets_to_done(demo: House) -> None:
-    """Every feature passes, in a fresh worktree too; run.sh reports what is proven and how to merge."""
+    """Every feature passes, in a fresh clone too; run.sh reports what is proven and how to merge."""
     said = (demo.folder / "said").read_text()
     assert {feature.status for feature in features.load(demo.layout)} == {"passed"}
     assert re.search(r"^DONE  my-project-[0-9a-f]{6}: 7 of 7 features passed$", said, re.M)
@@ -485,3 +590,43 @@ def test_a_role_written_from_the_contract_page_alone_runs(house: House) -> None:
     done = house.run([str(RUN_SH), "documenter"])
     assert done.code == 0, done
     assert "{'pages': 3}" in done.out
+
+
+def test_a_folder_may_come_before_everything(house: House) -> None:
+    """The loop, a role and a command, from elsewhere, as if they were started there; a relative path of run.sh, too."""
+    house.script("worker", {"run": "touch 1.txt"})
+    elsewhere = house.folder / "elsewhere"
+    elsewhere.mkdir()
+    done = house.run([str(RUN_SH), "-C", str(house.project), "worker", "F-001"], where=elsewhere)
+    assert (done.code, house.feature().status) == (0, "validating"), done
+    done = house.run([str(RUN_SH), "-C", "../my project", "--once"], where=elsewhere)
+    assert (done.code, done.out.split("\n")[0]) == (0, "> NEXT validator F-001"), done
+    (house.state / "STOP").touch()
+    done = house.run([str(RUN_SH), "-C", "../my project"], where=elsewhere)
+    assert (done.code, "run.sh -C '../my project' resume" in done.out) == (9, True), done
+    done = house.run([str(RUN_SH), "-C"], where=elsewhere)
+    assert (done.code, "There is no folder ''" in done.err) == (64, True)
+
+
+def test_a_subfolder_works_on_the_mission_above_it(house: House) -> None:
+    """Commands that read say nothing more; what starts a run says where. `init` is about the folder itself."""
+    deep = house.write("a/b/file").parent
+    house.script("worker", {"run": "touch 1.txt"})
+    assert house.run([str(RUN_SH), "next"], where=deep).out == "NEXT worker F-001\n"
+    done = house.run([str(RUN_SH), "status"], where=deep)
+    assert (done.out, done.err) == (house.harness("status").out, "")
+    done = house.run([str(RUN_SH), "--once"], where=deep)
+    assert (done.code, done.err) == (0, f"harness: the mission is in {house.project}\n")
+    assert house.feature().status == "validating"
+    done = house.run([str(RUN_SH), "init"], where=deep)
+    assert (done.code, (deep / ".harness").exists()) == (64, False)
+
+
+def test_a_shell_that_asks_for_candidates_starts_nothing(house: House) -> None:
+    """Neither here nor in a subfolder, whatever it asks."""
+    deep = house.write("a/file").parent
+    for where in (house.project, deep):
+        for asked in ("bash_complete", "nonsense"):
+            env = {"_HARNESS_COMPLETE": asked, "COMP_WORDS": "run.sh ", "COMP_CWORD": "1"}
+            house.run([str(RUN_SH)], where=where, env=env)
+    assert house.ran() == []

@@ -42,7 +42,8 @@ class Answer:
         self.denied: list[str] = []
         self.first_words = ""
         self.last_lines: list[str] = []
-        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")  # one character may arrive in two chunks
+        decoder = codecs.getincrementaldecoder("utf-8")  # one character may arrive in two chunks
+        self.decoder, self.text_decoder = decoder("replace"), decoder("replace")
         self.text = bytearray()
         self.memory: dict[str, Any] = {}
         self.pieces: list[str] = []

@@ -83,9 +83,10 @@ class ExecutionContext(Record):
 
 
 class Event(Record):
-    """An event: `said` (a message of the agent), `did` (an action, in a few words), `output` (of a program that it ran,
-    or its stderr), `waits` (the same, where its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as
-    JSON), `raw` (a vendor's event, unchanged), or `tick` (nothing new; a chance to redraw)."""
+    """An event: `said` (a message of the agent), `saying` (a piece of one that is still being written), `whole` (such a message,
+    once it is complete), `did` (an action, in a few words), `output` (of a program that it ran, or its stderr), `waits` (the
+    same, where its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as JSON), `raw` (a vendor's event,
+    unchanged), or `tick` (nothing new; a chance to redraw)."""
 
     kind: str
     text: str = ""

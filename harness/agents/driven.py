@@ -181,7 +181,7 @@ class ProgramAgent:
             end = yield from _listen(child, self.cli, answer)
         assert child.ended is not None, "leaving the child waits for its end"
         if self.cli.text:
-            yield answer.says(answer.text.decode("utf-8", "replace"))
+            yield answer.says(answer.text.decode("utf-8", "replace")).replace(kind="whole")
         yield self._with_remedy(_verdict(self.cli, answer, end, child.ended), context)
 
     def _with_remedy(self, end: Finished | Failed, context: ExecutionContext) -> Finished | Failed:
@@ -243,7 +243,7 @@ def _events(stream: str, chunk: bytes, cli: Cli, lines: Lines, answer: Answer) -
         answer.text += chunk
         if len(answer.text) > 2 * LONGEST_REPLY:
             del answer.text[:-LONGEST_REPLY]
-        yield Event(kind="tick")
+        yield Event(kind="saying", text=answer.text_decoder.decode(chunk))
     else:
         for line in lines.feed(chunk):
             yield from _line_events(line, cli, answer)

@@ -8,31 +8,37 @@ import time
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+# What turns the direction of the text after it, breaks its line or hides it: bidi marks, overrides and isolates, separators,
+# the byte order mark. An emoji's joiners stay.
+TURNING = (0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
+UNSAFE = CONTROLS | {code: f"\\u{code:04x}" for code in (*TURNING, *range(0xFFF9, 0xFFFC))}
+UNSAFE |= {code: f"\\U{code:08x}" for code in range(0xE0000, 0xE0080)}  # tags, which nobody sees
 
 
 def sanitise(text: str) -> str:
-    """Sanitise text from an agent for a terminal: control characters (ESC, C0, C1, except tab and newline) become `\\x1b`,
-    and lone surrogates `\\ud800`."""
-    return text.translate(CONTROLS).encode("utf-8", "backslashreplace").decode()
+    """Make text that an agent or another program may have written safe to show: control characters (ESC, C0, C1, except tab
+    and newline) become `\\x1b`, what turns or hides text `\\u202e`, and lone surrogates `\\ud800`."""
+    return text.translate(UNSAFE).encode("utf-8", "backslashreplace").decode()
 
 
 def print_line(text: str) -> None:
-    """Print a line on standard output."""
-    sys.stdout.write(text + "\n")
+    """Print a line on standard output, safe to show."""
+    sys.stdout.write(sanitise(text) + "\n")
     sys.stdout.flush()
 
 
 def print_error(text: str) -> None:
-    """Print a paragraph on standard error."""
-    sys.stderr.write(text + "\n")
+    """Print a paragraph on standard error, safe to show."""
+    sys.stderr.write(sanitise(text) + "\n")
     sys.stderr.flush()
 
 
 class Spinner:
-    """Elapsed time and the agent's last action, redrawn on standard error; silent if that is no terminal."""
+    """Elapsed time, how far the mission is and the agent's last action, redrawn on standard error; silent if that is no
+    terminal."""
 
     def __init__(self, title: str) -> None:
-        self.title = title
+        self.title, self.progress = title, ""
         self.started = time.monotonic()
         self.shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.drawn = 0.0
@@ -45,7 +51,9 @@ class Spinner:
         self.drawn = now
         seconds = int(now - self.started)
         frame = FRAMES[int(now * 10) % len(FRAMES)]
-        line = f"{frame} {self.title} {seconds // 60}:{seconds % 60:02d} {action}".replace("\n", " ")
+        progress = f", {self.progress} ·" if self.progress else ""
+        words = f"{frame} {self.title} {seconds // 60}:{seconds % 60:02d}{progress} {action}"
+        line = sanitise(" ".join(words.split()))
         sys.stderr.write("\r\x1b[K" + line[: _width() - 1])
         sys.stderr.flush()
 

@@ -21,6 +21,7 @@ INTERNAL = 70
 BUSY = 75
 INTERRUPTED = 130
 TERMINATED = 143
+SIGNALLED = 128  # and the signal, as a shell reports it; run.sh turns that into BUSY, with a sentence, and ends
 
 EXIT_CODES = {
     DONE: "done, or the run settled",
@@ -88,6 +89,15 @@ class Busy(HarnessError):
     """Another process holds the lock; the message names it, and the time since when."""
 
     code = BUSY
+
+
+class GuardianKilled(HarnessError):
+    """Something outside killed the process of ours that watches a child. The child is ended, and it is not to blame."""
+
+    code = BUSY
+
+    def __init__(self, program: str) -> None:
+        super().__init__(f"the guardian of {program} was killed from outside, so its programs were ended")
 
 
 class Changed(Busy):

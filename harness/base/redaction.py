@@ -39,6 +39,26 @@ def found(text: str) -> list[str]:
     return [name for name in RULES if name in names]
 
 
+def secrets(text: str) -> list[tuple[str, int, str]]:
+    """(rule, number of its line, secret) of every secret, from left to right."""
+    plain = _plain(text)
+    return [(name, plain.count("\n", 0, start) + 1, _text(plain[start:end])) for start, end, name in _spans(plain)]
+
+
+def is_certain(rule: str, secret: str) -> bool:
+    """Whether this can hardly be anything else than a secret: the form is a vendor's own, and not that of a test key."""
+    if rule == "private-key":
+        return len(secret) >= SHORTEST_KEY
+    return rule in CERTAIN and not (rule == "stripe-key" and "_test_" in secret)
+
+
+def is_made_up(value: str) -> bool:
+    """Whether somebody typed the value as an example: characters of a part of it follow each other, or stay the same."""
+    steps = [ord(two) - ord(one) for one, two in itertools.pairwise(value.lower())]
+    rows = (len(list(row)) for step, row in itertools.groupby(steps) if step in (-1, 0, 1))
+    return max(rows, default=0) >= TYPED_IN_A_ROW or len(set(value)) < FEWEST_CHARACTERS
+
+
 def open_key(text: str) -> int:
     """The start of a private key whose end may still come; the text's length if there is none."""
     at = text.rfind("-----BEGIN ")
@@ -328,6 +348,15 @@ RULES = {
     ),
     "assignment": Rule(NAMES + SETS + VALUE, any_case=(*NAMED, "identified by '"), check=_random),
 }
+
+# the rules whose form alone tells; those of test keys, of what a browser may see, and of any value beside a name are not
+CERTAIN = {
+    *("private-key", "anthropic-key", "openai-key", "google-oauth", "github-token", "gitlab-token", "slack-token"),
+    *("slack-webhook", "aws-key-id", "aws-secret", "stripe-key", "webhook-secret", "npm-token", "pypi-token"),
+    *("huggingface-token", "sendgrid-key", "digitalocean-token", "telegram-token", "azure-key"),
+}
+SHORTEST_KEY = 60  # characters of a private key without its first and last line; an Ed25519 one has 64
+TYPED_IN_A_ROW = 5  # steps such as those of `abcdef` or `000000`: by chance in one of 10,000 keys
 
 
 # the start of the search

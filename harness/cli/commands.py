@@ -2,72 +2,91 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
 import click
 
-from harness.base import errors
+from harness.base import console, errors
+from harness.cli import claims, completion, help, orders, steering
+from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.store.layout import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Iterable
 
 MOST_RUNS = 1_000_000
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def cli() -> None:
+@click.group(cls=help.Grouped, context_settings={"help_option_names": list(help.HELP)})
+@click.option(
+    "-C", "folder", metavar="DIR", type=click.Path(file_okay=False), help="As if it was started in DIR; comes first."
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=help.version, help="The version, and end."
+)
+def cli(folder: str) -> None:
     """Look at a mission, and steer it. run.sh without a command goes on with the mission."""
 
 
 @cli.command()
 @click.option("--agent", default="", metavar="NAME", help="The agent; goes into config.toml.")
 @click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
+@click.option("--example", is_flag=True, help="Begin with the example's SPEC.md and playbooks, which need no agent.")
 @click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, only warn.")
-def init(agent: str, trust: str, quietly: bool) -> None:
-    """Start a mission in this folder (SPEC.md, a git repository), and choose its agent."""
+@click.option(
+    "--new", is_flag=True, help="Put the mission that is DONE away, into .harness/archive, and start the next one."
+)
+@click.option("--abandon", is_flag=True, help="As --new, also where the mission is not DONE.")
+def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abandon: bool) -> None:
+    """Start a mission in this folder, and choose its agent. The folder is in a git repository, and has a SPEC.md."""
     from harness.commands import choose_agent, config_check
     from harness.integrity import inside
     from harness.model import mission
     from harness.run import starting
 
-    layout = here()
+    layout = here(upwards=False)
     inside.refuse(layout, "init")
+    choose_agent.require(layout, agent, trust)
+    _lines(starting.put_away(layout, abandon=abandon) if new or abandon else [])
     there = mission.exists(layout)
+    _lines(starting.lay_example(layout) if example else [])
     made = starting.start(layout)
     if not (there and quietly):
-        click.echo(f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}.")
-    if not quietly:
-        click.echo("\n".join(choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None)))
-    warnings = [f"warning: {line}" for line in config_check.require(layout)]
-    for line in [*starting.announcement(layout), *warnings]:
-        click.echo(line)
+        _lines([f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."])
+    _lines([] if quietly else choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None))
+    warnings = map("warning: {}".format, config_check.require(layout))
+    _lines([*(starting.announced(layout) if quietly else [choose_agent.ceiling(layout)]), *warnings])
 
 
-def _ask(question: str, answers: dict[str, str]) -> str:
+def _lines(lines: Iterable[str]) -> None:
+    for line in filter(None, lines):
+        console.print_line(line)
+
+
+def _ask(question: str, answers: dict[str, str], default: str) -> str:
     for name, meaning in answers.items():
-        click.echo(f"  {name:<10} {meaning}".rstrip())
+        console.print_line(f"  {name:<10} {meaning}".rstrip())
     try:
-        return str(click.prompt(question, type=click.Choice(list(answers)), default=next(iter(answers))))
+        return str(click.prompt(question, type=click.Choice(list(answers)) if answers else str, default=default))
     except (click.Abort, errors.Interrupted) as left:
         if getattr(left, "code", errors.INTERRUPTED) == errors.INTERRUPTED:  # Ctrl-D or Ctrl-C: a person reads it
-            click.echo(f"\nThe mission is started, and nothing else was written. {command('init')} asks again.")
+            console.print_line(f"\nThe mission is started, and nothing else was written. {command('init')} asks again.")
         raise
 
 
 @cli.command(name="next")
 @click.option("--leaving", metavar="WORD", help="The last look before run.sh ends with WORD.")
 @click.option("--told", metavar="LINE", help="Show such a line as a person reads it: when a WAIT ends, and why.")
-def next_(**options: str | None) -> int:
+@as_json
+def next_(as_json: bool, **options: str | None) -> int:
     """What is due, in one line."""
     from harness.cli import quick
 
-    return quick.next_([word for name, value in options.items() if value for word in (f"--{name}", value)])
+    given = [word for name, value in options.items() if value for word in (f"--{name}", value)]
+    return quick.next_(["--json"] * as_json + given)
 
 
 @cli.command()
@@ -81,20 +100,16 @@ def note(tag: str, text: tuple[str, ...]) -> int:
 
 
 @cli.command()
-@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+@as_json
 def status(as_json: bool) -> None:
     """Features, attempts, last outcomes, and what is due."""
-    from harness.cli import show
+    from harness.cli import show, values
     from harness.commands import status
 
-    _show(status.status(here()), show.status, as_json)
+    values.echo(status.status(here())) if as_json else show.status(status.status(here()))
 
 
-def _show(value: dict[str, Any], show: Callable[[dict[str, Any]], None], as_json: bool) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=1)) if as_json else show(value)
-
-
-class _Titled(click.Group):
+class _Titled(help.Grouped):
     """A group whose first word may be a title, since agents call `issue TITLE`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -108,7 +123,7 @@ _TITLE = "TITLE"
 
 @cli.group(cls=_Titled, subcommand_metavar="TITLE | COMMAND [ARGS]...")
 def issue() -> None:
-    """Report a fault that is not yours to fix now; list and close reported issues."""
+    """Report a fault that is not yours to fix now. Also list and close those that were reported."""
 
 
 @issue.command(name=_TITLE)
@@ -125,15 +140,16 @@ def issue_report(title: str, **fields: str) -> None:
     if not title.strip():
         example = f"{command('issue')} 'it crashes on empty input' --severity major"
         raise errors.UsageFault(f"Say what is wrong, such as: {example}")
-    click.echo(in_run.issue(here(), {"title": title, **fields}))
+    console.print_line(in_run.issue(here(), {"title": title, **fields}))
 
 
 @issue.command(name="list")
-def issue_list() -> None:
+@as_json
+def issue_list(as_json: bool) -> None:
     """The issues, a line each."""
-    from harness.cli import show
+    from harness.cli import show, values
 
-    show.issue_list(here())
+    values.echo(values.issue_list(here())) if as_json else show.issue_list(here())
 
 
 @issue.command(name="close")
@@ -143,231 +159,149 @@ def issue_close(issue_id: str, why: str) -> None:
     """Close an issue: planners no longer see it."""
     from harness.commands import in_run
 
-    click.echo(in_run.close_issue(here(), issue_id, why))
+    console.print_line(in_run.close_issue(here(), issue_id, why))
 
 
 @cli.command()
 @click.argument("file")
 def reply(file: str) -> None:
-    """Give the run's reply (FILE, or - for standard input); it is checked at once, the last good one counts."""
+    """Give the run's reply: FILE, or - for standard input. It is checked at once, the last good one counts."""
     from harness.commands import in_run
 
     text = sys.stdin.read() if file == "-" else in_run.text_of(file)
-    click.echo(in_run.reply(here(), text))
+    console.print_line(in_run.reply(here(), text))
 
 
 @cli.command()
-@click.argument("name", required=False)
-def check(name: str | None) -> int:
-    """Run the checks of a feature, a claim or everything as the validator will; it counts for nothing."""
-    from harness.cli import show
+@click.argument("name", metavar="[FEATURE|CLAIM]", required=False)
+@as_json
+def check(name: str | None, as_json: bool) -> int:
+    """Run checks as the validator will. Those of a feature, of a claim, or all; it counts for nothing."""
+    from harness.cli import show, values
     from harness.commands import in_run
 
-    found = list(map(show.receipt, in_run.check(here(), name or "")))
+    found = values.shown(in_run.check(here(), name or ""), show.receipt, as_json)
+    if as_json:
+        return values.checks(found, "" if found else in_run.unchecked(here(), name or ""))
     if not found:
-        click.echo(in_run.unchecked(here(), name or ""))
+        console.print_line(in_run.unchecked(here(), name or ""))
     return errors.DONE if found and all(receipt.green for receipt in found) else errors.NEGATIVE
 
 
 @cli.command()
 @click.argument("contract_path", metavar="[CONTRACT]", default="")
 @click.option("--in", "folder", default=".", metavar="DIR", help="The clone to check, this folder.")
-@click.option("--at", "commit", default="", metavar="COMMIT", help="Check a fresh worktree at that commit.")
-def verify(contract_path: str, folder: str, commit: str) -> int:
-    """Run all checks of a contract on any clone: a receipt you can check without trusting us."""
-    from harness.cli import show
+@click.option("--at", "commit", default="", metavar="COMMIT", help="Check a fresh clone at that commit.")
+@as_json
+def verify(contract_path: str, folder: str, commit: str, as_json: bool) -> int:
+    """Run all checks of a contract on any clone. A receipt that you can check without trusting us."""
+    from harness.cli import show, values
     from harness.proof import verify as verifying
 
     where = os.path.abspath(folder)
-    found = list(map(show.receipt, verifying.verify(verifying.find_contract(contract_path, where), where, commit)))
+    fired = verifying.verify(verifying.find_contract(contract_path, where), where, commit)
+    found = values.shown(fired, show.receipt, as_json)
+    if as_json:
+        return values.checks(found, "the contract has no check")
     red = [receipt for receipt in found if not receipt.green]
-    click.echo(f"{len(found) - len(red)} of {len(found)} checks are green")
+    console.print_line(f"{len(found) - len(red)} of {len(found)} checks are green")
     return errors.NEGATIVE if red or not found else errors.DONE
 
 
 @cli.command()
 @click.argument("name", metavar="FEATURE|CLAIM")
-def why(name: str) -> None:
+@as_json
+def why(name: str, as_json: bool) -> None:
     """Why a feature or a claim is believed: receipts, history, runs."""
+    from harness.cli import values
     from harness.commands import why as explaining
 
-    click.echo("\n".join(explaining.explain(here(), name)))
-
-
-@cli.group()
-def feature() -> None:
-    """Look at features; change, retry or block one."""
-
-
-@feature.command(name="list")
-def feature_list() -> None:
-    """The features, a line each."""
-    from harness.commands import status
-
-    for row in status.status(here())["features"]:
-        click.echo(f"{row['id']}  {row['status']:<11}  {row['attempts']}/{row['tries']}  {row['title']}")
-
-
-@feature.command(name="show")
-@click.argument("feature_id")
-def feature_show(feature_id: str) -> None:
-    """One feature, whole: description, claims with checks, what happened to it."""
-    from harness.cli import show
-
-    show.feature(here(), feature_id)
-
-
-def _order(verb: str, *words: str) -> None:
-    from harness.model import mission
-    from harness.run import orders
-
-    mission.check_format(here())
-    click.echo(orders.place(here(), verb, list(words)))
-
-
-@feature.command(name="set")
-@click.argument("feature_id")
-@click.argument("assignment", metavar="KEY=VALUE")
-def feature_set(feature_id: str, assignment: str) -> None:
-    """Change a feature's title, description or priority."""
-    key, equals, value = assignment.partition("=")
-    if not equals:
-        raise errors.UsageFault(f"Say KEY=VALUE, such as: {command('feature set')} F-001 priority=1")
-    _order("feature set", feature_id, key, value)
-
-
-@feature.command(name="retry")
-@click.argument("feature_id")
-def feature_retry(feature_id: str) -> None:
-    """Try a feature again, with all its tries."""
-    _order("feature retry", feature_id)
-
-
-@feature.command(name="block")
-@click.argument("feature_id")
-@click.option("--reason", default="a person blocked it")
-def feature_block(feature_id: str, reason: str) -> None:
-    """Leave a feature alone until it is retried."""
-    _order("feature block", feature_id, reason)
-
-
-@cli.group()
-def claim() -> None:
-    """Judge what only a person can."""
-
-
-@claim.command(name="accept")
-@click.argument("claim_ids", metavar="CLAIM...", nargs=-1, required=True)
-@click.option("--note", "text", default="", help="What you looked at.")
-def claim_accept(claim_ids: tuple[str, ...], text: str) -> None:
-    """Give a person's receipt for claims that no check proves: manual, guarded or unproven ones."""
-    for claim_id in claim_ids:
-        _order("claim accept", claim_id, text)
-
-
-@claim.command(name="adopt")
-def claim_adopt() -> None:
-    """Take a contract that was edited by hand as it is, into its log."""
-    _order("claim adopt")
-
-
-@cli.group()
-def escalation() -> None:
-    """Answer what the mission cannot decide."""
-
-
-@escalation.command(name="answer")
-@click.argument("text")
-def escalation_answer(text: str) -> None:
-    """Archive the escalation with your answer, and restart the counts."""
-    _order("escalation answer", text)
-
-
-@cli.command()
-@click.argument("run_id", metavar="RUN")
-@click.argument("path")
-def accept(run_id: str, path: str) -> None:
-    """Take a file that was refused in a run after all."""
-    _order("accept", run_id, path)
+    if as_json:
+        values.echo(explaining.value(here(), name))
+        return
+    console.print_line("\n".join(explaining.explain(here(), name)))
 
 
 @cli.group()
 def memory() -> None:
-    """Look at what the mission remembers."""
+    """What the mission remembers."""
 
 
 @memory.command(name="show")
 @click.argument("layer", type=click.Choice(["raw", "summary", "memory", "identity", "all"]), default="all")
-def memory_show(layer: str) -> None:
+@as_json
+def memory_show(layer: str, as_json: bool) -> None:
     """The layers of memory: raw, summary, memory, identity, or all."""
-    from harness.cli import show
+    from harness.cli import show, values
 
-    show.memory(here(), layer)
+    values.echo(values.memory(here(), layer)) if as_json else show.memory(here(), layer)
 
 
 @cli.group()
 def runs() -> None:
-    """Look at what ran."""
+    """What ran: list, show."""
 
 
 @runs.command(name="list")
 @click.option("-n", "most", type=click.IntRange(1, MOST_RUNS), default=20, help="How many, the newest last.")
-def runs_list(most: int) -> None:
+@as_json
+def runs_list(most: int, as_json: bool) -> None:
     """Finished runs, a line each."""
-    from harness.cli import show
+    from harness.cli import show, values
 
-    show.run_list(here(), most)
+    values.echo(values.run_list(here(), most)) if as_json else show.run_list(here(), most)
 
 
 @runs.command(name="show")
-@click.argument("run_id", metavar="RUN")
-def runs_show(run_id: str) -> None:
-    """One run: result, receipts, and where its files are."""
-    from harness.cli import show
+@click.argument("of", metavar="RUN|FEATURE")
+@as_json
+def runs_show(of: str, as_json: bool) -> None:
+    """One run, or the newest one of a feature: result, receipts, and where its files are."""
+    from harness.cli import show, values
 
-    show.run(here(), run_id)
-
-
-@cli.command()
-@click.argument("run_id", metavar="RUN", required=False)
-@click.option("-f", "follow", is_flag=True, help="Go on until the run is over.")
-def log(run_id: str | None, follow: bool) -> None:
-    """What an agent wrote and did, readable."""
-    from harness.cli import show
-
-    show.log(here(), run_id or "", follow)
+    values.echo(values.run(here(), of)) if as_json else show.run(here(), of)
 
 
 @cli.command()
-@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+@click.argument("what", metavar="[RUN|FEATURE|ROLE]", default="")
+@click.option("-f", "follow", is_flag=True, help="Go on until that run is over; without a name, from run to run.")
+@as_json
+def log(what: str, follow: bool, as_json: bool) -> None:
+    """What an agent says and does, live or later. Without a name: the run under way, else the newest that has a transcript."""
+    from harness.cli import log
+
+    log.log(here(), what, follow, as_json)
+
+
+@cli.command()
+@as_json
 def usage(as_json: bool) -> None:
     """What was spent: by role, feature, day and model, and in all."""
-    from harness.cli import show
+    from harness.cli import show, values
     from harness.commands import spending
 
-    _show(spending.spending(here()), show.usage, as_json)
+    values.echo(spending.spending(here())) if as_json else show.usage(spending.spending(here()))
 
 
 @cli.command()
 @click.argument("part", required=False, type=click.Choice(["agents", "confine"]))
 @click.option("--fix", is_flag=True, help="Settle dead runs, as the next run would.")
 @click.option("--try", "trial", is_flag=True, help="With agents: one small real call of each that is configured.")
-def doctor(part: str | None, fix: bool, trial: bool) -> int:
-    """Examine the whole folder, the agents of this machine, or (confine) what a run's programs can do to it."""
-    from harness.cli import show
+@as_json
+def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
+    """Find what is wrong with the mission. Or with agents of this machine, or (confine) what a run's programs can do to it."""
+    from harness.cli import show, values
     from harness.commands import doctor as doctors
+    from harness.commands import try_confine
 
     if trial and part != "agents":
         raise errors.UsageFault(f"Say: {command('doctor agents --try')}")
+    fixed = doctors.fix(here()) if fix and not part else []
     if part == "agents":
-        return show.findings(doctors.try_agents(here()) if trial else doctors.agents_here(here()))
-    if part == "confine":
-        from harness.commands import try_confine
-
-        return show.findings(try_confine.attempt(here()))
-    for line in doctors.fix(here()) if fix else []:
-        click.echo(f"fixed  {line}")
-    return show.findings(doctors.examine(here()))
+        found = doctors.try_agents(here()) if trial else doctors.agents_here(here())
+    else:
+        found = try_confine.attempt(here()) if part == "confine" else doctors.examine(here())
+    return values.findings(found, fixed) if as_json else show.findings(found, fixed)
 
 
 @cli.command(hidden=True)
@@ -376,4 +310,8 @@ def ending(word: str) -> None:
     """The lines with which run.sh ends."""
     from harness.commands import status
 
-    click.echo("\n".join(status.ending(here(), word)))
+    console.print_line("\n".join(status.ending(here(), word)))
+
+
+for _made in (help.help_, completion.completion, claims.claim, *orders.COMMANDS, *steering.COMMANDS):
+    cli.add_command(_made)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -10,10 +12,12 @@ COMMANDS = (
     "accept",
     "check",
     "claim",
+    "completion",
     "doctor",
     "ending",
     "escalation",
     "feature",
+    "help",
     "hold",
     "init",
     "issue",
@@ -21,9 +25,13 @@ COMMANDS = (
     "memory",
     "next",
     "note",
+    "pause",
     "reply",
+    "resume",
     "runs",
     "status",
+    "steer",
+    "stop",
     "usage",
     "verify",
     "why",
@@ -37,9 +45,13 @@ def application(words: Sequence[str]) -> int:
     from harness.base.errors import USAGE
     from harness.base.exits import handle_signals
     from harness.cli.commands import cli
+    from harness.cli.quick import COMPLETING
 
     handle_signals()
+    if COMPLETING in os.environ:
+        from harness.cli import candidates
 
+        candidates.prepare(cli)
     try:
         code = cli.main(args=list(words), prog_name="harness", standalone_mode=False)
     except click.exceptions.Abort:

@@ -15,14 +15,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def here() -> Layout:
-    """The mission's layout: HARNESS_PROJECT, else the working folder."""
-    return Layout(os.environ.get("HARNESS_PROJECT") or os.getcwd())
+COMPLETING = "_HARNESS_COMPLETE"  # the variable that a shell sets when it asks for candidates
+
+
+def here(upwards: bool = True) -> Layout:
+    """The mission's layout: HARNESS_PROJECT, else the working folder, or `upwards` the nearest one above it with a mission."""
+    return Layout(os.environ.get("HARNESS_PROJECT") or (project_of(os.getcwd()) if upwards else os.getcwd()))
+
+
+def project_of(folder: str) -> str:
+    """The folder itself where it has a SPEC.md or `.harness`, else the nearest one above it with a mission, up to the top of the
+    repository or the person's home; the folder itself where there is none."""
+    at = folder
+    if os.path.exists(at + "/.harness") or os.path.exists(at + "/SPEC.md"):
+        return folder
+    home = os.path.expanduser("~")
+    while not os.path.exists(at + "/.harness/format"):
+        if at in ("/", home) or os.path.exists(at + "/.git"):
+            return folder
+        at = os.path.dirname(at)
+    return at
 
 
 def next_(words: list[str]) -> int:
     """`next [--leaving WORD]`: what is due, in one line, and the exit code that run.sh ends with. `next --told LINE`: that
-    line as a person reads it."""
+    line as a person reads it. `next --json`: what is due, and why, as one JSON value."""
     from harness.decision import rules, views  # each quick command loads only what it needs
 
     if words[:1] == ["--told"] and len(words) == 2:
@@ -35,9 +52,16 @@ def next_(words: list[str]) -> int:
         last = rules.leaving(view, words[1])
         console.print_line(last.line if last else words[1])
         return errors.DONE
-    if words:
-        raise UsageFault("Usage: harness next [--leaving WORD | --told LINE]")
+    if words not in ([], ["--json"]):
+        raise UsageFault("Usage: harness next [--json | --leaving WORD | --told LINE]")
     decision = rules.decide(view, int(time.time()))
+    if words:
+        from harness.cli import values
+        from harness.commands import status
+
+        why = {"line": decision.line, "why": status.why(view, decision), "code": decision.code}
+        values.echo({**decision.asdict(), **why})
+        return decision.code
     console.print_line(decision.line)
     return decision.code
 

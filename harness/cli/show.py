@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 from itertools import islice
 
 import click
@@ -13,14 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.base import clock, console, errors
+from harness.base import clock, console, errors, faults
+from harness.cli import values
 from harness.commands.status import cost as money
 from harness.decision import rules, views
-from harness.integrity import lease
 from harness.memory import raw
 from harness.model import contract, features, issues, mission, receipts, runs
 from harness.model.usage import COUNTS
-from harness.run import prompt, transcript
+from harness.run import prompt
 from harness.store import files, json_lines, layout
 from harness.store.layout import Layout, command
 
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
 ENDLESS = 10**6  # columns
+IS_RED = r" is red \([^)]*\)"  # the verdict says so
+PLAIN_COLUMNS = 80  # of a list with short lines, without a terminal
 STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 
 
@@ -52,7 +53,7 @@ def _table(table: Table) -> None:
 
 def _line(head: str, text: str, style: str = "") -> None:
     """A head and its text; on a terminal, further lines of the text are indented below its start."""
-    row = (Text(head, style=style), Text(console.sanitise(text)))
+    row = (Text(head, style=style), _safe(text))
     if not sys.stdout.isatty():
         _console().print(Text.assemble(*row))
         return
@@ -63,9 +64,14 @@ def _line(head: str, text: str, style: str = "") -> None:
     _console().print(grid)
 
 
-def _echo(text: str) -> None:
-    """Print text that an agent may have written; it cannot steer the terminal."""
-    click.echo(console.sanitise(text))
+def _safe(text: str, style: str = "") -> Text:
+    """A cell or a line with text that an agent may have written; it cannot steer the terminal."""
+    return Text(console.sanitise(text), style=style)
+
+
+def _width() -> int:
+    """The columns of the terminal; 80 without one."""
+    return _console().width if sys.stdout.isatty() else PLAIN_COLUMNS
 
 
 def status(value: dict[str, Any]) -> None:
@@ -73,18 +79,23 @@ def status(value: dict[str, Any]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("feature", "status", "tries", "proven", "last run", "what"):
         table.add_column(title, overflow="fold" if title == "what" else "ellipsis")
+    known = {row["id"] for row in value["features"]}
     for row in value["features"]:
-        what = f"{row['title']}  (waits for {row['waits']})" if row["waits"] else row["title"]
-        colour = COLOURS.get(row["status"], "")
+        what = f"{row['title']}  ({_waiting(row['waits'], known)})" if row["waits"] else row["title"]
         tries, proven = f"{row['attempts']}/{row['tries']}", f"{row['proven']}/{row['claims']}"
-        table.add_row(
-            row["id"], Text(row["status"], style=colour), tries, proven, row["last"], Text(console.sanitise(what))
-        )
-    _console().print(Text(f"{value['mission']} on {value['branch']}", style="bold"))
+        state = Text(row["status"], style=COLOURS.get(row["status"], ""))
+        table.add_row(_safe(row["id"]), state, tries, proven, _safe(row["last"]), _safe(what))
+    _console().print(_safe(f"{value['mission']} on {value['branch']}", "bold"))
     if value["features"]:
         _table(table)
     for name, text in _below(value):
         _line(f"{name:<9} ", text)
+
+
+def _waiting(waits: str, known: set[str]) -> str:
+    """What a blocked feature waits for, as part of a sentence: features by their ids, or what somebody said."""
+    named = waits.partition(": ")[0].split(", ")
+    return f"{'waits for' if known.issuperset(named) else 'blocked:'} {' '.join(waits.split())}"
 
 
 def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
@@ -109,9 +120,9 @@ def receipt(one: receipts.Receipt) -> receipts.Receipt:
     what = f"{one.claim}  {one.seconds:.2f} s  {first}{' …' if newline else ''}"
     _line(f"{one.verdict:<16} ", what, "green" if one.green else "red")
     for note in one.notes:
-        _echo(f"    note: {note}")
+        console.print_line(f"    note: {note}")
     if not one.green and one.output.strip():
-        _echo("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
+        console.print_line("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
     return one
 
 
@@ -119,12 +130,12 @@ def feature(where: Layout, feature_id: str) -> None:
     """One feature, whole."""
     one = features.find(views.queue(where), feature_id)
     known = contract.load(where)
-    _echo(f"{one.id} {one.title}\n{one.status} after {one.attempts} tries, priority {one.priority}")
-    _echo(f"\n{one.description}\n" if one.description else "")
+    console.print_line(f"{one.id} {one.title}\n{one.status} after {one.attempts} tries, priority {one.priority}")
+    console.print_line(f"\n{one.description}\n" if one.description else "")
     for claim in known.of(one.claims):
-        _echo(prompt.claim_text(claim))
+        console.print_line(prompt.claim_text(claim))
     for words in filter(None, map(features.words, one.notes)):
-        _echo(words)
+        console.print_line(words)
 
 
 def issue_list(where: Layout) -> None:
@@ -132,9 +143,14 @@ def issue_list(where: Layout) -> None:
     mission.check_format(where)
     found = issues.load(where)
     for one in found:
-        _echo(f"{one.id}  {one.state:<7}  {one.severity:<8}  {' '.join(one.title.split())}")
+        console.print_line(f"{one.id}  {one.state:<7}  {one.severity:<8}  {' '.join(one.title.split())}")
     if not found:
-        click.echo("No issue is known.")
+        console.print_line("No issue is known.")
+
+
+def escalation(value: dict[str, Any]) -> None:
+    """The open escalation, or that there is none."""
+    console.print_line(value["text"].rstrip("\n") if value["kind"] else f"Nothing is escalated. See: {command('next')}")
 
 
 def memory(where: Layout, layer: str) -> None:
@@ -147,15 +163,15 @@ def memory(where: Layout, layer: str) -> None:
     ]
     for name, found in paths.items():
         for path in found if layer in (name, "all") else []:
-            click.echo(click.style(f"== {where.relative(path)}", bold=True))
+            click.echo(click.style(console.sanitise(f"== {where.relative(path)}"), bold=True))
             if name == "raw" and files.length(
                 path
             ):  # as long as the mission has it; no line is longer than LONGEST_LINE
                 for entry in raw.entries(path, 0):
-                    _echo(entry.line())
-                click.echo()
+                    console.print_line(entry.line())
+                console.print_line("")
             else:
-                _echo(files.read_text(path) or "(nothing yet)\n")
+                console.print_line(files.read_text(path) or "(nothing yet)\n")
 
 
 def run_list(where: Layout, most: int) -> None:
@@ -164,29 +180,39 @@ def run_list(where: Layout, most: int) -> None:
     found = list(islice(runs.finished(where), most))
     every = sum(1 for _ in json_lines.backwards(where.run_log)) if len(found) == most else most
     if every > most:
-        click.echo(f"… and {every - most} older: {command('runs list')} -n {every}")
-    answers = runs.answers(where)
+        console.print_line(f"… and {every - most} older: {command('runs list')} -n {every}")
+    answers, width = runs.answers(where), _width()
+    longest, said = (max([len(getattr(one, name)) for one in found], default=0) for name in ("run", "said"))
     for one in reversed(found):
-        _echo(f"{one.at}  {one.run:<34} {one.said:<12} {one.seconds:7.1f} s  {one.commit[:10]}")
+        head = f"{one.at[5:16]} {one.run:<{longest}} {one.said:<{said}} {_seconds(one.seconds):>6}"
+        last = re.sub(IS_RED, "", faults.first(one.reason)) or one.commit[:10]
+        console.print_line(faults.cut(console.sanitise(f"{head} {last}".rstrip()), width))
         for answer in answers:
             if answer.after == one.run:
-                _echo(f"{answer.at}  a person answered: {' '.join(answer.text.split())}")
+                words = f"{answer.at[5:16]} a person answered: {' '.join(answer.text.split())}"
+                console.print_line(faults.cut(console.sanitise(words), width))
 
 
-def run(where: Layout, run_id: str) -> None:
-    """One run: what it was, what it brought, and where its files are."""
+def _seconds(seconds: float) -> str:
+    """A duration in at most six characters or so."""
+    return f"{seconds:.1f} s" if seconds < 1000 else f"{seconds / 3600:.1f} h"
+
+
+def run(where: Layout, name: str) -> None:
+    """One run, by its id or its feature: what it was, what it brought, and where its files are."""
+    run_id = values.run_named(where, name)
     context, result = runs.context(where, run_id), runs.result(where, run_id)
-    _echo(
+    console.print_line(
         f"{context.run}: {context.role} {context.feature} at {context.head[:10]} on {context.branch}".replace("  ", " ")
     )
     if result is None:
-        _echo("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
+        console.print_line("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
     else:
         rows = [(key, value) for key, value in _readable(result).items() if value not in ("", None, [])]
-        _echo("\n".join(f"{key:<12} {value}" for key, value in rows if key not in HIDDEN))
+        console.print_line("\n".join(f"{key:<12} {value}" for key, value in rows if key not in HIDDEN))
     for one in receipts.load(where.run(run_id).receipts):
         receipt(one)
-    _echo(f"files        {where.relative(where.run(run_id).folder)}")
+    console.print_line(f"files        {where.relative(where.run(run_id).folder)}")
 
 
 def _readable(result: runs.Result) -> dict[str, Any]:
@@ -202,23 +228,23 @@ HIDDEN = ("totals", "mark", "seal", "run", "role", "feature")
 def usage(value: dict[str, Any]) -> None:
     """What was spent, one table per kind; `?` was not reported, `-` is nothing."""
     if not value["total"]["runs"]:
-        click.echo("Nothing has run yet.")
+        console.print_line("Nothing has run yet.")
         return
     shown: set[str] = set()
     for number, title in enumerate(("role", "feature", "day", "model", "total")):
         if number:
-            click.echo()
+            console.print_line("")
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column(title if title != "total" else "", overflow="fold")
         for name in ("runs", "cost USD", "input", "read", "written", "output", "reasoning", "cached"):
             table.add_column(name, justify="right", no_wrap=True)
         for name, row in ({"total": value["total"]} if title == "total" else value[title]).items():
             cells = _spent(row)
-            table.add_row(Text(name or "-"), *cells)
+            table.add_row(_safe(name or "-"), *cells)
             shown |= {name or "-", *(cell.split(" ")[0] for cell in cells)}
         _table(table)
     for line in _legend(shown, value["total"]["uncounted"]):
-        click.echo(line)
+        console.print_line(line)
 
 
 def _legend(shown: set[str], uncounted: int) -> list[str]:
@@ -249,46 +275,10 @@ def _short(count: int) -> str:
     return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.2f}M"
 
 
-def log(where: Layout, run_id: str, follow: bool) -> None:
-    """What an agent wrote and did; with `follow` until its run is over."""
-    run_id = run_id or newest(where)
-    runs.context(where, run_id)
-    path, offset, rest = where.run(run_id).stream, 0, b""
-    while True:
-        over = not follow or os.path.exists(where.run(run_id).result) or runs.is_dead(where, run_id)
-        while block := files.read_from(path, offset, 65536):
-            offset += len(block)
-            *lines, rest = (rest + block).split(b"\n")
-            for line in lines:
-                _event(line)
-        if over:
-            return
-        time.sleep(0.2)
-
-
-def _event(line: bytes) -> None:
-    row = transcript.parse(line)
-    if row is None:  # torn by a crash, or not written by the harness
-        _echo(f"      ? not ours: {line.decode('utf-8', 'replace')}")
-        return
-    if row.kind in ("agent", "raw", "usage", "time"):  # for machines; other rows show their meaning
-        return
-    mark = {"said": "says", "did": "does", "output": "   |"}.get(row.kind, row.kind)
-    for text in row.text.rstrip("\n").split("\n"):
-        _echo(f"{row.at:7.1f} {mark} {text}")
-
-
-def newest(where: Layout) -> str:
-    """The run under way, else the newest finished one; UsageFault where nothing ran yet."""
-    alive = [one.run for one in lease.alive(where)]
-    last = next((one.run for one in runs.finished(where)), "")
-    if not alive and not last:
-        raise errors.UsageFault("Nothing has run yet.")
-    return alive[-1] if alive else last
-
-
-def findings(found: Iterable[Finding]) -> int:
-    """Show doctor's findings as they come, a line each; exit code 10 if one is bad."""
+def findings(found: Iterable[Finding], fixed: list[str]) -> int:
+    """Show what doctor fixed, and its findings as they come, a line each; exit code 10 if one is bad."""
+    for line in fixed:
+        console.print_line(f"fixed  {line}")
     seen = set()
     for one in found:
         _line(f"{one.state:<6}", one.what, STATES[one.state])

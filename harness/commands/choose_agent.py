@@ -7,8 +7,12 @@ import os
 from contextlib import suppress
 
 from harness.agents import registry
-from harness.base.errors import UsageFault
+from harness.base.errors import Unavailable, UsageFault
+from harness.commands import config_text
+from harness.decision import ceiling as most
+from harness.decision import views
 from harness.model import config, roles
+from harness.run import starting
 from harness.store import journal, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
@@ -17,6 +21,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from harness.model.config import Config
+
+    Ask = Callable[[str, dict[str, str], str], str]
+
+AGENT, TRUST = "Which agent works here?", "How far may it go?"
+CAP = "How many USD may the mission cost at most ('none': no cap)?"
+DEFAULT_CAP, NO_CAP = "10", "none"
+PLAYBOOK = "embedded, free: carries out the files in playbooks/ that you write"
 TRUSTS = {
     "workspace": "write in this folder, run commands, use the network: the agent's own sandbox, as far as it has one",
     "full": "anything that you may do",
@@ -29,11 +41,48 @@ STEPS = (
 )
 
 
-def choose(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str, str]], str] | None) -> list[str]:
-    """Write `agent` (one, or several with commas) and `trust` into config.toml; `ask(question, {answer: meaning})` gives
-    the missing ones. Returns lines on what was written and what to do next. Raises UsageFault for an unknown agent or trust.
+def choose(layout: Layout, agent: str, trust: str, ask: Ask | None) -> list[str]:
+    """Write `agent` (one, or several with commas) and `trust` into config.toml, which is made with every setting commented out;
+    `ask(question, {answer: meaning}, default)` gives the missing ones, and a cap ({}: any text). Returns lines on what was
+    written and what to do next. Raises UsageFault for an unknown agent or trust.
     """
     settings = config.load(layout)
+    wanted = _wanted(settings, agent, trust)
+    found = [name for name in registry.KNOWN_CLIS if registry.installed(name)]
+    playbooks = os.path.isdir(os.path.join(layout.project, "playbooks"))
+    if ask and not wanted and not settings.agent and not playbooks and found:
+        wanted = [ask(AGENT, {**{name: _program(name) for name in found}, "playbook": PLAYBOOK}, found[0])]
+    named = wanted or settings.agent
+    costly = [name for name in named if name in registry.KNOWN_CLIS]
+    cap = _cap(ask) if ask and costly and settings.max_cost_usd is None else None
+    if ask and costly and not trust and not settings.trust:
+        trust = ask(TRUST, {word: _meant(word, costly) for word in TRUSTS}, next(iter(TRUSTS)))
+    values = {"agent": wanted[0] if len(wanted) == 1 else wanted, "trust": trust, "limits.max_cost_usd": cap}
+    lines = _write(layout, values)
+    if costly and not trust and not settings.trust:
+        how = f"{command('init')} --trust workspace (or full)"
+        return [*lines, f"It is not started before you say how far it may go: {how}"]
+    return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
+
+
+def require(layout: Layout, agent: str, trust: str) -> None:
+    """Raises what `choose` raises, and Unavailable for an agent whose program is not installed; nothing is written."""
+    settings = (
+        config.load(layout) if agent or trust else config.Config()
+    )  # only a start puts back what a dead run spoilt
+    for name in _wanted(settings, agent, trust):
+        table = settings.agents.get(name, {})
+        program = os.path.expanduser(str(table.get("path", name)))
+        if name in registry.KNOWN_CLIS and "command" not in table and not registry.installed(program):
+            found = ", ".join(filter(registry.installed, registry.KNOWN_CLIS)) or "none"
+            what = f"The program of the agent '{name}' is not installed, or not on the PATH. Found here: {found}."
+            raise Unavailable(
+                f"{what} Install it first, or name another: {command('init')} --agent NAME (docs/agents.md)"
+            )
+
+
+def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
+    """The agents in `agent`, which are known here."""
     if trust and trust not in TRUSTS:
         raise UsageFault(f"'{trust}' is no trust. Say one of: {', '.join(TRUSTS)}")
     known = (*registry.KNOWN_CLIS, *registry.EMBEDDED, *settings.agents)
@@ -42,19 +91,34 @@ def choose(layout: Layout, agent: str, trust: str, ask: Callable[[str, dict[str,
         if name not in known:
             here = f"Known here: {', '.join(known)}; any program by [agents.{name}]."
             raise UsageFault(f"There is no agent '{name}'. {here}")
-    found = [name for name in registry.KNOWN_CLIS if registry.installed(name)]
-    playbooks = os.path.isdir(os.path.join(layout.project, "playbooks"))
-    if ask and not wanted and not settings.agent and not playbooks and found:
-        wanted = [ask("Which agent works here?", dict.fromkeys(found, ""))]
-    named = wanted or settings.agent
-    costly = [name for name in named if name in registry.KNOWN_CLIS]
-    if ask and costly and not trust and not settings.trust:
-        trust = ask("How far may it go?", {word: _meant(word, costly) for word in TRUSTS})
-    lines = _write(layout, {"agent": wanted[0] if len(wanted) == 1 else wanted, "trust": trust})
-    if costly and not trust and not settings.trust:
-        how = f"{command('init')} --trust workspace (or full)"
-        return [*lines, f"It is not started before you say how far it may go: {how}"]
-    return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
+    return wanted
+
+
+def ceiling(layout: Layout) -> str:
+    """What the mission can cost at most, in one sentence; "" while it has no agent."""
+    settings, playbooks = config.load(layout), os.path.isdir(os.path.join(layout.project, "playbooks"))
+    named = playbooks or any(roles.agents_of(settings, roles.load(layout, role)) for role in roles.known(layout))
+    return most.words(views.limits_of(settings), *starting.spenders(layout)) if named else ""
+
+
+def _program(name: str) -> str:
+    """Where the program of a known agent is."""
+    from shutil import which  # 5 ms: only when a person chooses an agent
+
+    return f"{which(name)}, which costs money"
+
+
+def _cap(ask: Ask) -> float | None:
+    """The USD that a person answers; None for no cap."""
+    question = CAP
+    while True:
+        answer = ask(question, {}, DEFAULT_CAP).strip().lower().removesuffix("usd").strip()
+        if answer == NO_CAP:
+            return None
+        with suppress(ValueError):
+            if 0 < (usd := float(answer)) < config.MOST:
+                return usd
+        question = f"'{answer}' is no number above 0, such as 5 or 12.50, nor '{NO_CAP}'. {CAP}"
 
 
 def _meant(trust: str, names: list[str]) -> str:
@@ -62,17 +126,23 @@ def _meant(trust: str, names: list[str]) -> str:
     return "; ".join([TRUSTS[trust], *(f"{name}: {text}" for name in names for text in registry.caveats(name, trust))])
 
 
-def _write(layout: Layout, values: dict[str, str | list[str]]) -> list[str]:
-    """Put these keys at the top of config.toml, in place of the old ones; the rest stays as a person wrote it."""
+def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) -> list[str]:
+    """Put these keys into config.toml, in place of the old ones; the rest stays as a person wrote it. Where there is none, it
+    is made."""
     given = {key: value for key, value in values.items() if value}
-    if not given:
+    before = State(layout).text(names.CONFIG)
+    if before is not None and not given:
         return []
-    rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
-    text = "\n".join([*rows, *_without(State(layout).text(names.CONFIG) or "", given)]).rstrip("\n") + "\n"
+    text = config_text.commented(roles.due(layout)["commits"]) if before is None else "\n".join(_without(before, given))
+    for key, value in reversed(given.items()):
+        text = config_text.put(text, key, value)
+    text = text.rstrip("\n") + "\n"
     config.parse(text, layout.config)
     changes = journal.Journal(layout)
     changes.replace(layout.config, text.encode())
     changes.commit()
+    rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
+    rows += ["every setting, commented out"] if before is None else []
     return [f"{layout.relative(layout.config)}: {', '.join(rows)}"]
 
 

@@ -10,6 +10,7 @@ from harness.model import contract, issues, mission
 from harness.model.check_environment import CheckEnvironment
 from harness.model.config import load as load_config
 from harness.model.receipts import Receipt
+from harness.process import temporary
 from harness.run import verbs
 from harness.store import files, journal, names
 from harness.store.layout import Layout, command
@@ -69,7 +70,8 @@ def check(layout: Layout, name: str) -> Iterator[Receipt]:
         yield from (Receipt(**json.loads(line)) for line in inbox.ask(layout, run_id, "check", name))
         return
     made, at, settings = mission.load(layout), workplace.position(layout), load_config(layout)
-    place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=f"{made.id}/check")
+    tag = temporary.of_process(f"{made.id}/check")
+    place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=tag)
     yield from verbs.fired(layout, name, place.replace(seconds=settings.check_seconds, passed=settings.passed))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from harness.base import clock
-from harness.decision import doubts, rules, views
+from harness.base import clock, faults
+from harness.decision import doubts, escalations, rules, views
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
 from harness.integrity import lease, workplace
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MANY = 10**9
 ENDING_LINES = 10
+SECRETS_SHOWN = 3
 
 
 def status(layout: Layout) -> dict[str, Any]:
@@ -50,6 +51,7 @@ def status(layout: Layout) -> dict[str, Any]:
             *(cap.words for cap in rules.near(view.limits, view.totals)),
             *_trouble(view.newest),
             *(doubt.text for doubt in view.doubts),
+            *_secrets(layout),
         ],
         "confined": view.newest[0].confined if view.newest else "",
         "totals": view.totals.asdict(),
@@ -64,6 +66,13 @@ def _trouble(newest: list[runs.Result]) -> list[str]:
     if last is None or last.outcome not in ("auth", "config"):
         return found
     return [*found, f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
+
+
+def _secrets(layout: Layout) -> list[str]:
+    """What runs would have committed, or did commit, that is or may be a secret, newest first."""
+    found = [f"{line} (run {one.run})" for one in runs.finished(layout) for line in one.secrets]
+    more = [f"and {len(found) - SECRETS_SHOWN} more of these: {command('runs show')} RUN"]
+    return found[:SECRETS_SHOWN] + (more if len(found) > SECRETS_SHOWN else [])
 
 
 def _unconfined(results: Iterable[runs.Result]) -> str:
@@ -101,8 +110,12 @@ def _last_outcomes(layout: Layout, wanted: set[str]) -> dict[str, str]:
     return found
 
 
+WAITS = ("needs", "dispute", "person", "reason")
+
+
 def _waits(feature: Feature) -> str:
-    note = feature.last_note("needs") or feature.last_note("dispute") or feature.last_note("person")
+    """What a blocked feature waits for: the features or claims that its newest note names, and its text; "" for any other."""
+    note = next(filter(None, map(feature.last_note, WAITS)), None)
     if feature.status != "blocked" or note is None:
         return ""
     names = features.named(note)
@@ -110,11 +123,10 @@ def _waits(feature: Feature) -> str:
 
 
 REASONS = {
-    "STOPPED": "a person asked to stop; remove .harness/STOP to go on",
-    "PAUSED": "a person asked to pause; remove .harness/PAUSE to go on",
+    "STOPPED": "a person asked to stop; to go on: {resume}",
+    "PAUSED": "a person asked to pause; to go on: {resume}",
     "CHECKPOINT": "a person must look at the checkpoint",
-    "BUDGET": "the cap in config.toml [limits] is reached",
-    "DONE": "every feature has passed, and so has a fresh worktree",
+    "DONE": "every feature has passed, and so has a fresh clone",
 }
 
 
@@ -123,14 +135,27 @@ def why(view: rules.View, decision: rules.Decision) -> str:
     if decision.word == "WAIT":
         return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
     if decision.word != "NEXT":
-        return REASONS.get(decision.word, "a person is needed: read .harness/escalation.md")
+        return _halted(view, decision.word)
     if decision.what == view.roles["plans"]:
         return "there is no plan yet" if not view.features else "the spec, an issue or a feature asks for it"
     if decision.what == view.roles["curates"]:
         return f"at least {min(view.uncurated, view.curate_after)} notes wait"
     if decision.what == view.roles["judges"]:
-        return "its work is done" if decision.feature else "all features passed; a fresh worktree has not been tried"
+        return "its work is done" if decision.feature else "all features passed; a fresh clone has not been tried"
     return "its turn has come"
+
+
+def _halted(view: rules.View, word: str) -> str:
+    """Why nothing starts, in a sentence: the cap and what to raise, or what a person is asked with the first real fault."""
+    if word == "BUDGET":
+        cap = rules.spent(view.limits, view.totals)[:1]
+        raising = "raise {} under [limits] in .harness/config.toml"
+        return "; ".join(f"the cap is reached, {one.words}: {raising.format(one.key)}" for one in cap)
+    if word != "ESCALATE":
+        return REASONS.get(word, "a person is needed").format(resume=command("resume"))
+    fault = escalations.first_fault(view)
+    asks = f"a person is needed: read .harness/escalation.md, or {command('escalation')}"
+    return f"{asks}. The newest fault: {fault}" if fault else asks
 
 
 def readable(layout: Layout, line: str, watched: bool) -> list[str]:
@@ -143,7 +168,7 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
     when = f"until {clock.local(last.until, now)} (in {clock.duration(last.until - now)})"
     stop = " Ctrl-C is safe: the next start goes on from here." if watched else ""
     return [
-        f"WAIT {when} {views.first_line(last.reason)}".rstrip(),
+        f"WAIT {when} {faults.first(last.reason)}".rstrip(),
         f"Another agent for the {last.role} in {layout.relative(layout.config)} ends the wait.{stop}",
     ]
 
@@ -200,6 +225,9 @@ def ending(layout: Layout, word: str) -> list[str]:
         proof.append(f"warning   {weak}")
     if word == "DONE":
         proof += [f"warning   {doubt.text}" for doubt in doubts.changed(layout)]
+    if word == "DONE" and (secrets := _secrets(layout)):
+        more = f", and {len(secrets) - 1} more: {command('status')}" if len(secrets) > 1 else ""
+        proof.append(f"warning   {secrets[0]}{more}")
     near = rules.near(views.limits_of(config.load(layout)), totals)
     counts = [
         *(f"warning   {cap.words}" for cap in near),
@@ -250,13 +278,14 @@ def _target(layout: Layout, branch: str) -> str:
 
 
 def _remedy(layout: Layout, word: str) -> list[str]:
-    open_doubts = views.gather(layout).doubts if word == f"ESCALATE {rules.PROOF}" else []
-    if open_doubts:
-        return [*(f"why       {one.text}" for one in open_doubts), *(f"next      {one.remedy}" for one in open_doubts)]
-    if word.startswith("ESCALATE"):
+    if word == f"ESCALATE {rules.PROOF}" and (found := views.gather(layout).doubts):
+        return [*(f"why       {one.text}" for one in found), *(f"next      {one.remedy}" for one in found)]
+    first, _, what = word.partition(" ")
+    if first == "ESCALATE":
+        fault = escalations.first_fault(views.gather(layout))
+        asked = escalations.WHY.get(what, escalations.UNKNOWN)
         return [
-            f"why       {layout.relative(layout.escalation)} says what is the matter",
+            f"why       {' '.join(filter(None, [asked, fault]))}   ({command('escalation')})",
             f'next      {command("escalation answer")} "what to do", then {command()}',
         ]
-    first = word.split(" ")[0]
-    return [f"why       {REASONS.get(first, 'a person is needed')}", f"next      {command('status')}"]
+    return [f"why       {_halted(views.gather(layout), first)}", f"next      {command('status')}"]

@@ -4,56 +4,137 @@ from __future__ import annotations
 
 from itertools import islice
 
+from harness.base import faults
 from harness.base.errors import UsageFault
-from harness.decision import views
+from harness.decision import escalations, views
 from harness.model import contract, contract_log, receipts, runs
-from harness.model.contract import Claim
+from harness.model.contract import Check, Claim
 from harness.model.contract_log import Entry
+from harness.model.features import Feature
 from harness.proof import index
 from harness.proof.index import CheckHistory, ClaimStatus
 from harness.store.layout import Layout, command
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 RUNS_SHOWN = 8
+MOST_LINES = 8  # of a check, behind its first
+LAST_LINES = 8  # of a red output
+WIDTH, MORE = 90, " " * 11  # of these lines; before those that go on
 
 
 def explain(layout: Layout, name: str) -> list[str]:
-    """One screen about a feature or a claim; UsageFault if there is neither."""
-    known, log = contract.load(layout), contract_log.load(layout)
-    blocks = [entry for entry in log if entry.block and name in (entry.block, entry.claim or entry.block)]
-    if blocks and not any(name in (one.id, *one.claims) for one in views.queue(layout)):
+    """One screen about a feature, a claim, the setup or a service; UsageFault if there is none."""
+    log = contract_log.load(layout)
+    if blocks := _block(layout, name, log):
         return [blocks[-1].block, *blocks[-1].new_block.rstrip("\n").split("\n"), *map(_entry, blocks)]
-    features = views.queue(layout)
-    feature = next((one for one in features if one.id == name), None)
-    owners = [one for one in features if name in one.claims]
-    if feature is None and not any(claim.id == name for claim in known.claims):
-        see = f"{command('status')}, {command('feature show')} FEATURE"
-        raise UsageFault(f"There is no feature and no claim '{name}'. See: {see}")
+    feature, claims, ids = _found(layout, name)
     lines = [f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} tries"] if feature else []
-    claims = known.of(feature.claims) if feature else [known.claim(name)]
     histories = index.load(layout)
     for claim, status in zip(claims, index.statuses(layout, claims, log), strict=True):
-        lines += _claim(claim, status, histories, log)
-    ids = [feature.id] if feature else [one.id for one in owners]
+        lines += _claim(layout, claim, status, histories, log)
     return lines + _worked(layout, ids)
 
 
-def _claim(claim: Claim, status: ClaimStatus, histories: dict[str, CheckHistory], log: list[Entry]) -> list[str]:
+def _block(layout: Layout, name: str, log: list[Entry]) -> list[Entry]:
+    """What the log has about the setup or service of this name; [] for a feature or claim, which go first."""
+    found = [entry for entry in log if entry.block and name in (entry.block, entry.claim or entry.block)]
+    return [] if any(name in (one.id, *one.claims) for one in views.queue(layout)) else found
+
+
+def _found(layout: Layout, name: str) -> tuple[Feature | None, list[Claim], list[str]]:
+    """The feature of this name, if it is one, the claims, and the features that they belong to."""
+    known, queue = contract.load(layout), views.queue(layout)
+    feature = next((one for one in queue if one.id == name), None)
+    if feature is None and not any(claim.id == name for claim in known.claims):
+        see = f"{command('status')}, {command('feature show')} FEATURE"
+        raise UsageFault(f"There is no feature and no claim '{name}'. See: {see}")
+    claims = known.of(feature.claims) if feature else [known.claim(name)]
+    return feature, claims, [feature.id] if feature else [one.id for one in queue if name in one.claims]
+
+
+def value(layout: Layout, name: str) -> dict[str, Any]:
+    """The same as plain values: see docs/contract.md for the keys."""
+    log = contract_log.load(layout)
+    if blocks := _block(layout, name, log):
+        return {"name": blocks[-1].block, "block": blocks[-1].new_block, "log": blocks}
+    feature, claims, ids = _found(layout, name)
+    histories = index.load(layout)
+    rows = []
+    for claim, status in zip(claims, index.statuses(layout, claims, log), strict=True):
+        checks = [
+            {**check.asdict(), "red": history.red, "green": history.green, "flaky": history.flaky}
+            for check in claim.checks
+            for history in [histories.get(index.key(claim.id, check.run), CheckHistory())]
+        ]
+        rows.append({**status.asdict(), "text": claim.text, "checks": checks, "log": _entries(claim, log)})
+    mine = (result for result in runs.finished(layout) if result.feature in ids)
+    return {"feature": feature, "claims": rows, "runs": list(islice(mine, RUNS_SHOWN))[::-1]}
+
+
+def _claim(
+    layout: Layout, claim: Claim, status: ClaimStatus, histories: dict[str, CheckHistory], log: list[Entry]
+) -> list[str]:
     reason = f": {status.reason}" if status.reason else ""
     lines = ["", f"{claim.id}: {claim.text}", f"  {', '.join([status.word, *status.marks])}{reason}"]
-    for check in claim.checks:
+    for number, check in enumerate(claim.checks, start=1):
         history = histories.get(index.key(claim.id, check.run), CheckHistory())
-        first = check.run.strip().split("\n")[0]
-        lines.append(f"  {'guard' if check.guard else 'check'}  {first[:90]}")
+        lines += _command(check, f" {number}" if len(claim.checks) > 1 else "", claim)
         lines += [f"    red    {_place(history.red)}", f"    green  {_place(history.green)}"]
-    return lines + [_entry(entry) for entry in log if entry.claim == claim.id and not entry.block]
+        lines += _red_output(layout, claim, check, history)
+    lines += [f"  look twice: {sign}" for sign in index.signs_about(claim, histories)]
+    return lines + [_entry(entry) for entry in _entries(claim, log)]
+
+
+def _entries(claim: Claim, log: list[Entry]) -> list[Entry]:
+    return [entry for entry in log if entry.claim == claim.id and not entry.block]
 
 
 def _entry(entry: Entry) -> str:
     return f"  {entry.at} {entry.verb} by {entry.by}{': ' + entry.why if entry.why else ''}"
 
 
+def _command(check: Check, number: str, claim: Claim) -> list[str]:
+    """A check with its number: whole, or its first lines and the first behind them that no other check of the claim has."""
+    head, *rest = _folded(check)
+    lines = [
+        f"  {'guard' if check.guard else 'check'}{number}  {head}",
+        *(f"{MORE}{line}" for line in rest[:MOST_LINES]),
+    ]
+    if len(rest) <= MOST_LINES:
+        return lines
+    others = {line for other in claim.checks if other is not check for line in _folded(other)}
+    own = next((line for line in [head, *rest] if line not in others), "")
+    left = f"{MORE}… and {len(rest) - MOST_LINES} more lines: {command('feature show')} FEATURE"
+    return [*lines, left, *([f"{MORE}only here: {own.strip()}"] if own in rest[MOST_LINES:] else [])]
+
+
+def _folded(check: Check) -> list[str]:
+    """The lines of a check, a long one in pieces."""
+    lines = check.run.strip("\n").split("\n")
+    return [line[at : at + WIDTH] for line in lines for at in range(0, max(len(line), 1), WIDTH)]
+
+
+def _red_output(layout: Layout, claim: Claim, check: Check, history: CheckHistory) -> list[str]:
+    """What was wrong when the check was last red, and the end of its output."""
+    found = receipts.of_run(layout, history.red[0]) if history.red else []
+    for one in reversed(found):
+        if (one.claim, one.command) == (claim.id, check.run) and not one.green:
+            lines = escalations.last_lines(one.output, LAST_LINES) if one.output.strip() else []
+            return [
+                f"    last {one.verdict}: {faults.cut(one.fault, WIDTH)}",
+                *(f"{MORE}| {faults.cut(line, WIDTH)}" for line in lines),
+            ]
+    return []
+
+
 def _place(place: list[str]) -> str:
-    return f"at {place[1][:10] or 'no commit'} in {place[0]}, {place[2]}" if place else "never"
+    if not place:
+        return "never"
+    where = "before a person set it" if place[0] == contract_log.PERSON else f"in {place[0]}"
+    return f"at {place[1][:10] or 'no commit'} {where}, {place[2]}"
 
 
 def _worked(layout: Layout, ids: list[str]) -> list[str]:

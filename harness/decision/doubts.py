@@ -39,13 +39,14 @@ def _claims(layout: Layout, known: Contract, log: list[Entry]) -> list[Doubt]:
         open_claims = [one for one in open_claims if one.word == index.GUARDED]
         text = f"{few([one.claim for one in open_claims])}: {index.ONLY_GUARDS}"
     names = [one.claim for one in open_claims]
-    return [Doubt(text=text, remedy=f"{command('claim accept')} {' '.join(names)}")] if names else []
+    remedy = f"{command('claim accept')} {' '.join(names)}"
+    return [Doubt(text=text, remedy=remedy, outcome="a person believes what no check proves")] if names else []
 
 
 def _contract(known: Contract, log: list[Entry]) -> list[Doubt]:
     names = edited(known, log)
     text = f"the contract is not what its log says: {few(names)}"
-    return [Doubt(text=text, remedy=command("claim adopt"))] if names else []
+    return [Doubt(text=text, remedy=command("claim adopt"), outcome="it is right as it is")] if names else []
 
 
 def edited(known: Contract, log: list[Entry]) -> list[str]:
@@ -60,10 +61,10 @@ def changed(layout: Layout) -> list[Doubt]:
     found = []
     if broken:
         text = f"finished runs were changed afterwards, and their receipts count as none: {few(broken)}"
-        found.append(Doubt(text=text, remedy=remedy))
+        found.append(Doubt(text=text, remedy=remedy, outcome="go on without these receipts"))
     if lost:
         text = f"{len(lost)} objects of prompts are missing or changed; {command('doctor --fix')} restores what prompts hold"
-        found.append(Doubt(text=text, remedy=remedy))
+        found.append(Doubt(text=text, remedy=remedy, outcome="go on without them"))
     return found
 
 

@@ -57,6 +57,11 @@ class Cap(Record):
         return int(round(100 * self.spent / self.most, 6))
 
     @property
+    def key(self) -> str:
+        """Its name in `[limits]` of config.toml."""
+        return "max_cost_usd" if self.name == "cost" else f"max_{self.name}"
+
+    @property
     def words(self) -> str:
         """As people read it, such as `cost 20.31 of 25.00 USD (81 %)`."""
         digits, unit = {"cost": (2, " USD"), "hours": (1, "")}.get(self.name, (0, ""))
@@ -71,18 +76,19 @@ def counted(uncounted: int) -> str:
 
 
 class Doubt(Record):
-    """What is in the way of DONE though everything has passed, and the command with which a person ends it."""
+    """What is in the way of DONE though everything has passed, the command with which a person ends it, and what that does."""
 
     text: str
     remedy: str
+    outcome: str
 
 
 class View(Record):
     """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
     to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
-    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: what else is in the
-    way of DONE. `newest`: the last finished
-    runs, newest first. `answered`: the newest run when a person last answered. `mark`: the present fingerprint."""
+    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: what else is in
+    the way of DONE. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last answered.
+    `mark`: the present fingerprint."""
 
     stop: bool = False
     pause: bool = False
@@ -90,6 +96,7 @@ class View(Record):
     escalation: str = ""
     limits: Limits
     totals: Totals
+    wait_since: int = 0
     wait_until: int = 0
     wait_why: str = ""
     roles: dict[str, str]
@@ -148,7 +155,7 @@ def halted(view: View, now: int) -> Decision | None:
         return Decision(word="CHECKPOINT", what=view.checkpoint)
     if cap := budget(view):
         return Decision(word="BUDGET", what=cap)
-    if view.wait_until > now:
+    if runs.waits(view.wait_since, view.wait_until, now):
         return Decision(word="WAIT", what=str(view.wait_until), reason=view.wait_why)
     if view.escalation:
         return Decision(word="ESCALATE", what=view.escalation)

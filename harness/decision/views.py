@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from harness.base import encoding
+from harness.base import encoding, faults
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules
 from harness.decision.rules import Doubt, View
@@ -36,7 +36,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     settings = config.load(layout)
     found = queue(layout) if known is None else known
     newest = list(islice(unsettled.believed(layout), rules.EQUAL_DECISIONS))
-    wait_until, wait_why = _wait(layout, settings, newest)
+    since, until, why = _wait(layout, settings, newest)
     answered = runs.answered(layout)
     done = bool(found) and all(feature.status == "passed" for feature in found) and swept(layout)
     unlanded = _unlanded(layout, newest, answered) if done else ""
@@ -48,11 +48,12 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         escalation=escalation_kind(layout),
         limits=limits_of(settings),
         totals=runs.totals_of(next(iter(newest), None), answered),
-        wait_until=wait_until,
-        wait_why=wait_why,
+        wait_since=since,
+        wait_until=until,
+        wait_why=why,
         roles=roles.due(layout),
         features=found,
-        spec_changed=mission.spec_changed(layout),
+        spec_changed=mission.spec_changed(layout) and _asks(layout),
         uncurated=waiting.uncurated(layout, curated, settings.curate_after),
         curate_after=settings.curate_after,
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
@@ -65,19 +66,21 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     )
 
 
-def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, str]:
-    """(until when, why) to wait: the newest run ended at a limit. (0, "") without one, or if a person has since given its
+def _asks(layout: Layout) -> bool:
+    """Whether a SPEC.md that differs from the accepted one is a person's wish, and not that of an older branch."""
+    from harness.integrity import workplace  # only where it differs
+
+    asked = workplace.asked_spec(layout)
+    return bool(asked and asked.strip()) and asked != State(layout).data(names.SPEC)
+
+
+def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, int, str]:
+    """(since when, until when, why) to wait: the newest run ended at a limit. (0, 0, "") without one, or if a person gave its
     role an agent that this run did not have."""
     last = next(iter(newest), None)
     if last is None or last.outcome != "limit" or not last.until or _other_agents(layout, settings, last):
-        return 0, ""
-    why = first_line(last.reason)
-    return last.until, why if len(why) <= WHY_CHARS else why[: WHY_CHARS - 1] + "…"
-
-
-def first_line(reason: str) -> str:
-    """The first line of a run's reason, without control characters."""
-    return "".join(char if char.isprintable() else " " for char in reason.split("\n")[0]).strip()
+        return 0, 0, ""
+    return last.ended, last.until, faults.first(last.reason, WHY_CHARS)
 
 
 def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:

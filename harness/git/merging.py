@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 
 from harness.base.record import Record
-from harness.git import dotgit, landing, repository, settings
+from harness.git import dotgit, landing, refs, repository, settings
 from harness.git.repository import BRANCHES, GitFailed
+from harness.store import files, names
 
 SHOWN = 3
+SPEC = names.ASKED_SPEC
 
 
 class Taken(Record):
@@ -29,11 +31,13 @@ class Merged(Record):
     conflicts: list[str] = []
 
 
-def take_edits(project: str, branch: str) -> Taken:
-    """What a person changed in tracked files of the project folder is a commit on the mission's branch, with their name.
+def take_edits(project: str, branch: str, *, spec_alone: bool = False) -> Taken:
+    """What a person changed in tracked files of the project folder is a commit on the mission's branch, with their name;
+    SPEC.md is one of its own, with `spec_alone` the only one.
 
-    As `git commit -a`: untracked files stay untracked, afterwards nothing is staged, and no file is written. Nothing is
-    taken where another branch is checked out, nor in the middle of a merge, a rebase or a bisect. 5-8 calls, 2 for none.
+    As `git commit -a`: untracked files stay untracked, afterwards nothing of it is staged, and no file is written. Nothing is
+    taken where another branch is checked out, nor in the middle of a merge, a rebase or a bisect. 5-8 calls, 2 for none; 6
+    more where SPEC.md has changed.
     """
     note, ref = landing.finish(project), BRANCHES + branch
     if not _is_here(project, ref) or landing.unfinished(project) or not _edited(project):
@@ -45,7 +49,7 @@ def take_edits(project: str, branch: str) -> Taken:
         busy = busy or ("" if lock.taken else f"a git of yours, {lock.path} exists,")
         if busy:
             return Taken(tip=tip, note=f"Edits in {project} are not taken: {busy} is under way. End it first.")
-        made = _commit(project, ref, tip, lock) if tip and _is_here(project, ref) else ""
+        made = _commit(project, ref, tip, lock, spec_alone) if tip and _is_here(project, ref) else ""
         return Taken(tip=made or tip, commit=made, note=note)
 
 
@@ -58,18 +62,76 @@ def _edited(project: str) -> bool:
     return bool(landing.under_way(project) or repository.dirty(project))
 
 
-def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock) -> str:
-    """The edits as a commit, "" for none; the new index takes the old one's place once the branch has it."""
-    extra, names, made = lock.copy(), repository.dirty(project), ""
-    tree = repository.stage_tracked(project, extra)
-    if tree != repository.tree_of(project, tip):
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        subject = " ".join(f"Edits in the project folder: {', '.join(names[:SHOWN])}{more}".split())
-        made = repository.commit_tree(project, tree, [tip], subject + "\n", settings.person(project))
-        repository.run(project, "update-ref", "-m", "harness: edits of a person", ref, made, tip)
-        dotgit.sync(project, ref)
+def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock, spec_alone: bool) -> str:
+    """The edits as commits, the last one of them, "" for none; the new index takes the old one's place once the branch has
+    them."""
+    extra, edited, at = lock.copy(), repository.dirty(project), tip
+    if SPEC in edited:
+        repository.stage_tracked(project, extra, SPEC)
+        row = repository.run(project, "ls-files", "-s", "-z", "--", SPEC, extra=extra).rstrip(b"\0")
+        at = _advance(project, ref, at, _tree_with(project, at, row), [SPEC])
+    others = [name for name in edited if name != SPEC]
+    if others and not spec_alone:
+        at = _advance(project, ref, at, repository.stage_tracked(project, extra), others)
     lock.install()
+    return at if at != tip else ""
+
+
+def _advance(project: str, ref: str, tip: str, tree: str, paths: list[str]) -> str:
+    """A commit of a person on top of the branch, where the tree is another one; where the branch is then."""
+    if tree == repository.tree_of(project, tip):
+        return tip
+    made = _commit_edits(project, tree, tip, paths)
+    repository.run(project, "update-ref", "-m", "harness: edits of a person", ref, made, tip)
+    dotgit.sync(project, ref)
     return made
+
+
+def _commit_edits(project: str, tree: str, parent: str, paths: list[str]) -> str:
+    """A commit with the person's name for what they changed in these files; no ref moves. 2-3 calls."""
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    subject = " ".join(f"Edits in the project folder: {', '.join(paths[:SHOWN])}{more}".split())
+    return repository.commit_tree(project, tree, [parent], subject + "\n", settings.person(project))
+
+
+def _tree_with(project: str, commit: str, row: bytes) -> str:
+    """The tree of a commit with another SPEC.md: `row` as `git ls-files -s` has it, empty for none. 3 calls."""
+    index = os.path.join(settings.private(project), "spec-index")
+    files.remove(index + ".lock")  # left by a git of ours that was killed
+    extra = {"GIT_INDEX_FILE": index}
+    repository.run(project, "read-tree", commit, extra=extra)
+    none = f"0 {'0' * len(commit)} 0\t{SPEC}".encode()
+    repository.run(project, "update-index", "-z", "--index-info", stdin=(row or none) + b"\0", extra=extra)
+    return repository.run(project, "write-tree", extra=extra).decode().strip()
+
+
+def had_spec(project: str, commit: str, text: bytes) -> bool:
+    """Whether the commit, or one before it, has exactly this SPEC.md. 2 calls."""
+    words = ("log", "--full-history", "--format=", "--raw", "--no-abbrev", commit, "--", SPEC)
+    rows = [line.split() for line in repository.run(project, *words).split(b"\n") if line.startswith(b":")]
+    return _blob(project, text) in {row[3] for row in rows}
+
+
+def _blob(project: str, text: bytes, *words: str) -> bytes:
+    """The id of this SPEC.md, as git would commit the file. 1 call."""
+    return repository.run(project, "hash-object", *words, f"--path={SPEC}", "--stdin", stdin=text).strip()
+
+
+def take_spec(project: str, commit: str, text: bytes) -> str:
+    """A commit of a person with this SPEC.md, for a mission at `commit`; no ref and no file changes. 7-10 calls.
+
+    It is on top of the commit that is checked out in the project folder, where that holds `commit`, and may be that one. It is
+    `commit` where that has no SPEC.md, or a link.
+    """
+    here = dotgit.commit(project)
+    base = here if here and refs.is_ancestor(project, commit, here) else commit
+    row = repository.run(project, "ls-tree", "-z", base, "--", SPEC)
+    if not row.startswith(b"100"):
+        return commit
+    mode, blob = row.split(b" ", 1)[0], _blob(project, text, "-w")
+    tree = _tree_with(project, base, b"%b %b 0\t%b" % (mode, blob, SPEC.encode()))
+    same = tree == repository.tree_of(project, base)
+    return base if same else _commit_edits(project, tree, base, [SPEC])
 
 
 def merge(project: str, ours: str, theirs: str, message: str) -> Merged:

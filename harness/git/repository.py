@@ -26,6 +26,7 @@ EMPTY_TREE = {
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
 BRANCHES = "refs/heads/"
+WHOLE = 1_000_000  # lines of context: all
 
 
 class GitFailed(NeedsPerson):
@@ -49,10 +50,11 @@ class State(Record):
 
 
 class WorkingTree(Record):
-    """The working folder as a tree id, and the files left out of it, each as `path (reason)`."""
+    """The working folder as a tree id; the files left out of it, each as `path (reason)`; those of `leave` that differ."""
 
     tree: str
     kept_out: list[str]
+    left: list[str] = []
 
 
 class _Status(Record):
@@ -73,11 +75,12 @@ def run(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] =
     """The stdout of one git call that must succeed. 1 call."""
     code, out, err = _call(project, *args, stdin=stdin, extra=extra)
     if code:
-        raise _failure(project, args[0], code, err)
+        raise failure(project, args[0], code, err)
     return out
 
 
-def _failure(project: str, verb: str, code: int, err: bytes) -> GitFailed:
+def failure(project: str, verb: str, code: int, err: bytes) -> GitFailed:
+    """What git said, in one line, as a fault to raise."""
     message = " ".join(line.strip() for line in err.decode("utf-8", "replace").split("\n")[-9:] if line.strip())
     return GitFailed(f"git {verb} failed in {project} (exit {code}): {message or 'it printed nothing'}")
 
@@ -104,7 +107,7 @@ def require_top(project: str) -> None:
     if b"not a git repository" in err:
         raise UsageFault(f"{project} is not a git repository. Run `git init` there, then start again.")
     if code:
-        raise _failure(project, "rev-parse", code, err)
+        raise failure(project, "rev-parse", code, err)
     top = os.fsdecode(out).rstrip("\n")
     raise UsageFault(f"{project} lies inside the repository {top}: start run.sh there, or run `git init` here first.")
 
@@ -196,9 +199,9 @@ def default_branch(project: str) -> str | None:
     return next(iter(targets)).removeprefix(BRANCHES) if len(targets) == 1 else None
 
 
-def switch_new(project: str, branch: str) -> None:
-    """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists. 1 call."""
-    run(project, "switch", "-q", "--no-track", "-c", branch)
+def switch_new(project: str, branch: str, *, again: bool = False) -> None:
+    """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists, unless `again` moves it. 1 call."""
+    run(project, "switch", "-q", "--no-track", "-C" if again else "-c", branch)
     dotgit.sync(project, BRANCHES + branch)
 
 
@@ -206,22 +209,27 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
     """The working folder as a tree: all tracked files, and new files except `leave` and the commit excludes.
 
     `index` is the copy from open, so the agent's staging does not count; a lost copy is rebuilt from `parent`. The same rules
-    apply to files that the agent committed, even ignored ones. `leave`: a person's untracked files as returned by
-    `untracked`. 2-4 calls, one more for a lost index.
+    apply to files that the agent committed, even ignored ones. `leave`: a person's files, untracked ones as returned by
+    `untracked`; a tracked one stays as it is in the index. 2-4 calls, one more for a lost index.
     """
     own = {"GIT_INDEX_FILE": os.path.abspath(index)}
     files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a killed git call; nothing else uses this index
     if parent and not os.path.exists(index):
         run(project, "read-tree", parent, extra=own)
     now = _status(project, extra=own)
+    left = [path for path in (*(path for _, path in now.tracked), *now.untracked) if path in leave]
+    now.tracked = [(xy, path) for xy, path in now.tracked if path not in leave]
     committed = [path for xy, path in now.tracked if xy == "D." and commit_excludes.is_file(project, path)]
     new, kept_out = commit_excludes.split_new_files(project, sorted({*now.untracked, *committed}), leave)
-    return WorkingTree(tree=_stage(project, now, new, own), kept_out=kept_out)
+    return WorkingTree(tree=_stage(project, now, new, own), kept_out=kept_out, left=left)
 
 
-def stage_tracked(project: str, extra: Mapping[str, str]) -> str:
-    """Put the tracked files as they are in the folder into the index that `extra` names; returns the tree. 2-4 calls."""
-    return _stage(project, _status(project, "no", extra=extra), [], extra)
+def stage_tracked(project: str, extra: Mapping[str, str], only: str = "") -> str:
+    """Put the tracked files, or `only` one, as they are in the folder into the index that `extra` names; returns its tree.
+    2-4 calls."""
+    now = _status(project, "no", extra=extra)
+    now.tracked = [(xy, path) for xy, path in now.tracked if only in ("", path)]
+    return _stage(project, now, [], extra)
 
 
 def _stage(project: str, now: _Status, new: list[str], extra: Mapping[str, str]) -> str:
@@ -261,7 +269,7 @@ def commit_tree(project: str, tree: str, parents: Collection[str], message: str,
         ours = {f"GIT_{name}": value for name, value in zip(settings.PERSONS, AUTHOR * 2, strict=True)}
         out = run(project, *words, stdin=text, extra=ours)
     elif code:
-        raise _failure(project, words[0], code, err)
+        raise failure(project, words[0], code, err)
     return out.decode().strip()
 
 
@@ -338,8 +346,11 @@ def changed(project: str, old: str, new: str) -> list[tuple[str, str]]:
 
 
 def patch_between(project: str, old: str, new: str) -> bytes:
-    """The unified diff of two commits, with a rename as a deletion and an addition. 1 call."""
-    return run(project, "diff", "--no-color", "--no-ext-diff", "--no-renames", old, new)
+    """The unified diff of two commits with whole files around the changes, and a rename as a deletion and an addition. No
+    attribute hides a file's lines, whatever it holds. 1 call."""
+    plain = ("--no-ext-diff", "--no-textconv", "--text", "--no-color", "--no-renames", "--submodule=short")
+    words = (*plain, "--ignore-submodules=none", "--src-prefix=a/", "--dst-prefix=b/", f"--unified={WHOLE}")
+    return run(project, "diff", *words, old, new, "--")
 
 
 def patch(project: str, old: str) -> bytes:
@@ -354,11 +365,16 @@ def tree_of(project: str, commit: str) -> str:
     return _line(project, "rev-parse", "--verify", commit + "^{tree}") if commit else ""
 
 
+def commit_of(project: str, name: str) -> str:
+    """The id of the commit that `name` (an id, a branch, a tag, HEAD^) means. 1 call."""
+    return _line(project, "rev-parse", "--verify", name + "^{commit}")
+
+
 def show(project: str, commit: str, path: str) -> bytes | None:
     """The file in `commit`, None if it is absent. 1 call, 2 for an absent file."""
     code, out, err = _call(project, "cat-file", "blob", f"{commit}:{path}")
     if code and b" blob " in run(project, "ls-tree", "-z", commit, "--", path):
-        raise _failure(project, "cat-file", code, err)
+        raise failure(project, "cat-file", code, err)
     return None if code else out
 
 
@@ -371,18 +387,3 @@ def not_in_index(project: str) -> list[str]:
 def tracked_names(project: str) -> list[str]:
     """Every path in the index, sorted by its bytes. 1 call."""
     return _listed(run(project, "ls-files", "-z", "--deduplicate"))
-
-
-def add_worktree(project: str, target: str, commit: str) -> None:
-    """Check out `commit`, detached, in the fresh worktree `target`. Callers must not run two at once. 1 call."""
-    run(project, "worktree", "add", "-q", "--force", "--detach", target, commit)
-
-
-def remove_worktree(project: str, target: str) -> None:
-    """Remove the worktree with its content, and git's records of all worktrees without a folder. 2 calls."""
-    _call(project, "worktree", "remove", "--force", "--force", target)
-    if os.path.lexists(target):
-        import shutil  # costs 4 ms; only a damaged worktree needs it
-
-        shutil.rmtree(target)
-    run(project, "worktree", "prune")

@@ -42,13 +42,14 @@ FIXED = {
 LIMIT_SECONDS = 600.0  # a checkout of 50,000 files on a noisy disk takes 30
 PROGRAMS = ("filter.", "merge.")  # sections whose programs our calls may run
 RUN_PROGRAMS = {"status", "diff", "diff-files", "update-index", "checkout-index", "read-tree", "reset", "switch"}
-RUN_PROGRAMS |= {"merge-tree", "worktree"}  # they look into files of a working folder, or merge them
+RUN_PROGRAMS |= {"merge-tree", "worktree", "hash-object"}  # they look into files of a working folder, or merge them
 KEPT = {"core", "extensions", "user", "author", "committer", "filter", "merge", "lfs", "init"}
 KEPT |= {"remote", "url", "http", "credential"}  # git-lfs and partial clones fetch what is missing
 DROPPED = {
     f"core.{name}" for name in ("worktree", "bare", "hookspath", "fsmonitor", "attributesfile", "sparsecheckout")
 }
 DROPPED |= {"core.sparsecheckoutcone", "core.alternaterefscommand", "core.gitproxy", "extensions.worktreeconfig"}
+PERSONS_SCOPES = ("system", "global")
 ALTERNATES = "/objects/info/alternates"
 MADE = ("objects", "refs", "worktrees")
 LINKED = (*MADE, "shallow", "lfs")
@@ -58,6 +59,7 @@ class Recorded(Record):
     """The configuration at init as plain values: where git keeps things, (key, value or None) pairs, attributes files.
 
     `git_dir` and `common` are relative to the project where they lie in it; `commondir` is the file of that name.
+    `persons`: the part of the configuration that is no repository's own, whole; None in a record of an older harness.
     """
 
     git_dir: str
@@ -67,6 +69,7 @@ class Recorded(Record):
     attributes: str
     info_attributes: str
     alternates: str
+    persons: list[list[str | None]] | None = None
 
 
 class GitHung(NeedsPerson):
@@ -102,7 +105,8 @@ class HeldLock(files.Lock):
 def record(project: str) -> Recorded:
     """The configuration of this repository, for the caller to store: to be taken where no agent has run yet. 1 call."""
     own, common = dotgit.folders(project)
-    config = _configured(project)
+    scoped = _configured(project)
+    config = [(key, value) for _, key, value in scoped]
     named = next((value for key, value in reversed(config) if key == "core.attributesfile"), None)
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Recorded(
@@ -113,29 +117,36 @@ def record(project: str) -> Recorded:
         attributes=_text(os.path.expanduser(named or os.path.join(home, "git", "attributes"))),
         info_attributes=_text(common + "/info/attributes"),
         alternates=_text(common + ALTERNATES),
+        persons=[[key, value] for scope, key, value in scoped if scope in PERSONS_SCOPES and _is_persons(key)],
     )
 
 
-def _configured(project: str) -> list[list[str | None]]:
-    """(key, value or None) of the configuration as it is now; reading it starts no program. 1 call."""
+def _configured(project: str) -> list[tuple[str, str, str | None]]:
+    """(scope, key, value or None) of the configuration as it is now; reading it starts no program. 1 call."""
     words = [*GIT, "config", "--list", "-z", "--show-scope"]
     code, out, err = supervise.capture(words, cwd=project, env=_surroundings(), wall_seconds=LIMIT_SECONDS)
     if code:
         raise NeedsPerson(f"git cannot read its configuration in {project}: {err.decode('utf-8', 'replace').strip()}")
     said = os.fsdecode(out).split("\0")[:-1]
-    pairs = [pair.partition("\n") for scope, pair in zip(said[::2], said[1::2], strict=True) if scope != "command"]
-    return [[key, value if found else None] for key, found, value in pairs]
+    pairs = [
+        (scope, pair.partition("\n")) for scope, pair in zip(said[::2], said[1::2], strict=True) if scope != "command"
+    ]
+    return [(scope, key, value if found else None) for scope, (key, found, value) in pairs]
 
 
 def person(project: str) -> dict[str, str]:
     """The name and address that a person's git has now, as variables for a commit of theirs. 1 call."""
-    found = {str(key): value for key, value in _configured(project) if value}
+    found = {key: value for _, key, value in _configured(project) if value}
     named = {"NAME": found.get("user.name"), "EMAIL": found.get("user.email")}
     return {f"GIT_{who}_{what}": value for what, value in named.items() if value for who in ("AUTHOR", "COMMITTER")}
 
 
 def _is_kept(key: str) -> bool:
     return key.split(".", 1)[0] in KEPT and key not in DROPPED
+
+
+def _is_persons(key: str) -> bool:
+    return key not in DROPPED and not key.startswith(("include.", "includeif."))  # git lists what they lead to
 
 
 def _text(path: str) -> str:
@@ -220,18 +231,23 @@ def forget(folder: str) -> None:
 
 def _render(recorded: Recorded, private: str) -> str:
     """The record as a configuration file of git."""
+    attributes = escaped(os.path.join(private, "attributes"))
+    return rendered(recorded.config) + f'[core]\n\tbare = false\n\tattributesFile = "{attributes}"\n'
+
+
+def rendered(config: list[list[str | None]]) -> str:
+    """(key, value or None) pairs as a configuration file of git."""
     lines = []
-    for key, value in recorded.config:
+    for key, value in config:
         section, _, name = str(key).rpartition(".")
         first, dot, second = section.partition(".")
-        head = f'{first} "{_escaped(second)}"' if dot else first
-        lines.append(f"[{head}]\n\t{name}" + ("" if value is None else f' = "{_escaped(value)}"'))
-    attributes = _escaped(os.path.join(private, "attributes"))
-    lines.append(f'[core]\n\tbare = false\n\tattributesFile = "{attributes}"')
-    return "\n".join(lines) + "\n"
+        head = f'{first} "{escaped(second)}"' if dot else first
+        lines.append(f"[{head}]\n\t{name}" + ("" if value is None else f' = "{escaped(value)}"') + "\n")
+    return "".join(lines)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """`text` between the quotes of a value in a configuration file."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -265,6 +281,19 @@ def call(
         raise GitHung(f"{hung} {programs if place and place.runs_programs else 'Is the disk there?'}") from None
 
 
+def alone(folder: str, config: str, *args: str) -> tuple[int, bytes, bytes]:
+    """One git call in `folder` that reads no configuration but the file `config` and that of the repository there; what it
+    writes is not made durable. (exit code, stdout, stderr); it leaves no process behind. Raises GitHung."""
+    env = {key: value for key, value in _surroundings().items() if not key.startswith("GIT_CONFIG")}
+    env |= {"GIT_CONFIG_GLOBAL": config, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": os.path.dirname(folder)}
+    words = [*GIT, "-c", "core.fsync=none", *args]
+    try:
+        return _guarded(words, cwd=folder, env=env, stdin=b"", wall_seconds=LIMIT_SECONDS, keep=_held)
+    except TimeoutError:
+        hung = f"git {args[0]} in {folder} did not end within {LIMIT_SECONDS:.0f} seconds and was ended."
+        raise GitHung(f"{hung} A filter of your git configuration may hang: try the same command by hand.") from None
+
+
 def _private_environment(project: str, place: _Place) -> dict[str, str]:
     """Our common folder, and no other configuration. Git finds refs by the file `commondir`, which an agent may write."""
     path = place.git_dir + "/commondir"
@@ -285,7 +314,7 @@ def _guarded(
 ) -> tuple[int, bytes, bytes]:
     """As `supervise.capture`, under a guardian that ends what a person's filter leaves behind; costs 10 ms."""
     got: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
-    path = os.path.join(env["GIT_COMMON_DIR"], f"stdin.{os.getpid()}")
+    path = os.path.join(env.get("GIT_COMMON_DIR", cwd), f"stdin.{os.getpid()}")
     if stdin:
         files.stage(path, stdin, files.PRIVATE, quickly=True)
     try:

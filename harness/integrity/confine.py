@@ -58,7 +58,7 @@ def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confine
     real = os.path.expanduser("~")
     shared = settings.network == "loopback" and how == confine.BUBBLEWRAP
     glass = Glass(
-        readable=[os.path.dirname(tree), *_readable(layout, real)],
+        readable=list(dict.fromkeys([os.path.dirname(tree), *_ours(layout), *_readable(real)])),
         hidden=[*(path for path in home_layer.keys(real, os.environ) if os.path.lexists(path)), state_home()],
         network=NETWORKS[bool(settings.network)],
     )
@@ -82,23 +82,53 @@ def home_of_agent(project: str, tree: str, below: str = "") -> str:
     return home_layer.make(tree + ".agent", below or home_of_checks(project, tree + ".home"), git=_common(project))
 
 
+def home_of_clone(folder: str) -> str:
+    """The HOME of checks in a fresh clone, made in `folder`: as `home_of_checks`, and nothing in it leads to a project."""
+    return home_layer.make(folder, os.path.expanduser("~"), env=os.environ)
+
+
+def of_stranger() -> Confinement | None:
+    """What a check may touch that no mission started: its folders; keys and all missions' trees are not there. None where
+    there are no mounts."""
+    if confine.available()[0] != confine.BUBBLEWRAP:
+        return None
+    real = os.path.expanduser("~")
+    keys = [path for path in home_layer.keys(real, os.environ) if os.path.lexists(path)]
+    return Confinement(glass=Glass(readable=_readable(real), hidden=[*keys, state_home()]), tier=confine.BUBBLEWRAP)
+
+
+def without(known: Confinement, folders: Iterable[str]) -> Confinement:
+    """`known` where these folders are empty, and so are all missions' trees."""
+    gone = list(dict.fromkeys(map(os.path.realpath, [*folders, state_home()])))
+    shown = [path for path in known.glass.readable if not any(_is_in(os.path.realpath(path), one) for one in gone)]
+    return known.replace(glass=known.glass.replace(readable=shown, hidden=[*known.glass.hidden, *gone]))
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return (path + "/").startswith(folder.rstrip("/") + "/")
+
+
 def _common(project: str) -> str:
     return os.path.abspath(dotgit.folders(project)[1])
 
 
-def _readable(layout: Layout, real: str) -> list[str]:
-    """Folders to be seen even where they lie below a private or a hidden one."""
+def _ours(layout: Layout) -> list[str]:
+    """The mission's own folders, to be seen where checks and agents of a mission run."""
     ours = [
         layout.project,
         layout.state,
         _common(layout.project),
         home(),
         os.path.dirname(os.path.dirname(files.__file__)),
-        real,
     ]
+    return [folder for folder in ours if os.path.isdir(folder)]
+
+
+def _readable(real: str) -> list[str]:
+    """Folders to be seen even where they lie below a private or a hidden one."""
     python = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))]
     names = os.path.dirname(os.path.realpath("/etc/resolv.conf"))  # some systems keep it below /run
-    return list(dict.fromkeys(folder for folder in (*ours, *python, *_on_path(), names) if os.path.isdir(folder)))
+    return list(dict.fromkeys(folder for folder in (real, *python, *_on_path(), names) if os.path.isdir(folder)))
 
 
 def _on_path() -> list[str]:

@@ -78,6 +78,9 @@ def _unattended(
 def of_check(base: Mapping[str, str], place: CheckEnvironment) -> dict[str, str]:
     """The environment of a check, a service or setup in `place`."""
     env = plain(base, place.tag, place.passed)
+    if place.git:
+        env = {key: value for key, value in env.items() if not key.startswith("GIT_CONFIG")}
+        env |= {"GIT_CONFIG_GLOBAL": place.git, "GIT_CONFIG_NOSYSTEM": "1"}
     return home_layer.variables(env, place.home, os.path.expanduser("~")) if place.home else env
 
 

@@ -27,15 +27,17 @@ if TYPE_CHECKING:
     from harness.integrity.recovery_evidence import Ledger
     from harness.model.open_run import Begun, Outcome
 
-SPEC = "SPEC.md"
+SPEC = names.ASKED_SPEC
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
     *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore"),
+    *(names.ARCHIVED, names.ARCHIVING),
 )
 JOURNAL_RECORD = "journal/record"
 TEMPORARY = ".tmp"
 PATCH = "working-folder.patch"
+KEPT_OUT = "kept-out"  # the folder for files with secrets
 
 
 def accept_edits(layout: Layout) -> None:
@@ -262,8 +264,12 @@ def tree(run: Begun, outcome: Outcome) -> None:
     if not run.kept and lease.is_alone(run.layout, run.id):
         dotgit.clear_locks(project, os.stat(run.paths.context).st_mtime)
     if run.changes_tree:
-        done = repository.working_tree(project, index=index, parent=run.context.head, leave=run.context.untracked)
+        leave = {*run.context.untracked, SPEC}  # SPEC.md is a person's: no commit of a run has a change of it
+        done = repository.working_tree(project, index=index, parent=run.context.head, leave=leave)
         outcome.tree, outcome.kept_out = done.tree, done.kept_out
+        _look_for_secrets(run, outcome, index)
+        if run.kept and SPEC in done.left and SPEC not in run.context.untracked:
+            outcome.refused += _refuse_spec(run)  # in place, nobody can tell it from a person's edit
         if outcome.tree == run.context.tree:
             outcome.refused += _keep_commits(run) if run.kept else _restore_head(run)
     else:
@@ -271,6 +277,32 @@ def tree(run: Begun, outcome: Outcome) -> None:
     if not run.kept:
         for name in ("index", "index.lock"):
             files.remove(os.path.join(run.paths.folder, name))
+
+
+def _look_for_secrets(run: Begun, outcome: Outcome, index: str) -> None:
+    """Files with a secret stay out of the commit: below refused/ of the run, and no more in its kept tree."""
+    if outcome.tree == run.context.tree:
+        return
+    from harness.git import new_secrets  # only where there is something to commit
+
+    found = new_secrets.keep_out(run.workplace, index=index, parent=run.context.head, tree=outcome.tree)
+    outcome.tree, state = found.tree, State(run.layout)
+    outcome.kept_out = [*outcome.kept_out, *found.kept_out]
+    for path in found.out if run.kept else ():
+        data = files.read(os.path.join(run.workplace, path)) or b""
+        state.put(names.of_run(run.id, f"{names.REFUSED}/{KEPT_OUT}/{path}"), data, mode=files.PRIVATE)
+    if run.kept:
+        new_secrets.put_back(run.workplace, index, found)
+    where = f"; see {run.layout.relative(run.paths.refused)}/{KEPT_OUT}/" if run.kept else ""
+    outcome.secrets = [f"kept out of the commit: {line}{where}" for line in found.kept_out]
+    outcome.secrets += [f"committed, and may be a secret: {line}" for line in found.doubtful]
+
+
+def _refuse_spec(run: Begun) -> list[str]:
+    """Keep what an agent wrote into SPEC.md of its tree; the tree's next run finds a person's there."""
+    path = os.path.join(run.workplace, SPEC)
+    _refuse(run, SPEC, (files.read(path) or b"") if os.path.isfile(path) and not os.path.islink(path) else b"")
+    return [SPEC]
 
 
 def _restore_tree(run: Begun) -> list[str]:

@@ -16,11 +16,11 @@ from harness.base.record import Record
 from harness.git import dotgit, landing, merging, refs, repository, settings, worktrees
 from harness.git.repository import BRANCHES, GitFailed, Position
 from harness.git.settings import Recorded
-from harness.model import config, mission
+from harness.model import config, mission, runs
 from harness.model.mission import Mission
 from harness.process import temporary
 from harness.store import files, names
-from harness.store.layout import Layout, state_home
+from harness.store.layout import Layout, command, state_home
 from harness.store.state import State
 
 TYPE_CHECKING = False
@@ -70,17 +70,18 @@ def record(layout: Layout) -> bytes:
 
 def use(layout: Layout) -> None:
     """From here on our git calls in the project read the recorded configuration only; without a record nothing changes."""
-    if known := _recorded(layout):
+    if known := recorded(layout):
         settings.use(layout.project, known, layout.git_private)
 
 
 def unheeded(layout: Layout) -> list[str]:
     """The git settings that were made or changed since the record, and that our git does not read; names without values."""
-    known = _recorded(layout)
+    known = recorded(layout)
     return settings.later(layout.project, known) if known else []
 
 
-def _recorded(layout: Layout) -> Recorded | None:
+def recorded(layout: Layout) -> Recorded | None:
+    """The git configuration of the project as it was at init; None without a record."""
     value = State(layout).json(names.GIT_RECORD)
     if value is None:
         return None
@@ -103,7 +104,7 @@ def _ref(mission_id: str, name: str) -> str:
 def position(layout: Layout) -> Position:
     """The position of the mission: that of its tip, of its branch before the first run, or HEAD where runs work in place."""
     use(layout)
-    return repository.position(layout.project) if config.load(layout).workplace == "project" else tip(layout)
+    return repository.position(layout.project) if config.load(layout).workplace == PROJECT else tip(layout)
 
 
 def tip(layout: Layout) -> Position:
@@ -119,9 +120,10 @@ def tip(layout: Layout) -> Position:
 
 
 def _gone(layout: Layout, made: Mission) -> str:
-    made_again = f"git branch {made.branch} {made.base_commit[:12]}"
+    gone = f"The mission's branch {made.branch} is gone from {layout.project}"
+    again = f"git branch {made.branch} {made.base_commit[:12]}"
     return (
-        f"The mission's branch {made.branch} is gone from {layout.project}. To begin again from its base: {made_again}"
+        f"{gone}. To begin again from its base: {again}   or begin another mission: {command('init --new --abandon')}"
     )
 
 
@@ -149,11 +151,74 @@ def in_place(layout: Layout) -> Tree:
     return Tree(folder="", position=now.standing, untracked=now.untracked, dirty=now.dirty)
 
 
+def elsewhere(layout: Layout, made: Mission, here: Position) -> str:
+    """What to say where runs work in place and another branch than the mission's is checked out; "" where it is that."""
+    if here.branch == made.branch:
+        return ""
+    last = next(runs.finished(layout), None)
+    new = "" if branch_commit(layout, made) else f"-c {made.branch} {(last.head if last else made.base_commit)[:12]}"
+    where = f"{layout.project} is on {here.branch or 'a detached HEAD'}"
+    back = f"Go back: git switch {new or made.branch}   or begin the next mission from here: {command('init --new')}"
+    return f"The mission works on the branch {made.branch}, but {where}. {back}"
+
+
+def rejoins(layout: Layout, made: Mission, here: Position) -> bool:
+    """Whether runs in place may go on from the branch that is checked out: it has all of the mission's work, and SPEC.md asks
+    for more. 0 git calls on the mission's branch, else 1."""
+    project, last = layout.project, next(runs.finished(layout), None)
+    if here.branch in ("", made.branch) or landing.under_way(project) or not mission.spec_changed(layout):
+        return False
+    at = branch_commit(layout, made) or (last.head if last else made.base_commit)
+    return refs.is_ancestor(project, at, here.head)
+
+
+def bring_in_place(layout: Layout, made: Mission, found: Tree) -> Tree:
+    """The project folder with the mission's branch checked out, and an edited SPEC.md as a commit of a person, unless more is
+    edited: that is theirs to commit, and a role that commits waits for it."""
+    notes = []
+    if rejoins(layout, made, found.position):
+        repository.switch_new(layout.project, made.branch, again=True)
+        notes.append(f"{found.position.branch} has all of {made.branch}, which goes on from there and is checked out")
+    if found.dirty == [names.ASKED_SPEC]:
+        notes.append(merging.take_edits(layout.project, made.branch, spec_alone=True).note)
+    return in_place(layout).replace(notes=notes) if notes else found
+
+
+def asked_spec(layout: Layout) -> bytes | None:
+    """The SPEC.md that a person wants the mission to bring about; None where there is none. 0 git calls where they have the
+    mission's branch checked out, or have changed nothing."""
+    found = mission.asked_spec(layout)
+    if found and found != State(layout).data(names.SPEC) and not on_branch(layout, made := mission.read(layout)):
+        use(layout)
+        tip = tip_commit(layout, made)
+        if tip and merging.had_spec(layout.project, tip, found):  # an older one, of the branch that is checked out
+            return repository.show(layout.project, tip, names.ASKED_SPEC)
+    return found
+
+
+def on_branch(layout: Layout, made: Mission) -> bool:
+    """Whether what lies in the project folder is of the mission's branch; always, where runs work in place. 0 git calls."""
+    here = dotgit.head(layout.project) == os.fsencode(f"ref: {BRANCHES}{made.branch}")
+    return here or config.load(layout).workplace == PROJECT
+
+
+def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
+    """A SPEC.md that a person changed where another branch is checked out is a commit of theirs on the mission's position."""
+    asked = asked_spec(layout)
+    if asked and asked.strip() and asked != State(layout).data(names.SPEC):
+        commit = merging.take_spec(layout.project, tree.position.head, asked)
+        if commit != tree.position.head:
+            repository.set_ref(layout.project, _ref(made.id, "tip"), commit)
+            tree.position = (refs.position_of(layout.project, commit) or NOWHERE).replace(branch=made.branch)
+
+
 def bring(layout: Layout, made: Mission, name: str) -> Tree:
     """Merge what a person did, and move their branch on where it is behind: the mission's position for a run in the tree of
     this name. The caller holds the mission lock."""
     taken = merging.take_edits(layout.project, made.branch)
     tree = _merged(layout, made, taken.tip, folder_of(made.id, name))
+    if not on_branch(layout, made) and not tree.conflicts:
+        _take_spec(layout, made, tree)
     tree.notes += [taken.note] if taken.note else []
     commit = tree.position.head
     if commit != taken.tip and not tree.conflicts:

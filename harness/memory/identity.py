@@ -134,6 +134,12 @@ def texts(folder: str) -> dict[str, str]:
     return {role: text(folder, role) for role in roles}
 
 
+def items(folder: str) -> set[tuple[str, str]]:
+    """(role, text) of every item that the identities have now."""
+    found = texts(folder)
+    return {(role, item.text) for role, content in found.items() for item in parse(content).items("")}
+
+
 def evidence(folder: str) -> list[Evidence]:
     """All evidence in file order; a (mission, seq) counts once, a torn last line not at all. Raises BrokenFile."""
     return parse_evidence(files.read(evidence_file(folder)) or b"", evidence_file(folder))

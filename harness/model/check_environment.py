@@ -11,7 +11,8 @@ class CheckEnvironment(Record):
     descriptors that guardians inherit. `ports`: the port of each service that is up. `fault`: why no check can run here (a
     service is not ready); every receipt is then red with this reason. `notes` go into every receipt. `passed`: the
     variables with keys that checks get. `confinement`: what its programs may touch besides the folder, None for all;
-    `home`: their HOME, "" for the user's."""
+    `home`: their HOME, "" for the user's; `git`: the only configuration file that their git reads besides the repository's,
+    "" for the user's."""
 
     directory: str
     head: str = ""
@@ -25,6 +26,7 @@ class CheckEnvironment(Record):
     notes: list[str] = []
     confinement: Confinement | None = None
     home: str = ""
+    git: str = ""
     passed: list[str] = []
 
     def confined(self, *folders: str) -> Confinement | None:

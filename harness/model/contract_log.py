@@ -8,6 +8,7 @@ from harness.base.record import Record
 from harness.base.schema import InvalidField
 from harness.model import contract
 from harness.model.contract import Check, Claim, Contract
+from harness.model.receipts import Receipt
 from harness.store import json_lines, names
 from harness.store.layout import Layout
 from harness.store.state import State
@@ -28,9 +29,10 @@ else:
 
 class Entry(Record):
     """A change of a claim (`drop feature`: of the feature with that id), with its time, run or person, and reason. `old` and
-    `new` are the claim before and after a planner's change; `check` is the adversarial check of a validator; `commit` is the
-    one a person saw when accepting a claim. For `setup`, and `service` with its name in `claim`, `old_block` and `new_block` are
-    its block in the contract, "" where there is none."""
+    `new` are the claim before and after a planner's or a person's change; `check` is the adversarial check of a validator;
+    `commit` is the one a person saw when accepting a claim; `fired` are the receipts of a person's new checks, from before they
+    counted. For `setup`, and `service` with its name in `claim`, `old_block` and `new_block` are its block in the contract, ""
+    where there is none."""
 
     verb: Verb
     claim: str
@@ -41,6 +43,7 @@ class Entry(Record):
     new: Claim | None = None
     check: Check | None = None
     commit: str = ""
+    fired: list[Receipt] = []
     old_block: str = ""
     new_block: str = ""
 
@@ -60,7 +63,9 @@ class Entry(Record):
 
     @property
     def weakens(self) -> bool:
-        """Whether the contract lost a check of the claim, or the claim."""
+        """Whether the contract lost a check of the claim, or the claim, and no person wanted that."""
+        if self.by == PERSON:
+            return False
         if self.verb != CHANGE or self.old is None or self.new is None:
             return self.verb == DROP
         kept = all(check in self.new.checks for check in self.old.checks)
@@ -108,8 +113,28 @@ def retired(entries: list[Entry]) -> set[str]:
 
 
 def weakened(entries: list[Entry]) -> set[str]:
-    """Claims that were dropped, or lost a check of the contract."""
-    return {entry.claim for entry in entries if entry.weakens}
+    """Claims that were dropped, or lost a check of the contract, since a person last decided about their checks."""
+    found: set[str] = set()
+    for entry in entries:
+        if entry.weakens:
+            found.add(entry.claim)
+        elif entry.by == PERSON and (entry.verb == DROP or _other_checks(entry)):
+            found.discard(entry.claim)
+    return found
+
+
+def _other_checks(entry: Entry) -> bool:
+    return entry.old is not None and entry.new is not None and entry.old.checks != entry.new.checks
+
+
+def set_by_person(entries: list[Entry]) -> set[str]:
+    """Claims that a person changed: they are a person's from then on."""
+    return {entry.claim for entry in entries if entry.by == PERSON and entry.verb == CHANGE}
+
+
+def fired(entries: list[Entry]) -> list[Receipt]:
+    """The receipts of checks that a person brought, from before they counted."""
+    return [receipt for entry in entries if entry.by == PERSON for receipt in entry.fired]
 
 
 def accepted(entries: list[Entry]) -> set[str]:

@@ -36,8 +36,12 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "refuted": {"validating": "failing", "passed": "failing"},
     "needs passed": {"blocked": "todo"},
     "replanned": {"todo": "todo", "failing": "todo", "blocked": "todo"},
-    "retry": {"failing": "todo", "blocked": "todo", "todo": "todo", "validating": "todo", "in_progress": "todo"},
+    "retry": dict.fromkeys(STATUSES, "todo"),  # a person's word; what has passed is proven afresh then
     "block": {"todo": "blocked", "failing": "blocked", "validating": "blocked"},
+    "claim set": {
+        **dict.fromkeys(("todo", "blocked"), "todo"),
+        **dict.fromkeys(("failing", "passed", "validating"), "validating"),
+    },
 }
 
 
@@ -73,10 +77,17 @@ class Cut(Words):
     run: str
 
 
+class FieldSet(Note):
+    """The field that a person set; a plan leaves it as it is."""
+
+    key: str
+
+
 NOTES: dict[str, type[Note]] = {
     "needs": Needs,
     "dispute": Dispute,
     "cut": Cut,
+    "set": FieldSet,
     **dict.fromkeys(("reason", "retry", "person"), Words),
     **dict.fromkeys(("judged", "aimed", "replanned"), Note),
 }
@@ -132,6 +143,11 @@ class Feature(Record):
         kinds = [note["kind"] for note in self.notes]
         start = max((index for index, kind in enumerate(kinds) if kind in since), default=0)
         return kinds[start:].count("cut")
+
+    @property
+    def set_by_person(self) -> list[str]:
+        """The fields that a person set, in the order in which they did so first."""
+        return list(dict.fromkeys(note["key"] for note in self.notes if note["kind"] == "set"))
 
     @property
     def tries_left(self) -> int:
@@ -238,6 +254,13 @@ def move(feature: Feature, event: str) -> None:
         needed = f"'{event}' is for a feature that is {' or '.join(allowed)}"
         raise UsageFault(f"{feature.id} is '{feature.status}'; {needed}. See: {command('status')}")
     feature.status = allowed[feature.status]
+
+
+def restart(feature: Feature, event: str, at: str, why: str) -> None:
+    """Move the feature as a person wants it, with all its tries."""
+    move(feature, event)
+    feature.attempts, feature.replanned = 0, False
+    feature.note(at, "person", "retry", text=why)
 
 
 def judged(feature: Feature, at: str, by: str) -> None:

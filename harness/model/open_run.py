@@ -120,11 +120,13 @@ class Outcome(Record):
     this run) by `save`, the contract when it is assigned, `issues` with their numbers. While the agent works, `features` are
     those at opening; `begin_changes` takes them as they are when the run settles.
 
-    `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when
-    the vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the
-    agent; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red) from checks; `examined` is what a role
-    found out before it settles. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed
-    there, and runs too; `clashes`: paths of this run's work that conflict with what landed since it opened."""
+    `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when the
+    vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the agent;
+    `reply_fault`: why the only reply was refused; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red)
+    from checks; `examined` is what a role found out before it settles; `idle`: it died before anything ran, so it is none of
+    the runs that are capped. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed there, and
+    runs too; `clashes`: paths of this run's work that conflict with what landed since it opened. `spec`: the SPEC.md that the
+    prompt has."""
 
     layout: Layout
     changes: Changes
@@ -141,17 +143,21 @@ class Outcome(Record):
     until: int = 0
     waits: dict[str, int] = {}
     kept_out: list[str] = []
+    secrets: list[str] = []
     refused: list[str] = []
     tree: str = ""
     issues: list[dict[str, Any]] = []
     messages: list[str] = []
     reply: dict[str, Any] | None = None
+    reply_fault: str = ""
     receipts: list[Receipt] = []
     signs: list[str] = []
     setup_fault: str = ""
+    idle: bool = False
     unlanded: str = ""
     conflicts: list[str] = []
     clashes: list[str] = []
+    spec: str = ""
     examined: Any = None
     _contract: Contract | None = None
     _queue_version: str = ""

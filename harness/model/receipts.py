@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.base import encoding, schema
+from harness.base import encoding, faults, schema
 from harness.base.lean import partial
 from harness.base.record import Record
 from harness.store import files, json_lines
@@ -11,6 +11,8 @@ from harness.store.layout import Layout, command
 HEAD_BYTES = 1024
 TAIL_BYTES = 3072
 FLAKY = "flaky: "
+NOT_FIRED = 69  # exit of a check that could not be run; its output begins with why
+OWN_FOLDER = "names a folder of the mission: "
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ else:
 
 class Receipt(Record):
     """One run of one check. `phase`: before, after, blame or sweep; `exit` None: a timeout. `flaky`: red at first, green when
-    run again. `notes`: context such as reward-hacking signals in the diff, or what a fresh worktree lacks."""
+    run again. `notes`: context such as reward-hacking signals in the diff, or what a fresh clone lacks."""
 
     claim: str
     command: str
@@ -48,6 +50,8 @@ class Receipt(Record):
     def signs(self) -> list[str]:
         """The reward-hacking signals among the notes: a validation of the claim's own feature saw them in the diff."""
         own = self.notes[:-1] if self.flaky else self.notes  # the last note of a flaky one says how it was flaky
+        if self.phase == "sweep":  # its other notes say what a clone lacks
+            return [note for note in own if note.startswith(OWN_FOLDER)]
         return own if self.phase == "after" else []
 
     @property
@@ -56,6 +60,16 @@ class Receipt(Record):
         if self.green:
             return "green (flaky)" if self.flaky else "green"
         return "red (timed out)" if self.exit is None else f"red (exit {self.exit})"
+
+    @property
+    def fault(self) -> str:
+        """What was wrong in a red check, on one line: what its output says, or the check where that says nothing, or no more
+        than the name of an exception."""
+        if self.exit == NOT_FIRED:
+            return faults.first(self.output)
+        said, check = faults.of_output(self.output), " ".join(self.command.split())
+        bare = said.replace(".", "").isidentifier()
+        return f"{said}, in {check}" if said and bare else said or check
 
 
 def shortened(head: bytes, tail: bytes, length: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from harness.base import encoding, schema
+from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.lean import partial
 from harness.base.record import Record
@@ -23,6 +23,8 @@ SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.js
 LONGEST_ID = 200
 NO_RUN = "the line is no finished run"
 LAST_DAY = 253402300799
+LONGEST_STATED, MOST_JITTER = 8 * 24 * 3600, 60  # of a wait for a vendor: what it may state, and what is added to that
+CLOCK_STEP = 60  # by as much a clock may be set back while it is kept right
 WRITES = "a run writes"
 LEASE = "run-"  # the beginning of the names of leases among the locks
 
@@ -45,8 +47,9 @@ else:
 
 class Context(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
-    path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the tree
-    where the run works, "" for the project folder; `confined`: its tier of confinement."""
+    path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the
+    tree where the run works, "" for the project folder; `temporary`: where its temporary folders are; `confined`: its tier of
+    confinement."""
 
     run: str
     role: str
@@ -69,6 +72,7 @@ class Context(Record):
     version: str = ""
     folder: str = ""
     confined: str = ""
+    temporary: str = ""
 
 
 class Totals(Record):
@@ -94,7 +98,7 @@ class Result(Record):
     `sweep`: {tree, contract, spec} of a final sweep. `mark`: the fingerprint of what decisions depend on, after the run.
     `seal`: the run digest. `agents`: every agent in turn; `agent` answered. `until`: unix seconds until which its vendor
     accepts no request, 0 if there is no wait. `unlanded`: why the mission's branch is behind its work; `confined`: the tier of
-    confinement of what the run started, "" for none."""
+    confinement of what the run started, "" for none; `secrets`: what of its work is, or may be, a secret, in words."""
 
     run: str
     role: str
@@ -123,10 +127,16 @@ class Result(Record):
     version: str = ""
     unlanded: str = ""
     confined: str = ""
+    secrets: list[str] = []
 
     def total(self) -> Totals:
         """The running totals as of this line."""
         return Totals(**self.totals)
+
+    @property
+    def ended(self) -> int:
+        """When it ended, in unix seconds, by the clock of its start."""
+        return clock.seconds_of(self.at) + int(self.seconds)
 
     @property
     def said(self) -> str:
@@ -147,6 +157,12 @@ class Answer(Record):
     by: str
     text: str
     after: str
+
+
+def waits(ended: int, until: int, now: int) -> bool:
+    """Whether a run that `ended` then makes the mission wait `until` then. A time that no vendor's limit can explain comes from
+    a clock that was wrong, at the end of that run or now: then its vendor is asked again."""
+    return ended - CLOCK_STEP <= now < until <= ended + LONGEST_STATED + MOST_JITTER + CLOCK_STEP
 
 
 def new_id(role: str, feature: str, at: int) -> str:

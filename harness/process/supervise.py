@@ -96,7 +96,8 @@ class Child:
 
     `stdin` is the path of a regular file (None: /dev/null). The guardian holds the lock descriptors `keep` until all is
     reaped. `merge` sends stderr to stdout. `confine` confines it; bubblewrap reports the end by signal n as exit 128 + n.
-    The caller reports events in the output to `watch`. Raises Unavailable when the program or `cwd` is missing.
+    The caller reports events in the output to `watch`. Raises Unavailable when the program or `cwd` is missing,
+    GuardianKilled when something outside kills the guardian.
     """
 
     def __init__(
@@ -114,11 +115,11 @@ class Child:
         timeouts: Timeouts | None = None,
         confine: Confinement | None = None,
     ) -> None:
-        self.pid = 0
+        self.pid, self.name = 0, argv[0]
         self.ended: Ended | None = None
         self._guardian = 0
         self._grace_seconds = grace_seconds if term_first else 0.0
-        self._cause, self._answer_by, self._hurried = "", 0.0, False
+        self._cause, self._answer_by, self._hurried, self._bereft = "", 0.0, False, False
         self._control, self._report, self._received = -1, -1, b""
         self._ours: list[int] = []
         self._streams: dict[int, str] = {}
@@ -172,14 +173,14 @@ class Child:
             self._received += news
         pid, _, self._received = self._received.partition(b"\n")
         if not pid.isdigit():
-            killed = f"{program} cannot be started: its guardian was killed; try again."
-            raise errors.Unavailable(os.fsdecode(pid) or killed)
+            raise errors.Unavailable(os.fsdecode(pid)) if pid else errors.GuardianKilled(program)
         self.pid = int(pid)
 
     def output(self) -> Iterator[tuple[str, bytes]]:
         """Yield ("stdout" | "stderr", at most 64 KiB), and ("", b"") about 5 times a second while there is no output.
 
-        Ends when the tree is gone and `ended` is set; closing the generator ends the tree.
+        Ends when the tree is gone and `ended` is set; closing the generator ends the tree. Raises GuardianKilled where the
+        guardian died unasked: then nobody knows how the child would have ended.
         """
         try:
             while self.ended is None:
@@ -188,6 +189,8 @@ class Child:
                 yield from self._step() or [("", b"")]
         finally:
             self.close()
+        if self._bereft:
+            raise errors.GuardianKilled(self.name)
 
     @property
     def silent(self) -> bool:
@@ -272,6 +275,7 @@ class Child:
         else:
             status, killed, left = self._end_orphans()
             asked = self._cause != ""
+            self._bereft = not asked
         _guardians.discard(self._guardian)
         rest = []
         for fd, name in list(self._streams.items()):

@@ -18,19 +18,51 @@ def create(what: str, tag: str = "") -> str:
     return folder
 
 
-def begin(tag: str) -> str:
-    """How the paths of all temporary folders of a run begin."""
+def begin(tag: str, where: str = "") -> str:
+    """How the paths of all temporary folders of a run begin; `where`: its temporary folder, if not that of this process."""
     named = f"{tag.replace('/', '-')}-" if tag else ""
-    base = os.environ.get("TMPDIR", "")
-    return os.path.join(base if os.path.isdir(base) else "/tmp", f"harness-{named}")
+    return os.path.join(where or base(), f"harness-{named}")
 
 
-def remove_tagged(tag: str) -> None:
-    """Remove the temporary folders that a killed run with this tag left behind."""
-    base, start = os.path.split(begin(tag))
-    for name in files.names(base):
-        if name.startswith(start):
-            remove(os.path.join(base, name))
+def base() -> str:
+    """The system's temporary folder: $TMPDIR where it exists; another one for cron than in a terminal."""
+    named = os.environ.get("TMPDIR", "")
+    return os.path.abspath(named) if os.path.isdir(named) else "/tmp"
+
+
+def of_process(tag: str) -> str:
+    """The tag of a command that is no run, for this process: `remove_abandoned` finds its folders after a kill."""
+    return f"{tag}-{os.getpid()}"
+
+
+def remove_tagged(tag: str, where: str = "") -> None:
+    """Remove the temporary folders that a killed run with this tag left behind, also in `where`, its temporary folder."""
+    start = os.path.basename(begin(tag))
+    for folder in {base(), where or base()}:
+        for name in files.names(folder) if os.path.isdir(folder) else []:
+            if name.startswith(start):
+                remove(os.path.join(folder, name))
+
+
+def remove_abandoned(*tags: str) -> None:
+    """Remove the temporary folders of processes that are gone, which made them with `of_process` of these tags."""
+    starts, where = [os.path.basename(begin(tag)) for tag in tags], base()
+    for name in files.names(where):
+        for start in starts:
+            pid = name.removeprefix(start).partition("-")[0] if name.startswith(start) else ""
+            if pid.isascii() and pid.isdigit() and not _is_there(int(pid)):
+                remove(os.path.join(where, name))
+
+
+def _is_there(pid: int) -> bool:
+    """Whether there is a process of anybody with this id."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
 
 
 def remove(folder: str) -> None:

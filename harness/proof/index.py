@@ -2,7 +2,8 @@
 
 A check that is no guard proves its claim where it was red at one tree and its newest receipt is green at another. Both at the
 same tree is a check that remembers, or depends on chance. A guard proves nothing by itself. Receipts of a run whose files have
-changed since it closed count as none. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts.
+changed since it closed count as none. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts. The
+receipts of checks that a person brought are in the contract log, and join it at each look.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.model import contract_log, receipts, runs
 from harness.model.contract import Claim
+from harness.model.receipts import Receipt
 from harness.store import documents, json_lines, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 NAME = "proofs"
 GREENS_KEPT = 20
 GUARDED, PROVEN, UNPROVEN, MANUAL = WORDS = "guarded", "proven", "unproven", "manual"
+NAMES = ", which a check of "  # in a sign about one claim, before the claim's id
 
 
 class CheckHistory(Record):
@@ -102,7 +105,26 @@ def load(layout: Layout) -> dict[str, CheckHistory]:
         looks = _looks(layout, counted)
         made = Held(size=len(data), digest=encoding.digest(data), counted=counted, looks=looks, trails=rows)
         documents.keep(layout.cache, NAME, "", made.asdict(), FIELDS)
+    for receipt in contract_log.fired(contract_log.load(layout)):
+        _join(trails, receipt)
     return trails
+
+
+def _join(trails: dict[str, CheckHistory], receipt: Receipt) -> None:
+    """Take a receipt of a person's new check, where runs have fired the same one before or since."""
+    trail = trails.setdefault(key(receipt.claim, receipt.command), CheckHistory())
+    place = [receipt.by, receipt.head, receipt.at]
+    newest = receipt.at > trail.last_at  # of the same second, a run's is the later one
+    if newest:
+        trail.last_green, trail.last_at = receipt.green, receipt.at
+    if receipt.green:
+        trail.green = max(trail.green, place, key=lambda known: known[-1:])
+        older = [receipt.tree] * (receipt.tree not in trail.green_at)
+        trail.green_at = _newest(trail.green_at, receipt.tree) if newest else [*older, *trail.green_at]
+    else:
+        trail.red = max(trail.red, place, key=lambda known: known[-1:])
+    if receipt.flaky or not receipt.green:
+        trail.red_at = [receipt.tree, *(one for one in trail.red_at if one != receipt.tree)]
 
 
 def _held(layout: Layout, data: bytes) -> Held:
@@ -166,6 +188,17 @@ def key(claim_id: str, command: str) -> str:
     return f"{claim_id}\n{command}"
 
 
+def signs_about(claim: Claim, trails: dict[str, CheckHistory]) -> list[str]:
+    """The reward-hacking signals about this claim: those of any feature that name it, and those of its own that name none."""
+    named, own = (
+        f"{NAMES}{claim.id} names",
+        [trails.get(key(claim.id, check.run), CheckHistory()) for check in claim.checks],
+    )
+    found = [sign for trail in own for sign in trail.signs if NAMES not in sign]
+    found += [sign for trail in trails.values() for sign in trail.signs if sign.endswith(named)]
+    return list(dict.fromkeys(found))
+
+
 def claim_status(
     claim: Claim, trails: dict[str, CheckHistory], weakened: set[str], accepted: set[str], changed: Container[str] = ()
 ) -> ClaimStatus:
@@ -174,7 +207,7 @@ def claim_status(
     own = [trail for check, trail in zip(claim.checks, mine, strict=True) if not check.guard]
     red = [trail.red for trail in own or mine if trail.red]
     marks = ["flaky"] * any(trail.flaky for trail in mine) + ["weakened"] * (claim.id in weakened)
-    marks += ["changed"] * (claim.id in changed) + ["signs"] * any(trail.signs for trail in mine)
+    marks += ["changed"] * (claim.id in changed) + ["signs"] * bool(signs_about(claim, trails))
     marks += ["accepted"] * (claim.id in accepted)
     reason = "" if claim.manual else _doubt(mine, own)
     guards = bool(claim.checks) and not own

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 
 from harness.base.errors import Refused, UsageFault
-from harness.git import repository
+from harness.git import clones, repository
+from harness.git.settings import Recorded
+from harness.integrity import confine
 from harness.model import contract
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Contract
 from harness.model.receipts import Receipt
 from harness.process import temporary
-from harness.proof import fire, services
+from harness.proof import fire, fresh, services
 from harness.store import files
 from harness.store.layout import Layout, command
 
@@ -19,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TAG = "verify"
+LOCAL = "this folder's own git has what no clone has, so also try --at HEAD: "
 
 
 def find_contract(path: str, folder: str) -> str:
@@ -32,29 +34,47 @@ def find_contract(path: str, folder: str) -> str:
 
 
 def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
-    """Setup, services and every check in `folder`, or in a fresh worktree of its repository at commit `at`.
+    """Setup, services and every check in `folder` as it is, or in a fresh clone of its repository at commit `at`.
 
-    Raises Refused if setup is red, UsageFault if the folder or the commit does not exist.
+    In both cases with a fresh HOME, and without what only the machine of a mission has: the project that the contract or the
+    clone came from, and trees of missions. Raises Refused if setup is red, UsageFault if the folder or the commit does not
+    exist.
     """
     if not os.path.isdir(folder):
         raise UsageFault(f"There is no folder {folder}.")
     known = contract.parse(files.read_text(contract_path) or "", contract_path)
-    if not at:
-        yield from _fired(known, CheckEnvironment(directory=folder, tag=TAG))
-        return
-    repository.require_top(folder)
-    _require_commit(folder, at)
-    room = temporary.create("verify")
-    target = os.path.join(room, os.path.basename(folder))
+    if at:
+        repository.require_top(folder)
+        _require_commit(folder, at)
+    tag = temporary.of_process("verify")
+    room = temporary.create("verify", tag)
     try:
-        repository.add_worktree(folder, target, at)
-        place = CheckEnvironment(
-            directory=target, head=repository.position(target).head, tree=repository.tree_of(target, "HEAD"), tag=TAG
-        )
-        yield from _fired(known, place)
+        yield from _fired(known, _place(contract_path, folder, at, room, tag))
     finally:
-        repository.remove_worktree(folder, target)
         temporary.remove(room)
+
+
+def _place(contract_path: str, folder: str, at: str, room: str, tag: str) -> CheckEnvironment:
+    """Where the checks run; `room` is a folder for what is made, `tag` the mark of its processes."""
+    place = CheckEnvironment(directory=folder, tag=tag, confinement=confine.of_stranger())
+    if not os.path.lexists(os.path.join(folder, ".git")):
+        return place.replace(home=confine.home_of_clone(os.path.join(room, "home")))
+    recorded = fresh.recorded(folder)
+    if at:
+        head = repository.commit_of(folder, at)
+        place = place.replace(head=head, tree=repository.tree_of(folder, head))
+        return fresh.clone(folder, room, place, recorded)
+    place.notes += [f"{LOCAL}{', '.join(found)}" for found in [clones.local(folder, recorded)] if found]
+    return fresh.apart(place, room, recorded, *_origins(contract_path, folder, recorded))
+
+
+def _origins(contract_path: str, folder: str, recorded: Recorded) -> list[str]:
+    """The folders on this machine that the clone and the contract came from."""
+    above = os.path.dirname(os.path.abspath(contract_path))
+    found = [os.path.dirname(above)] if os.path.basename(above) == os.path.basename(Layout(folder).state) else []
+    found += [str(value).removeprefix("file://") for key, value in recorded.config if key == "remote.origin.url"]
+    own, known = os.path.realpath(folder), [os.path.realpath(path) for path in found if os.path.isabs(path)]
+    return [path for path in known if os.path.isdir(path) and not (own + "/").startswith(path + "/")]
 
 
 def _require_commit(folder: str, at: str) -> None:

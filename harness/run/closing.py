@@ -10,17 +10,15 @@ from harness.base import clock, encoding
 from harness.base.errors import Changed
 from harness.decision import rules, views
 from harness.integrity import inbox
-from harness.model import contract, features, issues, roles, runs, usage
+from harness.model import contract, features, issues, runs, usage
 from harness.model.runs import Result, Totals
 from harness.run import reservations
 from harness.store import journal, names, objects
-from harness.store.layout import Layout, command
+from harness.store.layout import Layout
 from harness.store.state import ABSENT, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from harness.integrity.lease import Lease
     from harness.model.config import Config
     from harness.model.open_run import Begun, OpenRun, Outcome
@@ -36,12 +34,12 @@ TAKEN = (
     "accepted",
     "sweep",
     "refused",
+    "secrets",
     "waits",
     "unlanded",
 )
-FIRST_WAIT, LONGEST_WAIT, LONGEST_STATED = 60, 3600, 8 * 24 * 3600
-JITTER, MOST_JITTER = 0.1, 60
-REASON_CHARS = 200
+FIRST_WAIT, LONGEST_WAIT = 60, 3600
+JITTER = 0.1
 PAID = ("cost", "tokens")
 LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap, or for a mistake
 
@@ -109,6 +107,13 @@ def overspent(run: OpenRun, outcome: Outcome) -> str:
     return next((cap.words for cap in now if cap.name in PAID and cap.name not in before), "")
 
 
+def cost_so_far(run: OpenRun, outcome: Outcome) -> str:
+    """The cost of the mission, with what this run has reported, in words; "" where none is known."""
+    totals = _totals(run, outcome, run.settings, run.seconds())
+    least = "at least " if totals.uncounted else ""
+    return "" if totals.cost_usd is None else f"{least}{totals.cost_usd:.2f} USD"
+
+
 def reserve_used(lease: Lease, outcome: Outcome, settings: Config) -> None:
     """The lease reserves what the run has used of cost and tokens, where that is more than it reserved at open."""
     used, terms = _used(outcome, settings), lease.terms
@@ -127,12 +132,12 @@ def cost_left(run: OpenRun) -> float | None:
 def retry_at(layout: Layout, until: int) -> int:
     """When to try the vendor again: at its stated time (`until`), else after a back-off that doubles in a row; plus jitter."""
     now = clock.now()
-    wait = min(until - now, LONGEST_STATED)
+    wait = min(until - now, runs.LONGEST_STATED)
     if wait <= 0:
         row = takewhile(lambda result: result.outcome == "limit", runs.finished(layout))
         wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
     chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import
-    return now + wait + round(chance * min(wait * JITTER, MOST_JITTER))
+    return now + wait + round(chance * min(wait * JITTER, runs.MOST_JITTER))
 
 
 def _used(outcome: Outcome, settings: Config) -> Usage | None:
@@ -145,7 +150,7 @@ def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> T
     before, used, free = runs.totals(run.layout), _used(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
     no_plan = run.capability == "plans" and outcome.ended not in runs.GOOD and not free
     return Totals(
-        runs=before.runs + 1,
+        runs=before.runs + (not outcome.idle),
         seconds=round(before.seconds + seconds, 3),
         cost_usd=usage.plus(before.cost_usd, used.cost_usd if used else None),
         tokens=usage.plus(before.tokens, used.tokens if used else None),
@@ -182,39 +187,10 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
     decision = rules.decide(view, now)
     if decision.word != "ESCALATE" or State(layout).exists(names.ESCALATION):
         return
-    lines = ["---", f"kind: {decision.what}", "---", WHY.get(decision.what, "The mission cannot go on by itself."), ""]
-    lines += [view.unlanded, ""] if view.unlanded else []
-    lines += [line for doubt in view.doubts for line in (f"- {doubt.text}", f"  accept it with: {doubt.remedy}")]
-    for feature in view.features:
-        if feature.status != "passed":
-            last = next((note["text"] for note in reversed(feature.notes) if note.get("text")), feature.title)
-            lines.append(f"- {feature.id} {feature.status} after {feature.attempts} tries: {last}")
-    lines += [_run_line(result) for result in _relevant(layout, view)]
-    asked = "Or say what to do with" if view.doubts else "Answer with"
-    lines += ["", f'{asked}: {command("escalation answer")} "what to do"', ""]
+    from harness.decision import escalations  # few runs end in one
+
+    text = escalations.render(layout, view, decision.what)
     try:
-        State(layout).put(names.ESCALATION, "\n".join(lines).encode(), expect=ABSENT)
+        State(layout).put(names.ESCALATION, text.encode(), expect=ABSENT)
     except Changed:
         return  # another run said so at the same time
-
-
-def _relevant(layout: Layout, view: rules.View) -> Iterator[Result]:
-    """The runs to show a person, newest first: those since a claim was newly proven, at least the newest."""
-    blamed = (one for one in runs.finished(layout) if one.outcome not in runs.FREE_OF_BLAME)
-    counted = (one for one in blamed if roles.capability_of(layout, one.role) != "curates")
-    return islice(counted, max(view.totals.since_green, len(view.newest)))
-
-
-def _run_line(result: Result) -> str:
-    what = " ".join(part for part in (result.role, result.feature, result.said) if part)
-    return f"- run {result.run}: {what}  {result.reason.split(chr(10))[0][:REASON_CHARS]}".rstrip()
-
-
-WHY = {
-    "stuck": "No feature can be worked on any more, and not all have passed.",
-    "stalled": "Run after run brought nothing newly proven.",
-    "plan": "Three runs in a row brought no acceptable plan.",
-    "setup": "The contract's setup is red.",
-    rules.PROOF: "All features have passed, and what follows is not proven. It is DONE when a person accepts it.",
-    "unlanded": "The work is done and proven, and cannot be put on the mission's branch.",
-}

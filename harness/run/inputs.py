@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import islice
 
+from harness.base import encoding
 from harness.git import repository
-from harness.model import issues, runs
+from harness.integrity import workplace
+from harness.model import contract_log, issues, runs
 from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome
 from harness.model.receipts import Receipt
@@ -26,12 +28,15 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
     layout, role = run.layout, run.role
     identity_path = identity_file(identity_folder(), role.name)
     spec_path = layout.asked_spec if "plan" in role.reads else layout.spec
+    asked = workplace.asked_spec(layout) if role.plans or "plan" in role.reads else None
+    accepted = State(layout).text(names.SPEC) or ""
+    outcome.spec = encoding.decode(asked, layout.asked_spec) if asked else accepted
     context = {**run.context.asdict(), "workplace": run.workplace, "state": layout.state, "shim": layout.shim}
     return Material(
         role=role,
         identity=files.read_text(identity_path) or "",
         identity_path=identity_path,
-        spec=files.read_text(spec_path) or State(layout).text(names.SPEC) or "",
+        spec=outcome.spec if "plan" in role.reads else accepted,
         spec_path=layout.relative(spec_path),
         summary=State(layout).text(names.SUMMARY) or "",
         summary_path=layout.relative(layout.summary),
@@ -78,17 +83,27 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
         found.append(("How your role's last run here ended", f"{last.outcome}: {last.reason}"))
     if last and last.refused:
         found.append(("What was put back after it (not yours to change)", "\n".join(last.refused)))
+    if last and last.secrets:
+        found.append(("Secrets in its work: read them from the environment instead", "\n".join(last.secrets)))
     if outcome.setup_fault:
         found.append(("The contract's setup is red in your tree", outcome.setup_fault))
     if outcome.conflicts:
         found.append(
             ("Leave these alone: a person changed them too, and must merge first", "\n".join(outcome.conflicts))
         )
+    if "plan" in run.role.reads and (fixed := _set_by_person(run, outcome)):
+        found.append(("Set by a person: a plan leaves these as they are", "\n".join(fixed)))
     if outcome.signs:
         found.append(("Look twice: signs of gaming in the diff", "\n".join(outcome.signs)))
     if feature:
         found += _cut_work(feature) + _diff(run, feature)
     return found
+
+
+def _set_by_person(run: OpenRun, outcome: Outcome) -> list[str]:
+    """What a person set in queue and contract, a line each."""
+    fields = [f"{one.id}: {', '.join(theirs)}" for one in outcome.features if (theirs := one.set_by_person)]
+    return fields + sorted(contract_log.set_by_person(contract_log.load(run.layout)))
 
 
 def _cut_work(feature: Feature) -> list[tuple[str, str]]:

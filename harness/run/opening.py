@@ -23,7 +23,7 @@ from harness.model.mission import Mission
 from harness.model.open_run import OpenRun, Outcome, Run
 from harness.model.roles import Role
 from harness.model.runs import Context
-from harness.process import supervise
+from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
 from harness.run import recover, reservations, starting
 from harness.store import journal, names
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 
 class Asked(Record):
-    """The request for a run: L0, from the environment and the command line."""
+    """The request for a run: L0, from the environment and the command line. `again`: a feature of any status, back through its
+    validation; `looping`: run.sh goes on with what is due then."""
 
     layout: Layout
     role: str
@@ -45,6 +46,8 @@ class Asked(Record):
     wish: str = ""
     trigger: str = ""
     reason: str = ""
+    again: bool = False
+    looping: bool = False
 
 
 class Opened(Record):
@@ -74,7 +77,7 @@ class Claimed(Record):
     missing: list[str]
 
 
-def asked(role: str, feature: str) -> Asked:
+def asked(role: str, feature: str = "", *, again: bool = False) -> Asked:
     """L0 from the environment; raises UsageFault inside a run of the same mission, and for a malformed id."""
     env = os.environ
     layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
@@ -83,7 +86,9 @@ def asked(role: str, feature: str) -> Asked:
     given = {name: env.get(variable, "") for name, variable in named.items()}
     if given["wish"]:
         runs.require_id(given["wish"])
-    return Asked(layout=layout, role=role, **(given | ({"feature": feature} if feature else {})))
+    if feature or again:
+        given["feature"] = feature
+    return Asked(layout=layout, role=role, again=again, looping=bool(env.get("HARNESS_LOOP")), **given)
 
 
 def open_run(want: Asked) -> Opened:
@@ -122,7 +127,7 @@ def _claimed(want: Asked) -> Claimed:
     for claim in wanted:
         lease.require_free(live, claim)
     tier = confine.tier(layout, settings)
-    in_place = _in_place(layout, made, role, live) if settings.workplace == "project" else None
+    in_place = _in_place(want, made, role, live) if settings.workplace == "project" else None
     configured = roles.agents_of(settings, role)
     if role.plans:
         contract_log.load(layout)  # a fault here would otherwise show only after its agent was paid
@@ -132,9 +137,11 @@ def _claimed(want: Asked) -> Claimed:
     reserved = reservations.reserve(layout, settings, live, role.name, [name for name, _ in agents])
     starting.write_generated(layout)
     name = workplace.PROJECT if in_place else workplace.free_tree([one.tree for one in live])
-    tree = in_place or workplace.bring(layout, made, name)
+    tree = workplace.bring_in_place(layout, made, in_place) if in_place else workplace.bring(layout, made, name)
     for line in filter(None, [*tree.notes, tree.unlanded]):
         console.print_line(console.sanitise(f"  {line}"))
+    if in_place:
+        _require_clean(want, tree, role)  # a git of a person's may have been in the way of taking SPEC.md
     tree.notes.clear()
     reconcile.accept_edits(layout)
     own = _leased(want, feature, role, wanted, name, tier, reserved)
@@ -178,11 +185,13 @@ def _leased(
     return own
 
 
-def _in_place(layout: Layout, made: Mission, role: Role, live: list[Terms]) -> Tree:
+def _in_place(want: Asked, made: Mission, role: Role, live: list[Terms]) -> Tree:
     """The project folder as the workplace, where nobody else has it."""
+    layout = want.layout
     lease.require_free(live, lease.tree(workplace.PROJECT))
     found = workplace.in_place(layout)
-    _require_clean(made.branch, found, role, layout.project)
+    _require_branch(layout, made, found)
+    _require_clean(want, found.replace(dirty=[path for path in found.dirty if path != names.ASKED_SPEC]), role)
     return found
 
 
@@ -208,7 +217,7 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
     outcome = Outcome(layout=layout, changes=Changes(), tree=run.context.tree, unlanded=tree.unlanded)
     outcome.conflicts = tree.conflicts
     outcome.take_queue(claimed.queue, run.context.feature)
-    _begin(run, outcome)
+    _begin(run, outcome, again=want.again)
     opened = Run(opened=run, outcome=outcome)
     return Opened(run=opened, lease=claimed.lease, agents=claimed.agents, missing=claimed.missing)
 
@@ -219,8 +228,8 @@ def _home(layout: Layout, claimed: Claimed) -> str:
     return confine.home_of_checks(layout.project, folder + ".home")
 
 
-def _begin(run: OpenRun, outcome: Outcome) -> None:
-    """Record how the run opened; the feature of a role that commits is in progress from now on."""
+def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
+    """Record how the run opened; the feature of a role that commits is in progress from now on, `again` with all its tries."""
     layout = run.layout
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
     if not run.kept:
@@ -231,6 +240,8 @@ def _begin(run: OpenRun, outcome: Outcome) -> None:
             return
         outcome.begin_changes()
         feature = features.find(outcome.features, run.context.feature)
+        if again:
+            features.restart(feature, "retry", outcome.at, "worked on again")
         features.move(feature, "start")
         outcome.save()
         State(layout).commit(outcome.changes)
@@ -260,14 +271,17 @@ def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -
     """The requested feature; without one, for a role that commits, the next that is ready and that no run claims."""
     if role.judges and not queue:
         raise UsageFault(f"There is no plan yet, so nothing can be judged. Go on with: {command()}")
+    if want.again and not (role.commits and want.feature):
+        raise UsageFault(f"--again is for a role that commits, and one feature: {command('ROLE FEATURE --again')}")
     if want.feature:
         feature = features.find(queue, want.feature)
         if role.commits or role.judges:
             lease.require_free(live, lease.feature(feature.id))
-        if role.commits and feature.status not in features.TRANSITIONS["start"]:
+        if role.commits and feature.status not in features.TRANSITIONS["start"] and not want.again:
+            now = f"{command(role.name)} {feature.id} --again"
             raise UsageFault(
                 f"{feature.id} is '{feature.status}': a {role.name} takes what is todo or failing. "
-                f"To have it worked on again: {command('feature retry')} {feature.id}"
+                f"To have it worked on again: {now}   or when its turn comes: {command('feature retry')} {feature.id}"
             )
         return feature
     if not role.commits:
@@ -278,14 +292,16 @@ def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -
     return able[0]
 
 
-def _require_clean(branch: str, state: Tree, role: Role, project: str) -> None:
-    """Raises NeedsPerson on another branch than the mission's, or with uncommitted changes where the role commits or judges."""
-    if state.position.branch != branch:
-        here = state.position.branch or "a detached HEAD"
-        raise NeedsPerson(
-            f"The mission works on the branch {branch}, but {project} is on {here}. Go back: git switch {branch}"
-        )
-    if (role.commits or role.judges) and state.dirty:
+def _require_branch(layout: Layout, made: Mission, state: Tree) -> None:
+    """Raises NeedsPerson on another branch than the mission's, unless the mission goes on from there."""
+    if state.position.branch != made.branch and not workplace.rejoins(layout, made, state.position):
+        raise NeedsPerson(workplace.elsewhere(layout, made, state.position))
+
+
+def _require_clean(want: Asked, state: Tree, role: Role) -> None:
+    """Raises NeedsPerson with uncommitted changes where the role commits or judges; in a loop also where it plans, since the run
+    that is due after its agent was paid would be refused."""
+    if (role.commits or role.judges or (role.plans and want.looping)) and state.dirty:
         shown = "\n".join(f"  {path}" for path in state.dirty[:10])
         more = f"\n  … and {len(state.dirty) - 10} more" if len(state.dirty) > 10 else ""
         raise NeedsPerson(
@@ -333,6 +349,7 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         raw=[state.length(names.RAW), str(state.generation())],
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
+        temporary=temporary.base(),
         dirty=reconcile.dirty_copies(layout, tree.dirty),
         version=starting.version(),
     )

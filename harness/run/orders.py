@@ -17,7 +17,7 @@ from harness.model import contract, contract_log, features, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.proof import index
-from harness.run import recover
+from harness.run import claim_orders, recover
 from harness.store import json_lines, names
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SETTABLE = ("title", "description", "priority")
+RETRY_ANSWERS = ("stuck", "stalled", "plan")  # the kinds that are about features
 
 
 class Applied(Record):
@@ -56,6 +57,13 @@ class OrderContext(Record):
     changes: Changes
     at: str
     busy: dict[str, str]
+
+    def free(self, feature_id: str) -> Feature:
+        """The feature, for a change of its status; raises Waits where a live run claims it."""
+        feature = features.find(self.features, feature_id)
+        if feature_id in self.busy:
+            raise Waits(self.busy[feature_id])
+        return feature
 
 
 def pending(layout: Layout) -> list[Order]:
@@ -125,14 +133,6 @@ def apply_pending(layout: Layout) -> dict[str, str]:
     return done
 
 
-def _free(context: OrderContext, feature_id: str) -> Feature:
-    """The feature, for a change of its status; raises Waits where a live run claims it."""
-    feature = features.find(context.features, feature_id)
-    if feature_id in context.busy:
-        raise Waits(context.busy[feature_id])
-    return feature
-
-
 def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
     feature = features.find(context.features, feature_id)
     if key not in SETTABLE:
@@ -144,22 +144,36 @@ def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
     if key == "priority" and not value.lstrip("-").isdigit():
         raise UsageFault(f"A priority is a whole number (1 comes first), not '{value}'.")
     setattr(feature, key, int(value) if key == "priority" else value)
+    feature.note(context.at, "person", "set", key=key)
     return f"{feature_id}: {key} is now {value}"
 
 
 def _retry(context: OrderContext, feature_id: str) -> str:
-    _restart(_free(context, feature_id), context.at, "retry")
-    return f"{feature_id} is todo again, with all its tries"
+    features.restart(context.free(feature_id), "retry", context.at, "retry")
+    said = f"{feature_id} is todo again, with all its tries"
+    question = State(context.layout).text(names.ESCALATION)
+    if question is None:
+        return said
+    if not _settles(context, views.kind_of(question)):
+        return f"{said}; what else a person is asked: {command('escalation')}"
+    _answered(context, question, f"{command('feature retry')} {feature_id}")
+    return f"{said}; that answers the escalation, and the counts start again"
 
 
-def _restart(feature: Feature, at: str, why: str) -> None:
-    features.move(feature, "retry")
-    feature.attempts, feature.replanned = 0, False
-    feature.note(at, "person", "retry", text=why)
+def _settles(context: OrderContext, kind: str) -> bool:
+    """Whether a retry leaves nothing for a person: with it and the counts at their start no escalation is due, and, where no plan
+    was accepted, no plan either."""
+    if kind not in RETRY_ANSWERS:
+        return False
+    view = views.gather(context.layout, context.features)
+    newest = view.newest[0].run if view.newest else ""
+    totals = view.totals.replace(since_green=0, rejected=0)
+    due = rules.decide(view.replace(escalation="", totals=totals, answered=newest), clock.now())
+    return due.word != "ESCALATE" and not (kind == "plan" and due.what == view.roles["plans"])
 
 
 def _block(context: OrderContext, feature_id: str, reason: str) -> str:
-    feature = _free(context, feature_id)
+    feature = context.free(feature_id)
     features.move(feature, "block")
     feature.note(context.at, "person", "person", text=reason)
     return f"{feature_id} is blocked until: {command('feature retry')} {feature_id}"
@@ -198,32 +212,38 @@ def _close_proof(context: OrderContext, entries: list[Entry], text: str) -> None
     if question is None or views.kind_of(question) != rules.PROOF:
         return
     if not doubts.find(layout, runs.answered(layout), entries):
-        _archive(context, rules.PROOF, question, text)
-        context.changes.remove(names.ESCALATION)
-
-
-def _archive(context: OrderContext, kind: str, question: str, text: str) -> None:
-    archived = f"{names.ESCALATIONS}/{clock.now()}-{kind}.md"
-    context.changes.put(archived, f"{question}\n## Answer, {context.at}\n\n{text}\n".encode())
+        _archive(context, question, text)
 
 
 def _answer(context: OrderContext, text: str) -> str:
     """Archive the escalation, record the answer for the next runs, and restart the counts."""
     layout, state = context.layout, State(context.layout)
     question = state.text(names.ESCALATION)
-    kind = views.kind_of(question or "")
     waiting = [one for one in context.features if _needs_person(one) and one.id not in context.busy]
     if question is None and not waiting and rules.decide(views.gather(layout), clock.now()).word != "ESCALATE":
         raise UsageFault(f"Nothing is escalated. See: {command('next')}")
-    _archive(context, kind if schema.is_name(kind) else "stuck", question or "", text)
+    for feature in waiting:
+        features.restart(feature, "retry", context.at, text)
+    _answered(context, question, text)
+    return "answered; the counts start again, and the next run reads it"
+
+
+def _archive(context: OrderContext, question: str | None, text: str) -> None:
+    """Move the escalation to those that are answered."""
+    kind = views.kind_of(question or "")
+    named = kind if schema.is_name(kind) else "stuck"
+    archived = f"{names.ESCALATIONS}/{clock.now()}-{named}.md"
+    context.changes.put(archived, f"{question or ''}\n## Answer, {context.at}\n\n{text}\n".encode())
     if question is not None:
         context.changes.remove(names.ESCALATION)
-    for feature in waiting:
-        _restart(feature, context.at, text)
-    newest = next(runs.finished(layout), None)
+
+
+def _answered(context: OrderContext, question: str | None, text: str) -> None:
+    """Archive the escalation, and record the answer, behind which the counts start again."""
+    _archive(context, question, text)
+    newest = next(runs.finished(context.layout), None)
     row = runs.Answer(at=context.at, by="person", text=text, after=newest.run if newest else "")
     context.changes.append(names.ANSWERS, encoding.dump_json(row.asdict()))
-    return "answered; the counts start anew, and the next run reads it"
 
 
 def _needs_person(feature: Feature) -> bool:
@@ -273,6 +293,8 @@ VERBS: dict[str, Any] = {
     "feature block": _block,
     "claim accept": _accept_claim,
     "claim adopt": _adopt,
+    "claim set": claim_orders.set_claim,
+    "claim drop": claim_orders.drop_claim,
     "escalation answer": _answer,
     "accept": _accept_file,
 }

@@ -194,12 +194,15 @@ def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
         said = f"; ended {len(killed)} processes it left{said}"
         if not run.sealed:
             reconcile.state(run, outcome, yielded)
-    worktrees.forget_below(layout.project, temporary.begin(tag), empty=lease.is_alone(layout))
-    temporary.remove_tagged(tag)
+    where = run.context.temporary
+    for begin in dict.fromkeys([temporary.begin(tag), temporary.begin(tag, where)]):
+        worktrees.forget_below(layout.project, begin, empty=lease.is_alone(layout))
+    temporary.remove_tagged(tag, where)
     if died.context is None:
         row = encoding.dump_json(run.context.asdict())
         State(layout).put(names.of_run(run.id, names.CONTEXT), row, mode=files.PRIVATE)
     settings = config.load(layout)
+    outcome.idle = died.context is not None and not any(map(os.path.lexists, (run.paths.stream, run.paths.receipts)))
     reported = transcript.reported(run.paths.stream)
     # without a transcript the cost of an agent is unknown, not zero
     outcome.usages = reported.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]

@@ -8,16 +8,20 @@ import sys
 import harness
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
-from harness.git import dotgit, repository
+from harness.git import beginning, dotgit, repository
+from harness.git.repository import Position
 from harness.integrity import mission_lock, unsettled, workplace
 from harness.model import mission
 from harness.model.mission import Mission
-from harness.store import files, migrations, names
-from harness.store.layout import Layout, home
+from harness.process import temporary
+from harness.store import documents, files, migrations, names
+from harness.store.layout import Layout, command, home
 from harness.store.state import Changes, State
 
+ANNOUNCED = "announced"  # in the cache: the notes about money that were shown, without their numbers
+EXAMPLE = "examples/todo"
 IGNORE_LINE = "/.harness"
-UNSEARCHED = ("runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
+UNSEARCHED = ("archive", "runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
 IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the state can be found.\n"
 IGNORED = IGNORE_NOTE + "".join(f"/{name}/\n" for name in UNSEARCHED)
 SHIM = """#!/bin/sh
@@ -30,6 +34,7 @@ exec {python} -P {program} "$@"
 def start(layout: Layout) -> Mission:
     """The mission of this folder, new where there is none; dead runs are settled first, where no run is alive. Raises
     UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with nothing written."""
+    _finish_archiving(layout)
     if unsettled.needs_recovery(layout) or unsettled.cut_short(layout):
         from harness.run import recover  # only where a run or a write was cut short
 
@@ -38,26 +43,55 @@ def start(layout: Layout) -> Mission:
     if migrations.is_due(layout):
         mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
     found(layout)
-    return mission.load(layout)
+    made = mission.load(layout)
+    temporary.remove_abandoned(f"{made.id}/check", "verify", "try")
+    return made
 
 
-def found(layout: Layout) -> None:
-    """Start a mission where there is none. A dead run proves that there is one, even where its files are gone."""
-    if mission.exists(layout) or unsettled.needs_recovery(layout):
-        return
+def put_away(layout: Layout, *, abandon: bool) -> list[str]:
+    """Put the mission of this folder away, where there is one, so that `start` begins another; what there is to say of it.
+    Raises the faults of `start` and of `archiving.archive` with nothing changed."""
+    _finish_archiving(layout)
+    if not mission.exists(layout):
+        return []
+    from harness.run import archiving  # a mission ends once
+
+    _require_startable(layout)
+    return archiving.archive(layout, abandon=abandon)
+
+
+def _finish_archiving(layout: Layout) -> None:
+    if os.path.exists(layout.archiving):
+        from harness.run import archiving  # only after a kill
+
+        if said := archiving.go_on(layout):
+            console.print_line(console.sanitise(f"  {said}"))
+
+
+def _require_startable(layout: Layout) -> Position:
+    """Where the repository is; raises the fault for which no mission can begin."""
     repository.require_top(layout.project)
     repository.require_version(layout.project)
     require_spec(layout)
     now = repository.position(layout.project)
     if not now.branch:
         raise NeedsPerson(f"HEAD of {layout.project} is detached. Check out a branch first: git switch NAME")
+    return now
+
+
+def found(layout: Layout) -> None:
+    """Start a mission where there is none. A dead run proves that there is one, even where its files are gone."""
+    _finish_archiving(layout)
+    if mission.exists(layout) or unsettled.needs_recovery(layout):
+        return
+    now = _require_startable(layout)
     name, branch = mission.new_id(layout.project), now.branch
     created, host = clock.stamp(clock.now()), os.uname().nodename
     _lay_out(layout)
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
-    if repository.default_branch(layout.project) == made.branch:
-        made.branch = f"harness/{made.id}"
+    if made.branch in (repository.default_branch(layout.project), *map(_own_branch, files.names(layout.archived))):
+        made.branch = _own_branch(made.id)
         repository.switch_new(layout.project, made.branch)
     changes = Changes()
     changes.put(names.MISSION, encoding.dump_json(made.asdict()))
@@ -66,11 +100,37 @@ def found(layout: Layout) -> None:
     State(layout).commit(changes)
 
 
-def announcement(layout: Layout) -> list[str]:
-    """Warnings before money is spent: agents without a cap or a known cost, and earlier runs of unknown cost."""
+def _own_branch(mission_id: str) -> str:
+    """The branch of a mission that did not begin on a branch of a person's."""
+    return f"harness/{mission_id}"
+
+
+def lay_example(layout: Layout) -> list[str]:
+    """Copy the example's SPEC.md and playbooks into this folder; where there is no repository, make one and commit them.
+    Raises UsageFault, with nothing changed, where one of these files is there, or a mission."""
+    source = os.path.join(home(), EXAMPLE)
+    found = [os.path.join(folder, name) for folder, _, left in os.walk(source) for name in left]
+    wanted = sorted(os.path.relpath(path, source) for path in found)
+    there = [name for name in wanted if os.path.lexists(os.path.join(layout.project, name))]
+    there += [os.path.basename(layout.state)] if mission.exists(layout) else []
+    if there:
+        shown = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
+        fault = f"There is {shown} in {layout.project} already, and the example writes over nothing"
+        raise UsageFault(f"{fault}. Go to an empty folder: mkdir example && cd example && {command('init --example')}")
+    fresh = not beginning.is_inside(layout.project)
+    if fresh:
+        repository.init(layout.project)
+    for name in wanted:
+        files.replace(os.path.join(layout.project, name), files.read(os.path.join(source, name)) or b"")
+    if fresh:
+        beginning.first_commit(layout.project, wanted, "A spec and its playbooks")
+    return [f"wrote {name}" for name in wanted if "/" not in name] + [f"wrote {len(wanted) - 1} files in playbooks/"]
+
+
+def spenders(layout: Layout) -> tuple[list[str], list[str]]:
+    """The configured agents that cost money, and those of them whose cost nobody reports and no price tells."""
     from harness.agents import registry
-    from harness.decision import rules
-    from harness.model import config, roles, runs, usage  # none of it is needed where a run opens
+    from harness.model import config, roles, usage  # none of it is needed where a run opens
 
     settings = config.load(layout)
     named = {
@@ -82,7 +142,15 @@ def announcement(layout: Layout) -> list[str]:
     costly = [name for name, kind in kinds.items() if kind]
     silent = {name for name, kind in kinds.items() if kind == "uncounted"}
     without = {name for name, model in named if not any(usage.price_of(one, settings.prices) for one in (model, name))}
-    hidden = sorted(silent & without)
+    return costly, sorted(silent & without)
+
+
+def announcement(layout: Layout) -> list[str]:
+    """Warnings before money is spent: agents without a cap or a known cost, and earlier runs of unknown cost."""
+    from harness.decision import rules
+    from harness.model import config, runs
+
+    (costly, hidden), settings = spenders(layout), config.load(layout)
     cap = "max_cost_usd in [limits]" if costly and settings.max_cost_usd is None else ""
     tables = " and ".join(f"[prices.{name}]" for name in hidden)
     prices = f"{tables}, for {', '.join(hidden)} {'tells' if len(hidden) == 1 else 'tell'} no cost" if hidden else ""
@@ -90,6 +158,16 @@ def announcement(layout: Layout) -> list[str]:
     found = [f"note: {', '.join(costly)} may cost money: set {wanted} (config.toml)"] if wanted else []
     unseen = runs.totals(layout).uncounted if costly and settings.max_cost_usd is not None else 0
     return found + ([f"note: max_cost_usd does not see all: {rules.counted(unseen)} so far"] if unseen else [])
+
+
+def announced(layout: Layout) -> list[str]:
+    """What `announcement` says and no earlier start of this mission has said; from now on it is said."""
+    said = documents.recall(layout.cache, ANNOUNCED, "")
+    known = set(said) if isinstance(said, list) else set()
+    found = {line.rpartition(": ")[0]: line for line in announcement(layout)}
+    if found.keys() - known:
+        documents.keep(layout.cache, ANNOUNCED, "", sorted(known | found.keys()))
+    return [line for about, line in found.items() if about not in known]
 
 
 def require_spec(layout: Layout) -> None:

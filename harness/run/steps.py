@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from harness.base import clock, console, errors
-from harness.base.errors import Changed, Interrupted, Refused, UsageFault
+from harness.base import clock, console, errors, faults, redaction
+from harness.base.errors import Changed, GuardianKilled, Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, handle_signals
+from harness.base.lean import signal
 from harness.base.record import Record
 from harness.integrity import mission_lock, reconcile, workplace
 from harness.model import contract, replies, runs
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 LOOP = "HARNESS_LOOP"
 LONGEST_PID = 20
-REASON_CHARS = 90
+REASON_CHARS = 140
+AGAIN = "--again"
 ATTEMPTS = 5  # to settle on files that a person edits at that moment
 
 
@@ -69,17 +71,21 @@ def _live_with_loop() -> int:
 
 
 def _main(role: str, steps: Steps) -> int:
-    if len(sys.argv) > 2:
-        raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE]")
-    feature = sys.argv[1] if len(sys.argv) > 1 else ""
-    opened = opening.open_run(opening.asked(role, feature))
+    named = [word for word in sys.argv[1:] if word != AGAIN]
+    if len(named) > 1:
+        raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE] [{AGAIN}]")
+    opened = opening.open_run(opening.asked(role, *named, again=AGAIN in sys.argv[1:]))
     run = opened.run.opened
     try:
         result, signum = _carry_out(opened, steps)
     finally:
         opened.lease.release()
     closing.escalate(run.layout, opened.run.outcome.features, clock.now())
-    console.print_line("\n".join([line_of(result), *(f"  warning: {line}" for line in closing.crossed(run, result))]))
+    warnings = [*result.secrets, *closing.crossed(run, result)]
+    lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
+    console.print_line("\n".join(lines))
+    if signum == signal.SIGKILL:
+        return errors.SIGNALLED + signum if os.environ.get(LOOP) else errors.BUSY
     return errors.signal_code(signum) if signum else exit_code(result)
 
 
@@ -91,16 +97,26 @@ def _carry_out(opened: Opened, steps: Steps) -> tuple[Result, int]:
         text, stable_bytes = compose(run, outcome)
         if wanted:
             thinking.think(opened, text, stable_bytes)
-    except Interrupted as signalled:
-        signum = signalled.signum
-        outcome.ended, outcome.reason = "killed", f"interrupted by signal {signum}"
+    except (Interrupted, GuardianKilled) as fault:
+        signum = _cut(outcome, fault)
     if not run.sealed:
         reconcile.state(run, outcome)
     reconcile.tree(run, outcome)
     take_reply(run, outcome)
     if steps.examine and outcome.ended in runs.GOOD:
-        steps.examine(opened.run)
+        try:
+            steps.examine(opened.run)
+        except GuardianKilled as fault:
+            signum = _cut(outcome, fault)
     return _settle_and_close(opened.run, steps), signum
+
+
+def _cut(outcome: Outcome, fault: Interrupted | GuardianKilled) -> int:
+    """The run ends as killed; gives the signal that did it."""
+    signum = fault.signum if isinstance(fault, Interrupted) else signal.SIGKILL
+    outcome.ended = "killed"
+    outcome.reason = str(fault) if signum == signal.SIGKILL else f"interrupted by signal {signum}"
+    return signum
 
 
 def _settle_and_close(asked: Run, steps: Steps) -> Result:
@@ -161,11 +177,15 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
         state.put(name, outcome.messages[-1].encode("utf-8", "replace"), mode=PRIVATE)
     if outcome.ended not in runs.GOOD:
         return
+    refused = "" if kept is not None else state.text(names.of_run(run.id, names.REPLY_FAULT)) or ""
     try:
         outcome.reply = replies.find(run.capability, [kept] if kept is not None else outcome.messages)
     except Refused as fault:
         outcome.ended, outcome.reason = "agent_error", "; ".join(filter(None, [str(fault), outcome.reason]))
         return
+    if outcome.reply is None and refused:
+        outcome.reply_fault = redaction.mask(f"its reply was refused: {refused.strip()}")
+        outcome.reason = "; ".join(filter(None, [outcome.reply_fault, outcome.reason]))
     reply = outcome.reply or {}
     try:  # for agents that run no commands
         add_notes(run.layout, run.context, [(note["tag"], note["text"]) for note in reply.get("notes", [])])
@@ -190,11 +210,9 @@ def line_of(result: Result) -> str:
     """The summary of a run: one line, or the whole reason where a person must repair the agent."""
     what = " ".join(part for part in (result.role, result.feature) if part)
     words = [word for word in (result.said, result.commit[:10]) if word]
-    first = result.reason.split("\n")[0]
-    cut = f"{first[:REASON_CHARS]}{'…' if len(first) > REASON_CHARS else ''}"
-    whole = result.reason.replace("\n", "\n    ")
-    reason = "  " + (whole if result.outcome in thinking.NEEDS_HELP else cut) if first else ""
-    return console.sanitise(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s{reason}")
+    whole = result.reason.replace("\n", "\n    ") if result.outcome in thinking.NEEDS_HELP else ""
+    reason = whole or faults.first(result.reason, REASON_CHARS)
+    return console.sanitise(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s  {reason}".rstrip())
 
 
 def exit_code(result: Result) -> int:

@@ -11,7 +11,7 @@ from harness.base import clock, console, lean, redaction
 from harness.base.record import Record
 from harness.integrity import confine, environment, home_layer
 from harness.integrity.inbox import Inbox
-from harness.model import runs
+from harness.model import features, runs
 from harness.model.usage import Usage
 from harness.process import temporary
 from harness.run import closing, verbs
@@ -30,10 +30,11 @@ RETRYABLE = ("limit", *NEEDS_HELP)
 STARTUP_SECONDS = 120.0
 MARK_SECONDS = 30.0
 PRINTED = ("output", "waits")  # goes into the transcript as output
+UNWRITTEN = ("tick", "saying", "whole", *PRINTED)  # nothing to write, or written by pieces
 LOAD_AFTER_SECONDS = 0.5
 LOADED_LATE = (
     *("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment", "harness.process.network"),
-    "harness.process.landlock",
+    *("harness.process.landlock", "harness.git.new_secrets"),
 )
 LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer
@@ -87,7 +88,7 @@ def _remembered(run: OpenRun) -> dict[str, int]:
     """The limits that the newest run with an agent recorded, as far as they are not over."""
     last = next((result for result in islice(runs.finished(run.layout), LOOKED_BACK) if result.agents), None)
     now = clock.now()
-    return {name: until for name, until in (last.waits if last else {}).items() if until > now}
+    return {name: until for name, until in last.waits.items() if runs.waits(last.ended, until, now)} if last else {}
 
 
 def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
@@ -96,7 +97,7 @@ def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
     limits = {one.agent: one.until for one in refused if one.outcome == "limit"}
     now = clock.now()
     for name, until in limits.items():
-        outcome.waits[name] = min(until if until > now else now + UNSTATED_SECONDS, now + closing.LONGEST_STATED)
+        outcome.waits[name] = min(until if until > now else now + UNSTATED_SECONDS, now + runs.LONGEST_STATED)
     if limits and not answered:  # without a future time a back-off follows
         outcome.ended, outcome.until = "limit", min(until if until > now else 0 for until in limits.values())
     words = list(filter(None, (f"{outcome.agent} answered", outcome.reason))) if answered else []
@@ -125,6 +126,7 @@ class Recorder:
         self.stream, self.stderr = Transcript(run.paths.stream, 3 * quarter), Transcript(run.paths.stderr, quarter)
         self.said = Recent(outcome.messages)
         self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
+        self._show_progress()
 
     def begin(self, agent: str) -> None:
         """Following events come from this agent."""
@@ -139,14 +141,18 @@ class Recorder:
             self.stderr.log(event.text)
         if event.kind in ("did", "waits"):
             self.action = event.text
-        if event.kind == "said":
+        if event.kind == "saying":
+            self.stream.piece(self.run.seconds(), "said", event.text)
+            self.action = next((line for line in reversed(event.text.splitlines()) if line.strip()), self.action)
+        if event.kind in ("said", "whole"):
             self.said.add(event.text)
         at = self.run.seconds()
         if event.kind == "usage":
             self.outcome.usages[-1] = Usage(**lean.loads(event.text))
             self.counted, self.reported = event.text, True
             closing.reserve_used(self.lease, self.outcome, self.run.settings)
-        elif event.kind not in ("tick", *PRINTED):
+            self._show_progress()
+        elif event.kind not in UNWRITTEN:
             self.stream.row(at, event.kind, event.text)
         if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # the duration of a killed run, at least
             self.stream.book(at, "usage" if self.counted else "time", self.counted)
@@ -154,6 +160,13 @@ class Recorder:
         if at >= LOAD_AFTER_SECONDS:
             load_rest()
         self.spinner.draw(self.action)
+
+    def _show_progress(self) -> None:
+        """The spinner shows how many features have passed, and the cost so far with what this run has reported."""
+        if self.spinner.shown:
+            found = self.outcome.features
+            done = f"{len(features.passed(found))} of {len(found)} features" if found else ""
+            self.spinner.progress = ", ".join(filter(None, [done, closing.cost_so_far(self.run, self.outcome)]))
 
     def overspent(self) -> str:
         """The cap that is used up after usage reported since the last call, in words, else ""."""

@@ -100,7 +100,8 @@ class Transcript:
         if last and not last.endswith(b"\n"):
             self._size += 1
             self._file.write(b"\n")
-        self._lines, self._at, self._kind = Lines(), 0.0, ""
+        self._lines: dict[str, Lines] = {}  # {kind of row, "" for plain text: what is not complete yet}
+        self._at: dict[str, float] = {}
         self._reserve = min(most_bytes // 16, MIB)
         self._booked_at, self._latest = -BOOK_SECONDS, b""
 
@@ -126,25 +127,29 @@ class Transcript:
         self._latest = b""
 
     def piece(self, at: float, kind: str, text: str) -> None:
-        """Write text that comes in pieces, as rows of whole lines."""
+        """Write text that comes in pieces, as rows of whole lines; pieces of different kinds do not mix."""
         if self._full:
             return
-        self._at, self._kind = at, kind
-        if ready := self._lines.take(text):
+        self._at[kind] = at
+        if ready := self._open(kind).take(text):
             self.row(at, kind, ready)
 
     def log(self, text: str) -> None:
         """Write plain text that comes in pieces, by whole lines."""
         if not self._full:
-            self._log(self._lines.take(text))
+            self._log(self._open("").take(text))
+
+    def _open(self, kind: str) -> Lines:
+        return self._lines.setdefault(kind, Lines())
 
     def close(self) -> None:
         """Write the rest, and make everything durable."""
-        rest = self._lines.rest()
-        if rest and self._kind:
-            self.row(self._at, self._kind, rest)
-        elif rest:
-            self._log(rest)
+        for kind, lines in self._lines.items():
+            rest = lines.rest()
+            if rest and kind:
+                self.row(self._at[kind], kind, rest)
+            elif rest:
+                self._log(rest)
         self._book()
         self._file.close()
 

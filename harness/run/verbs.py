@@ -15,10 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import ModuleType
+    from typing import Any
 
     from harness.model.check_environment import CheckEnvironment
     from harness.model.open_run import OpenRun
     from harness.model.receipts import Receipt
+
+LONGEST_FAULT = 20_000  # characters of a refusal that are kept
 
 
 def of(run: OpenRun) -> dict[str, Callable[..., Iterable[str]]]:
@@ -46,7 +49,24 @@ def note(run: OpenRun, tag: str, text: str) -> Iterable[str]:
 
 
 def reply(run: OpenRun, text: str) -> Iterable[str]:
-    """Check a reply while the agent can still correct it, and keep it; raises Refused with every fault."""
+    """Check a reply while the agent can still correct it, and keep it; raises Refused with every fault, which is the reason of
+    the run where no better one follows."""
+    state, fault_name = State(run.layout), names.of_run(run.id, names.REPLY_FAULT)
+    try:
+        value = _checked(run, text)
+    except Refused as fault:
+        said = str(fault)[:LONGEST_FAULT].encode("utf-8", "replace")
+        state.put(fault_name, said, mode=PRIVATE)
+        raise
+    body = encoding.dump_json(value).decode()
+    kept = documents.fenced(body, "json harness").encode()
+    state.put(names.of_run(run.id, names.REPLY), kept, mode=PRIVATE)
+    state.remove(fault_name)
+    return ["The reply is good and kept; a later one replaces it."]
+
+
+def _checked(run: OpenRun, text: str) -> dict[str, Any]:
+    """The reply in a text, as its role's settle would take it; raises Refused with every fault."""
     blocks = documents.fenced_blocks(text, "json harness")
     value = replies.parse(run.capability, blocks[-1] if blocks else text)
     if run.role.plans:
@@ -54,10 +74,7 @@ def reply(run: OpenRun, text: str) -> Iterable[str]:
 
         place, path = run.place(), run.paths.receipts
         planner.red_first(run.layout, planner.examined(run.layout, value, place), place, path, run.role.name)
-    body = encoding.dump_json(value).decode()
-    kept = documents.fenced(body, "json harness").encode()
-    State(run.layout).put(names.of_run(run.id, names.REPLY), kept, mode=PRIVATE)
-    return ["The reply is good and kept; a later one replaces it."]
+    return value
 
 
 def report(run: OpenRun, value: str) -> Iterable[str]:

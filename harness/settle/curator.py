@@ -327,5 +327,8 @@ def settle(asked: Run) -> None:
     for feature in outcome.features:
         names |= {feature.id, *feature.claims}
     today = clock.day(clock.now())
-    folded, graduated = compact_all(run.layout, identity_folder(), run.mission.id, run.id, today, names)
-    outcome.reason = outcome.reason or f"{folded} notes folded, {graduated} in identities"
+    before = identity.items(identity_folder())
+    folded, _ = compact_all(run.layout, identity_folder(), run.mission.id, run.id, today, names)
+    there = identity.items(identity_folder())
+    counts = f"{folded} notes folded, {len(there - before)} new in identities ({len(there)} in all)"
+    outcome.reason = outcome.reason or counts

@@ -9,8 +9,9 @@ from graphlib import CycleError, TopologicalSorter
 from harness.base import schema
 from harness.base.errors import BrokenFile, Refused
 from harness.base.record import Record
+from harness.decision import escalations
 from harness.model import contract as contracts
-from harness.model import contract_log, issues, mission, receipts, runs
+from harness.model import contract_log, issues, receipts, runs
 from harness.model import features as queue
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract, Service
@@ -51,6 +52,8 @@ REFUSED_FORMS = (
 
 
 BEFORE_SECONDS = 60
+PASSED = "belongs to a feature that has passed and cannot be changed"
+SET_BY_PERSON = "was set by a person and stays as it is: leave it out of the plan"
 EARLY = "make it a guard, or test what the feature brings; sent again as it is, it lands and its claim stays unproven"
 
 
@@ -74,20 +77,22 @@ class Draft(Record):
 
 
 def draft(
-    reply: dict[str, Any], features: list[Feature], contract: Contract, retired: set[str]
+    reply: dict[str, Any], features: list[Feature], contract: Contract, log: list[Entry]
 ) -> tuple[Draft, list[str]]:
-    """The plan merged into features and contract, and every fault of it. The inputs are not changed."""
+    """The plan merged into features and contract, and every fault of it. `log`: the contract log so far. The inputs are not
+    changed."""
     faults: list[str] = []
     fixed = {claim for feature in features if feature.status == "passed" for claim in feature.claims}
     gone = {row["id"]: row["reason"] for row in reply.get("drop", [])}
     made = Draft(features=[], contract=Contract(setup=contract.setup, services=contract.services))
-    _lay_claims(made, reply, contract, fixed, gone, faults)
+    fixed_why = dict.fromkeys(contract_log.set_by_person(log), SET_BY_PERSON) | dict.fromkeys(fixed, PASSED)
+    _lay_claims(made, reply, contract, fixed_why, gone, faults)
     _lay_features(made, reply, features, gone, faults)
     made.contract.setup = reply.get("setup", contract.setup).rstrip("\n")
     if "services" in reply:
         made.contract.services = [Service(**{**row, "run": row["run"].strip("\n")}) for row in reply["services"]]
     names = [row["id"] for row in reply["features"]] + [row["id"] for row in reply["contract"]]
-    used = {name.lower() for name in (*retired, *gone)}
+    used = {name.lower() for name in (*contract_log.retired(log), *gone)}
     faults += [f"the id '{name}' was dropped before; ids are never reused" for name in names if name.lower() in used]
     old, new = contract_log.blocks(contract), contract_log.blocks(made.contract)
     moved = [name for name, block in old.items() if block and new.get(name) != block]
@@ -100,14 +105,19 @@ def draft(
 
 
 def _lay_claims(
-    made: Draft, reply: dict[str, Any], contract: Contract, fixed: set[str], gone: dict[str, str], faults: list[str]
+    made: Draft,
+    reply: dict[str, Any],
+    contract: Contract,
+    fixed: dict[str, str],
+    gone: dict[str, str],
+    faults: list[str],
 ) -> None:
     given = {row["id"]: row for row in reply["contract"]}
     faults += schema.name_faults((row["id"] for row in reply["contract"]), "claim")
     for claim in contract.claims:
         row = given.pop(claim.id, None)
         if claim.id in fixed and (claim.id in gone or (row and _claim(row) != claim)):
-            faults.append(f"{claim.id} belongs to a feature that has passed and cannot be changed")
+            faults.append(f"{claim.id} {fixed[claim.id]}")
         elif claim.id in gone:
             made.log.append(Entry(verb=contract_log.DROP, claim=claim.id, why=gone[claim.id], old=claim))
             continue
@@ -144,7 +154,8 @@ def _lay_features(
     faults += schema.name_faults((row["id"] for row in reply["features"]), "feature")
     for feature in features:
         row = given.pop(feature.id, None)
-        changed = feature.replace(**row) if row else feature.replace()
+        theirs = feature.set_by_person  # a planner may repeat what the spec says; what a person wrote stands
+        changed = feature.replace(**{key: value for key, value in (row or {}).items() if key not in theirs})
         if feature.status == "passed" and (feature.id in gone or changed != feature):
             faults.append(f"{feature.id} has passed and cannot be changed")
         elif feature.id in gone:
@@ -205,7 +216,7 @@ def _circle(features: list[Feature]) -> list[str]:
 def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> Draft:
     """The plan as it would land; raises Refused with every fault, after trying new checks in an empty folder."""
     features = queue.load(layout)
-    made, faults = draft(reply, features, contracts.load(layout), contract_log.retired(contract_log.load(layout)))
+    made, faults = draft(reply, features, contracts.load(layout), contract_log.load(layout))
     known = set(faults)
     forms = [fault for check in made.new_checks for fault in form_faults(check, layout.project, place.directory)]
     faults += [fault for fault in forms if fault not in known]
@@ -283,8 +294,9 @@ def _reported(run: OpenRun) -> frozenset[str]:
 
 def escalate_setup(run: OpenRun, outcome: Outcome) -> None:
     """Ask a person about a red setup; it never costs an attempt."""
-    outcome.reason, at = outcome.setup_fault, run.context.head[:10]
-    text = f"---\nkind: setup\nrun: {run.id}\n---\nThe contract's setup is red at {at}.\n\n{outcome.reason}\n"
+    outcome.reason = outcome.setup_fault
+    asked = (outcome.reply or {}).get("setup", outcome.contract.setup)
+    text = escalations.of_setup(run.id, run.context.head, asked, outcome.reason)
     outcome.changes.put(names.ESCALATION, text.encode())
 
 
@@ -293,7 +305,7 @@ def examine(asked: Run) -> None:
     run, outcome = asked.opened, asked.outcome
     reported = _reported(run)
     if outcome.reply is None:
-        outcome.examined = "The planner gave no reply"
+        outcome.examined = outcome.reply_fault or "The planner gave no reply"
         return
     try:
         made = examined(run.layout, outcome.reply, run.place())
@@ -313,7 +325,7 @@ def settle(asked: Run) -> None:
         examine(asked)
     if outcome.reply is None:
         outcome.ended = "agent_error"
-        outcome.reason = "; ".join(filter(None, [outcome.examined, outcome.reason]))
+        outcome.reason = "; ".join(filter(None, [outcome.examined, "" if outcome.reply_fault else outcome.reason]))
     elif outcome.setup_fault:
         escalate_setup(run, outcome)
     elif isinstance(outcome.examined, str):
@@ -329,7 +341,7 @@ def _as_of_now(run: OpenRun, outcome: Outcome) -> Draft:
     """The plan merged into queue and contract as they are now; raises Refused where what changed meanwhile makes it faulty, or
     brings checks that were not fired."""
     log = contract_log.load(run.layout)
-    made, faults = draft(outcome.reply or {}, outcome.features, outcome.contract, contract_log.retired(log))
+    made, faults = draft(outcome.reply or {}, outcome.features, outcome.contract, log)
     fired = set(outcome.examined.new_checks)
     faults += [
         f"the check `{check}` is new, since the contract changed" for check in made.new_checks if check not in fired
@@ -347,9 +359,8 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.contract = made.contract
     outcome.save()
     outcome.changes.append(names.CONTRACT_LOG, contract_log.render(entries))
-    asked = mission.asked_spec(run.layout)
-    if asked:
-        outcome.changes.put(names.SPEC, asked)
+    if outcome.spec:  # as the prompt had it: what a person wrote since makes a plan due again
+        outcome.changes.put(names.SPEC, outcome.spec.encode())
     seen = issues.serious(issues.load(run.layout))
     outcome.changes.append(names.ISSUES, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
 

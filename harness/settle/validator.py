@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from harness.base import schema
@@ -35,7 +36,9 @@ def prepare(asked: Run) -> bool:
     place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
         outcome.examined = views.proof_state(run.layout, run.context.tree)
-        outcome.receipts, outcome.setup_fault = sweep.sweep(run.layout.project, known, place, path, kept=run.kept)
+        outcome.receipts, outcome.setup_fault = sweep.sweep(
+            run.layout.project, known, place, path, workplace.recorded(run.layout)
+        )
         return False
     outcome.setup_fault = fire.setup_once(run.layout, known, place)
     if run.kept and known.setup:
@@ -74,13 +77,14 @@ def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) 
 
 
 def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
-    """Reward-hacking signals in the commits of the feature's workers since it last passed."""
+    """Reward-hacking signals in the commits of the feature's workers since it last passed, about any claim's checks."""
     found: list[str] = []
-    claims = outcome.contract.of(outcome.feature.claims) if outcome.feature else []
+    trees = os.path.dirname(workplace.folder_of(run.mission.id))
+    places = list(dict.fromkeys(path for one in (run.layout.project, trees) for path in (one, os.path.realpath(one))))
     for commit in _commits(run):
         changed = repository.changed(run.layout.project, commit + "^", commit)
         patch = repository.patch_between(run.layout.project, commit + "^", commit).decode("utf-8", "replace")
-        found += reward_hacking.signs(changed, patch, claims)
+        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places)
     return list(dict.fromkeys(found))
 
 
@@ -179,12 +183,20 @@ def _judge_feature(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
         features.move(feature, "refuted" if red else "proved")
     for claim, receipt in {receipt.claim: receipt for receipt in red}.items():
         broke = f"{feature.id} broke a neighbour: " if receipt.phase == "blame" else ""
-        run.note(outcome, "FAIL", f"{broke}{claim} is {receipt.verdict}: {_why(receipt)}")
+        why = f"{broke}{claim} is {receipt.verdict}: {receipt.fault}"
+        _say(outcome, why)
+        run.note(outcome, "FAIL", why)
     _report_flaky(run, outcome)
     if feature.status == "passed":
         proven = ", ".join(dict.fromkeys(receipt.claim for receipt in outcome.receipts))
         run.note(outcome, "-", f"passed at {run.context.head[:10]}: {proven}")
         features.unblock(outcome.features, outcome.at, run.id)
+
+
+def _say(outcome: Outcome, why: str) -> None:
+    """The first red claim is the reason of the run, before what its agent's end was."""
+    if " is red " not in outcome.reason:
+        outcome.reason = "; ".join(filter(None, [why, outcome.reason]))
 
 
 def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
@@ -197,11 +209,6 @@ def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
             times = f"{FLAKY_MAKES_ISSUE} times or more"
             evidence = f"red, then green at the same commit, {times}: {receipt.command.strip()}"
             outcome.issues.append({"title": title, "severity": "minor", "evidence": evidence})
-
-
-def _why(receipt: Receipt) -> str:
-    lines = [line.strip() for line in receipt.output.split("\n") if line.strip()]
-    return lines[-1] if lines else receipt.command.strip().split("\n")[0]
 
 
 def _newly_green(run: OpenRun, outcome: Outcome) -> int:
@@ -227,6 +234,7 @@ def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
         for feature in owners:
             if feature.status == "passed":
                 features.move(feature, "refuted")
-            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh worktree")
-        why = f"{claim} is {receipt.verdict} in a fresh worktree: {_why(receipt)}"
+            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh clone")
+        why = f"{claim} is {receipt.verdict} in a fresh clone: {receipt.fault}"
+        _say(outcome, why)
         run.note(outcome, "FAIL", why, owners[0].id if owners else "")

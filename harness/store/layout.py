@@ -48,11 +48,13 @@ class Layout:
         self.replays = under + "replays"
         self.hooks = under + "hooks"
         self.roles = under + "roles"
+        self.archived = under + names.ARCHIVED
+        self.archiving = under + names.ARCHIVING
         self.git = under + ".git"
         self.git_record = under + names.GIT_RECORD
         self.git_private = under + "git-config"  # what our git reads in place of the repository's configuration
         self.ignore = under + names.IGNORE
-        self.asked_spec = self.project + "/SPEC.md"  # the spec that people write
+        self.asked_spec = f"{self.project}/{names.ASKED_SPEC}"  # the spec that people write
         self.mission_lock = self.locks + "/mission"  # held for the milliseconds in which a run opens or settles
         self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal
         self.loop_lock = self.locks + "/loop"  # held by a looping run.sh
@@ -61,6 +63,10 @@ class Layout:
     def committed(self) -> str:
         """The folder with what was committed, where runs are not behind glass; it lies outside, by the path of the mission."""
         return os.path.join(state_home(), f"committed-{lean.sha256(os.fsencode(self.state))[:12]}")
+
+    def archive_of(self, mission_id: str) -> str:
+        """The state of a mission that was put away."""
+        return os.path.join(self.archived, mission_id)
 
     def run(self, run_id: str) -> RunLayout:
         """The files of one run."""
@@ -92,6 +98,7 @@ class RunLayout:
         self.stream = under + "stream.jsonl"
         self.stderr = under + "stderr.log"
         self.reply = under + "reply.md"
+        self.reply_fault = under + names.REPLY_FAULT
         self.notes = under + "notes.jsonl"
         self.receipts = under + "receipts.jsonl"
         self.result = under + "result.json"
@@ -118,14 +125,19 @@ def home() -> str:
 
 
 def command(words: str = "") -> str:
-    """A harness command that the reader can paste: run.sh as it was started (HARNESS_CALLED), else `harness`."""
-    called, own = os.environ.get("HARNESS_CALLED") or "harness", os.environ.get("HOME", "") + "/"
-    plain = called.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()
-    if not plain:
-        called = "'" + called.replace("'", "'\\''") + "'"
-    elif len(own) > 2 and called.startswith(own):
+    """A harness command that the reader can paste: run.sh as it was started (HARNESS_CALLED), else `harness`;
+    with `-C DIR` (HARNESS_AT) where that was said."""
+    called, own = _word(os.environ.get("HARNESS_CALLED") or "harness"), os.environ.get("HOME", "") + "/"
+    if len(own) > 2 and called.startswith(own):
         called = "~/" + called.removeprefix(own)
-    return f"{called} {words}".strip()
+    folder = os.environ.get("HARNESS_AT", "")
+    return " ".join(filter(None, (called, f"-C {_word(folder)}" if folder else "", words)))
+
+
+def _word(text: str) -> str:
+    """`text` as one word of a shell."""
+    plain = text.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()
+    return text if plain else "'" + text.replace("'", "'\\''") + "'"
 
 
 def state_home() -> str:

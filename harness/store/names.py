@@ -7,6 +7,7 @@ MISSION = "mission.json"
 GIT_RECORD = "git.json"
 CONFIG = "config.toml"
 SPEC = "spec.md"
+ASKED_SPEC = "SPEC.md"  # in the project folder: a person's
 FEATURES = "features.json"
 CONTRACT = "validation-contract.md"
 CONTRACT_LOG = "contract-log.jsonl"
@@ -34,6 +35,8 @@ ESCALATIONS = "escalations"
 CACHE = "cache"
 OBJECTS = "objects"
 LOCKS = "locks"
+ARCHIVED = "archive"  # missions that were put away
+ARCHIVING = "archiving"  # one is being put away
 
 # the harness replaces these whole; an agent never writes them
 MANAGED = (
@@ -47,6 +50,7 @@ CURATED_TOO = (RAW, ARCHIVE)
 
 CONTEXT, MANIFEST, PROMPT, REPLY = "context.json", "manifest.json", "prompt.md", "reply.md"
 NOTES, RECEIPTS, RESULT, REFUSED = "notes.jsonl", "receipts.jsonl", "result.json", "refused"
+REPLY_FAULT = "reply-fault.txt"
 
 
 def of_run(run_id: str, name: str) -> str:

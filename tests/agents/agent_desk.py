@@ -54,10 +54,10 @@ def listen(agent: Agent, at: ExecutionContext, prompt: str = "") -> Observed:
     found = list(agent.think(prompt, at))
     *events, end = found
     assert isinstance(end, Finished | Failed)
-    texts: dict[str, list[str]] = {"said": [], "did": [], "output": [], "tick": [], "raw": [], "usage": []}
+    texts: dict[str, list[str]] = {name: [] for name in ("said", "saying", "did", "output", "tick", "raw", "usage")}
     for event in events:
         assert isinstance(event, Event)
-        texts["output" if event.kind == "waits" else event.kind].append(event.text)
+        texts[{"waits": "output", "whole": "said"}.get(event.kind, event.kind)].append(event.text)
     output = "".join(texts["output"])
     return Observed(said=texts["said"], did=texts["did"], output=output, usages=texts["usage"], end=end)
 

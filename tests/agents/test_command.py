@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.base import Finished
+from harness.agents.base import Event, Finished
 from harness.agents.command import Command
 from harness.base.errors import BrokenFile, Unavailable
 from harness.process import tree
@@ -136,3 +136,15 @@ def test_a_program_that_ran_out_of_time_did_not_lack_a_key(tmp_path: Path) -> No
     agent = Command("mine", settings(folder, command=["sleep", "60"]))
     outcome, reason = listen(agent, desk(folder, seconds=0.3).replace(withheld=["B_KEY"])).failure
     assert (outcome, "withheld" in reason) == ("wall", False)
+
+
+def test_its_words_come_while_it_speaks(tmp_path: Path) -> None:
+    """Piece by piece; a character that arrives in two halves is one; the whole message follows once."""
+    folder = project(tmp_path)
+    script = r"printf 'gr\303'; sleep 0.2; printf '\266\303\237er\n'; sleep 0.2; echo two"
+    agent = Command("mine", settings(folder, command=["bash", "-c", script]))
+    found = [one for one in agent.think("", desk(folder)) if isinstance(one, Event)]
+    pieces = [one.text for one in found if one.kind == "saying"]
+    assert len(pieces) >= 3
+    assert "".join(pieces) == "größer\ntwo\n"
+    assert [one.text for one in found if one.kind == "whole"] == ["größer\ntwo\n"]

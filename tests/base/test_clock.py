@@ -24,6 +24,20 @@ def test_a_stamp_is_whole_seconds_in_utc(seconds: float, stamp: str, monkeypatch
         time.tzset()
 
 
+@pytest.mark.parametrize(
+    "seconds", [0, 951_782_399, 951_782_400, 1_709_164_800, 1_777_025_112, 4_107_542_400, 253_402_300_799]
+)
+def test_the_seconds_of_a_stamp_are_those_it_was_made_of(seconds: int) -> None:
+    """Around leap days and at the end of centuries, too."""
+    assert clock.seconds_of(clock.stamp(seconds)) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "now", "2026-04-24", "2026-04-24T10:05:1xZ", "\uff12026-04-24T10:05:12Z"])
+def test_another_text_has_no_seconds(text: str) -> None:
+    """0, which is in no run."""
+    assert clock.seconds_of(text) == 0
+
+
 def test_now_is_now() -> None:
     """It is in whole seconds."""
     assert isinstance(clock.now(), int)

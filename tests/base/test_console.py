@@ -77,3 +77,17 @@ def test_words_of_an_agent_cannot_steer_the_terminal() -> None:
     assert console.sanitise("a\tb\nü \U0001f600") == "a\tb\nü \U0001f600"
     assert console.sanitise("\x1b[2J\x1b]0;x\x07 \r\x9b\x7f\0") == r"\x1b[2J\x1b]0;x\x07 \x0d\x9b\x7f\x00"
     assert console.sanitise("\ud800") == r"\ud800"
+
+
+def test_what_turns_or_hides_text_becomes_visible() -> None:
+    """Bidi overrides and isolates, marks, separators, tags; right-to-left letters and joined emoji stay."""
+    assert console.sanitise("a\u202eb\u2066c\u200f\u061c\u2028\ufeff") == r"a\u202eb\u2066c\u200f\u061c\u2028\ufeff"
+    assert console.sanitise("\U000e0041") == r"\U000e0041"
+    assert console.sanitise("שלום \U0001f468\u200d\U0001f469") == "שלום \U0001f468\u200d\U0001f469"
+
+
+def test_every_line_and_complaint_is_safe(capsys: pytest.CaptureFixture[str]) -> None:
+    """No caller has to think of it."""
+    console.print_line("a\x1b[2J")
+    console.print_error("b\u202e")
+    assert capsys.readouterr() == ("a\\x1b[2J\n", "b\\u202e\n")

@@ -53,6 +53,23 @@ def test_the_corpus_covers_every_rule() -> None:
     assert {rule for rule, _ in HITS} == redaction.RULES.keys()
 
 
+@pytest.mark.parametrize(("rule", "text"), HITS)
+def test_every_secret_is_given_with_its_line_and_none_looks_typed(rule: str, text: str) -> None:
+    """Random values stay secrets; a rule's form makes them certain, or it does not."""
+    plain = "first\n" + re.sub("[⟦⟧]", "", text)
+    wanted = [(rule, ("first\n" + text[: found.start()]).count("\n") + 1, found[1]) for found in AROUND.finditer(text)]
+    assert redaction.secrets(plain) == wanted
+    certain = rule in redaction.CERTAIN - {"private-key", "stripe-key"}  # these differ by length and kind
+    assert [redaction.is_certain(rule, one) for _, _, one in wanted if certain] == [True] * len(wanted) * certain
+    assert not any(redaction.is_made_up(one) for _, _, one in wanted if certain)
+
+
+@pytest.mark.parametrize("value", ["abcdef", "x9ZYXWVUq8", "AKIA000000Q3ZZ", "aabbaabb"])
+def test_what_somebody_typed_is_made_up(value: str) -> None:
+    """Rows of the alphabet or of digits, up or down, repetitions, few characters."""
+    assert redaction.is_made_up(value)
+
+
 WITHOUT_A_PREFIX = (
     *("assignment", "option", "authorization", "bearer", "basic", "url-password", "database-url"),
     *("cookie", "user-option", "docker-login", "netrc", "mysql-option"),

@@ -69,7 +69,7 @@ def test_a_line_is_told_as_run_sh_shows_it(house: House) -> None:
 def test_next_takes_nothing_else(house: House, words: list[str]) -> None:
     """The message is the usage."""
     done = house.harness("next", *words)
-    assert (done.code, done.err) == (64, "harness: Usage: harness next [--leaving WORD | --told LINE]\n")
+    assert (done.code, done.err) == (64, "harness: Usage: harness next [--json | --leaving WORD | --told LINE]\n")
 
 
 def test_without_a_mission_next_says_how_to_start_one(unbegun: House) -> None:

@@ -8,13 +8,11 @@ import pty
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from harness.model import runs
-from tests.missions import PROGRAM, House, until
+from tests.missions import PROGRAM, House
 
 WORK = {"run": "echo 1 > 1.txt; echo out"}
 
@@ -137,7 +135,7 @@ def test_a_feature_is_shown_whole(house: House) -> None:
 
 
 def test_runs_are_listed_a_line_each_the_newest_last(house: House) -> None:
-    """Time, id, outcome, seconds, commit; as many as requested."""
+    """Time, id, outcome, seconds, and the reason, or the commit where there is none; as many as requested."""
     first, second = house.work(WORK), house.work({"say": "nothing"}, feature="F-002")
     lines = house.harness("runs", "list").out.split("\n")[:-1]
     assert [line.split()[1:3] for line in lines] == [[first["run"], "ok"], [second["run"], "no_op"]]
@@ -258,89 +256,6 @@ def test_where_all_is_known_nothing_is_explained(house: House) -> None:
     assert house.harness("usage").out.split("\n\n")[-1].split()[:2] == ["runs", "cost"]
 
 
-# the log
-
-
-def test_a_log_is_readable_and_no_json(house: House) -> None:
-    """Messages, actions and results of the agent, with seconds; the newest run by default."""
-    run_id = house.work(WORK, {"say": "all\ndone"})["run"]
-    lines = house.harness("log").out.split("\n")[:-1]
-    assert [line.split(maxsplit=1)[1][:8] for line in lines] == ["does ech", "| out", "says all", "says don"]
-    assert house.harness("log", run_id).out.split("\n")[:-1] == lines
-    assert house.harness("log", "nothing").code == 64
-
-
-def test_before_the_first_run_there_is_no_log(house: House) -> None:
-    """The message says so."""
-    done = house.harness("log")
-    assert (done.code, done.err) == (64, "harness: Nothing has run yet.\n")
-
-
-def test_a_followed_log_goes_on_until_the_run_is_over(house: House) -> None:
-    """It shows new lines, and ends by itself."""
-    go = house.tree / "go"
-    house.script("worker", {"say": "first"}, {"run": "while ! test -e go; do sleep 0.05; done"}, {"say": "last"})
-    role = house.begin_role("worker", "F-001")
-    until(lambda: any("first" in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
-    log = subprocess.Popen(
-        [sys.executable, "-P", str(PROGRAM), "log", "-f"],
-        cwd=house.project,
-        env=house.env,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert log.stdout is not None
-    assert log.stdout.readline().split()[1:] == ["says", "first"]
-    assert log.poll() is None
-    go.touch()
-    assert [line.split()[1] for line in log.stdout] == ["does", "says"]
-    log.stdout.close()
-    assert (log.wait(20), role.wait()) == (0, 0)
-
-
-def test_a_followed_log_of_a_run_that_died_ends_too(house: House) -> None:
-    """No more lines will come."""
-    house.script("worker", {"say": "first"}, {"sleep": 60})
-    role = house.begin_role("worker", "F-001")
-    until(lambda: any("first" in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
-    run_id = runs.open_runs(house.layout)[0]
-    role.kill()
-    role.wait()
-    started = time.monotonic()
-    assert house.harness("log", "-f", run_id).out.split()[1:] == ["says", "first"]
-    assert time.monotonic() - started < 15
-    assert "died; the next run settles it" in house.harness("runs", "show", run_id).out
-
-
-def test_a_torn_line_of_a_stream_that_grows_waits_for_its_end(house: House) -> None:
-    """Readers never lock: half a line is not shown."""
-    run_id = house.work({"say": "first"})["run"]
-    with open(house.layout.run(run_id).stream, "a") as file:
-        file.write('{"at":1,"kind":"sa')
-    done = house.harness("log", run_id)
-    assert (done.code, done.out.split()[1:]) == (0, ["says", "first"])
-
-
-FOREIGN = (
-    "garbage",
-    '{"at":"x","kind":"said","text":5}',
-    "[" * 100000,
-    '{"at":1e400,"kind":"said","text":"x"}',
-    "7",
-    "",
-)
-
-
-def test_a_line_that_is_not_ours_is_shown_and_marked(house: House) -> None:
-    """Torn by a crash, or written by the agent: the log continues after it."""
-    run_id = house.work({"say": "first"})["run"]
-    with open(house.layout.run(run_id).stream, "a") as file:
-        file.write("\n".join(FOREIGN) + '\n{"at":1,"kind":"said","text":"last"}\n')
-    done = house.harness("log", run_id)
-    marked = [f"      ? not ours: {line}" for line in FOREIGN]
-    assert (done.code, done.out.split("\n")[1:-1]) == (0, [*marked, "    1.0 says last"])
-
-
 def test_what_an_agent_says_cannot_steer_the_terminal(house: House) -> None:
     """Neither in the log nor in the view of a run: the screen is not cleared, no line is hidden."""
     spoken = "\x1b[2J\x1b]0;x\x07 bad \r hidden"
@@ -350,3 +265,65 @@ def test_what_an_agent_says_cannot_steer_the_terminal(house: House) -> None:
         assert done.code == 0
         assert r"\x1b[2J\x1b]0;x\x07 bad \x0d hidden" in done.out
         assert not set(done.out) & set("\x1b\x07\r")
+
+
+HOSTILE = "\x1b[2Jgone\x1b]0;title\x07 \u202eevil\x9b"
+
+
+def test_what_agents_wrote_cannot_steer_the_terminal_in_any_command(house: House) -> None:
+    """Titles, claims, reasons, notes and memory, in a pipe and on a terminal."""
+    path = Path(house.layout.contract)
+    path.write_text(path.read_text().replace("Part 1 works", f"Part 1 works {HOSTILE.replace(chr(27), '')}"))
+    blocked = house.feature("F-002").replace(status="blocked", title=HOSTILE)
+    blocked.note("2026-04-24T10:05:12Z", "r", "reason", text=HOSTILE)
+    house.lay(house.feature().replace(title=HOSTILE, description=HOSTILE), blocked)
+    house.work({"say": HOSTILE}, {"fail": "agent_error", "reason": HOSTILE})
+    with Path(house.layout.raw).open("a") as raw:
+        raw.write(f"[2026-04-24T10:05:12Z] worker F-001 TRICK: {HOSTILE}\n")
+    Path(house.layout.escalation).write_text(f"---\nkind: stuck\n---\n{HOSTILE}\n")
+    house.harness("issue", HOSTILE)
+    words = ["status", "feature list", "feature show F-001", "why F-001", "runs list", "runs show F-001", "log"]
+    words += ["memory show", "issue list", "escalation", "status --json", "escalation show --json", "check VAL-1"]
+    for command in words:
+        out = house.harness(*command.split()).out
+        assert out
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out), command
+    for command in ("status", "why F-001", "escalation"):
+        screen = on_a_terminal(house, *command.split())
+        assert "gone" in screen
+        assert not {"\x07", "\x9b", "\u202e"} & set(screen), command
+        assert "\x1b[2J" not in screen
+
+
+def test_no_command_prints_but_through_what_makes_it_safe() -> None:
+    """One function of console; a table and a heading come from cells that are safe."""
+    folder = PROGRAM.parent / "cli"
+    found = [line.strip() for path in sorted(folder.glob("*.py")) for line in path.read_text().split("\n")]
+    echoed = [line for line in found if "click.echo(" in line or "secho(" in line]
+    assert [
+        line for line in echoed if "console.sanitise(" not in line and "captured" not in line and "text if" not in line
+    ] == []
+
+
+def test_a_list_of_runs_fits_eighty_columns_with_its_reasons(house: House) -> None:
+    """The first real fault, cut at the edge."""
+    house.work({"fail": "agent_error", "reason": f"The plan is not accepted:\n- {LONG}"})
+    (line,) = house.harness("runs", "list").out.split("\n")[:-1]
+    assert len(line) == 80
+    assert re.search(r" agent_error +\d+\.\d s The plan is not acc.*…$", line)
+    assert max(map(len, on_a_terminal(house, "runs", "list").split("\r\n"))) == 100
+
+
+def test_the_newest_run_of_a_feature_is_shown_by_the_features_name(house: House) -> None:
+    """Finished or under way."""
+    house.work(WORK)
+    newest = house.work({"say": "nothing"}, feature="F-002")["run"]
+    assert house.harness("runs", "show", "F-002").out == house.harness("runs", "show", newest).out
+    assert house.harness("runs", "show", "F-001").out.startswith(f"{house.ran()[0]['run']}: worker F-001")
+    assert house.harness("runs", "show", "F-009").code == 64
+
+
+def test_a_blocked_feature_reads_as_a_sentence(house: House) -> None:
+    """Whoever blocked it."""
+    house.harness("feature", "block", "F-001", "--reason", "not now")
+    assert "Part one  (blocked: not now)" in house.harness("status").out

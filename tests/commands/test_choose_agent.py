@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,7 @@ import pytest
 from harness.base.errors import BrokenFile, UsageFault
 from harness.commands import choose_agent
 from harness.model import config
-from tests.missions import House
+from tests.missions import PROGRAM, House, differences, listing
 
 
 def program(house: House, name: str) -> None:
@@ -37,12 +41,15 @@ def test_without_a_terminal_init_asks_nothing_and_says_what_to_write(unbegun: Ho
     done = unbegun.program("init", PATH=path_of(unbegun))
     assert done.code == 0
     assert "run.sh init --agent NAME --trust workspace (found here: codex" in done.out
-    assert not Path(unbegun.layout.config).exists()
+    assert "cost:" not in done.out
+    assert config.load(unbegun.layout) == config.Config()
+    assert "#agent = " in Path(unbegun.layout.config).read_text()
 
 
 def test_what_is_said_on_the_command_line_is_written_down(unbegun: House) -> None:
     """The output shows the next steps from there to DONE."""
-    done = unbegun.program("init", "--agent", "codex", "--trust", "workspace")
+    program(unbegun, "codex")
+    done = unbegun.program("init", "--agent", "codex", "--trust", "workspace", PATH=path_of(unbegun))
     assert done.code == 0
     settings = config.load(unbegun.layout)
     assert (settings.agent, settings.trust) == (["codex"], "workspace")
@@ -54,18 +61,63 @@ def test_it_is_asked_once(unbegun: House) -> None:
     """The second time everything is known."""
     program(unbegun, "codex")
     unbegun.program("init")
-    said, asked = answers("codex", "full"), []
+    said, asked = answers("codex", "0", "much", "2.5 USD", "full"), []
 
-    def ask(question: str, choices: dict[str, str]) -> str:
-        asked.append((question, list(choices)))
+    def ask(question: str, choices: dict[str, str], default: str) -> str:
+        asked.append((question[-25:], list(choices), default))
         return said.pop(0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path_of(unbegun))
         choose_agent.choose(unbegun.layout, "", "", ask)
         choose_agent.choose(unbegun.layout, "", "", ask)
-    assert asked == [("Which agent works here?", ["codex"]), ("How far may it go?", ["workspace", "full"])]
-    assert config.load(unbegun.layout).trust == "full"
+    cap = (choose_agent.CAP[-25:], list[str](), "10")
+    agent, trust = ("Which agent works here?", ["codex", "playbook"], "codex"), ["workspace", "full"]
+    assert asked == [agent, *[cap] * 3, ("How far may it go?", trust, "workspace")]
+    settings = config.load(unbegun.layout)
+    assert (settings.agent, settings.trust, settings.max_cost_usd) == (["codex"], "full", 2.5)
+    assert choose_agent.ceiling(unbegun.layout).startswith("cost: at most 2.50 USD, then it stops with exit 6, once")
+
+
+def test_a_person_at_a_terminal_is_asked_three_questions(unbegun: House) -> None:
+    """Return answers each: the agent that is there, a cap, and the closer trust; what it costs at most is said."""
+    program(unbegun, "claude")
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-P", str(PROGRAM), "init"]
+    env = {**unbegun.env, "PATH": path_of(unbegun)}
+    done = subprocess.Popen(words, cwd=unbegun.project, env=env, stdin=theirs, stdout=subprocess.PIPE, text=True)
+    os.close(theirs)
+    os.write(ours, b"\n\n\n")
+    out, _ = done.communicate(timeout=30)
+    os.close(ours)
+    assert (done.returncode, re.findall(r"\[(\w+)\]: ", out)) == (0, ["claude", "10", "workspace"]), out
+    settings = config.load(unbegun.layout)
+    assert (settings.agent, settings.trust, settings.max_cost_usd) == (["claude"], "workspace", 10.0)
+    assert "cost: at most 10.00 USD, then it stops with exit 6" in out
+    written = Path(unbegun.layout.config).read_text()
+    assert [line for line in written.split("\n") if line and line[0] not in "#["] == [
+        'agent = "claude"',
+        'trust = "workspace"',
+        "max_cost_usd = 10.0",
+    ]
+
+
+def test_no_cap_is_an_answer_and_an_embedded_agent_needs_none(unbegun: House) -> None:
+    """It is said that the mission may cost without bound; who costs nothing is asked nothing more."""
+    program(unbegun, "codex")
+    unbegun.program("init")
+
+    def choose(*given: str) -> str:
+        said = answers(*given)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", path_of(unbegun))
+            choose_agent.choose(unbegun.layout, "", "", lambda *_: said.pop(0))
+        assert said == []
+        return choose_agent.ceiling(unbegun.layout)
+
+    assert choose("playbook").startswith("cost: nothing")
+    Path(unbegun.layout.config).unlink()
+    assert "codex may cost without bound" in choose("codex", "none", "workspace")
 
 
 def test_a_person_s_configuration_stays_as_it_was_written(house: House) -> None:
@@ -133,7 +185,9 @@ def test_a_mission_with_playbooks_needs_no_trust(unbegun: House) -> None:
 
 def test_several_agents_are_a_list_and_a_slip_is_told(unbegun: House) -> None:
     """Nothing is written for an unknown name."""
-    done = unbegun.program("init", "--agent", "claude, codex", "--trust", "full")
+    program(unbegun, "claude")
+    program(unbegun, "codex")
+    done = unbegun.program("init", "--agent", "claude, codex", "--trust", "full", PATH=path_of(unbegun))
     assert done.code == 0
     assert config.load(unbegun.layout).agent == ["claude", "codex"]
     wrong = unbegun.program("init", "--agent", "codexx")
@@ -143,7 +197,8 @@ def test_several_agents_are_a_list_and_a_slip_is_told(unbegun: House) -> None:
 
 def test_without_trust_the_next_step_is_to_say_it(unbegun: House) -> None:
     """Not a command that would end with 69."""
-    out = unbegun.program("init", "--agent", "codex").out
+    program(unbegun, "codex")
+    out = unbegun.program("init", "--agent", "codex", PATH=path_of(unbegun)).out
     assert "run.sh init --trust workspace" in out
     assert "doctor agents --try" not in out
 
@@ -154,12 +209,42 @@ def test_each_trust_is_explained_where_it_is_asked_for(unbegun: House) -> None:
     unbegun.program("init")
     seen: dict[str, str] = {}
 
-    def ask(_: str, choices: dict[str, str]) -> str:
+    def ask(_: str, choices: dict[str, str], default: str) -> str:
         seen.update(choices)
-        return next(iter(choices))
+        return default
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path_of(unbegun))
         choose_agent.choose(unbegun.layout, "", "", ask)
     assert "no sandbox: its commands may write anywhere" in seen["workspace"]
     assert "anything" in seen["full"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--agent", "codexx"), 64, "There is no agent 'codexx'"),
+        (("--agent", "codex"), 69, "The program of the agent 'codex' is not installed"),
+        (("--agent", "claude,codex"), 69, "The program of the agent 'codex' is not installed"),
+        (("--agent", "claude", "--trust", "some"), 64, "'some' is no trust"),
+    ],
+)
+def test_an_agent_that_cannot_be_leaves_the_folder_as_it_was(
+    unbegun: House, words: tuple[str, ...], code: int, said: str
+) -> None:
+    """No mission, no branch, no line in .git/info/exclude."""
+    program(unbegun, "claude")
+    before = listing(unbegun.project)
+    done = unbegun.program("init", *words, PATH=path_of(unbegun))
+    assert (done.code, said in done.err, done.out) == (code, True, ""), done
+    assert differences(before, listing(unbegun.project)) == []
+
+
+def test_the_path_of_an_agent_counts_as_its_program(house: House) -> None:
+    """As config.toml says it."""
+    program(house, "my-codex")
+    path = house.folder / "bin" / "my-codex"
+    Path(house.layout.config).write_text(f'[agents.codex]\npath = "{path}"\n')
+    assert house.program("init", "--agent", "codex", "--trust", "full", PATH="/usr/bin:/bin").code == 0
+    path.unlink()
+    assert house.program("init", "--agent", "codex", "--trust", "full", PATH="/usr/bin:/bin").code == 69

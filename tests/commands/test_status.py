@@ -94,6 +94,7 @@ def test_a_blocked_feature_says_what_it_waits_for(house: House) -> None:
     feature.note("t", "r", "needs", text="first the store", features=["F-002"])
     house.lay(feature, house.feature("F-002"))
     assert row(house)["waits"] == "F-002: first the store"
+    assert "Part one  (waits for F-002: first the store)" in house.harness("status").out
 
 
 def test_a_run_under_way_is_named_and_its_feature_is_in_progress(house: House) -> None:
@@ -126,9 +127,8 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
 @pytest.mark.parametrize(
     ("decision", "words"),
     [
-        (Decision(word="STOPPED"), "remove .harness/STOP"),
-        (Decision(word="PAUSED"), "remove .harness/PAUSE"),
-        (Decision(word="BUDGET", what="runs"), "cap in config.toml"),
+        (Decision(word="STOPPED"), "to go on: run.sh resume"),
+        (Decision(word="PAUSED"), "to go on: run.sh resume"),
         (
             Decision(word="WAIT", what="60", feature="full"),
             "until 1970-01-01T00:01:00Z the agent's vendor lets nobody in",
@@ -136,7 +136,7 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
         (Decision(word="ESCALATE", what="stuck"), "read .harness/escalation.md"),
         (Decision(word="DONE"), "every feature has passed"),
         (Decision(word="NEXT", what="validator", feature="F-001"), "its work is done"),
-        (Decision(word="NEXT", what="validator"), "fresh worktree"),
+        (Decision(word="NEXT", what="validator"), "fresh clone"),
     ],
 )
 def test_every_decision_has_a_reason_in_words(house: House, decision: Decision, words: str) -> None:
@@ -273,8 +273,8 @@ def test_a_claim_that_became_a_persons_to_judge_is_listed_until_it_is_accepted(h
     ("word", "line"),
     [
         ("ESCALATE stuck", 'next      run.sh escalation answer "what to do", then run.sh'),
-        ("STOPPED", "why       a person asked to stop; remove .harness/STOP to go on"),
-        ("BUDGET runs", "why       the cap in config.toml [limits] is reached"),
+        ("STOPPED", "why       a person asked to stop; to go on: run.sh resume"),
+        ("PAUSED", "next      run.sh status"),
     ],
 )
 def test_every_other_end_says_why_and_what_next(house: House, word: str, line: str) -> None:
@@ -357,3 +357,22 @@ def test_a_line_that_a_person_removed_from_the_run_log_leaves_a_status(house: Ho
     assert (told.code, told.err) == (0, "")
     shutil.rmtree(house.layout.cache)
     assert house.harness("status").out == told.out
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("max_runs = 1", "runs 1 of 1 (100 %): raise max_runs under [limits] in .harness/config.toml"),
+        ("max_cost_usd = 0.5", "cost 2.00 of 0.50 USD (400 %): raise max_cost_usd under [limits]"),
+        ("max_hours = 0.000001", "raise max_hours under [limits]"),
+        ("max_tokens = 10", "tokens 500 of 10 (5000 %): raise max_tokens under [limits]"),
+    ],
+)
+def test_a_reached_cap_says_which_and_what_to_raise(house: House, limit: str, words: str) -> None:
+    """In the status and at the end of run.sh."""
+    house.work({"usage": {"cost_usd": 2.0, "input": 500}}, {"say": "nothing"})
+    house.config('agent = "scripted"', "[limits]", limit)
+    line = house.harness("next").out.strip()
+    assert line.startswith("BUDGET ")
+    assert words in house.harness("status").out
+    assert words in house.harness("ending", line).out

@@ -9,6 +9,7 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.commands import why
+from harness.model.contract import Check
 from tests.missions import House
 from tests.planned import contract_of, lay, reply, role, worked
 
@@ -112,3 +113,19 @@ def test_an_unknown_name_says_where_to_look(house: House) -> None:
         why.explain(house.layout, "X")
     assert house.harness("why", "X").code == 64
     assert house.harness("why", "F-001").out == told(house, "F-001") + "\n"
+
+
+def test_two_checks_of_a_claim_are_told_apart_and_show_what_was_red(house: House) -> None:
+    """Numbered and whole; a long one with the line that only it has; the end of the last red output."""
+    same = "\n".join(f"echo {number}" for number in range(12))
+    known = contract_of(house)
+    known.claims[0].checks = [Check(run=f"{same}\necho got {n}, expected 3\nexit {n}") for n in (1, 2)]
+    lay(house, [house.feature().replace(status="validating"), house.feature("F-002")], known)
+    role(house, "validator", "F-001")
+    text = told(house, "VAL-1")
+    for number in (1, 2):
+        one = text.split(f"  check {number}  echo 0\n           echo 1\n")[1].split("  check 2  ")[0]
+        assert "           … and 5 more lines: run.sh feature show FEATURE\n" in one
+        assert f"           only here: echo got {number}, expected 3\n" in one
+        assert f"    last red (exit {number}): got {number}, expected 3\n           | " in one
+        assert f"           | 11\n           | got {number}, expected 3\n" in one

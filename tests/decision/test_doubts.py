@@ -48,7 +48,7 @@ def test_a_guarded_claim_waits_for_a_person(house: House) -> None:
     asked = house.read("escalation.md")
     assert "kind: proof" in asked
     assert "- VAL-2: its checks are guards, which may be green without the work" in asked
-    assert "accept it with: harness claim accept VAL-2\n" in asked.replace("run.sh", "harness")
+    assert "    harness claim accept VAL-2  # " in asked.replace("run.sh", "harness")
     assert "VAL-2" in house.harness("status").out
     assert house.harness("claim", "accept", "VAL-2", "--note", "looked").code == 0
     assert due(house) == "DONE"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules, views
 from harness.integrity import mission_lock, reconcile, workplace
@@ -331,7 +332,7 @@ def test_after_a_limit_nobody_starts_until_the_vendor_lets_in(house: House) -> N
     view = views.gather(house.layout)
     assert view.wait_until == house.result()["until"]
     assert view.wait_why == "mine: five_hour limit until 14:05"
-    assert rules.decide(view, 0).line == f"WAIT {view.wait_until} mine: five_hour limit until 14:05"
+    assert rules.decide(view, view.wait_since).line == f"WAIT {view.wait_until} mine: five_hour limit until 14:05"
     assert rules.decide(view, view.wait_until).line == "NEXT worker F-001"
 
 
@@ -378,6 +379,49 @@ def test_an_agent_that_was_there_but_not_asked_is_no_other_one(house: House) -> 
     limited(house)
     assert house.result()["agents"] == ["scripted"]
     assert views.gather(house.layout).wait_until > 0
+
+
+YEARS = 20 * 365 * 86400
+
+
+def by_clock(house: House, began: int, ended: int) -> None:
+    """As if the clock had been so many seconds ahead when the newest run began, and when it ended."""
+    found = runs.parse(house.read("runs.jsonl").encode().rstrip(b"\n").rpartition(b"\n")[2])[0]
+    assert found is not None
+    moved = found.replace(at=clock.stamp(clock.seconds_of(found.at) + began), until=found.until + ended)
+    moved = moved.replace(waits={name: until + ended for name, until in found.waits.items()})
+    Path(house.layout.run_log).write_bytes(encoding.dump_json(moved.asdict()))
+    Path(house.layout.run(found.run).result).write_bytes(encoding.dump_json(moved.asdict()))
+    journal.adopt(house.layout)
+
+
+@pytest.mark.parametrize(
+    ("began", "ended", "waits"),
+    [
+        (0, 0, True),
+        (YEARS, YEARS, False),
+        (0, YEARS, False),
+        (-YEARS, 0, False),
+        (-YEARS, -YEARS, False),
+        (3600, 3600, False),
+    ],
+)
+def test_a_clock_that_was_wrong_at_a_limit_makes_nobody_wait_for_years(
+    house: House, began: int, ended: int, waits: bool
+) -> None:
+    """It was ahead or behind when the run began, when it ended, or both, and is right again: the vendor is asked."""
+    limited(house, until=clock.now() + 600)
+    by_clock(house, began, ended)
+    assert house.harness("next").out.startswith("WAIT" if waits else "NEXT worker F-001"), house.harness("next")
+
+
+def test_a_clock_that_was_wrong_keeps_no_agent_of_a_list_out(house: House) -> None:
+    """The limit of one that another stood in for."""
+    answer = 'command = ["sh", "-c", "cat > /dev/null; date >> 1.txt; echo done"]'
+    house.config('agent = ["scripted", "mine"]', "[agents.mine]", answer)
+    house.work({"fail": "limit", "reason": "full", "until": clock.now() + 1000})
+    by_clock(house, YEARS, YEARS)
+    assert house.work({"run": "touch asked"}, feature="F-002")["agents"] == ["scripted"]
 
 
 def test_a_run_whose_folder_is_gone_is_waited_for_all_the_same(house: House) -> None:

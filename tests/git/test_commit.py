@@ -306,35 +306,10 @@ def test_differences_are_reported(repo: Repository) -> None:
     assert len(repository.log_lines(repo.project, "", new)) == 2
 
 
-# worktrees
-
-
-def test_a_worktree_comes_and_goes(repo: Repository, tmp_path: Path) -> None:
-    """A fresh checkout of the commit, removed with any content; a second removal is no error."""
-    head = repo.head()
-    repo.save(c="1")
-    target = tmp_path / "sweep" / "tree"
-    repository.add_worktree(repo.project, str(target), head)
-    assert sorted(path.name for path in target.iterdir()) == [".git", "a", "b"]
-    assert dotgit.head(str(target)) == head.encode()
-    (target / "a").write_text("changed")
-    (target / "dirt").write_text("")
-    for _ in range(2):
-        repository.remove_worktree(repo.project, str(target))
-    assert not target.exists()
-    assert repo.run("worktree", "list").count("\n") == 0
-
-
-def test_a_damaged_or_lost_worktree_goes_too(repo: Repository, tmp_path: Path) -> None:
-    """Its .git file deleted, or the whole folder lost in a reboot; the same path can be used again."""
-    target = tmp_path / "tree"
-    repository.add_worktree(repo.project, str(target), repo.head())
-    (target / ".git").unlink()
-    repository.remove_worktree(repo.project, str(target))
-    assert not target.exists()
-    assert repo.run("worktree", "list").count("\n") == 0
-    repository.add_worktree(repo.project, str(target), repo.head())
-    target.rename(tmp_path / "lost")
-    repository.add_worktree(repo.project, str(target), repo.head())
-    repository.remove_worktree(repo.project, str(target))
-    assert repo.run("worktree", "list").count("\n") == 0
+def test_no_attribute_hides_a_line_of_a_patch(repo: Repository) -> None:
+    """Neither one that calls a file binary, nor a program that shows it otherwise, nor a zero byte in it."""
+    old = repo.head()
+    repo.run("config", "diff.other.textconv", "echo nothing")
+    repo.save(**{".gitattributes": "x -diff\ny diff=other\n", "x": "exit 0\n", "y": "exit 1\n", "z": "\0exit 2\n"})
+    text = repository.patch_between(repo.project, old, repo.head())
+    assert [line for line in text.split(b"\n") if b"exit" in line] == [b"+exit 0", b"+exit 1", b"+\0exit 2"]

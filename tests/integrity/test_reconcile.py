@@ -541,3 +541,70 @@ def test_a_persons_untracked_files_stay_out_of_the_commit(house: House) -> None:
     result = house.work(WORK)
     assert house.git("show", "--name-only", "--format=", result["commit"]) == "1.txt"
     assert house.git("status", "--porcelain") == '?? "notes of a person.txt"'
+
+
+# secrets in the work
+
+KEY = "AK" + "IA" + "Q3EGRZ7TNLW4VBMX"
+
+
+def test_a_file_with_a_key_stays_out_of_the_commit_and_that_is_said(house: House) -> None:
+    """On the run's line, in the result, in status, in the next prompt; its bytes are kept for a person, and nobody else."""
+    house.script("worker", {"run": f"echo 1 > 1.txt; echo 'id = {KEY}' > conf.txt"})
+    done = house.role("worker", "F-001")
+    result = house.result()
+    assert house.git("ls-tree", "--name-only", "-r", result["commit"]).split("\n") == ["1.txt", "SPEC.md", "main.py"]
+    assert result["kept_out"] == ["conf.txt (line 1 holds a secret: aws-key-id)"]
+    assert (
+        "  warning: kept out of the commit: conf.txt (line 1 holds a secret: aws-key-id); see .harness/runs/"
+        in done.out
+    )
+    kept = Path(house.layout.run(result["run"]).refused) / "kept-out" / "conf.txt"
+    assert (kept.read_text(), kept.stat().st_mode & 0o077) == (f"id = {KEY}\n", 0)
+    assert not (house.tree / "conf.txt").exists()
+    assert "warning   kept out of the commit: conf.txt" in house.harness("status").out
+    assert KEY not in done.out + house.harness("status").out + house.harness("runs", "show", result["run"]).out
+
+
+def test_the_next_run_can_mend_such_a_file(house: House) -> None:
+    """Its prompt says what stayed out; without the key the file is committed."""
+    house.work({"run": f"echo 'id = {KEY}' > conf.txt"})
+    house.role("validator", "F-001")
+    result = house.work({"run": "echo 'id = $AWS_ACCESS_KEY_ID' > conf.txt"})
+    assert "Secrets in its work: read them from the environment instead" in house.prompt()
+    assert house.git("show", result["commit"] + ":conf.txt") == "id = $AWS_ACCESS_KEY_ID"
+    assert (result["kept_out"], result["secrets"]) == ([], [])
+
+
+def test_a_tracked_file_that_gets_a_key_is_committed_as_it_was(house: House) -> None:
+    """The tree has it as before, and the run's own copy is kept."""
+    result = house.work({"run": f"echo 1 > 1.txt; echo 'id = \"{KEY}\"' >> main.py"})
+    assert house.git("diff", "--name-only", result["head"] + "^", result["head"]) == "1.txt"
+    assert house.refused()["kept-out/main.py"].decode() == f"print('hello')\nid = \"{KEY}\"\n"
+    assert (house.tree / "main.py").read_text() == "print('hello')\n"
+
+
+def test_what_may_be_a_secret_is_committed_and_said(house: House) -> None:
+    """A person decides; it is no reason to lose work."""
+    house.script("worker", {"run": "echo 1 > 1.txt; echo 'password = \"hT7kq2Lm9zXw\"' > conf.txt"})
+    done = house.role("worker", "F-001")
+    result = house.result()
+    assert house.git("show", result["commit"] + ":conf.txt") == 'password = "hT7kq2Lm9zXw"'
+    words = "committed, and may be a secret: conf.txt line 1 (assignment)"
+    assert (result["secrets"], f"  warning: {words}" in done.out) == ([words], True)
+    assert words in str(json.loads(house.harness("status", "--json").out)["warnings"])
+
+
+def test_work_that_was_cut_short_is_kept_without_the_file_too(house: House) -> None:
+    """Its wip commit is a commit."""
+    result = house.work({"run": f"echo 1 > 1.txt; echo 'id = {KEY}' > conf.txt"}, {"fail": "agent_error"})
+    names = house.git("ls-tree", "--name-only", "-r", result["commit"]).split("\n")
+    assert (result["outcome"], names) == ("agent_error", ["1.txt", "SPEC.md", "main.py"])
+
+
+def test_in_the_project_folder_the_file_stays_where_it_is(in_place: House) -> None:
+    """It is a person's folder: nothing in it is removed, and nothing of it is committed."""
+    result = in_place.work({"run": f"echo 1 > 1.txt; echo 'id = {KEY}' > conf.txt"})
+    assert in_place.git("ls-tree", "--name-only", "-r", result["commit"]).split("\n") == ["1.txt", "SPEC.md", "main.py"]
+    assert (in_place.project / "conf.txt").read_text() == f"id = {KEY}\n"
+    assert result["secrets"] == ["kept out of the commit: conf.txt (line 1 holds a secret: aws-key-id)"]

@@ -34,11 +34,17 @@ ALLOWED = {
     ("retry", "todo"): "todo",
     ("retry", "in_progress"): "todo",
     ("retry", "validating"): "todo",
+    ("retry", "passed"): "todo",
     ("retry", "failing"): "todo",
     ("retry", "blocked"): "todo",
     ("block", "todo"): "blocked",
     ("block", "failing"): "blocked",
     ("block", "validating"): "blocked",
+    ("claim set", "todo"): "todo",
+    ("claim set", "blocked"): "todo",
+    ("claim set", "failing"): "validating",
+    ("claim set", "validating"): "validating",
+    ("claim set", "passed"): "validating",
 }
 EVENTS = sorted({event for event, _ in ALLOWED})
 
@@ -74,9 +80,10 @@ def test_nobody_sets_passed() -> None:
     assert ways == [("proved", "validating")]
 
 
-def test_only_a_red_check_takes_passed_away() -> None:
-    """Neither a user's retry nor a new plan does."""
-    assert [event for event, table in features.TRANSITIONS.items() if "passed" in table] == ["refuted"]
+def test_only_a_red_check_or_a_person_takes_passed_away() -> None:
+    """A new plan does not, and nor does a worker by itself."""
+    ways = [event for event, table in features.TRANSITIONS.items() if "passed" in table]
+    assert ways == ["refuted", "retry", "claim set"]
 
 
 def test_features_come_back_one_a_line() -> None:
@@ -243,7 +250,9 @@ def test_what_is_no_feature_is_named(value: object, fault: str) -> None:
 
 def test_an_unknown_kind_of_note_is_named_with_the_known_ones() -> None:
     """The error has file and line: decisions depend on kinds, and an unknown kind would be ignored."""
-    with pytest.raises(BrokenFile, match=r"^f, line 3: the note kind 'other' is none of needs, dispute, cut, reason, "):
+    with pytest.raises(
+        BrokenFile, match=r"^f, line 3: the note kind 'other' is none of needs, dispute, cut, set, reason, "
+    ):
         features.parse(second({**GOOD, "notes": [{**CUT, "kind": "other"}]}), "f")
     with pytest.raises(BrokenFile, match="line 3: the note 'cut' has the unknown key 'ids'"):
         features.parse(second({**GOOD, "notes": [{**CUT, "ids": []}]}), "f")

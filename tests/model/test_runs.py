@@ -29,7 +29,14 @@ def result(run: str = "1-worker-F", **values: Any) -> Result:
     """A finished run with these fields."""
     told: dict[str, Any] = dict.fromkeys(Result.fields, "")
     told |= {"run": run, "role": "worker", "outcome": "ok", "seconds": 1.5, "newly_green": 0, "accepted": None}
-    told |= {"sweep": None, "usage": None, "kept_out": [], "refused": [], "totals": Totals(runs=1).asdict()}
+    told |= {
+        "sweep": None,
+        "usage": None,
+        "kept_out": [],
+        "refused": [],
+        "secrets": [],
+        "totals": Totals(runs=1).asdict(),
+    }
     told |= {"until": 0, "waits": {}, "agents": []}
     return Result(**{**told, **values})
 

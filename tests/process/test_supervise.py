@@ -121,6 +121,37 @@ def test_nothing_survives_when_the_guardian_is_killed(folder: str, tag: str) -> 
     assert survivors(folder) == set()
 
 
+KILL_CHILDREN = """
+import os, signal, sys
+with open(f"/proc/{sys.argv[1]}/task/{sys.argv[1]}/children") as file:
+    print(flush=True)
+    while True:
+        file.seek(0)
+        for pid in set(file.read().split()) - {str(os.getpid())}:
+            os.kill(int(pid), signal.SIGKILL)
+"""
+
+
+def test_a_guardian_that_is_killed_before_its_program_starts_is_not_the_programs_fault() -> None:
+    """Another process kills every child of this one as soon as it sees it; the guardian is the first."""
+    killer = subprocess.Popen([sys.executable, "-c", KILL_CHILDREN, str(os.getpid())], stdout=subprocess.PIPE)
+    try:
+        assert killer.stdout is not None
+        killer.stdout.readline()
+
+        def dies_at_start() -> bool:
+            try:
+                start(["true"]).close()
+            except errors.GuardianKilled:
+                return True
+            return False
+
+        assert eventually(dies_at_start)
+    finally:
+        killer.kill()
+        killer.communicate()
+
+
 SPARED = """import os, signal, time
 from harness.base import errors
 from harness.process import supervise
@@ -157,7 +188,8 @@ def test_killing_one_guardian_spares_what_other_guardians_keep(folder: str, tag:
         bystander = subprocess.Popen(["sleep", "60"])
         assert eventually(lambda: all_there(folder))
         os.kill(int(tree.stat(one.pid)[1]), signal.SIGKILL)
-        finish(one)
+        with pytest.raises(errors.GuardianKilled, match="guardian of"):
+            finish(one)
         assert survivors(folder) == set()
         assert lives(other.pid)
         assert bystander.poll() is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,41 @@ def test_only_the_folders_of_one_run_go(place: Path) -> None:
         temporary.create("agent", tag)
     temporary.remove_tagged("m/1-worker")
     assert [name.rpartition("-")[0] for name in os.listdir(place)] == ["harness-m-2-worker-agent"]
+
+
+def test_a_run_that_had_another_temporary_folder_leaves_nothing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal has one of its own, and cron has none."""
+    other, here = tmp_path / "other", tmp_path / "here"
+    for folder in (other, here):
+        folder.mkdir()
+        monkeypatch.setenv("TMPDIR", str(folder))
+        temporary.create("check", "m/1-worker")
+        temporary.create("check", "m/2-worker")
+    temporary.remove_tagged("m/1-worker", str(other))
+    temporary.remove_tagged("m/1-worker", str(tmp_path / "gone"))
+    assert [len(os.listdir(folder)) for folder in (other, here)] == [1, 1]
+
+
+def test_what_a_command_that_was_killed_left_is_found_by_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that lives keeps its folders, and so does whoever names theirs another way."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    done = subprocess.Popen(["true"])
+    done.wait()
+    for tag in (
+        temporary.of_process("m/check"),
+        f"m/check-{done.pid}",
+        f"n/check-{done.pid}",
+        "m/check-run",
+        "m/check",
+    ):
+        temporary.create("check", tag)
+    temporary.remove_abandoned("m/check", "verify")
+    left = sorted(name.rpartition("-")[0] for name in os.listdir(tmp_path))
+    ours = f"harness-m-check-{os.getpid()}-check"
+    assert left == sorted(
+        [ours, f"harness-n-check-{done.pid}-check", "harness-m-check-run-check", "harness-m-check-check"]
+    )

@@ -119,7 +119,7 @@ def test_what_a_validator_aimed_joins_the_contract(name: str, played: Callable[[
     """The worker's next attempt must pass the adversarial check that revealed the cheat."""
     house = played(name).house
     assert "Hello, Bob" in house.read("validation-contract.md")
-    assert [entry.verb for entry in contract_log.load(house.layout)] == ["add", "aim"]
+    assert [entry.verb for entry in contract_log.load(house.layout)] == ["add", "setup", "aim"]
 
 
 @pytest.mark.parametrize("name", ["a check that leaves a server running"])

@@ -372,3 +372,22 @@ def test_an_adversarial_check_weakens_nothing(layout: Layout) -> None:
     row = {"at": "t", "by": "r", "verb": "aim", "claim": "VAL-1", "why": "w", "old": None, "new": CHECK.asdict()}
     put(layout.contract_log, json.dumps(row) + "\n")
     assert contract_log.weakened(contract_log.load(layout)) == set()
+
+
+def test_a_sign_belongs_to_the_claim_that_it_names(layout: Layout) -> None:
+    """Whichever feature's work left it; one that names no claim belongs to the claims of that feature."""
+    other = Claim(id="VAL-2", text="t", checks=[Check(run="other")])
+    about = "edits a, which a check of VAL-2 names"
+    ran(layout, "1-v", receipt(0, notes=[about]), receipt(0, "other", "VAL-2"))
+    assert (standing(layout).marks, standing(layout, other).marks) == ([], ["signs"])
+    assert index.signs_about(other, index.load(layout)) == [about]
+    ran(layout, "2-v", receipt(0, notes=["skips tests in a"]))
+    assert standing(layout).marks == ["signs"]
+
+
+def test_a_sweep_that_could_not_hide_the_mission_leaves_a_sign(layout: Layout) -> None:
+    """Its other notes, of what a clone lacks, are none."""
+    ran(layout, "1-v", receipt(0, phase="sweep", notes=["the contract has no setup"]))
+    assert standing(layout).marks == []
+    ran(layout, "2-v", receipt(0, phase="sweep", notes=["the contract has no setup", receipts.OWN_FOLDER + "a"]))
+    assert standing(layout).marks == ["signs"]

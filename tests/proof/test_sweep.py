@@ -51,7 +51,7 @@ def test_after_a_sweep_nothing_of_it_is_left(house: House) -> None:
     assert (house.git("status", "--porcelain", "--ignored"), house.head(), os.listdir(house.project)) == before
 
 
-def test_setup_comes_first_in_the_fresh_worktree(house: House) -> None:
+def test_setup_comes_first_in_the_fresh_clone(house: House) -> None:
     """It prepares the clone for the checks; a red setup is reported, and no check is fired."""
     made = Contract(setup="echo built > product", claims=[claim("V-1", "grep built product")])
     found, fault = sweep(house, made)

@@ -65,7 +65,7 @@ def test_red_is_exit_10_with_the_output_of_the_check(clone: House) -> None:
     assert "2 of 3 checks are green" in done.out
 
 
-def test_a_commit_is_checked_in_a_fresh_worktree_and_nothing_is_left(clone: House) -> None:
+def test_a_commit_is_checked_in_a_fresh_clone_and_nothing_is_left(clone: House) -> None:
     """The working folder is neither read nor changed."""
     (clone.project / "main.py").write_text("print('bye')\n")
     path = written(clone, KNOWN)
@@ -75,6 +75,71 @@ def test_a_commit_is_checked_in_a_fresh_worktree_and_nothing_is_left(clone: Hous
     assert (old.code, "2 of 3 checks are green" in old.out) == (10, True)
     assert differences(before, kept(clone)) == []
     assert clone.git("worktree", "list").count("\n") == 0
+
+
+CHEATS = {
+    "a filter": ("git cat-file --filters HEAD:words | grep hello", "git config filter.x.smudge 'echo hello'"),
+    "attributes": (
+        "git check-attr x words | grep hello",
+        "mkdir -p .git/info && echo '* x=hello' >.git/info/attributes",
+    ),
+    "another object": (
+        "git cat-file blob HEAD:words | grep hello",
+        'git replace "$(git rev-parse HEAD:words)" "$(echo hello | git hash-object -w --stdin)"',
+    ),
+    "a setting": ("git config words.said | grep hello", "git config words.said hello"),
+    "a far file": ("bash far.sh | grep hello", "echo hello >.git/said"),
+    "a file of a mission": (
+        "bash tree.sh | grep hello",
+        'mkdir -p "$XDG_STATE_HOME/harness" && cd "$_" && echo hello >said',
+    ),
+}
+
+
+@pytest.fixture
+def cheating(clone: House) -> House:
+    """A repository whose commits need what only this machine has."""
+    clone.write(".gitattributes", "words filter=x\n")
+    clone.write("words", "bye\n")
+    clone.write("far.sh", f"cat '{clone.project}/.git/said'\n")
+    clone.write("tree.sh", f"cat '{clone.env['XDG_STATE_HOME']}/harness/said'\n")
+    clone.git("add", "-A")
+    clone.git("commit", "-q", "-m", "cheats")
+    return clone
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_what_only_this_repository_has_is_not_in_a_clone(cheating: House, cheat: str) -> None:
+    """At a commit, and in a clone that somebody made by hand: red. As it is, the folder passes, and the receipt says why."""
+    check, command = CHEATS[cheat]
+    assert cheating.run(["bash", "-ec", command]).code == 0
+    path = written(cheating, Contract(claims=[claim("V", check)]))
+    (found,) = verify.verify(path, str(cheating.project), "HEAD")
+    assert found.exit == 1, found
+    cheating.git("clone", "-q", str(cheating.project), str(cheating.folder / "by hand"))
+    (found,) = verify.verify(path, str(cheating.folder / "by hand"), "")
+    assert found.exit == 1, found
+    (found,) = verify.verify(path, str(cheating.project), "")
+    assert found.green == (cheat != "a file of a mission")
+    assert any(note.startswith(verify.LOCAL) for note in found.notes) == (cheat in list(CHEATS)[:3])
+
+
+def test_a_clone_on_the_machine_of_its_mission_does_not_see_the_mission(cheating: House) -> None:
+    """The contract in `.harness` says where it was, also when the clone does not."""
+    assert cheating.run(["bash", "-ec", "echo hello >.git/said; mkdir .harness"]).code == 0
+    path = written(cheating, Contract(claims=[claim("V", "bash far.sh")]), "my project/.harness/validation-contract.md")
+    cheating.git("clone", "-q", str(cheating.project), str(cheating.folder / "by hand"))
+    cheating.run(["git", "remote", "remove", "origin"], cheating.folder / "by hand")
+    (found,) = verify.verify(path, str(cheating.folder / "by hand"), "")
+    assert "No such file" in found.output, found
+
+
+def test_the_home_of_a_verification_is_fresh(clone: House) -> None:
+    """What a check leaves there is there for the next one, and gone afterwards."""
+    known = Contract(claims=[claim("V", "test ! -e ~/.seen && touch ~/.seen", "test -e ~/.seen")])
+    for at in ("", "HEAD", "HEAD"):
+        assert [one.exit for one in verify.verify(written(clone, known), str(clone.project), at)] == [0, 0]
+    assert not (clone.folder / "home" / ".seen").exists()
 
 
 def test_a_receipt_names_the_commit_that_was_checked(clone: House) -> None:
@@ -88,10 +153,8 @@ def test_a_receipt_names_the_commit_that_was_checked(clone: House) -> None:
 
 def test_services_run_in_any_clone(clone: House) -> None:
     """On ports of their own, ended afterwards."""
-    serve = Service(name="web", run="echo $PORT >$TMPDIR/../port; sleep 60", ready="test -s $TMPDIR/../port")
-    known = Contract(
-        services=[serve], claims=[claim("V", "test $(cat $TMPDIR/../port) = $PORT_WEB; rm $TMPDIR/../port")]
-    )
+    serve = Service(name="web", run="echo $PORT >$HOME/port; sleep 60", ready="test -s $HOME/port")
+    known = Contract(services=[serve], claims=[claim("V", "test $(cat $HOME/port) = $PORT_WEB; rm $HOME/port")])
     (found,) = verify.verify(written(clone, known), str(clone.project), "HEAD")
     assert found.green, found
     assert os.listdir(clone.folder / "temporary") == []
@@ -117,7 +180,7 @@ def test_a_contract_without_checks_proves_nothing(clone: House) -> None:
 
 def test_a_flaky_check_is_marked(clone: House) -> None:
     """It counts as green, and the line shows the mark."""
-    check = Check(run='test -e "$TMPDIR/../once" || { touch "$TMPDIR/../once"; exit 1; }')
+    check = Check(run='test -e "$HOME/once" || { touch "$HOME/once"; exit 1; }')
     known = Contract(claims=[contract.Claim(id="V", text="t", checks=[check])])
     done = verified(clone, written(clone, known), "--in", str(clone.project))
     assert (done.code, "green (flaky)" in done.out) == (0, True), done

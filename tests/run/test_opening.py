@@ -16,13 +16,13 @@ from harness.model.features import Feature
 from harness.run import orders
 from harness.store import files
 from tests.helpers import passable
-from tests.missions import DISPOSABLE, House, differences, listing, until
+from tests.missions import CHECKOUT, DISPOSABLE, House, differences, listing, until
 from tests.run.test_recover import killed
 from tests.run.test_starting import NOBODY, nobody_can_run
 
 REMEMBERED = [
     *("run", "role", "feature", "trigger", "reason", "at", "agent", "attempt", "before", "head", "branch", "tree"),
-    *("untracked", "live", "raw", "identity", "process", "dirty", "version", "folder", "confined"),
+    *("untracked", "live", "raw", "identity", "process", "dirty", "version", "folder", "confined", "temporary"),
 ]
 
 
@@ -356,3 +356,56 @@ def test_a_start_settles_what_died_once_and_says_so(house: House) -> None:
     out = house.role("worker", "F-001").out
     assert out.split("\n")[0] == f"  {run_id} was killed"
     assert (out.count("was killed"), [line["outcome"] for line in house.ran()]) == (1, ["killed", "ok"])
+
+
+# again
+
+
+@pytest.mark.parametrize("status", ["passed", "validating", "blocked"])
+def test_a_feature_is_worked_on_again_where_a_person_says_so(house: House, status: str) -> None:
+    """With all its tries, and back through its validation: a receipt of before counts for nothing."""
+    house.lay(house.feature().replace(status=status, attempts=3), house.feature("F-002"))
+    house.script("worker", {"run": "echo 1 > 1.txt"})
+    run_sh, words = str(CHECKOUT / "run.sh"), ["worker", "F-001"]
+    done = house.run([run_sh, *words])
+    assert done.code == 64
+    assert "worker F-001 --again" in done.err
+    done = house.run([run_sh, *words, "--again"])
+    assert done.code == 0, done
+    assert house.result()["run"].endswith("-worker-F-001")
+    assert (house.feature().status, house.feature().attempts) == ("validating", 0)
+    assert house.role("validator", "F-001").code == 0
+    assert (house.feature().status, house.feature().attempts) == ("passed", 1)
+
+
+def test_again_where_the_work_breaks_it_is_red(house: House) -> None:
+    """It has passed, and does not any more."""
+    house.work({"run": "echo 1 > 1.txt"})
+    house.role("validator", "F-001")
+    assert house.feature().status == "passed"
+    house.script("worker", {"run": "rm 1.txt"})
+    assert house.run([str(CHECKOUT / "run.sh"), "worker", "--again", "F-001"]).code == 0
+    house.role("validator", "F-001")
+    assert house.feature().status == "failing"
+
+
+def test_again_that_is_cut_short_leaves_the_feature_to_do(house: House) -> None:
+    """A person asked for it, so the next worker does it."""
+    house.lay(house.feature().replace(status="passed"), house.feature("F-002"))
+    house.script("worker", {"fail": "limit"})
+    house.role("worker", "F-001", "--again")
+    assert house.feature().status == "todo"
+
+
+@pytest.mark.parametrize(("role", "args"), [("validator", ("F-001",)), ("worker", ())])
+def test_again_is_for_a_worker_and_one_feature(house: House, role: str, args: tuple[str, ...]) -> None:
+    """Anything else is a usage fault with the form."""
+    refused(house, 64, "ROLE FEATURE --again", role=role, args=(*args, "--again"))
+
+
+def test_a_person_retries_a_feature_that_has_passed(house: House) -> None:
+    """It is todo, and its next worker is due."""
+    house.lay(house.feature().replace(status="passed"), house.feature("F-002").replace(status="passed"))
+    assert house.program("feature", "retry", "F-001").code == 0
+    assert house.feature().status == "todo"
+    assert house.program("next").out == "NEXT worker F-001\n"

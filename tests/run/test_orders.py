@@ -116,7 +116,7 @@ def test_a_wrong_order_is_refused_with_the_reason_and_not_kept(
 
 @pytest.mark.parametrize(
     ("verb", "args"),
-    [("feature set", ["F-001", "title", "x"]), ("feature retry", ["F-001"]), ("feature block", ["F-001", "x"])],
+    [("feature set", ["F-001", "title", "x"]), ("feature block", ["F-001", "x"])],
 )
 def test_a_passed_feature_is_not_changed_by_hand(house: House, verb: str, args: list[str]) -> None:
     """Proven work stays."""
@@ -353,3 +353,41 @@ def test_every_verb_refuses_inside_a_run(house: House, monkeypatch: pytest.Monke
     for verb in orders.VERBS:
         with pytest.raises(HarnessError, match="is not for the inside of a run"):
             place(house, verb)
+
+
+# a retry that answers what was asked
+
+
+@pytest.mark.parametrize("kind", ["stuck", "stalled", "plan"])
+def test_a_retry_settles_the_escalation_that_it_answers(house: House, kind: str) -> None:
+    """Archived as an answer is, and the counts start again: run.sh goes on."""
+    house.config('agent = "scripted"', "[limits]", "stall_after = 1")
+    house.work({"say": "nothing"})
+    house.lay(house.feature().replace(status="failing", attempts=5, replanned=True))
+    Path(house.layout.escalation).write_text(f"---\nkind: {kind}\n---\nWhat now?\n")
+    assert "that answers the escalation" in place(house, "feature retry", "F-001")
+    assert not os.path.exists(house.layout.escalation)
+    (archived,) = Path(house.layout.escalations).iterdir()
+    assert (archived.name.endswith(f"-{kind}.md"), "What now?" in archived.read_text()) == (True, True)
+    assert archived.read_text().endswith("\n\nrun.sh feature retry F-001\n")
+    assert house.harness("next").out == "NEXT worker F-001\n"
+    assert [one.after for one in runs.answers(house.layout)] == [house.ran()[0]["run"]]
+
+
+@pytest.mark.parametrize("kind", ["setup", "unlanded", "mine"])
+def test_a_retry_leaves_an_escalation_about_something_else(house: House, kind: str) -> None:
+    """A red setup is still red; the message names the command that shows what is asked."""
+    house.lay(house.feature().replace(status="failing"))
+    Path(house.layout.escalation).write_text(f"---\nkind: {kind}\n---\nWhat now?\n")
+    assert place(house, "feature retry", "F-001").endswith("; what else a person is asked: run.sh escalation")
+    assert os.path.exists(house.layout.escalation)
+
+
+def test_a_retry_does_not_answer_what_a_planner_could_not_plan(house: House) -> None:
+    """Another feature still needs the plan that was refused three times."""
+    spent = house.feature("F-002").replace(status="failing", attempts=3)
+    house.lay(house.feature().replace(status="failing", attempts=3), spent)
+    Path(house.layout.escalation).write_text("---\nkind: plan\n---\nWhat now?\n")
+    assert "what else a person is asked" in place(house, "feature retry", "F-001")
+    assert "that answers the escalation" in place(house, "feature retry", "F-002")
+    assert house.harness("next").out == "NEXT worker F-001\n"

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -315,3 +316,58 @@ def test_the_version_is_the_package_and_the_commit_of_its_checkout() -> None:
     words = ["git", "rev-parse", "HEAD"]
     told = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False).stdout
     assert starting.version() == f"{harness.__version__} {told[:12]}".strip()
+
+
+def test_the_note_about_money_is_shown_once_a_mission(house: House) -> None:
+    """By the first start; another agent is news."""
+    house.config('agent = "mine"', "[agents.mine]", 'command = ["true"]')
+    assert house.harness("init", "--quietly").out.startswith("note: mine may cost money")
+    assert house.harness("init", "--quietly").out == ""
+    house.config('agent = "yours"', "[agents.yours]", 'command = ["true"]')
+    assert house.harness("init", "--quietly").out.startswith("note: yours may cost money")
+    assert house.harness("init", "--quietly").out == ""
+
+
+# the example
+
+
+def test_the_example_begins_in_an_empty_folder_and_goes_to_done(bare: House) -> None:
+    """`init --example` makes the repository, too; the embedded agent needs no key and no network."""
+    bare.project.mkdir()
+    begun = bare.run([str(CHECKOUT / "run.sh"), "init", "--example"])
+    assert begun.code == 0, begun
+    assert "cost: nothing" in begun.out
+    assert bare.git("log", "--format=%s", "main") == "A spec and its playbooks"
+    assert bare.git("status", "--porcelain") == ""
+    for role in ("planner", "worker"):
+        done = bare.run([str(CHECKOUT / "run.sh"), role])
+        assert done.code == 0, done
+    assert bare.feature().status == "validating"
+    again = bare.run([str(CHECKOUT / "run.sh"), "init", "--example"])
+    assert (again.code, "writes over nothing" in again.err) == (64, True)
+
+
+@pytest.mark.parametrize("name", ["SPEC.md", "playbooks/planner.md"])
+def test_the_example_writes_over_nothing(bare: House, name: str) -> None:
+    """A file of the same name: exit 64, and the folder is as it was."""
+    bare.write(name, "mine\n")
+    before = listing(bare.project)
+    done = bare.program("init", "--example")
+    assert (done.code, f"There is {name} in" in done.err) == (64, True), done
+    assert listing(bare.project) == before
+
+
+def test_the_example_is_not_committed_in_a_repository_of_ones_own(bare: House) -> None:
+    """What is in it is for its person to commit."""
+    bare.project.mkdir()
+    bare.git("init", "-q", "-b", "main")
+    assert bare.program("init", "--example").code == 0
+    assert bare.git("status", "--porcelain") == "?? SPEC.md\n?? playbooks/"
+
+
+def test_what_is_read_from_the_checkout_is_in_the_package_too() -> None:
+    """pip and pipx install it below harness/home, where `home` looks."""
+    table = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    packed = {"run.sh", "roles", starting.EXAMPLE}
+    assert table["force-include"] == {name: f"harness/home/{name}" for name in packed}
+    assert all((CHECKOUT / name).exists() for name in packed)

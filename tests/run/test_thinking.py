@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import pty
+import re
 import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -309,7 +313,8 @@ thinking.load_rest()
 print(*sys.modules)
 """
 AT_OPEN = {  # what is loaded before an agent thinks, or never
-    *("harness.agents.command", "harness.agents.playbook", "harness.agents.scripted", "harness.run.orders"),
+    *("harness.agents.command", "harness.agents.playbook", "harness.agents.scripted"),
+    *("harness.run.archiving", "harness.run.orders"),
 }
 
 
@@ -327,3 +332,23 @@ def test_all_that_a_run_may_load_late_is_loaded_while_its_agent_thinks() -> None
     words = [sys.executable, "-c", LATE]
     loaded = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.split()
     assert {name for name in late if name.startswith("harness.")} - set(loaded) == AT_OPEN
+
+
+def test_on_a_terminal_the_line_of_a_run_says_how_far_the_mission_is(house: House) -> None:
+    """Elapsed time, features that passed, and the cost so far with what this run has reported."""
+    house.work({"usage": {"cost_usd": 0.25, "input": 5}}, {"say": "nothing"})
+    house.lay(house.feature().replace(status="passed"), house.feature("F-002"))
+    house.script("worker", {"usage": {"cost_usd": 0.5, "input": 5}}, {"run": "sleep 0.4"}, {"say": "done"})
+    leader, follower = pty.openpty()
+    env = {**house.env, "TERM": "xterm"}
+    done = subprocess.Popen(
+        house.words("worker", "F-002"), cwd=house.project, env=env, stdout=follower, stderr=follower
+    )
+    os.close(follower)
+    found = b""
+    with suppress(OSError):  # how Linux reports that the other end is closed
+        while chunk := os.read(leader, 65536):
+            found += chunk
+    os.close(leader)
+    assert done.wait() == 0
+    assert re.search(r" worker F-002 0:0\d, 1 of 2 features, 0\.75 USD ·", found.decode()), found

@@ -610,7 +610,7 @@ def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None
         raw.append(house.layout, "worker", feature, [("TRICK", TRICK), ("TRICK", "main.py has to be closed first")])
     done = house.role("curator")
     assert (done.code, house.result()["outcome"]) == (0, "ok"), done
-    assert house.result()["reason"] == "4 notes folded, 1 in identities"
+    assert house.result()["reason"] == "4 notes folded, 1 new in identities (1 in all)"
     assert TRICK in house.read("memory/MEMORY.md")
     assert TRICK in house.read("memory/summary.md")
     assert [item[0] for item in identities(str(house.identity))] == [TRICK]
@@ -618,3 +618,16 @@ def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None
     house.work({"say": "done"})
     assert house.prompt().count(TRICK) == 2
     assert house.result()["refused"] == []
+
+
+def test_the_line_of_a_curator_counts_what_is_in_the_identities(house: House) -> None:
+    """The same lesson in several batches, and what was there before, count once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(curator.compact_all, "__kwdefaults__", {"bound": Bound(entries=2, bytes=10**6)})
+        for feature in ("F-001", "F-002", "F-003", "F-004", "F-005", "F-006"):
+            raw.append(house.layout, "worker", feature, [("TRICK", TRICK)])
+        house.identity.mkdir()
+        (house.identity / "planner.md").write_text("# planner\n\n- [2026-04-24] ask first (missions: a, b · 2x)\n")
+        done = house.role("curator")
+    assert house.result()["reason"] == "6 notes folded, 1 new in identities (2 in all)", done
+    assert len(identities(str(house.identity))) == 1

@@ -16,6 +16,7 @@ from harness.base.errors import Refused
 from harness.model import contract_log, features, issues, receipts, replies, runs
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Contract, Service
+from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from harness.proof import index
@@ -57,7 +58,7 @@ def drafted(
     assert replies.faults("plans", value) == []
     found = found or []
     known = known or Contract(claims=[claim(name) for one in found for name in one.claims])
-    return planner.draft(value, found, known, retired or set())
+    return planner.draft(value, found, known, [Entry(verb="drop", claim=name, why="") for name in retired or ()])
 
 
 def faults(value: dict[str, Any], *found: Feature, retired: str = "") -> str:
@@ -76,7 +77,7 @@ def large(number: int) -> dict[str, Any]:
 
 def landed(number: int) -> Draft:
     """The draft of a large plan, with commands whose comparisons are steps."""
-    made = planner.draft(large(number), [], Contract(), set())[0]
+    made = planner.draft(large(number), [], Contract(), [])[0]
     made.new_checks = [Name(command) for command in made.new_checks]
     for check in (check for one in made.contract.claims for check in one.checks):
         check.run = Name(check.run)
@@ -86,7 +87,7 @@ def landed(number: int) -> Draft:
 def first_plan(number: int) -> Callable[[], object]:
     """The lint of a first plan."""
     value = large(number)
-    return lambda: planner.draft(value, [], Contract(), set())
+    return lambda: planner.draft(value, [], Contract(), [])
 
 
 def plan_again(number: int) -> Callable[[], object]:
@@ -94,7 +95,7 @@ def plan_again(number: int) -> Callable[[], object]:
     value, made = large(number), landed(number)
     for one in value["contract"]:
         one.update(checks=["make test"], reason="one suite")
-    return lambda: planner.draft(value, made.features, made.contract, set())
+    return lambda: planner.draft(value, made.features, made.contract, [])
 
 
 STEPS: dict[str, Callable[[int], Callable[[], object]]] = {
@@ -410,7 +411,7 @@ def place(house: House) -> CheckEnvironment:
 
 
 def test_the_missions_own_folder_is_a_path_of_this_machine(house: House) -> None:
-    """A check that names it, or the tree, would test that folder while the sweep tests a fresh worktree."""
+    """A check that names it, or the tree, would test that folder while the sweep tests a fresh clone."""
     lay(house, [OLD])
     for folder in (house.project, house.tree):
         value = patch(row(), contract=[told("VAL-001", f"test -f '{folder}/x'")])
@@ -755,3 +756,30 @@ def test_the_setup_of_a_plan_is_run_before_its_checks(house: House) -> None:
     value = patch(row("F-002"), contract=[told("VAL-002", "cat made; test -f new")])
     assert planned(house, **value, setup="echo ready >made")["accepted"] is True
     assert [one.output for one in before(house)] == ["ready\n"]
+
+
+def test_a_refused_reply_is_the_reason_of_a_run_that_brings_no_better_one(house: House) -> None:
+    """Not 'gave no reply': what was wrong with it is on the run line, and the next planner reads it."""
+    lay(house, [OLD])
+    bad = json.dumps({"features": [{"id": "F-002", "title": "x", "claims": []}], "contract": []})
+    house.script("planner", {"run": f"echo '{bad}' | harness reply - || true"})
+    done = house.role("planner")
+    said = "its reply was refused: The plan is not accepted:"
+    assert house.result()["reason"] == f"{said}\n- F-002 has no claim: nothing would show that it works"
+    assert f"{said} F-002 has no claim" in done.out
+    assert "gave no reply" not in house.read("runs.jsonl")
+    assert "F-002 has no claim" in prompt_of(house, "planner")
+
+
+def test_a_good_reply_after_a_refused_one_leaves_nothing_of_it(house: House) -> None:
+    """In whichever way it comes."""
+    lay(house, [OLD])
+    good, bad = patch(row("F-002")), json.dumps({"features": "many"})
+    send = f"echo '{bad}' | harness reply - || true"
+    house.script("planner", {"run": f"{send}; echo '{json.dumps(good)}' | harness reply -"})
+    house.role("planner")
+    assert (house.result()["accepted"], house.result()["reason"]) == (True, "")
+    assert not Path(house.layout.run(house.result()["run"]).reply_fault).exists()
+    house.script("planner", {"run": send}, reply(**patch(row("F-003"))))
+    house.role("planner")
+    assert (house.result()["accepted"], house.result()["reason"]) == (True, "")

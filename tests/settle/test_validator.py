@@ -316,7 +316,7 @@ def test_a_green_sweep_ends_the_mission(through: House) -> None:
 
 
 def test_a_red_sweep_sends_the_owner_back(through: House) -> None:
-    """A fresh worktree lacks untracked files: that feature fails, the others stay passed, no try is counted."""
+    """A fresh clone lacks untracked files: that feature fails, the others stay passed, no try is counted."""
     through.git("rm", "-q", "--cached", "two")
     through.git("commit", "-q", "-m", "forgot it")
     result = judged(through)
@@ -325,7 +325,7 @@ def test_a_red_sweep_sends_the_owner_back(through: House) -> None:
         ("F-001", "passed", 1),
         ("F-002", "failing", 1),
     ]
-    assert raw_of(through)[0].startswith("validator F-002 FAIL: VAL-2 is red (exit 2) in a fresh worktree: grep")
+    assert raw_of(through)[0].startswith("validator F-002 FAIL: VAL-2 is red (exit 2) in a fresh clone: grep")
     assert due(through) == "NEXT worker F-002"
 
 
@@ -347,7 +347,7 @@ def test_the_worker_that_gets_it_back_reads_why(through: House) -> None:
     through.git("commit", "-q", "-m", "forgot it")
     judged(through)
     worked(through, {"run": "git add -f two"}, name="F-002")
-    assert "VAL-2 is red in a fresh worktree" in through.prompt()
+    assert "VAL-2 is red in a fresh clone" in through.prompt()
 
 
 def test_a_sweep_asks_no_agent(through: House) -> None:
@@ -421,8 +421,9 @@ def test_a_service_that_is_not_ready_fails_the_feature_with_the_tail_of_its_log(
     broken = Service(name="web", run="echo address in use; exit 1", ready="false", seconds=20)
     green(built, "touch fired", services=[broken])
     assert judged(built, "F-001")["verdict"] == "red"
-    assert fired(built)[0].output == "the service web ended before it was ready; its log:\naddress in use\n"
-    assert raw_of(built) == ["validator F-001 FAIL: VAL-1 is red (exit 69): address in use"]
+    said = "the service web ended before it was ready; its log:"
+    assert fired(built)[0].output == f"{said}\naddress in use\n"
+    assert raw_of(built) == [f"validator F-001 FAIL: VAL-1 is red (exit 69): {said} address in use"]
     assert tries(built) == ("failing", 1)
     assert not (built.project / "fired").exists()
 
@@ -595,3 +596,14 @@ def test_a_sweeps_receipts_say_what_a_clone_lacks(through: House) -> None:
     assert notes[0] == "the contract has no setup: a fresh clone is checked as it is"
     assert "only in the working folder, not in a clone: " in notes[1]
     assert notes[1].endswith(": two")
+
+
+PIPE = "python3 -c 'import os; os.close(1); raise BrokenPipeError(32)' || true"
+NOISY = f"echo expected 3, got 4; {PIPE}; echo 'make: *** [t] Error 1'; exit 2"
+
+
+def test_a_red_claim_is_noted_with_what_was_wrong_not_with_its_last_line(built: House) -> None:
+    """A broken pipe and make's own end say nothing; the run line says the same."""
+    green(built, NOISY)
+    assert judged(built, "F-001")["reason"] == "VAL-1 is red (exit 2): expected 3, got 4"
+    assert raw_of(built) == ["validator F-001 FAIL: VAL-1 is red (exit 2): expected 3, got 4"]

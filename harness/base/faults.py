@@ -1,0 +1,124 @@
+"""What is wrong, on one line: the first real fault of a reason, and the line of an output that says what failed."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from re import Match
+
+LONGEST_LINE = 2000  # characters of a line that are looked at
+MORE = " (and {} more)"
+# How test programs and compilers begin what says what failed, best first; the group is what is shown.
+TELLING = (
+    r"^(FAILED \S+::\S+.*)$",  # pytest's summary: the test and the first line of its error
+    r"^E {2,}(\S.*)$",  # pytest
+    r"^\s*(--- FAIL: .*)$",  # go test; the next line has the reason
+    r"^(thread '.*' (?:\(\d+\) )?panicked at .*)$",  # Rust; so has the next
+    r"^\s*(not ok\b.*)$",  # TAP
+)
+ANNOUNCES = ("--- FAIL", "thread '")  # what follows on the next line belongs to these
+EXCEPTION = r"^\s*(?:Uncaught )?((?:\w+\.)*\w*(?:Error|Exception|Exit|Failure)\b(?: \[\w+\])?(?::.*)?)$"
+COMPILER = r"^(\S+:\d+(?::\d+)?: (?:fatal )?error: .*)$"
+HUNK = r"^(\d+(,\d+)?[acd]\d+(,\d+)?|@@ .* @@.*)$"
+CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+# What comes last and says nothing: an end passed on, a reader that has gone, a ruler, a count.
+NOISE = (
+    r"make(\[\d+\])?: (\*\*\*|Leaving|Entering|Target|Nothing)|\w*BrokenPipeError\b|Exception ignored|npm (ERR!|error)"
+    r"|error Command failed"
+    r"|\[… \d+ bytes left out …\]|[-=_~^*. ]+$|=+ .* =+$|(FAILED|OK) ?\(|Ran \d+ tests? in|\d+ (failed|passed)\b"
+    r"|exit status \d+$|FAIL$|.*: (write error: )?Broken pipe$|Command exited with|note: run with `RUST_BACKTRACE"
+    r"|\d+ errors? generated\.?$|compilation terminated\.?$|.*ELIFECYCLE|Process completed with exit code"
+)
+TRACE = r"Traceback \(most recent call last\):|Exception ignored (in|while)"
+
+
+def first(reason: str, most: int = 0) -> str:
+    """The first real fault of a reason on one line, without control characters, in at most `most` characters (0: all). Behind
+    a first line that ends with a colon it is the first of the list there, with the number of the others, or the line of an
+    output that says what failed."""
+    head, *rest = [line for line in reason.split("\n") if line.strip()] or [""]
+    fault, more = head.strip(), ""
+    if fault.endswith(":") and rest:
+        listed = sum(line.startswith("- ") for line in rest)
+        fault += " " + (rest[0].strip().removeprefix("- ") if listed else of_output("\n".join(rest)))
+        more = MORE.format(listed - 1) if listed > 1 else ""
+    shown = "".join(char if char.isprintable() else " " for char in fault).strip()
+    return cut(shown, most - len(more) if most else 0) + more
+
+
+def cut(text: str, most: int) -> str:
+    """The text in at most `most` characters, with an ellipsis where it is longer; 0 for no bound."""
+    return text if not 0 < most < len(text) else text[: most - 1].rstrip() + "…"
+
+
+def of_output(output: str) -> str:
+    """The line of an output that says what was wrong: the first failing assertion or exception, else the last line that is no
+    noise; "" where there is none."""
+    import re  # most runs have nothing red
+
+    noise = re.compile(NOISE)
+    lines = list(_without_pipes([line.rstrip()[:LONGEST_LINE] for line in output.split("\n") if line.strip()]))
+    for form in TELLING:
+        for number, line in enumerate(lines):
+            if found := re.match(form, line):
+                return _whole(found, lines[number + 1 :])
+    if said := _exception(lines) or _difference(lines):
+        return said
+    errors = (match[1] for line in lines if (match := re.match(COMPILER, line)))
+    left = [line.strip() for line in lines if not noise.match(line.strip())]
+    return next(errors, left[-1] if left else "")
+
+
+def _whole(found: Match[str], after: list[str]) -> str:
+    """What was found, with the next line where that has the reason."""
+    said = found[1].strip()
+    if said.startswith(ANNOUNCES) and after:
+        return f"{said} {after[0].strip()}"
+    return said
+
+
+def _without_pipes(lines: list[str]) -> Iterator[str]:
+    """The lines without the tracebacks that end in BrokenPipeError: their reader had seen enough, which is no fault."""
+    import re
+
+    held: list[str] = []
+    for line in lines:
+        if re.match(TRACE, line):
+            yield from held
+            held = [line]
+        elif held and not line.startswith(" "):
+            yield from () if "BrokenPipeError" in line else [*held, line]
+            held = []
+        elif held:
+            held.append(line)
+        else:
+            yield line
+    yield from held
+
+
+def _difference(lines: list[str]) -> str:
+    """The first line on either side of the first difference that diff found: what was there, and what was expected."""
+    import re
+
+    start = next((at for at, line in enumerate(lines) if re.match(HUNK, line)), len(lines))
+    sides = [next((line for line in lines[start + 1 :] if line.startswith(mark)), "") for mark in ("<", ">")]
+    if not any(sides):
+        sides = [next((line for line in lines[start + 1 :] if line.startswith(mark)), "") for mark in ("-", "+")]
+    return " ".join(filter(None, sides))
+
+
+def _exception(lines: list[str]) -> str:
+    """The first exception that is not the cause of another one; a bare one with the line of code that raised it."""
+    import re
+
+    for number, line in enumerate(lines):
+        found = re.match(EXCEPTION, line)
+        chained = any(after.startswith(CHAINED) for after in lines[number + 1 : number + 2])
+        if not found or chained or "BrokenPipeError" in line:
+            continue
+        code = [one.strip() for one in lines[max(0, number - 3) : number] if re.match(r" {4}", one)]
+        code = [one for one in code if not re.fullmatch(r"[\^~ ]+", one)]
+        bare = ":" not in found[1]
+        return f"{found[1]}: {code[-1]}" if bare and code else found[1].strip()
+    return ""

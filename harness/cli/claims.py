@@ -1,0 +1,140 @@
+"""The commands about claims: look at them, mend a check, drop one, accept what no check proves."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from harness.base import console, errors
+from harness.cli import help
+from harness.cli.help import as_json
+from harness.cli.orders import order
+from harness.cli.quick import here
+from harness.store.layout import command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LONGEST_SECONDS = 24 * 3600
+
+
+@click.group(cls=help.Grouped)
+def claim() -> None:
+    """Look at claims; mend, drop or accept one."""
+
+
+def _rows() -> list[dict[str, Any]]:
+    """Every claim with its text, its checks, its features and the state of its proof, as plain JSON."""
+    from harness.base import schema
+    from harness.commands import status
+    from harness.decision import views
+    from harness.model import contract, contract_log
+
+    layout = here()
+    proof = {row["claim"]: row for row in status.status(layout)["claims"]}
+    features, by_person = views.queue(layout), contract_log.set_by_person(contract_log.load(layout))
+    return [
+        {
+            **schema.plain(one),
+            "features": [feature.id for feature in features if one.id in feature.claims],
+            **{key: proof[one.id][key] for key in ("word", "reason", "marks", "red", "green")},
+            "set_by_person": one.id in by_person,
+        }
+        for one in contract.load(layout).claims
+    ]
+
+
+@claim.command(name="list")
+@as_json
+def claim_list(as_json: bool) -> None:
+    """The claims, a line each."""
+    from harness.cli import values
+
+    rows = _rows()
+    if as_json:
+        values.echo(rows)
+        return
+    for row in rows:
+        about = ", ".join([row["word"], *row["marks"]])
+        console.print_line(f"{row['id']:<16} {','.join(row['features']):<8} {about:<10} {row['text']}")
+    if not rows:
+        console.print_line("No claim is known: no plan has been accepted yet.")
+
+
+@claim.command(name="show")
+@click.argument("claim_id")
+@as_json
+def claim_show(claim_id: str, as_json: bool) -> None:
+    """One claim, whole: its checks with their numbers, the state of its proof, who changed it."""
+    from harness.cli import values
+    from harness.commands import why
+    from harness.model import contract, mission
+
+    mission.check_format(here())
+    found = contract.load(here()).claim(claim_id)  # an unknown one is named as such
+    if as_json:
+        values.echo(next(row for row in _rows() if row["id"] == claim_id))
+        return
+    for number, check in enumerate(found.checks, start=1):
+        more = [f"{check.seconds} s"] if check.seconds else []
+        head = ", ".join([f"check {number} of {len(found.checks)}", *["a guard"] * check.guard, *more])
+        console.print_line("\n    ".join([f"{head}:", *check.run.split("\n")]))
+    console.print_line("\n".join(why.explain(here(), claim_id)))
+
+
+@claim.command(name="set")
+@click.argument("claim_id")
+@click.option("--text", default="", help="Another sentence.")
+@click.option("--check", "run", metavar="SHELL", help="A check: in the place of the present one, or with --add.")
+@click.option("--file", "path", metavar="FILE", help="The same from a file, - for standard input.")
+@click.option("--number", type=int, metavar="N", help="Which check, where it has several.")
+@click.option("--add", is_flag=True, help="One more check; the others stay.")
+@click.option("--remove", is_flag=True, help="Take the check with that number away.")
+@click.option("--guard/--no-guard", default=None, help="It may be green before the work.")
+@click.option("--seconds", type=click.IntRange(1, LONGEST_SECONDS), help="Its own time limit.")
+@click.option("--reason", default="a person set it", help="Why; for the contract log.")
+def claim_set(claim_id: str, path: str | None, reason: str, **words: Any) -> None:
+    """Change a claim's text or its checks. New checks run once first, on the mission's tree as it is."""
+    from harness.cli import show
+    from harness.commands import in_run
+    from harness.integrity import inside
+    from harness.model import contract, mission
+    from harness.run import claim_orders, orders
+
+    layout = here()
+    inside.refuse(layout, "claim set")
+    mission.check_format(layout)
+    if path is not None:
+        if words["run"] is not None:
+            raise errors.UsageFault("Say either --check SHELL or --file FILE.")
+        words["run"] = sys.stdin.read() if path == "-" else in_run.text_of(path)
+    wanted = claim_orders.edit(contract.load(layout).claim(claim_id), **words)
+    fired = [show.receipt(receipt) for receipt in claim_orders.try_out(layout, claim_id, wanted)]
+    console.print_line(orders.place(layout, "claim set", claim_orders.words(claim_id, wanted, fired, reason)))
+
+
+@claim.command(name="drop")
+@click.argument("claim_id")
+@click.option("--reason", default="", help="Why; for the contract log.")
+def claim_drop(claim_id: str, reason: str) -> None:
+    """Take a claim out of the contract; its id is never used again."""
+    if not reason.strip():
+        raise errors.UsageFault(f'Say why: {command("claim drop")} {claim_id} --reason "…"')
+    order("claim drop", claim_id, reason)
+
+
+@claim.command(name="accept")
+@click.argument("claim_ids", metavar="CLAIM...", nargs=-1, required=True)
+@click.option("--note", "text", default="", help="What you looked at.")
+def claim_accept(claim_ids: tuple[str, ...], text: str) -> None:
+    """Give a person's receipt for claims that no check proves: manual, guarded or unproven ones."""
+    for claim_id in claim_ids:
+        order("claim accept", claim_id, text)
+
+
+@claim.command(name="adopt")
+def claim_adopt() -> None:
+    """Take a contract that was edited by hand as it is, into its log."""
+    order("claim adopt")

@@ -1,0 +1,157 @@
+"""Help: the commands in groups and the roles, the help of a role, and what an unknown word may have meant."""
+
+from __future__ import annotations
+
+import os
+from itertools import takewhile
+
+import click
+
+from harness.base import console, errors
+from harness.base.errors import HarnessError, UsageFault
+from harness.cli.quick import here
+from harness.model import roles
+from harness.store import files, layout
+from harness.store.layout import Layout, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+GROUPS = {
+    "Mission": ("init", "next", "doctor", "completion", "help"),
+    "Look": ("status", "log", "runs", "feature", "claim", "why", "memory", "usage"),
+    "Steer": ("pause", "resume", "stop", "steer", "escalation", "accept"),
+    "Inside a run, and outside": ("note", "issue", "reply"),
+    "Check": ("check", "verify"),
+}
+HELP = ("-h", "--help")
+as_json = click.option("--json", "as_json", is_flag=True, help="As one JSON value.")
+ARGUMENTS = {  # by what a role may do
+    "plans": ("", "It takes no feature: it plans the whole mission."),
+    "commits": ("[FEATURE]", "FEATURE is one that is todo or failing; without one it takes the next."),
+    "judges": (
+        "[FEATURE]",
+        "FEATURE is one whose work is committed; without one, or where all have passed, it judges all.",
+    ),
+    "curates": ("", "It takes no feature: it works on the notes of all runs."),
+    "": ("[FEATURE]", "FEATURE is the one that it is about, if any."),
+}
+
+
+class Grouped(click.Group):
+    """The commands in groups, and below them the roles. An unknown word gets the nearest known one."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands; at the top in their groups, then the roles."""
+        if ctx.parent is not None:
+            super().format_commands(ctx, formatter)
+            return
+        shown = {name: one for name, one in self.commands.items() if not one.hidden}
+        width = max(map(len, shown))
+        room = formatter.width - width - 4
+        rest = [name for name in sorted(shown) if not any(name in group for group in GROUPS.values())]
+        for title, group in [*GROUPS.items(), ("More", rest)]:
+            rows = [(f"{name:<{width}}", shown[name].get_short_help_str(room)) for name in group if name in shown]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+        with formatter.section("Roles, for one run by hand"):
+            formatter.write_dl([(f"{name:<{width}}", _cut(words, room)) for name, words in summaries(here())])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click, but an unknown word that looks like a known one says so."""
+        if not ctx.resilient_parsing and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
+            known = [name for name, one in self.commands.items() if not one.hidden]
+            raise click.UsageError(f"There is no command '{args[0]}'.{unknown(args[0], known)}", ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+    group_class = type
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1].rstrip()}…"
+
+
+def unknown(word: str, known: Iterable[str]) -> str:
+    """` Did you mean 'status'?`, with the known words that look like this one; "" where none does."""
+    import difflib  # 5 ms, and only for a word that is not known
+
+    found = difflib.get_close_matches(word, list(known), n=2)
+    return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
+def no_such_word(where: Layout, word: str, commands: Iterable[str]) -> UsageFault:
+    """The fault of a first word that is neither a command nor a role."""
+    there = roles.known(where)
+    shown = [name for name in commands if name not in ("ending", "hold")]
+    listed = f"Roles here: {', '.join(there)}. Commands: {', '.join(shown)}."
+    return UsageFault(f"There is no role and no command '{word}'.{unknown(word, [*shown, *there])} {listed}")
+
+
+def summaries(where: Layout) -> list[tuple[str, str]]:
+    """Each role that can run here, with what it does; with its fault where its file is malformed."""
+    found = []
+    for name in roles.known(where):
+        try:
+            found.append((name, roles.load(where, name).summary))
+        except HarnessError as fault:
+            found.append((name, f"(cannot be read: {fault})"))
+    return found
+
+
+def of_role(where: Layout, name: str) -> str:
+    """The help of a role, from its front matter and its first paragraph."""
+    role = roles.load(where, name)
+    words, meaning = ARGUMENTS[role.capability]
+    paragraphs = [text.strip() for text in role.words.split("\n\n")]
+    first = next((text for text in paragraphs if text and not text.startswith("#")), "")
+    lines = [f"Usage: {command(name)} {words}".rstrip(), "", f"  {role.summary}", ""]
+    lines += [*(f"  {line}" for line in first.split("\n")), ""] if first else []
+    limits = (
+        f"It may take {role.minutes} minutes, {role.idle_minutes} without a sign of life (config.toml: [roles.{name}])."
+    )
+    return "\n".join([*lines, f"  {meaning}", f"  {limits}", f"  Its words: {where.relative(role.path)}"])
+
+
+def overview() -> str:
+    """The header of run.sh, which is its help; "" where it cannot be read."""
+    text = files.read_text(os.path.join(layout.home(), "run.sh")) or ""
+    return "\n".join(row[2:] for row in takewhile(lambda row: row[:1] == "#", text.split("\n")[1:]))
+
+
+def version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    """Print the version, and end: of a checkout with its commit."""
+    if wanted and not ctx.resilient_parsing:
+        from harness.run import starting
+
+        console.print_line(f"harness {starting.version()}")
+        ctx.exit()
+
+
+@click.command(name="help")
+@click.argument("words", metavar="[COMMAND | ROLE]", nargs=-1)
+@click.pass_context
+def help_(ctx: click.Context, words: tuple[str, ...]) -> int:
+    """The commands and roles, or one of them."""
+    top = ctx.find_root()
+    cli = top.command
+    assert isinstance(cli, Grouped), "help is a command of the program alone"
+    if not words:
+        buffer = top.make_formatter()
+        cli.format_commands(top, buffer)
+        console.print_line(f"{overview()}\n\n{buffer.getvalue()}\n{command('COMMAND --help')} says more of each.")
+        return errors.DONE
+    if words[0] in roles.known(here()) and words[0] not in cli.commands:
+        console.print_line(of_role(here(), words[0]))
+        return errors.DONE
+    at = top
+    for word in words:
+        found = at.command.get_command(at, word) if isinstance(at.command, click.Group) else None
+        if found is None:
+            raise no_such_word(here(), " ".join(words), sorted(cli.commands))
+        at = click.Context(found, info_name=word, parent=at)
+    console.print_line(at.get_help())
+    return errors.DONE

@@ -1,0 +1,129 @@
+"""What commands show, as JSON: one value on standard output (`--json`). The keys are in docs/contract.md."""
+
+from __future__ import annotations
+
+import json
+import os
+from itertools import islice
+
+from harness.base import console, errors
+from harness.base.record import Record
+from harness.decision import views
+from harness.integrity import lease
+from harness.memory import raw
+from harness.model import contract, features, issues, mission, receipts, runs
+from harness.store import files, json_lines, layout
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from harness.commands.try_agent import Finding
+    from harness.model.receipts import Receipt
+
+
+def echo(value: object) -> None:
+    """Print a value as JSON, records as objects. What a terminal would obey is escaped, so that it reads back as it was."""
+    text = json.dumps(_plain(value), ensure_ascii=False, indent=1)
+    console.print_line("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Record):
+        return _plain(value.asdict())
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def shown(found: Iterable[Receipt], show: Callable[[Receipt], Receipt], quiet: bool) -> list[Receipt]:
+    """All receipts, each shown as it comes, but where `quiet`."""
+    return [one if quiet else show(one) for one in found]
+
+
+def checks(found: list[Receipt], why: str = "") -> int:
+    """Print receipts and whether all is green; `why` there are none. Returns the exit code of `check` and `verify`."""
+    green = bool(found) and all(one.green for one in found)
+    rows = [{"verdict": one.verdict, **one.asdict()} for one in found]
+    echo({"green": green, "why": "" if found else why, "receipts": rows})
+    return errors.DONE if green else errors.NEGATIVE
+
+
+def findings(found: Iterable[Finding], fixed: list[str]) -> int:
+    """Print what doctor found, and what it fixed before; returns its exit code."""
+    rows = list(found)
+    echo({"fixed": fixed, "findings": rows})
+    return errors.NEGATIVE if any(one.state == "bad" for one in rows) else errors.DONE
+
+
+def feature(where: Layout, feature_id: str) -> dict[str, Any]:
+    """One feature, with its claims whole."""
+    one = features.find(views.queue(where), feature_id)
+    return {**one.asdict(), "claims": contract.load(where).of(one.claims)}
+
+
+def issue_list(where: Layout) -> list[Record]:
+    """All issues, the closed ones too."""
+    mission.check_format(where)
+    return [*issues.load(where)]
+
+
+def memory(where: Layout, layer: str) -> dict[str, Any]:
+    """{layer: its text, null where there is none}; `raw` is a list of entries, `identity` {role: text}."""
+    mission.check_format(where)
+    folder = layout.identity_folder()
+    roles = [name[:-3] for name in files.names(folder) if name.endswith(".md") and name != "README.md"]
+    layers: dict[str, Callable[[], object]] = {
+        "summary": lambda: files.read_text(where.summary),
+        "memory": lambda: files.read_text(where.memory),
+        "raw": lambda: list(raw.entries(where.raw, _first_seq(where))),
+        "identity": lambda: {name: files.read_text(layout.identity_file(folder, name)) for name in roles},
+    }
+    return {name: read() for name, read in layers.items() if layer in (name, "all")}
+
+
+def _first_seq(where: Layout) -> int:
+    from harness.memory import pages
+
+    return pages.curated(where).first_seq
+
+
+def run_list(where: Layout, most: int) -> dict[str, Any]:
+    """Finished runs, the newest last, the number of older ones, and what a person answered in between."""
+    mission.check_format(where)
+    found = list(islice(runs.finished(where), most))[::-1]
+    every = sum(1 for _ in json_lines.backwards(where.run_log)) if len(found) == most else len(found)
+    ids = {one.run for one in found}
+    return {
+        "older": every - len(found),
+        "runs": found,
+        "answers": [one for one in runs.answers(where) if one.after in ids],
+    }
+
+
+def run_named(where: Layout, name: str) -> str:
+    """The run with this id; for a feature its newest run: the one under way, else the newest finished one."""
+    if os.path.isdir(where.run(name).folder) or not runs.is_id(name):
+        return name
+    found = (one.run for one in runs.finished(where) if one.feature == name)
+    alive = [one.run for one in lease.alive(where) if one.feature == name]
+    return next(iter((*alive[-1:], *islice(found, 1))), name)
+
+
+def run(where: Layout, name: str) -> dict[str, Any]:
+    """One run, by its id or its feature: how it was opened, how it ended (null: it has not), its receipts, and its folder."""
+    run_id = run_named(where, name)
+    context, result = runs.context(where, run_id), runs.result(where, run_id)
+    state = "finished" if result else "died" if runs.is_dead(where, run_id) else "under way"
+    found = receipts.load(where.run(run_id).receipts)
+    folder = os.path.relpath(where.run(run_id).folder, where.project)
+    return {
+        "run": run_id,
+        "state": state,
+        "context": context,
+        "result": result,
+        "receipts": [{"verdict": one.verdict, **one.asdict()} for one in found],
+        "files": folder,
+    }

@@ -1,0 +1,128 @@
+"""config.toml as `init` first writes it: every setting with its default and what it does, all of them commented out.
+
+It is made from the schema, so a setting cannot be missing. A setting is a line `#key = value`, a remark begins with `# `.
+"""
+
+from __future__ import annotations
+
+import json
+
+from harness.agents import registry
+from harness.model import config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from harness.base.record import Record
+
+HEAD = """# The settings of this mission. All are optional. Take the # off a line to use it; of a table that is commented out
+# take it off its [name], too. More on each: docs/contract.md. A change counts from the next run on.
+"""
+ROLE = "{role}"  # as a mission calls the one whose work is committed
+TABLES: tuple[tuple[str, type[Record], str], ...] = (
+    ("", config.Top, ""),
+    (
+        "limits",
+        config.Limits,
+        "What the mission may use up, over all its starts. At a cap it stops, and nothing is lost.",
+    ),
+    ("env", config.EnvTable, "Variables for agents, checks, services and setup."),
+    (f"roles.{ROLE}", config.RoleTable, "One role, of ours or your own."),
+    ("agents.mine", config.AgentTable, "One agent: a known one by its name, or any program of yours."),
+    ("prices.some-model", config.PriceTable, "USD per million tokens of a model whose vendor reports no cost."),
+)
+LIVE = ("limits", "env")  # an empty table that changes nothing: a line below it needs no second one
+ABOUT = {
+    "agent": "who thinks: a name, or a list to try in turn; known are " + ", ".join(registry.KNOWN_CLIS),
+    "trust": 'what such an agent may do: "workspace" or "full"; without it none is started',
+    "mcp": "true: the MCP servers of your own configuration of a CLI are on",
+    "workplace": '"tree": runs work in a tree of their own; "project": in this folder',
+    "confine": '"auto": programs of a run are confined where the machine can; "required": nothing starts where not; "off"',
+    "network": 'of confined programs: true, false, or "loopback": only what its own run serves',
+    "carry": "ignored files of the project of which the tree gets a copy; none unless set",
+    "check_seconds": "the longest a check may take",
+    "sweep_seconds": "the longest that the checks of passed features may take together",
+    "curate_after": "how many notes make a run due that sums them up",
+    "limits.max_runs": "runs",
+    "limits.max_hours": "hours of all runs together",
+    "limits.stall_after": "runs in a row that prove nothing new before a person is asked",
+    "limits.max_cost_usd": "USD; no cap unless set",
+    "limits.max_tokens": "tokens of all kinds; no cap unless set",
+    "limits.max_log_mb": "MiB of transcripts that one run may keep",
+    "env.pass": "names of variables with keys that all of them get; none unless set",
+    "roles.agent": "who thinks in this role",
+    "roles.model": "its model, for the first agent of its list",
+    "roles.minutes": "the longest a run may take",
+    "roles.idle_minutes": "the longest it may take without a sign of life",
+    "agents.path": "where the program of a known agent is, if not on the PATH",
+    "agents.args": "arguments to append to its own",
+    "agents.env": "variables to add",
+    "agents.model": "the model",
+    "agents.command": "a program of yours: the prompt on its standard input, its reply on its standard output",
+    "agents.format": "whose events it prints: text, or that of a known agent",
+    "agents.writable": "folders that it may write besides its tree",
+    "prices.input": "neither read from nor written to a cache",
+    "prices.output": "reasoning included",
+    "prices.cache_read": "read from the prompt cache; as input unless set",
+    "prices.cache_write": "written to the prompt cache; as input unless set",
+}
+EXAMPLES: dict[str, Any] = {  # where there is no default, or it shows nothing
+    "agent": registry.KNOWN_CLIS[0],
+    "trust": "workspace",
+    "carry": [".env"],
+    "limits.max_cost_usd": 10.0,
+    "limits.max_tokens": 50_000_000,
+    "env.pass": ["DATABASE_PASSWORD"],
+    "roles.agent": registry.KNOWN_CLIS[1],
+    "roles.model": "small",
+    "agents.path": "~/bin/mine",
+    "agents.args": ["--quiet"],
+    "agents.env": {"LANG": "C"},
+    "agents.model": "large",
+    "agents.command": ["my-agent", "--print"],
+    "agents.format": "text",
+    "agents.writable": ["~/.mine"],
+    "prices.input": 1.25,
+    "prices.output": 10.0,
+    "prices.cache_read": 0.125,
+    "prices.cache_write": 1.25,
+}
+
+
+def commented(role: str) -> str:
+    """The whole file, with this role's table; with the `#` of its settings off, all of them are set."""
+    return (HEAD + "".join(_table(name, shape, about) for name, shape, about in TABLES)).replace(ROLE, role)
+
+
+def _table(name: str, shape: type[Record], about: str) -> str:
+    """One table of the file, with the lines of its keys."""
+    kind = name.partition(".")[0]
+    lines = ["", f"# {about}", f"[{name}]" if name in LIVE else f"#[{name}]"] if name else [""]
+    for key in shape.fields:
+        full = f"{kind}.{key}" if kind else key
+        lines += [f"# {ABOUT[full]}", f"#{key} = {_toml(EXAMPLES.get(full, getattr(shape, key, None)))}"]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML, on one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    return json.dumps(value)
+
+
+def put(text: str, key: str, value: str | float | list[str]) -> str:
+    """The text with this key (such as `limits.max_runs`) in place of its commented line, else where its table begins."""
+    table, _, name = key.rpartition(".")
+    row, lines = f"{name} = {json.dumps(value)}", text.split("\n")
+    heads = [number for number, line in enumerate(lines) if line.partition("#")[0].strip() == f"[{table}]"]
+    start = heads[0] + 1 if heads else 0
+    if table and not heads:
+        return "\n".join([text.rstrip("\n"), "", f"[{table}]", row, ""]).lstrip("\n")
+    for number, line in enumerate(lines[start:], start):
+        if line.startswith(f"#{name} = "):
+            return "\n".join([*lines[:number], row, *lines[number + 1 :]])
+        if line.lstrip("#").startswith("["):
+            break  # the table ends
+    return "\n".join([*lines[:start], row, *lines[start:]])

@@ -1,0 +1,108 @@
+"""What a person says while a mission goes on: pause, stop, go on, and words for the next runs."""
+
+from __future__ import annotations
+
+import getpass
+import os
+
+from harness.base import clock
+from harness.base.errors import UsageFault
+from harness.integrity import inside, lease
+from harness.model import mission
+from harness.store import files, names
+from harness.store.layout import Layout, command
+from harness.store.state import State
+
+HALTS = {"pause": (names.PAUSE, "Paused"), "stop": (names.STOP, "Stopped")}
+
+
+def halt(layout: Layout, verb: str, why: str) -> str:
+    """Write PAUSE or STOP, with who, when and why; returns what happens next."""
+    inside.refuse(layout, verb)
+    mission.check_format(layout)
+    name, word = HALTS[verb]
+    words = f"{verb} by {_who()} at {clock.stamp(clock.now())}{': ' if why else ''}{' '.join(why.split())}\n"
+    there = State(layout).exists(name)
+    if not there:
+        State(layout).put(name, words.encode())
+    said = f"{word} already ({_first_line(layout, name)})." if there else f"{word}."
+    return f"{said} {_next(layout)}. To go on: {command('resume')}"
+
+
+def resume(layout: Layout) -> str:
+    """Remove PAUSE and STOP; returns what happens next."""
+    inside.refuse(layout, "resume")
+    mission.check_format(layout)
+    there = [(name, _first_line(layout, name)) for name, _ in HALTS.values() if State(layout).exists(name)]
+    for name, _ in there:
+        State(layout).remove(name)
+    loop = looping(layout)
+    then = "run.sh goes on with the mission" if loop else f"Start it: {command()}"
+    if not there:
+        return f"The mission is neither paused nor stopped. {then}."
+    ended = "; ".join(f"{name} ({words})" if words else name for name, words in there)
+    return f"Removed {ended}. {then}."
+
+
+def steer(layout: Layout, words: str) -> str:
+    """Add a paragraph to STEER.md; returns who reads it, and when."""
+    inside.refuse(layout, "steer")
+    mission.check_format(layout)
+    if not words.strip():
+        raise UsageFault(
+            f"Say what the next runs must know, such as: {command('steer')} 'use the standard library only'"
+        )
+    with State(layout).lock("state"):
+        old = steering(layout)
+        above = old.rstrip("\n") + "\n" if old.strip() else ""
+        State(layout).put(names.STEER, f"{above}{words.strip()}\n".encode())
+    place = layout.relative(layout.steer)
+    return f"Added to {place}. Every next run of {', '.join(_readers(layout))} reads it, until you take it out of that file."
+
+
+def steering(layout: Layout) -> str:
+    """What a person says to the next runs; "" where nothing."""
+    mission.check_format(layout)
+    return State(layout).text(names.STEER) or ""
+
+
+def looping(layout: Layout) -> bool:
+    """Whether a run.sh goes on with the mission. Its pid comes first: a look at the lock itself could keep a start from it."""
+    pid = files.Lock(layout.loop_lock).holder().get("pid")
+    return isinstance(pid, int) and _lives(pid) and not files.is_free(layout.loop_lock)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
+def _next(layout: Layout) -> str:
+    """What happens to what is under way."""
+    alive = ", ".join(one.run for one in lease.alive(layout))
+    if alive:
+        return f"The run under way ({alive}) goes on to its end, then nothing starts"
+    return "run.sh ends before its next run" if looping(layout) else "Nothing is under way, and nothing starts"
+
+
+def _first_line(layout: Layout, name: str) -> str:
+    return (State(layout).text(name) or "").strip().split("\n")[0]
+
+
+def _readers(layout: Layout) -> list[str]:
+    """The roles whose prompts show it."""
+    from harness.model import roles
+
+    return [name for name in roles.known(layout) if "steer" in roles.load(layout, name).reads]
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return "a person"

@@ -1,0 +1,31 @@
+"""What a mission can cost at most, in words, before anything is spent. Pure, as the rules are."""
+
+from __future__ import annotations
+
+from harness.base import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.decision.rules import Limits
+
+
+def words(limits: Limits, costly: Sequence[str], hidden: Sequence[str]) -> str:
+    """One sentence. `costly`: agents that cost money; `hidden`: those of them whose cost nobody reports and no price tells."""
+    ends = f"after {limits.max_runs} runs or {limits.max_hours:g} hours it stops with exit {errors.RUN_CAP}"
+    if not costly:
+        return f"cost: nothing, its agents are free; {ends}"
+    tokens = (
+        "" if limits.max_tokens is None else f"at {limits.max_tokens} tokens it stops with exit {errors.COST_CAP}; "
+    )
+    if limits.max_cost_usd is None:
+        return (
+            f"cost: no cap set: {', '.join(costly)} may cost without bound (max_cost_usd in [limits]); {tokens}{ends}"
+        )
+    cap = f"at most {limits.max_cost_usd:.2f} USD, then it stops with exit {errors.COST_CAP}"
+    if not hidden:
+        return f"cost: {cap}; {tokens}{ends}"
+    tables = " and ".join(f"[prices.{name}]" for name in hidden)
+    tell = "tells" if len(hidden) == 1 else "tell"
+    return f"cost: {cap}, once config.toml has {tables}: {', '.join(hidden)} {tell} no cost; {tokens}{ends}"

@@ -1,0 +1,186 @@
+"""What an escalation says: why the mission stops, what is red and how, and a ready command for each way on."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from harness.base import console, faults
+from harness.base.record import Record
+from harness.decision import rules, views
+from harness.model import contract, features, roles, runs
+from harness.model.contract import Contract
+from harness.model.features import Feature
+from harness.model.receipts import Receipt
+from harness.model.runs import Result
+from harness.store import names
+from harness.store.layout import Layout, command
+from harness.store.state import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WHY = {
+    "stuck": "No feature can be worked on any more, and not all have passed.",
+    "stalled": "Run after run brought nothing newly proven.",
+    "plan": "Three runs in a row brought no acceptable plan.",
+    "setup": "The contract's setup is red.",
+    "unlanded": "The work is done and proven, and cannot be put on the mission's branch.",
+    rules.PROOF: "All features have passed, and what follows is not proven. It is DONE when a person accepts it.",
+}
+UNKNOWN = "The mission cannot go on by itself."
+REASON_CHARS = 200
+MOST_FEATURES = 5  # that are shown with what is red
+MOST_LINES = 12  # of a command
+LAST_LINES = 15  # of an output
+INDENT = "    "
+
+
+class Shown(Record):
+    """An escalation for a person: its kind ("" where there is none), and its text."""
+
+    kind: str
+    text: str
+
+
+def shown(layout: Layout, now: int) -> Shown:
+    """The open escalation, as it is on disk, or as it is due where the file is gone; a checkpoint that waits."""
+    text = State(layout).text(names.ESCALATION)
+    if text is not None:
+        return Shown(kind=views.escalation_kind(layout), text=text)
+    view = views.gather(layout)
+    decision = rules.decide(view, now)
+    if decision.word == "CHECKPOINT":
+        name = f"{names.CHECKPOINTS}/{decision.what}.md"
+        path = layout.relative(State(layout).path(name))
+        ways = _commands([(f"rm '{path}'", "go on")])
+        return Shown(kind="checkpoint", text=f"{(State(layout).text(name) or '').rstrip()}\n\n{ways}\n")
+    if decision.word != "ESCALATE":
+        return Shown(kind="", text="")
+    return Shown(kind=decision.what, text=render(layout, view, decision.what))
+
+
+def render(layout: Layout, view: rules.View, kind: str) -> str:
+    """The text of escalation.md for every kind but setup."""
+    known = contract.load(layout)
+    waiting = [feature for feature in view.features if feature.status != "passed"]
+    red = {feature.id: _red(layout, feature) for feature in waiting[:MOST_FEATURES]}
+    lines = ["---", f"kind: {kind}", "---", WHY.get(kind, UNKNOWN), ""]
+    lines += [view.unlanded, ""] if view.unlanded else []
+    lines += [f"- {doubt.text}" for doubt in view.doubts]
+    for feature in waiting:
+        lines += [_feature_line(feature), *_evidence(known, feature, red.get(feature.id, []))]
+    found = list(_relevant(layout, view))
+    lines += [_run_line(result) for result in found]
+    if kind == "plan" and found:
+        lines += ["", "The newest in full:", "", *_indented(found[0].reason, MOST_LINES + LAST_LINES)]
+    return _ended(lines, [(doubt.remedy, doubt.outcome) for doubt in view.doubts] or _ways(kind, found, waiting, red))
+
+
+def of_setup(run_id: str, at: str, setup: str, fault: str) -> str:
+    """The text of escalation.md where the contract's setup is red at a commit."""
+    head, *output = fault.rstrip("\n").split("\n")
+    cut = ["[…]"] if len(output) > LAST_LINES else []
+    lines = ["---", "kind: setup", f"run: {run_id}", "---", f"The contract's setup is red at {at[:10]}.", ""]
+    lines += ["It is this command:", "", *_indented(setup, MOST_LINES), ""]
+    lines += [head, *cut, *output[-LAST_LINES:]]
+    ways = [
+        (command("check"), "run it again, with every check; nothing counts"),
+        (command(f"runs show {run_id}"), "the run that found it red"),
+    ]
+    return _ended(lines, ways)
+
+
+def first_fault(view: rules.View) -> str:
+    """The first real fault of the newest run that has one; "" where the newest runs say nothing."""
+    blamed = (one for one in view.newest if one.outcome not in runs.FREE_OF_BLAME and one.role != view.roles["curates"])
+    said = (faults.first(one.reason, REASON_CHARS) for one in blamed)
+    return next(filter(None, said), "")
+
+
+def _feature_line(feature: Feature) -> str:
+    last = next((note["text"] for note in reversed(feature.notes) if note.get("text")), feature.title)
+    tries = "1 try" if feature.attempts == 1 else f"{feature.attempts} tries"
+    return f"- {feature.id} {feature.status} after {tries}: {faults.first(last, REASON_CHARS)}"
+
+
+def _red(layout: Layout, feature: Feature) -> list[Receipt]:
+    """The red receipts of the newest run that judged the feature, one for each claim."""
+    found: dict[str, Receipt] = {}
+    for receipt in runs.last_receipts(layout, feature.id):
+        if not receipt.green:
+            found.setdefault(receipt.claim, receipt)
+    return list(found.values())
+
+
+def _evidence(known: Contract, feature: Feature, red: list[Receipt]) -> Iterator[str]:
+    """What is red of a feature: claim, check, and the end of its output; else the claims that it is about."""
+    texts = {claim.id: claim.text for claim in known.claims}
+    if not red and (claims := known.of(feature.claims)):
+        yield f"  It is to bring {'; '.join(f'{claim.id}: {claim.text}' for claim in claims)}"
+    for receipt in red:
+        yield f"  {receipt.claim}: {texts.get(receipt.claim, 'not in the contract any more')}"
+        yield f"  {receipt.verdict} in run {receipt.by}: {faults.cut(receipt.fault, REASON_CHARS)}"
+        yield "  its check:"
+        yield from _indented(receipt.command, MOST_LINES)
+        if receipt.output.strip():
+            yield "  the end of its output:"
+            yield from _indented("\n".join(last_lines(receipt.output)), LAST_LINES)
+
+
+def last_lines(output: str, most: int = LAST_LINES) -> list[str]:
+    """The end of an output: at most so many lines, none of them longer than REASON_CHARS."""
+    return [faults.cut(line, REASON_CHARS) for line in output.rstrip().split("\n")[-most:]]
+
+
+def _indented(text: str, most: int) -> list[str]:
+    """The first lines of a text, indented; how many follow."""
+    lines = text.strip("\n").split("\n")
+    more = [f"{INDENT}… and {len(lines) - most} more lines"] if len(lines) > most else []
+    return [f"{INDENT}{line}".rstrip() for line in lines[:most]] + more
+
+
+def _relevant(layout: Layout, view: rules.View) -> Iterator[Result]:
+    """The runs to show a person, newest first: those since a claim was newly proven, at least the newest."""
+    blamed = (one for one in runs.finished(layout) if one.outcome not in runs.FREE_OF_BLAME)
+    counted = (one for one in blamed if roles.capability_of(layout, one.role) != "curates")
+    return islice(counted, max(view.totals.since_green, len(view.newest)))
+
+
+def _run_line(result: Result) -> str:
+    what = " ".join(part for part in (result.role, result.feature, result.said) if part)
+    return f"- run {result.run}: {what}  {faults.first(result.reason, REASON_CHARS)}".rstrip()
+
+
+def _ways(
+    kind: str, found: list[Result], waiting: list[Feature], red: dict[str, list[Receipt]]
+) -> list[tuple[str, str]]:
+    """(command, what it does) of each way on, but the answer."""
+    if kind == "unlanded":
+        return [(command("status"), "what is on the branch, and what is not")]
+    if kind == "plan":
+        newest = found[0].run if found else ""
+        return [
+            (command(f"runs show {newest}"), "what its checks said"),
+            (command(f"log {newest}"), "what its agent wrote and did"),
+        ] * bool(newest) + [("edit SPEC.md", "a part that cannot be planned; then answer")]
+    made = []
+    for feature in waiting[:MOST_FEATURES]:
+        if feature.status in features.TRANSITIONS["retry"]:
+            made.append((command(f"feature retry {feature.id}"), "try it again, with all its tries"))
+        for receipt in red.get(feature.id, []):
+            made.append((command(f"why {receipt.claim}"), "its checks, receipts and red output"))
+            made.append((command(f"claim set {receipt.claim} --check 'COMMAND'"), "if its check is wrong: another one"))
+    return list(dict.fromkeys(made))
+
+
+def _commands(ways: list[tuple[str, str]]) -> str:
+    longest = max(len(words) for words, _ in ways)
+    return "\n".join(f"{INDENT}{words:<{longest}}  # {what}" for words, what in ways)
+
+
+def _ended(lines: list[str], ways: list[tuple[str, str]]) -> str:
+    """The whole text, safe to show, with the ways on and the answer at its end."""
+    rows = ["", "Ways on:", "", _commands(ways)] if ways else []
+    answer = f'Answer with: {command("escalation answer")} "what to do"'
+    return console.sanitise("\n".join([*lines, *rows, "", answer, ""]))

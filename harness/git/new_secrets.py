@@ -1,0 +1,126 @@
+"""Secrets that a run would commit: by the rules of `redaction`, in the files that differ from its parent commit.
+
+What is certain keeps its file out of the commit; what may be one is committed and said. A secret that the parent commit has
+anywhere is not the run's doing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from harness.base import redaction
+from harness.base.record import Record
+from harness.git import repository, settings, worktrees
+from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+LARGEST_BYTES = 2 * 1024 * 1024  # of each file, from its beginning
+MOST_BYTES = 32 * 1024 * 1024  # of all files
+BINARY_BYTES = 8000  # git looks as far for a NUL
+ALLOWED = ("gitleaks:allow", "pragma: allowlist secret")  # in its line: the marks of other scanners
+SHOWN = 5
+
+
+class Found(Record):
+    """A secret in a file: its rule and line, whether it is certain, and a part of it on one line, to find it elsewhere."""
+
+    path: str
+    rule: str
+    line: int
+    certain: bool
+    mark: str
+
+
+class Checked(Record):
+    """The tree without what must stay out: `out` are the paths, of which the parent has `tracked`; `kept_out` says why, and
+    `doubtful` what may be a secret."""
+
+    tree: str
+    out: list[str] = []
+    tracked: list[str] = []
+    kept_out: list[str] = []
+    doubtful: list[str] = []
+
+
+def keep_out(project: str, *, index: str, parent: str, tree: str) -> Checked:
+    """Look at what `tree` adds to the commit `parent`. `index` is that of the tree, and on return has what stays in; the files
+    in the folder are not touched. 1 call where there is no secret, else 2 and one for each such file, 2 more to keep out."""
+    changed = {path: letter for letter, path in repository.changed(project, parent, tree) if letter != "D"}
+    unread: list[str] = []
+    hits = [path for path, data in _read(project, changed, unread) if _secrets(path, data)]
+    committed = ((path, repository.show(project, tree, path) or b"") for path in hits)  # a filter may have encrypted it
+    found = _new(project, parent, [one for path, data in committed for one in _secrets(path, data[:LARGEST_BYTES])])
+    out = {one.path: one for one in reversed(found) if one.certain}
+    left = [one for one in found if one.path not in out]
+    lines = [f"{one.path} line {one.line} ({one.rule})" for one in left]
+    more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    more += [f"{len(unread)} files that were not looked at, such as {unread[0]}"] if unread else []
+    return Checked(
+        tree=_without(project, index, parent, out) if out else tree,
+        out=sorted(out),
+        tracked=sorted(path for path in out if changed[path] != "A"),
+        kept_out=[f"{path} (line {one.line} holds a secret: {one.rule})" for path, one in sorted(out.items())],
+        doubtful=[*lines[:SHOWN], *more],
+    )
+
+
+def put_back(project: str, index: str, found: Checked) -> None:
+    """The folder has the kept-out files as the parent has them, and none that it has not. 1 call where it has one."""
+    own = {"GIT_INDEX_FILE": os.path.abspath(index)}
+    if found.tracked:
+        words = ("checkout-index", "-f", "-u", "-z", "--stdin")
+        repository.run(project, *words, stdin=repository.as_input(found.tracked), extra=own)
+    for path in found.out:
+        if path not in found.tracked:
+            worktrees.discard(project, path)
+
+
+def _read(project: str, paths: Iterable[str], unread: list[str]) -> Iterator[tuple[str, bytes]]:
+    """The text files among the paths, each from its beginning, as many as MOST_BYTES allow; the others are `unread`."""
+    room = MOST_BYTES
+    for path in paths:
+        whole = os.path.join(project, path)
+        try:
+            plain = stat.S_ISREG(os.lstat(whole).st_mode) and os.access(whole, os.R_OK)
+        except OSError:  # gone, or behind what is no folder any more: git took it from the index
+            continue
+        if plain and room <= 0:
+            unread.append(path)
+        data = files.read_from(whole, 0, min(LARGEST_BYTES, room)) if plain and room > 0 else b""
+        room -= len(data)
+        if data and b"\0" not in data[:BINARY_BYTES]:
+            yield path, data
+
+
+def _secrets(path: str, data: bytes) -> list[Found]:
+    """The secrets of a file, but those that somebody made up, or that their line says to be none."""
+    text, found = data.decode("utf-8", "replace"), []
+    lines = text.split("\n")
+    for rule, line, secret in redaction.secrets(text):
+        mark = max(secret.split("\n"), key=len).strip("\r")
+        if not redaction.is_made_up(mark) and not any(word in lines[line - 1] for word in ALLOWED):
+            certain = redaction.is_certain(rule, secret)
+            found.append(Found(path=path, rule=rule, line=line, certain=certain, mark=mark))
+    return found
+
+
+def _new(project: str, parent: str, found: list[Found]) -> list[Found]:
+    """Those that the parent commit has nowhere. 1 call."""
+    if not (parent and found):
+        return found
+    marks = "".join(f"{one.mark}\n" for one in found).encode()
+    code, out, _ = settings.call(project, "grep", "-a", "-h", "-o", "-F", "-f", "-", parent, "--", stdin=marks)
+    known = set(out.decode("utf-8", "replace").split("\n")) if code == 0 else set()
+    return [one for one in found if not any(one.mark in text for text in known)]
+
+
+def _without(project: str, index: str, parent: str, paths: Iterable[str]) -> str:
+    """The tree with these paths as the parent has them; so has the index. 2 calls."""
+    own = {"GIT_INDEX_FILE": os.path.abspath(index)}
+    words = ("reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul", parent or repository.EMPTY_TREE[40])
+    repository.run(project, *words, stdin=repository.as_input(paths), extra=own)
+    return repository.run(project, "write-tree", extra=own).decode().strip()

@@ -1,0 +1,61 @@
+"""What a file is to a check that names it: the program under test, or a test, a check script, or an input. Pure."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+
+TEST_FILE = re.compile(
+    r"(^|/)(tests?|specs?|__tests__)/|(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]+$|_test\.[^/]+$"
+    r"|(^|/)tests?\.(py|sh|rb|go|[cm]?[jt]sx?)$|[._-]test-d\.ts$|(^|/)conftest\.py$",
+    re.IGNORECASE,
+)
+CHECK_FILE = re.compile(
+    r"(^|/)(fixtures?|test[-_]?data|goldens?|(__)?snapshots(__)?|expected|checks|e2e)/"
+    r"|(^|/)(checks?|verify|expect(ed)?|golden|smoke|e2e|acceptance|self[-_]?test|run[-_.]?tests?)([-_.][^/]*)?$",
+    re.IGNORECASE,
+)
+PROGRAM = re.compile(
+    r"\.(pyw?|[cm]?[jt]sx?|sh|bash|zsh|rb|pl|php|go|rs|[ch]|cc|[ch]pp|java|kt|lua|awk|hs|ml|swift|cs|scala|exs?)$"
+    r"|(^|/)(?!makefile$|dockerfile$|license$|readme$)[^./]+$",
+    re.IGNORECASE,
+)
+SHELL = re.compile(r"\.(sh|bash|zsh|bats)$|(^|/)[^./]+$")
+ABOUT = re.compile(  # what documents or describes a project: a check looks whether it is right
+    r"(^|/)(readme|changelog|licen[cs]e|makefile|dockerfile|package(-lock)?\.json$|requirements[^/]*\.txt$|\.[^/]+$)"
+    r"|\.(md|rst|toml|cfg|ini|ya?ml)$",
+    re.IGNORECASE,
+)
+WORD = re.compile(r"[\w.*?%@+~/-]+")
+ENTERS = re.compile(r"\bcd\s+[\"']?([\w./-]+)")
+COMPARES = re.compile(r"\b(diff|cmp|comm)\b")
+PARTS = re.compile(r"&&|\|\||[|;&\n()]")
+LOOKS = re.compile(
+    r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\["
+)
+
+
+def decides(path: str, check: str) -> bool:
+    """Whether this check names the file, and the file is a part of the check: a test, a check script, what it compares with
+    or feeds to the program. The program that it runs, and what it looks into, are the work itself."""
+    named, below = _named(path, check)
+    if TEST_FILE.search(path) or CHECK_FILE.search(path):
+        return named or (below and bool(TEST_FILE.search(path)))
+    if not named or PROGRAM.search(path):
+        return False
+    return bool(COMPARES.search(check)) or (not ABOUT.search(path) and _is_input(path, check))
+
+
+def _named(path: str, check: str) -> tuple[bool, bool]:
+    """(whether a word of the check is this file, whether one is a folder above it)."""
+    words = [word.removeprefix("./").rstrip("/") for word in WORD.findall(check)]
+    words += [f"{folder.strip('./')}/{word}" for folder in ENTERS.findall(check) for word in words]
+    named = any(
+        path == word or word.endswith("/" + path) or ("*" in word and fnmatchcase(path, word)) for word in words
+    )
+    return named, any(path.startswith(word + "/") for word in words if word)
+
+
+def _is_input(path: str, check: str) -> bool:
+    """Whether a command of the check reads the file, other than to look whether it is right."""
+    return any(_named(path, part)[0] and not LOOKS.search(part) for part in PARTS.split(check))

@@ -1,0 +1,71 @@
+"""Fresh clones as places for checks: what somebody else gets, on a machine that never saw the mission."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+
+from harness.git import clones, settings
+from harness.git.settings import Recorded
+from harness.integrity import confine
+from harness.model import receipts
+from harness.model.check_environment import CheckEnvironment
+from harness.process import temporary
+from harness.process.confine import BUBBLEWRAP
+from harness.store.layout import state_home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SHOWN = 3
+
+
+@contextmanager
+def cloned(
+    project: str, place: CheckEnvironment, what: str, known: Recorded | None = None
+) -> Iterator[CheckEnvironment]:
+    """`clone` in a temporary folder that is named for `what`, with the configuration `known`."""
+    folder = temporary.create(what, place.tag)
+    try:
+        yield clone(project, folder, place, recorded(project, known))
+    finally:
+        temporary.remove(folder)
+
+
+def clone(project: str, folder: str, place: CheckEnvironment, recorded: Recorded) -> CheckEnvironment:
+    """`place` in a clone of `project` at its commit, made in `folder`: see `git/clones.py`, with a HOME of its own.
+
+    Neither the project nor a tree of a mission is there. Where that cannot be had, each receipt names the files that contain
+    such a path. Raises GitFailed.
+    """
+    target = os.path.join(folder, os.path.basename(project))
+    made = apart(place, folder, recorded, project).replace(directory=target)
+    clones.make(project, target, place.head, recorded, made.git)
+    if not _is_hidden(made):
+        made.notes += _named(target, made.git, project)
+    return made
+
+
+def apart(place: CheckEnvironment, folder: str, recorded: Recorded, *hidden: str) -> CheckEnvironment:
+    """`place` with a fresh HOME in `folder`, in which git has the recorded configuration, and without these folders."""
+    home = confine.home_of_clone(os.path.join(folder, "home"))
+    glass = place.confinement and confine.without(place.confinement, hidden)
+    return place.replace(home=home, git=clones.configuration(recorded, home), confinement=glass)
+
+
+def recorded(project: str, known: Recorded | None = None) -> Recorded:
+    """The configuration as it was recorded at init; as it is now, where there is no record, or an old one."""
+    return known if known and known.persons is not None else settings.record(project)
+
+
+def _is_hidden(place: CheckEnvironment) -> bool:
+    return place.confinement is not None and place.confinement.tier == BUBBLEWRAP
+
+
+def _named(clone: str, config: str, project: str) -> list[str]:
+    """One note, if a tracked file contains the path of the project, or that of a tree."""
+    paths = dict.fromkeys(path for one in (project, state_home()) for path in (one, os.path.realpath(one)))
+    found = clones.naming(clone, config, paths)
+    more: Sequence[str] = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return [receipts.OWN_FOLDER + ", ".join([*found[:SHOWN], *more])] if found else []

@@ -1,0 +1,134 @@
+"""A mission is put away: its state moves to `.harness/archive/<id>`, whole, so that the next one can begin in its folder.
+
+Nothing else is lost: its commits and refs stay in the repository, config.toml and roles stay for the next mission, too. A file,
+`archiving`, is written before the first move and removed after the last: while it is there, every start goes on with the moves,
+which can be done again.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness.base import clock, encoding, schema
+from harness.base.errors import RESTORE, BrokenFile, Busy, NeedsPerson, UsageFault
+from harness.git import dotgit, refs, worktrees
+from harness.integrity import lease, mission_lock, workplace
+from harness.model import features, mission, runs
+from harness.model.mission import Mission
+from harness.process import temporary
+from harness.run import recover
+from harness.store import files, names
+from harness.store.layout import Layout, command
+
+STAYS = (".git", names.IGNORE, names.ARCHIVED, names.ARCHIVING, "bin", "git-config", "journal", names.LOCKS)
+PEOPLES = (names.STOP, names.PAUSE)
+COPIED = (names.CONFIG, "roles", "hooks")
+
+
+def archive(layout: Layout, *, abandon: bool) -> list[str]:
+    """Put the mission of this folder away; what there is to say of it. Raises Busy while a run lives, and UsageFault where the
+    mission is not done, unless `abandon`."""
+    loop = files.Lock(layout.loop_lock)
+    if not loop.take():
+        holder = loop.holder()
+        raise Busy(f"run.sh is looping on this mission: pid {holder.get('pid', '?')}. Stop it, or wait for it to end.")
+    with loop, mission_lock.take(layout) as lock:
+        workplace.use(layout)
+        recover.recover(layout)
+        made = mission.load(layout)
+        if live := [one.run for one in lease.alive(layout)]:
+            raise Busy(f"A run of {made.id} is under way: {', '.join(live)}. Stop it, or wait for it to end.")
+        if not abandon and (why := unfinished(layout)):
+            away = f"or put it away as it is: {command('init --new --abandon')}"
+            raise UsageFault(f"The mission {made.id} is not DONE: {why}. Go on with it: {command()}   {away}")
+        _require_movable(layout, made.id)
+        lines = _said(layout, made)
+        _remove_trees(layout, made.id)
+        lock.sign({"pid": os.getpid(), "since": clock.stamp(clock.now())})  # no run of it is the newest any more
+        files.replace(layout.archiving, encoding.dump_json({"id": made.id}))
+        _move(layout, made.id)
+    return lines
+
+
+def unfinished(layout: Layout) -> str:
+    """Why the mission is not done, whatever SPEC.md says by now; "" where it is."""
+    found = features.load(layout)
+    passed = len(features.passed(found))
+    if not found or passed < len(found):
+        return f"{passed} of {len(found)} features passed" if found else "it has no plan yet"
+    for result in runs.finished(layout):
+        if result.sweep is not None and result.verdict == "green":
+            return ""
+        if result.commit or result.sweep is not None:
+            break
+    return "all features passed, and the final sweep is not green since"
+
+
+def go_on(layout: Layout) -> str:
+    """Finish what a kill cut short; what was done."""
+    with mission_lock.take(layout):
+        row = files.read_json(layout.archiving)
+        if row is None:
+            return ""  # another start was faster
+        name = row.get("id") if isinstance(row, dict) else None
+        if not isinstance(name, str) or not schema.is_name(name):
+            raise BrokenFile(layout.archiving, "it does not name a mission", line=1, remedy=RESTORE)
+        _move(layout, name)
+    return f"finished putting the mission {name} away, which a crash had cut short"
+
+
+def _require_movable(layout: Layout, name: str) -> None:
+    """Raises NeedsPerson where the mission's id cannot be a folder's name, or the folder is taken."""
+    if not schema.is_name(name):
+        raise NeedsPerson(f"{layout.mission}: '{name}' is no mission's id. {RESTORE}")
+    if os.path.lexists(layout.archive_of(name)):
+        raise NeedsPerson(f"{layout.archive_of(name)} exists already. Move it out of the way, then try again.")
+
+
+def _said(layout: Layout, made: Mission) -> list[str]:
+    """Where the mission and its work are from now on."""
+    tip, here = workplace.tip_commit(layout, made), dotgit.commit(layout.project)
+    lines = [f"The mission {made.id} is in {layout.relative(layout.archive_of(made.id))}, its work on {made.branch}."]
+    if tip and here and not refs.is_ancestor(layout.project, tip, here):
+        lines.append(f"note: what is checked out has not all of its work; to have it: git merge {tip[:12]}")
+    if mission.asked_spec(layout) == files.read(layout.spec):
+        lines.append(f"note: SPEC.md is still that of {made.id}")
+    return lines
+
+
+def _remove_trees(layout: Layout, name: str) -> None:
+    """The trees outside are gone, and git forgets them; all of it can be made again while the mission is still there."""
+    top = os.path.dirname(workplace.folder_of(name))
+    for one in files.names(top):
+        if one.removeprefix(workplace.TREES).isdigit():
+            worktrees.remove(layout.project, os.path.join(top, one))
+    temporary.remove(top)
+
+
+def _move(layout: Layout, name: str) -> None:
+    """Move or copy everything that is not there yet; the caller holds the mission lock."""
+    target = layout.archive_of(name)
+    files.make_folder(target)
+    for path in files.abandoned(target):
+        files.remove(path)
+    for one in COPIED:
+        _copy(os.path.join(layout.state, one), os.path.join(target, one))
+    temporary.remove(layout.cache)
+    temporary.remove(layout.committed)
+    stays = {*STAYS, *PEOPLES, *COPIED}
+    found = [one for one in files.names(layout.state) if one not in stays and not one.endswith(".tmp")]
+    for one in sorted(found, key=lambda one: one != names.FORMAT):  # first: from here on there is no mission
+        files.move(os.path.join(layout.state, one), os.path.join(target, one))
+    files.sync_folder(layout.state)
+    files.remove(layout.archiving)
+    files.sync_folder(layout.state)
+
+
+def _copy(source: str, target: str) -> None:
+    """The file, or all files below the folder, are at `target` too; nothing where there is none."""
+    if os.path.isdir(source):
+        temporary.remove(target)
+        for one in files.names(source):
+            _copy(os.path.join(source, one), os.path.join(target, one))
+    elif os.path.isfile(source):
+        files.replace(target, files.read(source) or b"", os.stat(source).st_mode & 0o777)

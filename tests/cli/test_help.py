@@ -1,0 +1,86 @@
+"""Help: commands in groups, a line each, and the roles; and what an unknown word may have meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cli import help
+from harness.cli.commands import cli
+from harness.model import roles
+from tests.missions import CHECKOUT, House
+
+RUN_SH = str(CHECKOUT / "run.sh")
+
+
+def test_every_command_stands_in_one_group() -> None:
+    """In the order in which a person meets them."""
+    listed = [name for group in help.GROUPS.values() for name in group]
+    assert sorted(listed) == sorted(name for name, one in cli.commands.items() if not one.hidden)
+
+
+@pytest.mark.parametrize("words", [("help",), ("--help",), ("-h",)])
+def test_a_line_for_each_command_and_role(house: House, words: tuple[str, ...]) -> None:
+    """Within 80 columns, under the names of the groups; without a mission, too."""
+    house.role_files("documenter")
+    text = house.run([RUN_SH, *words]).out
+    rows = text.split("\nMission:\n")[1].split("\n")
+    assert [row[:-1] for row in rows if row.endswith(":")] == [*[*help.GROUPS][1:], "Roles, for one run by hand"]
+    names = [row.split()[0] for row in rows if row.startswith("  ")]
+    assert sorted(names) == sorted([*roles.known(house.layout), *(n for group in help.GROUPS.values() for n in group)])
+    assert max(map(len, rows[: len(names) + 12])) <= 80
+    assert house.run([RUN_SH, *words], where=house.folder).code == 0
+
+
+def test_a_command_is_explained_both_ways(house: House) -> None:
+    """`help feature set` is `feature set --help`."""
+    assert house.harness("help", "feature", "set").out.split() == house.harness("feature", "set", "--help").out.split()
+    done = house.harness("help", "feature", "st")
+    assert (done.code, "There is no role and no command 'feature st'" in done.err) == (64, True)
+
+
+@pytest.mark.parametrize("words", [("worker", "--help"), ("worker", "-h"), ("help", "worker")])
+def test_a_role_is_explained(house: House, words: tuple[str, ...]) -> None:
+    """What it does and takes, from its file; nothing runs."""
+    done = house.run([RUN_SH, *words])
+    assert done.code == 0, done
+    assert done.out.startswith("Usage: run.sh worker [FEATURE]\n\n  builds exactly one feature\n\n  You build exactly")
+    assert "It may take 60 minutes" in done.out
+    assert house.ran() == []
+    assert house.program(*words).out == done.out
+
+
+def test_a_role_of_ones_own_is_explained_too(house: House) -> None:
+    """Its file is in the mission."""
+    house.role_files("documenter")
+    out = house.run([RUN_SH, "documenter", "--help"]).out
+    assert "  helps\n" in out
+    assert "Its words: .harness/roles/documenter.md" in out
+
+
+def test_a_role_with_a_broken_file_does_not_hide_the_others(house: House) -> None:
+    """The help says what is wrong with it."""
+    house.role_files("documenter")
+    (house.state / "roles" / "documenter.md").write_text("no front matter\n")
+    out = house.harness("help").out
+    assert "documenter  (cannot be read: " in out
+    assert "worker      builds" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("staus",), "Did you mean 'status'"),
+        (("plannr",), "Did you mean 'planner'?"),
+        (("feature", "shw"), "Did you mean 'show'?"),
+        (("runs", "lst"), "Did you mean 'list'?"),
+    ],
+)
+def test_a_slip_gets_the_nearest_word(house: House, words: tuple[str, ...], said: str) -> None:
+    """Commands, their parts, and roles; exit code 64."""
+    for done in (house.run([RUN_SH, *words]), house.program(*words)):
+        assert (done.code, said in done.err) == (64, True), done
+
+
+def test_what_is_like_nothing_gets_no_guess(house: House) -> None:
+    """Only the lists."""
+    assert "Did you mean" not in house.harness("xyzzyqqq").err

@@ -1,0 +1,87 @@
+"""`--json`: one value on standard output, of every command that shows something."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.missions import CHECKOUT, House
+
+SHOWS = (
+    *("status", "usage", "next", "log", "why F-001", "why VAL-1", "check", "verify", "doctor", "doctor agents"),
+    *("feature list", "feature show F-001", "issue list", "memory show", "runs list", "runs show RUN", "steer"),
+)
+
+
+@pytest.fixture
+def busy(house: House) -> House:
+    """A mission with a run, an issue, a note and an answer that look bad on a terminal."""
+    house.write("1.txt")
+    house.work({"say": "hello \x1b[2J\u202e"})
+    house.harness("issue", "slow \x9b\u202e", "--severity", "major")
+    house.harness("note", "a note")
+    return house
+
+
+def value(house: House, words: str) -> Any:
+    """What a command shows."""
+    done = house.harness(*words.replace("RUN", house.result()["run"]).split(), "--json")
+    assert done.err == ""
+    return json.loads(done.out)
+
+
+@pytest.mark.parametrize("words", SHOWS)
+def test_a_command_that_shows_something_shows_one_value(busy: House, words: str) -> None:
+    """It parses, and nothing in it steers a terminal; the exit code is the same as without."""
+    words = words.replace("RUN", busy.result()["run"])
+    done = busy.harness(*words.split(), "--json")
+    assert isinstance(json.loads(done.out), dict | list)
+    assert all(char.isprintable() or char == "\n" for char in done.out)
+    assert done.code == busy.harness(*words.split()).code
+
+
+def test_the_keys_are_those_of_the_contract_page(busy: House) -> None:
+    """The table in docs/contract.md."""
+    text = (CHECKOUT / "docs/contract.md").read_text()
+    table = text.split("## JSON\n", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", table, re.M)
+    assert len(rows) > 10
+    for words, keys in rows:
+        found = value(busy, words)
+        found = found[0] if isinstance(found, list) else found
+        listed = re.findall(r"`(\w+)`", keys.split(":")[0])
+        assert sorted(found) == sorted(listed), words
+
+
+def test_records_of_the_mission_are_whole(busy: House) -> None:
+    """Claims with their checks, receipts with their verdicts, runs as in the run log."""
+    shown = value(busy, "feature show F-001")
+    assert shown["claims"][0]["checks"][0]["run"] == "test -f 1.txt"
+    assert value(busy, "runs list")["runs"] == busy.ran()
+    found = value(busy, "check F-001")
+    assert (found["green"], [one["verdict"] for one in found["receipts"]]) == (True, ["green"])
+    assert value(busy, "why VAL-1")["claims"][0]["claim"] == "VAL-1"
+    assert [row["text"] for row in value(busy, "memory show raw")["raw"]] == ["a note"]
+    assert value(busy, "next")["line"] == busy.harness("next").out.strip()
+
+
+def test_what_is_escaped_reads_back_as_it_was(busy: House) -> None:
+    """Control characters and marks that turn the text."""
+    assert value(busy, "issue list")[0]["title"] == "slow \x9b\u202e"
+    assert r"slow \u009b\u202e" in busy.harness("issue", "list", "--json").out
+
+
+def test_older_runs_are_counted(busy: House) -> None:
+    """As the table does."""
+    busy.work({"say": "again"}, feature="F-002")
+    found = value(busy, "runs list -n 1")
+    assert (found["older"], [one["run"] for one in found["runs"]]) == (1, [busy.result()["run"]])
+
+
+def test_a_fault_is_no_value(busy: House) -> None:
+    """Standard output is empty; the words and the code are as without."""
+    done = busy.harness("feature", "show", "F-9", "--json")
+    assert (done.code, done.out, "There is no feature 'F-9'" in done.err) == (64, "", True)

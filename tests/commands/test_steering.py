@@ -1,0 +1,81 @@
+"""Halting, going on and steering: what is written, and what is said about what happens next."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import UsageFault
+from harness.commands import steering
+from harness.store.layout import Layout
+from tests.missions import CHECKOUT, House, until
+
+
+def test_the_file_says_who_and_when(house: House) -> None:
+    """In one line; a second halt leaves the first as it was."""
+    steering.halt(house.layout, "pause", "two\nlines")
+    first = house.read("PAUSE")
+    assert re.fullmatch(r"pause by \S+ at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: two lines\n", first)
+    assert steering.halt(house.layout, "pause", "").startswith("Paused already (pause by ")
+    assert house.read("PAUSE") == first
+
+
+def test_resume_takes_both_back(house: House) -> None:
+    """Also a file that a person made by hand; without one it says so."""
+    (house.state / "STOP").touch()
+    steering.halt(house.layout, "pause", "")
+    assert steering.resume(house.layout).startswith("Removed PAUSE (pause by ")
+    assert [(house.state / name).exists() for name in ("PAUSE", "STOP")] == [False, False]
+    assert steering.resume(house.layout) == "The mission is neither paused nor stopped. Start it: run.sh."
+
+
+def test_a_run_under_way_goes_on_to_its_end(house: House) -> None:
+    """The loop ends behind it, or goes on where a person said so meanwhile."""
+    house.script("worker", {"run": "touch begun; until test -e go; do sleep 0.05; done; touch 1.txt"})
+    loop = subprocess.Popen(
+        [str(CHECKOUT / "run.sh")],
+        cwd=house.project,
+        env=house.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    until(lambda: (house.tree / "begun").exists())
+    assert steering.looping(house.layout)
+    assert re.search(
+        r"The run under way \(\d+-worker-F-001\) goes on to its end", steering.halt(house.layout, "stop", "")
+    )
+    assert steering.resume(house.layout).endswith("run.sh goes on with the mission.")
+    steering.halt(house.layout, "stop", "")
+    (house.tree / "go").touch()
+    out, _ = loop.communicate(timeout=30)
+    assert (loop.returncode, house.feature().status) == (9, "validating"), out
+    assert not steering.looping(house.layout)
+
+
+def test_what_a_person_wrote_into_the_file_stays(house: House) -> None:
+    """With or without a newline at its end."""
+    Path(house.layout.steer).write_text("mine")
+    steering.steer(house.layout, " more\nlines ")
+    assert steering.steering(house.layout) == "mine\nmore\nlines\n"
+    with pytest.raises(UsageFault, match="Say what the next runs must know"):
+        steering.steer(house.layout, "  ")
+
+
+def test_without_a_mission_there_is_nothing_to_steer(unbegun: House) -> None:
+    """And none is made."""
+    layout = Layout(str(unbegun.project))
+    calls: list[Callable[[], object]] = [
+        lambda: steering.halt(layout, "pause", ""),
+        lambda: steering.resume(layout),
+        lambda: steering.steer(layout, "x"),
+        lambda: steering.steering(layout),
+    ]
+    for call in calls:
+        with pytest.raises(UsageFault, match="There is no mission"):
+            call()
+    assert not unbegun.state.exists()

@@ -1,0 +1,247 @@
+"""SPEC.md belongs to the person: an edit at any moment is planned for, is a commit of theirs, and stops nothing that was paid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.integrity import workplace
+from harness.model import mission
+from harness.model.contract import Contract
+from tests.missions import CHECKOUT, Done, House, until
+from tests.planned import claim, due, feature, lay, reply
+
+RUN_SH = str(CHECKOUT / "run.sh")
+ASKED = "# A program\n\n## Part\n\nIt works, and it greets.\n"
+DID = {"run": "echo done > made"}
+WAITS = {"run": "touch begun; until [ -e go ]; do sleep .01; done; rm begun go"}
+PLAN = reply(features=[], contract=[])
+
+
+@pytest.fixture(params=["tree", "project"])
+def ours(unbegun: House, request: pytest.FixtureRequest) -> House:
+    """A mission with one feature, begun by a person whom their git knows by name, in each workplace."""
+    unbegun.git("config", "user.name", "Ann")
+    unbegun.git("config", "user.email", "ann@example.org")
+    unbegun.begin()
+    unbegun.base = (f'workplace = "{request.param}"',)
+    unbegun.config('agent = "scripted"')
+    lay(unbegun, [feature("F-001")], Contract(claims=[claim("VAL-001", "test -f made")]))
+    unbegun.script("planner", PLAN)
+    unbegun.script("worker", DID, reply(status="implemented"))
+    unbegun.script("validator", reply(checks=[]))
+    unbegun.script("curator")
+    return unbegun
+
+
+def in_place(house: House) -> bool:
+    """Whether runs work in the project folder."""
+    return 'workplace = "project"' in house.base
+
+
+def edit(house: House, text: str = ASKED) -> None:
+    """A person saves SPEC.md."""
+    house.write("SPEC.md", text)
+
+
+def run_sh(house: House, *words: str) -> Done:
+    """run.sh, to its end."""
+    return house.run([RUN_SH, *words])
+
+
+def planners(house: House) -> list[str]:
+    """The ids of the planners' runs, oldest first."""
+    return [row["run"] for row in house.ran() if row["role"] == "planner"]
+
+
+def during(house: House, role: str, *args: str) -> None:
+    """A person saves SPEC.md while the agent of this role works."""
+    last = {"planner": [PLAN], "worker": [DID, reply(status="implemented")]}[role]
+    house.script(role, WAITS, *last)
+    started = house.begin_role(role, *args)
+    place = house.project if in_place(house) else house.tree
+    until((place / "begun").exists)
+    edit(house)
+    (place / "go").touch()
+    started.wait()
+    house.script(role, *last)
+    assert house.result()["outcome"] == "ok", house.result()
+
+
+def assert_taken(house: House, author: str = "Ann <ann@example.org>", runs: int = 1) -> None:
+    """A planner has seen the edit, which is one commit of the person, of nothing else; the mission is done."""
+    done = run_sh(house)
+    assert (done.code, "DONE" in done.out) == (0, True), done
+    assert house.read("spec.md") == ASKED == (house.project / "SPEC.md").read_text()
+    assert len(planners(house)) == runs
+    assert "it greets" in house.prompt(planners(house)[-1])
+    branch = mission.load(house.layout).branch
+    assert house.git("show", f"{branch}:SPEC.md") == ASKED.strip()
+    taken = house.git("log", "-1", "--format=%H", branch, "--", "SPEC.md")
+    assert house.git("log", "-1", "--format=%an <%ae>", taken) == author
+    assert house.git("show", "--name-only", "--format=", taken) == "SPEC.md"
+    assert "Harness-Run" not in house.git("log", "-1", "--format=%B", taken)
+    assert house.git("status", "--porcelain") == ""
+
+
+def test_an_edit_before_a_start(ours: House) -> None:
+    """It is planned for before anything else runs."""
+    edit(ours)
+    assert due(ours) == "NEXT planner"
+    assert_taken(ours)
+
+
+def test_an_edit_that_is_staged_and_saved_again(ours: House) -> None:
+    """What is in the folder counts."""
+    edit(ours, "# Half\n")
+    ours.git("add", "SPEC.md")
+    edit(ours)
+    assert_taken(ours)
+
+
+def test_an_edit_while_a_planner_works(ours: House) -> None:
+    """The plan that lands then is for the spec of its prompt, so that a planner is due again."""
+    edit(ours, "# A program that waits\n")
+    during(ours, "planner")
+    assert ours.read("spec.md") == "# A program that waits\n"
+    assert due(ours) == "NEXT planner"
+    assert_taken(ours, runs=2)
+
+
+def test_an_edit_while_a_worker_works(ours: House) -> None:
+    """It is not in the worker's commit."""
+    during(ours, "worker", "F-001")
+    assert ours.git("show", "--name-only", "--format=", ours.result()["commit"]) == "made"
+    assert (ours.project / "SPEC.md").read_text() == ASKED
+    assert due(ours) == "NEXT planner"
+    assert_taken(ours)
+
+
+def test_an_edit_that_is_committed_on_the_missions_branch(ours: House) -> None:
+    """The commit stays what it is."""
+    edit(ours)
+    ours.git("commit", "-q", "-am", "it greets")
+    assert due(ours) == "NEXT planner"
+    assert_taken(ours, "p <p@localhost>")
+
+
+def test_an_edit_with_others_is_a_commit_of_its_own(ours: House) -> None:
+    """In a tree all edits are taken, SPEC.md by itself; in place the others stop the start before a planner is asked."""
+    edit(ours)
+    ours.write("main.py", "print('mine')\n")
+    if in_place(ours):
+        done = run_sh(ours)
+        assert (done.code, ours.ran()) == (11, [])
+        assert ("main.py" in done.err, "SPEC.md" in done.err) == (True, False)
+        ours.git("commit", "-q", "-m", "mine", "main.py")
+    assert_taken(ours)
+
+
+@pytest.mark.parametrize("how", ["edits it", "commits it", "removes it"])
+def test_what_a_workers_agent_writes_into_its_spec_is_never_the_spec(ours: House, how: str) -> None:
+    """In a tree it is put back and kept, and no planner is due; in place nobody can tell it from a person's edit, and no commit
+    of the run has it."""
+    words = {
+        "edits it": "echo mine > SPEC.md",
+        "commits it": "echo mine > SPEC.md; git commit -qam x || true",
+        "removes it": "rm SPEC.md",
+    }
+    ours.script("worker", DID, {"run": words[how]}, reply(status="implemented"))
+    ours.role("worker", "F-001")
+    result = ours.result()
+    assert ours.git("show", "--name-only", "--format=", result["commit"]) == "made"
+    if not in_place(ours):
+        assert result["refused"] == ["SPEC.md"]
+        assert ours.refused()["SPEC.md"] == (b"" if how == "removes it" else b"mine\n")
+        assert ours.git("status", "--porcelain") == ""
+        assert due(ours) == "NEXT validator F-001"
+
+
+def test_a_worker_that_writes_only_its_spec_has_done_nothing(ours: House) -> None:
+    """No commit is made."""
+    head = ours.head()
+    ours.script("worker", {"run": "echo mine > SPEC.md"}, reply(status="implemented"))
+    ours.role("worker", "F-001")
+    assert (ours.result()["outcome"], ours.head()) == ("no_op", head)
+
+
+def test_a_spec_that_a_worker_makes_is_not_committed(ours: House) -> None:
+    """Where a person keeps SPEC.md out of git."""
+    ours.git("rm", "-q", "--cached", "SPEC.md")
+    ours.git("commit", "-q", "-m", "SPEC.md is mine")
+    ours.script("worker", DID, {"run": "echo mine >> SPEC.md"}, reply(status="implemented"))
+    ours.role("worker", "F-001")
+    assert ours.git("show", "--name-only", "--format=", ours.result()["commit"]) == "made"
+    assert ours.git("status", "--porcelain") == "?? SPEC.md"
+
+
+# other branches
+
+
+@pytest.mark.parametrize("how", ["edited", "committed", "edited, beside other work"])
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_merged_mission_goes_on_with_a_changed_spec(ours: House, how: str, deleted: bool) -> None:
+    """On top of the branch that it was merged into; its own branch is made again where it is gone."""
+    assert run_sh(ours).code == 0
+    branch = mission.load(ours.layout).branch
+    ours.git("switch", "-q", "main")
+    ours.git("merge", "-q", "--no-ff", "-m", "merged", branch)
+    if deleted:
+        ours.git("branch", "-q", "-d", branch)
+    if "beside" in how:
+        ours.write("other")
+        ours.git("add", "other")
+        ours.git("commit", "-q", "-m", "other")
+    main = ours.head()
+    edit(ours)
+    if how == "committed":
+        ours.git("commit", "-q", "-am", "it greets")
+        main = ours.head()
+    done = run_sh(ours)
+    assert (done.code, len(planners(ours))) == (0, 1), done
+    assert "it greets" in ours.prompt(planners(ours)[0])
+    assert ours.git("show", f"{branch}:SPEC.md") == ASKED.strip()
+    ours.git("merge-base", "--is-ancestor", main, branch)
+    taken = ours.git("log", "-1", "--format=%H", branch, "--", "SPEC.md")
+    assert ours.git("log", "-1", "--format=%an", taken) == ("p" if how == "committed" else "Ann")
+    assert ours.git("show", "--name-only", "--format=", taken) == "SPEC.md"
+    assert ours.git("branch", "--show-current") == (branch if in_place(ours) else "main")
+    assert (ours.project / "SPEC.md").read_text() == ASKED
+
+
+def test_a_branch_that_was_not_merged_is_not_left_for_another(ours: House) -> None:
+    """In place: exit 11 before anything runs, with the way back and the way to a new mission; doctor says the same."""
+    if not in_place(ours):
+        pytest.skip("in a tree it does not matter what is checked out")
+    branch = mission.load(ours.layout).branch
+    ours.role("worker", "F-001")
+    ours.git("switch", "-q", "main")
+    edit(ours)
+    done, count = run_sh(ours), len(ours.ran())
+    assert (done.code, count) == (11, 1)
+    assert f"git switch {branch}" in done.err
+    assert "init --new" in done.err
+    assert " ".join(done.err.split()[1:]) in " ".join(ours.program("doctor").out.split())
+
+
+def test_an_older_spec_on_another_branch_is_no_edit(ours: House) -> None:
+    """A person who looks at another branch asks for nothing; what they change there they do ask for."""
+    if in_place(ours):
+        pytest.skip("in place the mission's branch is checked out")
+    edit(ours)
+    assert run_sh(ours).code == 0
+    ours.git("switch", "-q", "main")
+    assert mission.spec_changed(ours.layout)
+    assert due(ours) == "DONE"
+    assert workplace.asked_spec(ours.layout) == ASKED.encode()
+    ours.write("SPEC.md", "# Another program\n")
+    assert due(ours) == "NEXT planner"
+    ours.role("planner")
+    assert ours.read("spec.md") == "# Another program\n"
+    assert ours.git("log", "-1", "--format=%an: %s", mission.load(ours.layout).branch) == (
+        "Ann: Edits in the project folder: SPEC.md"
+    )
+    assert ours.git("status", "--porcelain") == "M SPEC.md".rjust(10)
+    assert due(ours).startswith("NEXT validator")
+    assert Path(ours.layout.asked_spec).read_text() == "# Another program\n"
