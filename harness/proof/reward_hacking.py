@@ -22,8 +22,9 @@ SKIPS = re.compile(
     r"pytest\.(mark\.)?(skip|xfail)|unittest\.skip|@skip|\bskipTest\(|\.skip\(|\.only\(|\bx(it|describe|test)\(|@(Disabled|Ignore)\b"
     r"|#\[ignore\]|\bt\.Skip\(|importorskip|\bpending\(",
 )
+EXITS_WELL = r"(exit 0|((sys|process)\.)?exit\(0\)|os\._exit\(0\))\s*;?\s*$"
 SWALLOWS = re.compile(
-    r"^\s*(exit 0|sys\.exit\(0\)|os\._exit\(0\)|process\.exit\(0\))\s*;?\s*$|\|\|\s*(true|:)\s*$|except[^:]*:\s*pass\b"
+    rf"^\s*{EXITS_WELL}|\|\|\s*(true|:)\s*$|except[^:]*:\s*pass\b"
     r"|^\s*set \+e\b|\btrap\b.*\bexit 0"
 )
 SWALLOWS_ALL = re.compile(  # in a program: no honest one does it
@@ -31,9 +32,9 @@ SWALLOWS_ALL = re.compile(  # in a program: no honest one does it
     r"|\b(tests?|pytest|check|make|npm|cargo|diff|cmp)\b.*\|\|\s*(true|:)\s*$|uncaughtException.*exit\(0\)"
     r"|\.catch\(.*exit\(0\)"
 )
-LEAVES = re.compile(r"^(exit 0|sys\.exit\(0\)|process\.exit\(0\))\s*;?\s*$")
+LEAVES = re.compile(rf"^{EXITS_WELL}")
 EXCEPT = re.compile(r"^\s*except(\s+(BaseException|Exception|AssertionError|SystemExit))?(\s+as \w+)?:\s*$")
-ENDS_WELL = re.compile(r"^\s*((sys\.)?exit\(0\)|os\._exit\(0\))\s*$")
+ENDS_WELL = re.compile(rf"^\s*{EXITS_WELL}")
 CANNOT_FAIL = re.compile(r"^\s*(echo|printf|cat|print\(|console\.log|fi|done|esac|\}|;;|:|#|//)")
 TESTED = re.compile(
     r"PROCESS_TAG|\bHARNESS_[A-Z]+|PYTEST_CURRENT_TEST|JEST_WORKER_ID|[\"']pytest[\"'] (not )?in sys\.modules"
