@@ -265,11 +265,15 @@ def _waits_for_others(feature: Feature) -> bool:
 
 
 def _unproven(layout: Layout, claim: Claim, fired: list[Receipt]) -> list[str]:
-    """What to say of new checks that are green already, where nothing of the claim was ever red."""
+    """What to say of a claim with guards alone, or of checks that are green already where nothing of the claim was ever red."""
+    own = [check for check in claim.checks if not check.guard]
+    if claim.checks and not own:
+        ways = f"{command('claim set')} {claim.id} --add --check TEXT, or {command('claim accept')} {claim.id}"
+        return [f"It has guards alone, which prove nothing by themselves, and DONE waits for a person: {ways}"]
     trails = index.load(layout)
-    red = any(not one.green for one in fired)
-    red = red or any(trail.red for check in claim.checks if (trail := trails.get(index.key(claim.id, check.run))))
+    red = any(not one.green and not one.guard for one in fired)
+    red = red or any(trail.red for check in own if (trail := trails.get(index.key(claim.id, check.run))))
     if red or not any(one.green and not one.guard for one in fired):
         return []
     first = "Green already, and never seen red, so it proves nothing by itself: the claim stays unproven"
-    return [f"{first}. Test what the feature brings, or say that it is a guard: --guard"]
+    return [f"{first}. Test what the feature brings."]

@@ -34,7 +34,7 @@ UNWRITTEN = ("tick", "saying", "whole", *PRINTED)  # nothing to write, or writte
 LOAD_AFTER_SECONDS = 0.5
 LOADED_LATE = (
     *("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment", "harness.process.network"),
-    *("harness.process.landlock", "harness.git.new_secrets"),
+    *("harness.process.landlock", "harness.git.new_secrets", "harness.decision.doubts"),
 )
 LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer

@@ -10,7 +10,7 @@ from harness.integrity import workplace
 from harness.model import mission
 from harness.model.contract import Contract
 from tests.missions import CHECKOUT, Done, House, until
-from tests.planned import claim, due, feature, lay, reply
+from tests.planned import accept_all, claim, due, feature, lay, reply
 
 RUN_SH = str(CHECKOUT / "run.sh")
 ASKED = "# A program\n\n## Part\n\nIt works, and it greets.\n"
@@ -28,6 +28,7 @@ def ours(unbegun: House, request: pytest.FixtureRequest) -> House:
     unbegun.base = (f'workplace = "{request.param}"',)
     unbegun.config('agent = "scripted"')
     lay(unbegun, [feature("F-001")], Contract(claims=[claim("VAL-001", "test -f made")]))
+    accept_all(unbegun)
     unbegun.script("planner", PLAN)
     unbegun.script("worker", DID, reply(status="implemented"))
     unbegun.script("validator", reply(checks=[]))
