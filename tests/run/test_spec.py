@@ -177,6 +177,37 @@ def test_a_spec_that_a_worker_makes_is_not_committed(ours: House) -> None:
     assert ours.git("status", "--porcelain") == "?? SPEC.md"
 
 
+FLAGS = {
+    "tracked": ":",
+    "untracked": "git rm -q --cached SPEC.md && git commit -qm 'SPEC.md is mine'",
+    "assume-unchanged": "git update-index --assume-unchanged SPEC.md",
+    "skip-worktree": "git update-index --skip-worktree SPEC.md",
+}
+
+
+@pytest.mark.parametrize("role", ["worker", "planner"])
+@pytest.mark.parametrize("kind", FLAGS)
+@pytest.mark.parametrize("confine", ["auto", "off"])
+def test_what_an_agent_writes_never_reaches_the_accepted_spec(ours: House, role: str, kind: str, confine: str) -> None:
+    """However git knows the file, by a person's wish and, where it can, by the agent's; with a plan that lands afterwards."""
+    if in_place(ours):
+        pytest.skip("in place nobody can tell it from a person's edit")
+    ours.config('agent = "scripted"', f'confine = "{confine}"')
+    ours.run(["bash", "-c", FLAGS[kind]])
+    asked, more = ours.read("spec.md"), ["F-001"] if role == "worker" else []
+    last = PLAN if role == "planner" else reply(status="implemented")
+    ours.script(role, DID, {"run": f"{{ {FLAGS[kind]}; }} || true; echo mine > SPEC.md"}, last)
+    ours.role(role, *more)
+    assert ours.result()["outcome"] == "ok", ours.result()
+    assert "planner" not in due(ours)
+    edit(ours)
+    ours.script("planner", PLAN)
+    assert due(ours) == "NEXT planner"
+    ours.role("planner")
+    assert (ours.read("spec.md"), asked == ASKED) == (ASKED, False)
+    assert "mine" not in ours.prompt(ours.result()["run"])
+
+
 # other branches
 
 

@@ -289,6 +289,34 @@ def test_a_red_setup_calls_a_person_and_judges_nobody(built: House) -> None:
     assert due(built) == "ESCALATE setup"
 
 
+@pytest.mark.parametrize("confine", ["auto", "off"])
+def test_setup_services_and_checks_share_the_home_of_their_place_and_a_sweep_has_its_own(
+    house: House, confine: str
+) -> None:
+    """The person's is below it and stays as it is; what was written there is there for the next run in that place."""
+    home = Path(house.env["HOME"])
+    (home / ".settings").write_text("theirs")
+    check = "grep theirs ~/.settings; echo check >>~/.log; cat ~/.log; test -f one"
+    serve = Service(name="log", run="echo service >>~/.log; exec sleep 60", ready="grep service ~/.log")
+    lay(
+        house,
+        [feature("F-001", "VAL-1", status="validating")],
+        Contract(setup="echo setup >>~/.log", services=[serve], claims=[claim("VAL-1", check)]),
+    )
+    house.config('agent = "scripted"', f'confine = "{confine}"')
+    house.script("validator", reply(checks=[]))
+    commit(house, one="")
+    logs = []
+    for names in (["F-001"], ["F-001"], []):
+        house.lay(house.feature().replace(status="validating" if names else "passed"))
+        assert house.role("validator", *names).code == 0, house.result()
+        logs.append(" ".join(fired(house)[0].output.split()))
+    assert logs[0] == "theirs setup service check"
+    assert logs[1] in (f"{logs[0]} service check", f"{logs[0]} setup service check")
+    assert logs[2] == logs[0]
+    assert not (home / ".log").exists()
+
+
 # the final sweep
 
 
