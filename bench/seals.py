@@ -30,6 +30,7 @@ from harness.store import manifests
 from harness.store.layout import Layout
 
 PARTS, PART_BYTES, CHECKS = 8, 2500, 5
+WORDS = ("feature", "trigger", "outcome", "reason", "agent", "commit", "head", "mark")
 
 
 def finished(layout: Layout, number: int) -> bytes:
@@ -43,11 +44,19 @@ def finished(layout: Layout, number: int) -> bytes:
     Path(run.context).write_bytes(b'{"live":{}}' * 100)
     Path(run.reply).write_bytes(b"done\n" * 100)
     Path(run.receipts).write_bytes(receipts.render([receipt(number, check) for check in range(CHECKS)]))
-    row: dict[str, Any] = dict.fromkeys(runs.Result.fields, "")
-    row |= {"run": f"r-{number}", "role": "validator", "verdict": "green"}
-    row |= {"at": "t", "seconds": 1.0, "newly_green": 0, "accepted": None, "sweep": None, "usage": None, "kept_out": []}
-    row |= {"refused": [], "totals": runs.Totals().asdict(), "until": 0, "waits": {}, "agents": []}
-    line = encoding.dump_json(row | {"seal": runs.seal(run)})
+    words: dict[str, Any] = dict.fromkeys(WORDS, "")
+    made = runs.Result(
+        **words | {"run": f"r-{number}", "role": "validator", "verdict": "green", "at": "t", "seal": runs.seal(run)},
+        accepted=None,
+        sweep=None,
+        usage=None,
+        seconds=1.0,
+        newly_green=0,
+        kept_out=[],
+        refused=[],
+        totals=runs.Totals().asdict(),
+    )
+    line = encoding.dump_json(made.asdict())
     Path(run.result).write_bytes(line)
     return line
 

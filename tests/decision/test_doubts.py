@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from harness.decision import doubts, views
 from harness.model import contract_log, runs
 from harness.model.contract import Check, Claim, Contract
-from tests.missions import House
+from tests.missions import CHECKOUT, House
 from tests.planned import contract_of, due, feature, lay, log_of, planned_from, role
 
 GUARD = Claim(id="VAL-2", text="It stays", checks=[Check(run="test -f main.py", guard=True)])
@@ -117,8 +118,11 @@ def test_a_log_of_an_older_version_is_not_called_broken(house: House) -> None:
 def test_a_run_that_was_changed_afterwards_waits_for_a_person(house: House) -> None:
     """However old it is: its receipts count as none, and DONE says so after the answer, too."""
     done(house, WORK)
+    for _ in range(8):
+        assert house.role("curator").code == 0
     assert due(house) == "DONE"
     first = house.ran()[0]["run"]
+    assert len(house.ran()) > 10
     with open(house.layout.run(first).receipts, "a") as file:
         file.write("\n")
     assert due(house) == "ESCALATE proof"
@@ -156,6 +160,12 @@ def test_one_object_that_was_changed_is_named_and_restored(house: House) -> None
         assert f"the object {folder.name}{path.name} is missing" in looked.out
         house.harness("doctor", "--fix")
     assert views.gather(house.layout).swept
+
+
+def test_what_a_last_look_costs_is_measured(house: House) -> None:
+    """`bench/seals.py` has as many runs as it says, and all of them are as they closed."""
+    done = house.run([sys.executable, str(CHECKOUT / "bench" / "seals.py"), "--runs", "20", "--rounds", "1"])
+    assert (done.code, "20 runs" in done.out, "both, as before DONE" in done.out) == (0, True, True), done
 
 
 def test_nothing_is_judged_without_a_plan(house: House) -> None:
