@@ -104,6 +104,26 @@ def test_a_contract_that_is_not_what_its_log_says_waits_for_a_person(house: Hous
     assert (refused.code, "There is nothing to take" in refused.err) == (64, True)
 
 
+SET = {
+    "a text": ["set", "VAL-1", "--text", "It works  well"],
+    "a check of several lines": ["set", "VAL-1", "--file", "check.sh"],
+    "one more check": ["set", "VAL-1", "--add", "--check", "test -f main.py && test -f one", "--seconds", "7"],
+    "a guard": ["set", "VAL-1", "--number", "1", "--guard"],
+    "no claim": ["drop", "VAL-2", "--reason", "too much"],
+}
+
+
+def test_what_a_person_sets_by_a_command_is_in_the_log(house: House) -> None:
+    """Replayed, it gives the contract, however the check is written."""
+    planned_from(house, Contract(setup="touch built", claims=[WORK, GUARD]))
+    house.write("check.sh", "\n# that it works\ntest -f one\n\ntest -s main.py\n\n")
+    for words in SET.values():
+        made = house.harness("claim", *words)
+        assert made.code == 0, made
+        assert doubts.edited(contract_of(house), contract_log.load(house.layout)) == []
+    assert [row["verb"] for row in log_of(house) if row["by"] == "person"] == ["change"] * 4 + ["drop"]
+
+
 def test_a_log_of_an_older_version_is_not_called_broken(house: House) -> None:
     """It has neither setup nor services; the next plan, or a person's command, begins to hold all of it."""
     lay(house, [feature("F-001", "VAL-1")], Contract(setup="touch built", claims=[WORK]))

@@ -253,6 +253,28 @@ def test_red_and_green_at_the_same_tree_is_no_proof(layout: Layout, ran_at: list
     assert {key: trail.asdict() for key, trail in index.load(layout).items()} == fresh(layout)
 
 
+@pytest.mark.parametrize(
+    ("by_hand", "tree", "word"),
+    [
+        ([(1, "a")], "b", "proven"),
+        ([(1, "a")], "a", "unproven"),
+        ([(0, "b"), (1, "a")], "b", "proven"),
+        ([(0, "b"), (1, "b")], "b", "unproven"),
+        ([(0, "b")], "b", "unproven"),
+    ],
+)
+def test_what_a_persons_new_check_said_counts_like_a_runs(
+    layout: Layout, by_hand: list[tuple[int, str]], tree: str, word: str
+) -> None:
+    """Before the first run with it: red at another tree proves, red at the same one does not."""
+    found = [receipt(code, tree=where, by="person", at="2026-04-24T10:00:00Z") for code, where in by_hand]
+    entry = contract_log.Entry(verb="change", claim="VAL-1", why="", by="person", old=ONE, new=ONE, fired=found)
+    put(layout.contract_log, contract_log.render([entry]))
+    ran(layout, "r-1", receipt(0, tree=tree))
+    assert standing(layout).word == word
+    assert standing(layout).red == next(([one.by, one.head, one.at] for one in found if not one.green), [])
+
+
 def test_a_flaky_result_is_red_and_green_at_the_same_tree(layout: Layout) -> None:
     """So a check that is green only when it runs again, as in a fresh folder, proves nothing."""
     ran(layout, "r-1", receipt(1))
