@@ -104,6 +104,16 @@ def test_an_interpreter_that_this_user_cannot_run_is_told_apart(house: House, ki
     assert "not set up yet" not in done.err
 
 
+def test_the_lock_of_the_loop_does_not_grow_with_the_starts(unbegun: House) -> None:
+    """It once doubled at every start: 755 MB after 25 of them."""
+    begin(unbegun, "--once").wait()
+    lock = unbegun.project / ".harness/locks/loop"
+    before = lock.stat().st_size
+    for _ in range(3):
+        unbegun.run([str(RUN_SH), "--once"])
+    assert lock.stat().st_size <= max(before, 200)
+
+
 def test_once_carries_out_one_decision(house: House) -> None:
     """And prints a line for the decision and one for the result."""
     house.script("worker", {"run": "touch 1.txt"})

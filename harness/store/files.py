@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("decode", "digest", "dump_json", "parse_json")
 LONGEST_PID = 10  # digits; more are no process
 PRIVATE = 0o600
+LONGEST_SIGNATURE = 4096  # bytes of a lock file
 SHARED = 0o644
 READ_ONLY = 0o444
 NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in the place of a file must not block us
@@ -270,6 +271,9 @@ class Lock:
         """Write a description of the holder into the lock file: information for people, not for decisions."""
         self.signed = holder
         size = os.fstat(self.descriptor).st_size
+        if size > LONGEST_SIGNATURE:  # somebody else's bytes: such a descriptor may also append, whatever the offset
+            os.ftruncate(self.descriptor, 0)
+            size = 0
         os.pwrite(
             self.descriptor, dump_json(holder)[:-1].ljust(size - 1) + b"\n", 0
         )  # never shorter: nobody reads a half
