@@ -104,9 +104,9 @@ def _bad(what: str) -> Finding:
 
 def _repository(layout: Layout) -> Iterator[Finding]:
     workplace.use(layout)
-    repository.require_top(layout.project)
-    repository.require_version(layout.project)
-    state = repository.state(layout.project)
+    beginning.require(layout.project)
+    repository.require_version(layout.top)
+    state = repository.state(layout.top)
     yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
     if unheeded := workplace.unheeded(layout):
         fault = "git settings made since init, which the harness's own git does not read"

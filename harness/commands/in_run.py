@@ -72,6 +72,7 @@ def check(layout: Layout, name: str) -> Iterator[Receipt]:
     made, at, settings = mission.load(layout), workplace.position(layout), load_config(layout)
     tag = temporary.of_process(f"{made.id}/check")
     place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=tag)
+    place.checkout = layout.top if layout.prefix else ""
     yield from verbs.fired(layout, name, place.replace(seconds=settings.check_seconds, passed=settings.passed))
 
 

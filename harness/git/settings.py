@@ -60,6 +60,7 @@ class Recorded(Record):
 
     `git_dir` and `common` are relative to the project where they lie in it; `commondir` is the file of that name.
     `persons`: the part of the configuration that is no repository's own, whole; None in a record of an older harness.
+    `prefix`: where the mission's folder is below the project, "" where it is the project.
     """
 
     git_dir: str
@@ -70,6 +71,7 @@ class Recorded(Record):
     info_attributes: str
     alternates: str
     persons: list[list[str | None]] | None = None
+    prefix: str = ""
 
 
 class GitHung(NeedsPerson):
@@ -77,12 +79,14 @@ class GitHung(NeedsPerson):
 
 
 class _Place(Record):
-    """A working folder whose git calls are ours alone: its git folder, our common folder, what `commondir` must say."""
+    """A working folder whose git calls are ours alone: its git folder, our common folder, what `commondir` must say, and where
+    the mission's folder is in it."""
 
     git_dir: str
     private: str
     commondir: str
     runs_programs: bool
+    prefix: str
 
 
 _places: dict[str, _Place] = {}
@@ -172,10 +176,10 @@ def later(project: str, recorded: Recorded) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def use(project: str, recorded: Recorded, private: str) -> None:
+def use(project: str, recorded: Recorded, private: str, prefix: str = "") -> None:
     """From here on every git call of this process in `project` has the recorded configuration only. 0 calls.
 
-    `private` is a folder of ours that no agent may write, on any disk; what somebody changed in it is made right again.
+    `prefix`: where the mission's folder is below the project, such as `services/api/`. `private` is a folder of ours that no agent may write, on any disk; what somebody changed in it is made right again.
     """
     own, common = (os.path.join(project, path) for path in (recorded.git_dir, recorded.common))
     wanted = {
@@ -195,7 +199,10 @@ def use(project: str, recorded: Recorded, private: str) -> None:
     for name, target in links.items():
         _link(os.path.join(private, name), os.path.abspath(target))
     programs = any(str(key).startswith(PROGRAMS) for key, _ in recorded.config)
-    _know(project, _Place(git_dir=own, private=private, commondir=recorded.commondir, runs_programs=programs), common)
+    place = _Place(
+        git_dir=own, private=private, commondir=recorded.commondir, runs_programs=programs, prefix=prefix
+    )
+    _know(project, place, common)
 
 
 def _link(path: str, target: str) -> None:
@@ -221,6 +228,12 @@ def _know(folder: str, place: _Place, common: str) -> None:
 def private(project: str) -> str:
     """The private folder that `use` was given for this project."""
     return _places[dotgit.real(project)].private
+
+
+def prefix(folder: str) -> str:
+    """Where the mission's folder is below this working folder of git's, such as `services/api/`; "" where it is that one."""
+    place = _places.get(dotgit.real(folder))
+    return place.prefix if place else ""
 
 
 def forget(folder: str) -> None:

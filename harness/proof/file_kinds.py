@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from fnmatch import fnmatchcase
 
@@ -33,6 +34,11 @@ PARTS = re.compile(r"&&|\|\||[|;&\n()]")
 LOOKS = re.compile(
     r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\["
 )
+
+
+def as_seen(path: str, prefix: str) -> str:
+    """The path of a file of the repository from the folder `prefix` in it, such as `../shared/x` from `services/`."""
+    return os.path.relpath(path, prefix) if prefix else path
 
 
 def decides(path: str, check: str) -> bool:

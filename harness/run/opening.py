@@ -191,7 +191,8 @@ def _in_place(want: Asked, made: Mission, role: Role, live: list[Terms]) -> Tree
     lease.require_free(live, lease.tree(workplace.PROJECT))
     found = workplace.in_place(layout)
     _require_branch(layout, made, found)
-    _require_clean(want, found.replace(dirty=[path for path in found.dirty if path != names.ASKED_SPEC]), role)
+    spec = layout.prefix + names.ASKED_SPEC
+    _require_clean(want, found.replace(dirty=[path for path in found.dirty if path != spec]), role)
     return found
 
 
@@ -212,7 +213,7 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
         keep=claimed.lease.descriptors,
         started=time.monotonic(),
         confinement=confine.of_mission(layout, settings, tree.folder, tier) if tree.folder else None,
-        home=confine.home_of_checks(layout.project, tree.folder + ".home") if tree.folder and tier != NONE else "",
+        home=confine.home_of_checks(layout.top, tree.folder + ".home") if tree.folder and tier != NONE else "",
     )
     outcome = Outcome(layout=layout, changes=Changes(), tree=run.context.tree, unlanded=tree.unlanded)
     outcome.conflicts = tree.conflicts
@@ -227,7 +228,7 @@ def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
     layout = run.layout
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
     if not run.kept:
-        dotgit.copy_index(layout.project, os.path.join(run.paths.folder, "index"))
+        dotgit.copy_index(layout.top, os.path.join(run.paths.folder, "index"))
     with mission_lock.held(layout) as lock:
         lock.sign({"pid": os.getpid(), "run": run.id, "since": run.context.at})
         if not (outcome.feature and run.changes_tree):
@@ -336,7 +337,7 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         **tree.position.asdict(),
         folder=tree.folder,
         confined="" if tier == NONE else tier,
-        untracked=workplace.digests(tree.folder or layout.project, tree.untracked),
+        untracked=workplace.digests(tree.folder or layout.top, tree.untracked),
         live=journal.read_ledger(layout),
         raw=[state.length(names.RAW), str(state.generation())],
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),

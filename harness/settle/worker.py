@@ -84,7 +84,7 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, 
     False, the work is kept under a ref of its own alone."""
     if outcome.commit:
         return  # a settle that began anew
-    head, branch, place = run.context.head, run.context.branch, run.workplace
+    head, branch, place = run.context.head, run.context.branch, run.checkout
     now = repository.position(place)
     own = repository.messages_between(place, head, now.head) if now.head != head else []
     parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
@@ -94,12 +94,12 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, 
         made = workplace.commit(run, outcome.tree, message, lands=lands)
         outcome.commit, outcome.clashes = made.landed, made.clashes
         if not made.landed or work == "cut":
-            repository.set_ref(run.layout.project, partial(run), made.landed or made.kept)
+            repository.set_ref(run.layout.top, partial(run), made.landed or made.kept)
         return
     at = now.head if now.branch == branch else None
     outcome.commit = repository.commit(place, tree=outcome.tree, parent=head, branch=branch, message=message, at=at)
     if work == "cut":
-        repository.set_ref(run.layout.project, partial(run), outcome.commit)
+        repository.set_ref(run.layout.top, partial(run), outcome.commit)
 
 
 def cut_short(run: Begun, outcome: Outcome) -> None:
