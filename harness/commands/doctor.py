@@ -10,7 +10,7 @@ from harness.base import encoding
 from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import config_check, try_agent
 from harness.commands.try_agent import Finding
-from harness.git import repository
+from harness.git import beginning, repository
 from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
 from harness.memory import archive, pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs

@@ -25,7 +25,10 @@ def require(folder: str) -> None:
         why = f"lies inside the repository of your home, {top}"
     elif top != repository_of(folder):
         why = f"lies inside {repository_of(folder)}, whose .git is no repository"
-    elif settings.call(top, "check-ignore", "-z", "--stdin", stdin=repository.as_input([real + "/"]), extra=ignored)[0] == 0:
+    elif (
+        settings.call(top, "check-ignore", "-z", "--stdin", stdin=repository.as_input([real + "/"]), extra=ignored)[0]
+        == 0
+    ):
         why = f"is ignored by the repository {top}"
     else:
         return

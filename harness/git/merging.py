@@ -75,7 +75,7 @@ def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock, spec_alon
     for some in ([row for row in rows if row[0] == spec], [row for row in rows if row[0] != spec]):
         if some:
             tree = _tree_with(project, at, b"\0".join(row for _, row in some))
-            at = _advance(project, ref, at, tree, [path for path, _ in some])
+            at = _advance(project, ref, at, tree, sorted(path for path, _ in some))
     lock.install()
     return at if at != tip else ""
 

@@ -179,7 +179,8 @@ def later(project: str, recorded: Recorded) -> list[str]:
 def use(project: str, recorded: Recorded, private: str, prefix: str = "") -> None:
     """From here on every git call of this process in `project` has the recorded configuration only. 0 calls.
 
-    `prefix`: where the mission's folder is below the project, such as `services/api/`. `private` is a folder of ours that no agent may write, on any disk; what somebody changed in it is made right again.
+    `private` is a folder of ours that no agent may write, on any disk; what somebody changed in it is made right again.
+    `prefix`: where the mission's folder is below the project, such as `services/api/`.
     """
     own, common = (os.path.join(project, path) for path in (recorded.git_dir, recorded.common))
     wanted = {
@@ -199,9 +200,7 @@ def use(project: str, recorded: Recorded, private: str, prefix: str = "") -> Non
     for name, target in links.items():
         _link(os.path.join(private, name), os.path.abspath(target))
     programs = any(str(key).startswith(PROGRAMS) for key, _ in recorded.config)
-    place = _Place(
-        git_dir=own, private=private, commondir=recorded.commondir, runs_programs=programs, prefix=prefix
-    )
+    place = _Place(git_dir=own, private=private, commondir=recorded.commondir, runs_programs=programs, prefix=prefix)
     _know(project, place, common)
 
 

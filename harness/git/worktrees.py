@@ -17,12 +17,14 @@ from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
 LENGTHS, DIGITS = (40, 64), frozenset("0123456789abcdef")  # of a commit's id
 PREFIX = "harness-"  # of the git folders of our trees
 OURS = ("HEAD", "commondir", "gitdir", "locked", "index")
 SPARED = (*OURS, "logs", "modules")  # submodules that setup fetched keep their repositories there
+LARGE = 1024 * 1024
+MANY = 1000
 LOCKED = b"a mission of harness works here\n"
 
 
@@ -180,6 +182,21 @@ def _above(folder: str) -> list[str]:
     """The mission's folder in the tree, and those above it, the highest first; none where it is the whole tree."""
     parts = settings.prefix(folder).split("/")[:-1]
     return [os.path.join(folder, *parts[:depth]) for depth in range(1, len(parts) + 1)]
+
+
+def digests(folder: str, names: Sequence[str]) -> dict[str, str]:
+    """{path: sha256} of untracked files; `size:mtime_ns` for large or unreadable ones, and behind the first MANY."""
+    found = {}
+    for number, name in enumerate(names):
+        path = os.path.join(folder, name)
+        try:
+            stat = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
+        data = files.read(path) if small and os.access(path, os.R_OK) else None
+        found[name] = encoding.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
+    return found
 
 
 def _make_writable(folder: str) -> None:

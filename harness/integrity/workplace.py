@@ -33,8 +33,6 @@ TREES = "tree-"
 PROJECT = "project"
 NOWHERE = Position(head="", branch="", tree="")
 SHOWN = 3
-LARGE = 1024 * 1024
-MANY = 1000
 
 
 class Tree(Record):
@@ -72,8 +70,8 @@ def use(layout: Layout) -> None:
     """From here on our git calls in the project read the recorded configuration only; without a record nothing changes."""
     if known := recorded(layout):
         if bool(known.prefix) != bool(layout.prefix):
-            lost = "has a .git of its own since the mission began. Remove it" if known.prefix else "has lost its .git. Put it back"
-            raise NeedsPerson(f"{layout.project} {lost}, or begin another mission: {command('init --new --abandon')}")
+            now = "has a .git of its own by now. Remove that" if known.prefix else "has lost its .git. Put it back"
+            raise NeedsPerson(f"{layout.project} {now}, or move {layout.state} away to begin another mission.")
         settings.use(layout.top, known, layout.git_private, layout.prefix)
 
 
@@ -347,26 +345,11 @@ def join(run: Begun) -> bool:
     return True
 
 
-def digests(folder: str, names: Sequence[str]) -> dict[str, str]:
-    """{path: sha256} of untracked files; `size:mtime_ns` for large or unreadable ones, and behind the first MANY."""
-    found = {}
-    for number, name in enumerate(names):
-        path = os.path.join(folder, name)
-        try:
-            stat = os.lstat(path)
-        except FileNotFoundError:
-            continue
-        small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
-        data = files.read(path) if small and os.access(path, os.R_OK) else None
-        found[name] = encoding.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
-    return found
-
-
 def leave_untracked(run: Begun) -> None:
     """What is untracked in the kept tree now, after its setup, stays: no commit of the run takes it, no restore removes it."""
     found = [name for name in repository.untracked(run.checkout) if name not in run.context.untracked]
     if found:
-        run.context.untracked.update(digests(run.checkout, found))
+        run.context.untracked.update(worktrees.digests(run.checkout, found))
         context = encoding.dump_json(run.context.asdict())
         State(run.layout).put(names.of_run(run.id, names.CONTEXT), context, mode=files.PRIVATE)
 

@@ -32,11 +32,11 @@ class CheckEnvironment(Record):
     passed: list[str] = []
 
     @property
-    def whole(self) -> str:
+    def root(self) -> str:
         """The working folder of git."""
         return self.checkout or self.directory
 
     def confined(self, *folders: str) -> Confinement | None:
         """The confinement of a program that writes in the working folder of git, in its HOME and in these."""
-        own = [folder for folder in (self.whole, self.home) if folder]
+        own = [folder for folder in (self.root, self.home) if folder]
         return self.confinement and self.confinement.opened(*own, *folders)

@@ -159,8 +159,8 @@ def remember_setup(layout: Layout, contract: Contract, place: CheckEnvironment) 
 
 def _setup_key(contract: Contract, place: CheckEnvironment) -> str:
     """What a green setup holds for: the commit, the command, and these very folders, which may have been made again."""
-    link = os.path.join(place.whole, ".git")  # in a tree it is written once; the number of a folder may come again
-    made = [os.stat(link).st_mtime_ns if os.path.isfile(link) else os.stat(place.whole).st_ino]
+    link = os.path.join(place.root, ".git")  # in a tree it is written once; the number of a folder may come again
+    made = [os.stat(link).st_mtime_ns if os.path.isfile(link) else os.stat(place.root).st_ino]
     made += [os.stat(place.home).st_ino] if place.home else []
     return f"{place.head} {made} {place.directory} {contract.setup}"
 

@@ -12,7 +12,6 @@ from harness.model import receipts
 from harness.model.check_environment import CheckEnvironment
 from harness.process import temporary
 from harness.process.confine import BUBBLEWRAP
-from harness.store import files
 from harness.store.layout import Layout, state_home
 
 TYPE_CHECKING = False
@@ -43,13 +42,10 @@ def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: Record
     """
     target = os.path.join(folder, os.path.basename(layout.top))
     made = apart(place, folder, recorded, layout.top, layout.project).replace(directory=target, checkout="")
-    clones.make(layout.top, target, place.head, recorded, made.git)
+    clones.make(layout.top, target, place.head, recorded, made.git, layout.prefix)
     if not _is_hidden(made):
         made.notes += _named(target, made.git, layout.top)
-    if not layout.prefix:
-        return made
-    files.make_folder(layout.within(target))  # the commit may have nothing there
-    return made.replace(directory=layout.within(target), checkout=target)
+    return made.replace(directory=layout.within(target), checkout=target) if layout.prefix else made
 
 
 def apart(place: CheckEnvironment, folder: str, recorded: Recorded, *hidden: str) -> CheckEnvironment:

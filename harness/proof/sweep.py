@@ -22,7 +22,7 @@ def sweep(
     A red receipt lists the files that only the working folder has, as a possible cause.
     """
     notes = [] if contract.setup else [NO_SETUP]
-    differs = repository.not_in_index(place.whole)
+    differs = repository.not_in_index(place.root)
     if differs:
         more = f" and {len(differs) - SHOWN} more" if len(differs) > SHOWN else ""
         notes.append(f"only in the working folder, not in a clone: {', '.join(differs[:SHOWN])}{more}")

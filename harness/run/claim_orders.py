@@ -130,7 +130,7 @@ def try_out(layout: Layout, claim_id: str, wanted: Edit) -> Iterator[Receipt]:
     claim = merged(old, wanted)
     new = [check for check in claim.checks if check.run not in {one.run for one in old.checks}]
     whole = Contract(setup=known.setup, services=known.services, claims=[claim])
-    _refuse([fault for check in new for fault in planner.form_faults(check.run, layout.project)])
+    _refuse([fault for check in new for fault in planner.form_faults(check.run, layout.project, layout.top)])
     _refuse(planner.write_faults(whole))
     if not new:
         return
@@ -183,7 +183,7 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
     kept = settings.workplace != "project"
     with fresh.cloned(layout, place, "claim", workplace.recorded(layout)) as clone:
         if kept:
-            worktrees.carry(layout.top, clone.whole, settings.carry, layout.prefix)
+            worktrees.carry(layout.top, clone.root, settings.carry, layout.prefix)
         empty = fire.green_in_empty_folder([check.run for check in checks], clone)
         _refuse([f"`{run}` passes in an empty folder and so proves nothing" for run in empty])
         if fault := fire.setup_fault(whole, clone):

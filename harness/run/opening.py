@@ -10,7 +10,7 @@ from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
-from harness.git import dotgit
+from harness.git import dotgit, worktrees
 from harness.integrity import confine, inside, lease, mission_lock, reconcile, workplace
 from harness.integrity.lease import Lease, Terms
 from harness.integrity.workplace import Tree
@@ -337,7 +337,7 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         **tree.position.asdict(),
         folder=tree.folder,
         confined="" if tier == NONE else tier,
-        untracked=workplace.digests(tree.folder or layout.top, tree.untracked),
+        untracked=worktrees.digests(tree.folder or layout.top, tree.untracked),
         live=journal.read_ledger(layout),
         raw=[state.length(names.RAW), str(state.generation())],
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),

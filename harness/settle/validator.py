@@ -161,7 +161,9 @@ def _join_aimed(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
 def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
     """The faults for which a plan with this check would be refused."""
     alone = Contract(claims=[claim.replace(checks=[check])])
-    return planner.form_faults(check.run, run.layout.project, run.workplace) or planner.write_faults(alone)
+    return planner.form_faults(check.run, run.layout.project, run.layout.top, run.checkout) or planner.write_faults(
+        alone
+    )
 
 
 def _join(run: OpenRun, outcome: Outcome, aimed: Aimed) -> None:

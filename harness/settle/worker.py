@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from harness.model.open_run import Begun, Outcome, Run
 
 SUBJECT_CHARS = 72
+SHOWN = 3
 
 
 def settle(asked: Run) -> None:
@@ -33,8 +34,18 @@ def settle(asked: Run) -> None:
     features.move(feature, "blocked" if blocked else "implemented")
     if blocked:
         _note_block(run, outcome, reply.get("reason", ""), reply.get("needs", []), reply.get("disputes", []))
+    outcome.reason = "; ".join(filter(None, [outcome.reason, _outside(run, outcome)]))
     features.unblock(outcome.features, outcome.at, run.id)
     outcome.save()
+
+
+def _outside(run: Begun, outcome: Outcome) -> str:
+    """What the run changed in the repository outside the project's folder, in words. 0 git calls at the top of a repository."""
+    below = run.layout.prefix
+    changed = repository.changed(run.checkout, run.context.tree, outcome.tree) if below else []
+    found = [path for _, path in changed if not path.startswith(below)]
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"changed outside {below}: {', '.join(found[:SHOWN])}{more}" if found else ""
 
 
 def _still_ours(run: Begun, outcome: Outcome) -> Feature | None:

@@ -11,6 +11,8 @@ from harness.store import names
 class Layout:
     """Absolute `str` paths of the mission in the working folder `project`; no file is touched, but to find the repository."""
 
+    _top = ""
+
     def __init__(self, project: str, state: str = "") -> None:
         self.project = os.path.abspath(project)
         self.state = os.path.abspath(state) if state else os.path.join(self.project, ".harness")
@@ -58,7 +60,6 @@ class Layout:
         self.mission_lock = self.locks + "/mission"  # held for the milliseconds in which a run opens or settles
         self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal
         self.loop_lock = self.locks + "/loop"  # held by a looping run.sh
-        self._top = ""
 
     @property
     def top(self) -> str:
