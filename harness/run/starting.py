@@ -175,7 +175,28 @@ def require_spec(layout: Layout) -> None:
     text = mission.asked_spec_text(layout)
     if text is None or not text.strip():
         fault = f"There is no SPEC.md in {layout.project}" if text is None else f"{layout.asked_spec} is empty"
-        raise UsageFault(f"{fault}. Write down there what the mission must bring about.")
+        above = mission_above(layout)
+        other = f" The mission in {above} is another one, which goes on from there." if above else ""
+        raise UsageFault(f"{fault}. Write down there what the mission must bring about.{other}")
+
+
+def mission_above(layout: Layout) -> str:
+    """The nearest folder above the project, in its repository, that has a mission of its own; "" for none."""
+    at = layout.within(layout.top)
+    while at != layout.top:
+        at = os.path.dirname(at)
+        if mission.exists(Layout(at)):
+            return at
+    return ""
+
+
+def located(layout: Layout) -> list[str]:
+    """What to say of a mission in a folder of a repository; nothing of one at its top."""
+    if not layout.prefix:
+        return []
+    above = mission_above(layout)
+    rest = f" The mission in {above} is another one, and goes on beside it." if above else ""
+    return [f"Its folder is {layout.prefix} in the repository {layout.top}; the branch is one of all of that.{rest}"]
 
 
 def _lay_out(layout: Layout) -> None:
