@@ -260,6 +260,7 @@ def tree(run: Begun, outcome: Outcome) -> None:
     if not workplace.join(run):
         return  # somebody removed the tree; nothing of the run is left in it
     project, index = run.checkout, _index_of(run)
+    outcome.refused += [] if run.kept else _put_aside(run)
     if not run.kept and lease.is_alone(run.layout, run.id):
         dotgit.clear_locks(project, os.stat(run.paths.context).st_mtime)
     if run.changes_tree:
@@ -277,6 +278,15 @@ def tree(run: Begun, outcome: Outcome) -> None:
     if not run.kept:
         for name in ("index", "index.lock"):
             files.remove(os.path.join(run.paths.folder, name))
+
+
+def _put_aside(run: Begun) -> list[str]:
+    """A repository that an agent made in the project's folder would hide it from its own: it is kept as `own-git`."""
+    path = os.path.join(run.workplace, ".git")
+    if not run.layout.prefix or not os.path.lexists(path):
+        return []
+    files.move(path, os.path.join(run.paths.refused, "own-git"))
+    return [run.layout.prefix + ".git"]
 
 
 def _look_for_secrets(run: Begun, outcome: Outcome, index: str) -> None:

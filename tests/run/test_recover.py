@@ -44,11 +44,11 @@ def tree_of(house: House) -> Path:
     return house.tree if config.load(house.layout).workplace == "tree" else house.project
 
 
-def open_run(house: House, *args: str) -> subprocess.Popen[bytes]:
-    """A worker whose agent has written 1.txt and waits."""
+def open_run(house: House, *args: str, place: Path | None = None) -> subprocess.Popen[bytes]:
+    """A worker whose agent has written 1.txt, where it works, and waits."""
     house.script("worker", LINGER)
     role = house.begin_role("worker", "F-001", *args, session=True)
-    until(lambda: (tree_of(house) / "1.txt").exists() and len(alive(house)) >= 3)
+    until(lambda: ((place or tree_of(house)) / "1.txt").exists() and len(alive(house)) >= 3)
     return role
 
 
