@@ -38,8 +38,8 @@ UNDER_WAY = {
 class IndexLock:
     """Git's own lock on a person's index, as a context; `taken` is False where a git of theirs has it.
 
-    The lock is a second name of a file of ours: so one that we left when we were killed is known, and removed. All missions in
-    the folder share it.
+    The lock is a second name of a file of ours: so one that we left when we were killed is known, and removed. A lock on
+    the git folder keeps other missions in it out.
     """
 
     def __init__(self, project: str) -> None:
@@ -47,7 +47,7 @@ class IndexLock:
         self.project, self.index, self.path = project, own + "/index", own + "/index.lock"
         self.ours, self.taken = own + "/harness-index", False
         self.next = os.path.join(settings.private(project), "next-index")
-        self.mutex = settings.HeldLock(own + "/harness-lock")
+        self.mutex = settings.HeldLock(os.path.join(settings.private(project), "project.lock"), own)
 
     def __enter__(self) -> IndexLock:
         self.mutex.__enter__()

@@ -16,6 +16,7 @@ from harness.base.record import Record
 from harness.git import dotgit
 from harness.process import supervise
 from harness.store import files
+from harness.store.folder_lock import FolderLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,16 +95,23 @@ _held: list[int] = []
 
 
 class HeldLock(files.Lock):
-    """A lock that our git holds too: when we are killed and it goes on alone, nobody else comes in between."""
+    """A lock that our git holds too: when we are killed and it goes on alone, nobody else comes in between. `folder`: one that
+    is locked with it, where its file system can do that."""
+
+    def __init__(self, path: str, folder: str = "") -> None:
+        super().__init__(path)
+        self.locks: list[files.Lock | FolderLock] = [self, *([FolderLock(folder)] if folder else [])]
 
     def __enter__(self) -> HeldLock:
-        self.take(wait=True)
-        _held.append(self.descriptor)
+        for one in self.locks:
+            one.take(wait=True)
+            _held.append(one.descriptor)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _held.remove(self.descriptor)
-        self.release()
+        for one in self.locks:
+            _held.remove(one.descriptor)
+            one.release()
 
 
 def record(project: str) -> Recorded:
