@@ -550,7 +550,7 @@ def test_while_another_run_lives_only_what_the_dead_one_wrote_is_cleared(house: 
     until(lambda: any(house.tree.parent.glob("tree-*/begun-too")))
     dead = next(name for name in runs.open_runs(house.layout) if name != living)
     own, gone = house.state / f"snapshots/x.json.{role.pid}.tmp", house.state / "features.json.999999999.tmp"
-    lock = house.project / ".git/refs/harness/x.lock"
+    lock = house.project / f".git/refs/harness/partial/{living}.lock"
     for path in (own, gone, lock):
         path.parent.mkdir(exist_ok=True, parents=True)
         path.touch()
