@@ -234,7 +234,7 @@ def left_over(house: House, alive: Iterable[str] = (), *, taken: bool = True) ->
     the tree, beside it and in its git folder is made right when it is `taken` next."""
     tops = (house.project, house.identity, Path(state_home()))
     found = [path for top in tops for path in top.rglob("*.tmp") if not is_being_written(path)]
-    found += [*Path(house.layout.journal).glob("*"), Path(house.layout.git_private, "landing.json")]
+    found += [*Path(house.layout.journal).glob("*"), Path(house.layout.top, ".git/harness-landing.json")]
     found += [*(house.project / ".git").rglob("*.lock"), *trees_of_nobody(house)]
     if not taken:
         trees = [str(house.tree.parent / f"tree-{number}") for number in range(1, 10)]

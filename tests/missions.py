@@ -84,9 +84,9 @@ def surroundings(folder: Path) -> dict[str, str]:
 class House:
     """A repository with a mission, or ready for one; the scripted agent reads from `scripts`."""
 
-    def __init__(self, folder: Path, env: dict[str, str]) -> None:
+    def __init__(self, folder: Path, env: dict[str, str], name: str = "my project") -> None:
         self.folder, self.env = folder, env
-        self.project = folder / "my project"
+        self.project = folder / name
         self.scripts = folder / "scripts"
         self.layout = Layout(str(self.project))
         self.state = self.project / ".harness"

@@ -10,7 +10,7 @@ from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import config_check, try_agent
 from harness.commands.try_agent import Finding
 from harness.decision import doubts
-from harness.git import repository
+from harness.git import beginning, repository
 from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
 from harness.memory import archive, pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
@@ -105,9 +105,9 @@ def _bad(what: str) -> Finding:
 
 def _repository(layout: Layout) -> Iterator[Finding]:
     workplace.use(layout)
-    repository.require_top(layout.project)
-    repository.require_version(layout.project)
-    state = repository.state(layout.project)
+    beginning.require(layout.project)
+    repository.require_version(layout.top)
+    state = repository.state(layout.top)
     yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
     if unheeded := workplace.unheeded(layout):
         fault = "git settings made since init, which the harness's own git does not read"

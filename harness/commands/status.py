@@ -219,7 +219,7 @@ def ending(layout: Layout, word: str) -> list[str]:
     found = views.queue(layout)
     passed, totals = features.passed(found), runs.totals(layout)
     head = workplace.position(layout).head
-    commits = len(repository.log_lines(layout.project, made.base_commit, head)) if head else 0
+    commits = len(repository.log_lines(layout.top, made.base_commit, head)) if head else 0
     proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
     if word == "DONE" and (weak := _unconfined(runs.finished(layout))):
         proof.append(f"warning   {weak}")
@@ -271,8 +271,8 @@ def _merge(layout: Layout, branch: str) -> list[str]:
 
 def _target(layout: Layout, branch: str) -> str:
     """Another branch to merge into: the default one where it exists, else the first that no mission made; "" for none."""
-    there = [ref.removeprefix(BRANCHES) for ref in refs.positions(layout.project, BRANCHES)]
-    named = repository.default_branch(layout.project) or ""
+    there = [ref.removeprefix(BRANCHES) for ref in refs.positions(layout.top, BRANCHES)]
+    named = repository.default_branch(layout.top) or ""
     others = [name for name in (named, *there) if name and name != branch and not name.startswith("harness/")]
     return next((name for name in others if name in there or name == named), "")
 

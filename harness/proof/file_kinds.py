@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from fnmatch import fnmatchcase
 
@@ -29,6 +30,11 @@ ABOUT = re.compile(  # what documents or describes a project: a check looks whet
 LOOKS = re.compile(
     r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\["
 )
+
+
+def as_seen(path: str, prefix: str) -> str:
+    """The path of a file of the repository from the folder `prefix` in it, such as `../shared/x` from `services/`."""
+    return os.path.relpath(path, prefix) if prefix else path
 
 
 def decides(path: str, check: str) -> bool:

@@ -323,7 +323,7 @@ def prepare(asked: Run) -> bool:
 def settle(asked: Run) -> None:
     """The curator's run: all that waits is compacted, by code."""
     run, outcome = asked.opened, asked.outcome
-    names = {*repository.tracked_names(run.workplace), run.mission.id}
+    names = {*repository.tracked_names(run.checkout), run.mission.id}
     for feature in outcome.features:
         names |= {feature.id, *feature.claims}
     today = clock.day(clock.now())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.git import dotgit, refs, repository
+from harness.git import beginning, dotgit, refs, repository
 from tests.git_repository import Repository, conflict, new
 
 
@@ -153,7 +153,7 @@ def test_a_linked_worktree_is_a_project_like_any_other(repo: Repository) -> None
     main = repository.state(repo.project)
     repo.run("worktree", "add", "-q", "-b", "side", "../side")
     side = Repository(repo.folder.parent / "side")
-    repository.require_top(side.project)
+    beginning.require(side.project)
     opened = side.open()
     side.write("new")
     side.run("switch", "-q", "-c", "elsewhere")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import UsageFault
 from harness.git import repository
 from tests.git_repository import Repository, conflict, new
 
@@ -31,25 +30,15 @@ def repo(empty: Repository) -> Repository:
 # the state of the repository
 
 
-def test_a_folder_without_a_repository_is_told_what_to_do(tmp_path: Path) -> None:
-    """The message names the command."""
-    with pytest.raises(UsageFault, match="git init"):
-        repository.require_top(str(tmp_path))
-
-
-def test_a_subfolder_is_told_where_the_top_is(repo: Repository) -> None:
-    """Starting in a subfolder never works on the repository above it."""
-    (repo.folder / "sub").mkdir()
-    with pytest.raises(UsageFault, match=f"inside the repository {repo.project}"):
-        repository.require_top(repo.project + "/sub")
-    (repo.folder / "sub" / ".git").mkdir()
+def test_nothing_is_done_in_a_repository_above(repo: Repository) -> None:
+    """A git call in a subfolder never works on the repository above it."""
+    (repo.folder / "sub" / ".git").mkdir(parents=True)
     with pytest.raises(repository.GitFailed, match="not a git repository"):
         repository.state(repo.project + "/sub")
 
 
-def test_the_top_and_the_version_are_accepted(repo: Repository) -> None:
-    """No error in a good repository."""
-    repository.require_top(repo.project)
+def test_the_version_is_accepted(repo: Repository) -> None:
+    """No error with a git that is new enough."""
     repository.require_version(repo.project)
 
 

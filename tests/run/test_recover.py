@@ -44,11 +44,11 @@ def tree_of(house: House) -> Path:
     return house.tree if config.load(house.layout).workplace == "tree" else house.project
 
 
-def open_run(house: House, *args: str) -> subprocess.Popen[bytes]:
-    """A worker whose agent has written 1.txt and waits."""
+def open_run(house: House, *args: str, place: Path | None = None) -> subprocess.Popen[bytes]:
+    """A worker whose agent has written 1.txt, where it works, and waits."""
     house.script("worker", LINGER)
     role = house.begin_role("worker", "F-001", *args, session=True)
-    until(lambda: (tree_of(house) / "1.txt").exists() and len(alive(house)) >= 3)
+    until(lambda: ((place or tree_of(house)) / "1.txt").exists() and len(alive(house)) >= 3)
     return role
 
 
@@ -550,7 +550,7 @@ def test_while_another_run_lives_only_what_the_dead_one_wrote_is_cleared(house: 
     until(lambda: any(house.tree.parent.glob("tree-*/begun-too")))
     dead = next(name for name in runs.open_runs(house.layout) if name != living)
     own, gone = house.state / f"snapshots/x.json.{role.pid}.tmp", house.state / "features.json.999999999.tmp"
-    lock = house.project / ".git/refs/harness/x.lock"
+    lock = house.project / f".git/refs/harness/partial/{living}.lock"
     for path in (own, gone, lock):
         path.parent.mkdir(exist_ok=True, parents=True)
         path.touch()
