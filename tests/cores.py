@@ -115,7 +115,10 @@ def put_into_memory(folder: Path) -> bool:
         return False
     if ctypes.CDLL(None).unshare(NEW_MOUNTS):
         return False
-    words = (["mount", "--make-rprivate", "/"], ["mount", "-t", "tmpfs", "-o", "mode=700", "harness-tests", str(folder)])
+    words = (
+        ["mount", "--make-rprivate", "/"],
+        ["mount", "-t", "tmpfs", "-o", "mode=700", "harness-tests", str(folder)],
+    )
     return all(subprocess.run(one, stderr=subprocess.DEVNULL, check=False).returncode == 0 for one in words)
 
 

@@ -227,6 +227,19 @@ class House:
         assert "Traceback" not in done.err, done
         return self.result()
 
+    def loop(self, *words: str) -> subprocess.Popen[str]:
+        """Start run.sh in the background; it receives signals, and what it prints can be read."""
+        return subprocess.Popen(
+            [str(CHECKOUT / "run.sh"), *words],
+            cwd=self.project,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=heard,
+        )
+
     def begin_role(self, role: str, *args: str, session: bool = False, **env: str) -> subprocess.Popen[bytes]:
         """Start a role that runs in the background; its remains end with the test."""
         quiet = subprocess.DEVNULL
