@@ -20,19 +20,18 @@ PLAN = reply(features=[], contract=[])
 
 
 @pytest.fixture(params=["tree", "project"])
-def ours(unbegun: House, request: pytest.FixtureRequest) -> House:
-    """A mission with one feature, begun by a person whom their git knows by name, in each workplace."""
-    unbegun.git("config", "user.name", "Ann")
-    unbegun.git("config", "user.email", "ann@example.org")
-    unbegun.begin()
-    unbegun.base = (f'workplace = "{request.param}"',)
-    unbegun.config('agent = "scripted"')
-    lay(unbegun, [feature("F-001")], Contract(claims=[claim("VAL-001", "test -f made")]))
-    unbegun.script("planner", PLAN)
-    unbegun.script("worker", DID, reply(status="implemented"))
-    unbegun.script("validator", reply(checks=[]))
-    unbegun.script("curator")
-    return unbegun
+def ours(house: House, request: pytest.FixtureRequest) -> House:
+    """A mission with one feature, of a person whom their git knows by name, in each workplace."""
+    house.git("config", "user.name", "Ann")
+    house.git("config", "user.email", "ann@example.org")
+    house.base = (f'workplace = "{request.param}"',)
+    house.config('agent = "scripted"')
+    lay(house, [feature("F-001")], Contract(claims=[claim("VAL-001", "test -f made")]))
+    house.script("planner", PLAN)
+    house.script("worker", DID, reply(status="implemented"))
+    house.script("validator", reply(checks=[]))
+    house.script("curator")
+    return house
 
 
 def in_place(house: House) -> bool:
