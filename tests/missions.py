@@ -81,6 +81,17 @@ def surroundings(folder: Path) -> dict[str, str]:
     return env
 
 
+def enter(patch: pytest.MonkeyPatch, folder: Path) -> dict[str, str]:
+    """Give this process the environment of the tests in `folder`, and return it."""
+    env = surroundings(folder)
+    for name in list(os.environ):
+        if name.startswith(SURROUNDINGS):
+            patch.delenv(name)
+    for name, value in env.items():
+        patch.setenv(name, value)
+    return env
+
+
 class House:
     """A repository with a mission, or ready for one; the scripted agent reads from `scripts`."""
 
