@@ -18,9 +18,9 @@ from harness.decision import views
 from harness.model import runs
 from harness.store import files
 from tests.crash import DYING
-from tests.kill_sweep import Template
-from tests.missions import CHECKOUT, Done, House, copied, enter, until
-from tests.run.test_recover import TORTURE, alive, killed, open_run, strike, tree_of
+from tests.kill_sweep import Kept, Template
+from tests.missions import CHECKOUT, Done, House, until
+from tests.run.test_recover import TORTURE, alive, id_of_dead, killed, open_run, strike, tree_of
 
 RUN_SH = str(CHECKOUT / "run.sh")
 JUNK = b'\xff\x00{{{\n{"run":"x"}\n'
@@ -51,33 +51,25 @@ def forge_end(house: House, run_id: str = "1-validator") -> None:
         books.write(files.dump_json(row))
 
 
+def die(house: House) -> None:
+    """Without confinement one run ends well, and the next is killed."""
+    house.base = ('confine = "off"',)
+    house.config('agent = "scripted"')
+    house.harness("issue", "a first one")
+    house.work({"usage": {"input": 5, "cost_usd": 0.5}}, feature="F-002")
+    killed(house)
+
+
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory, template: Path) -> tuple[House, Template]:
-    """A mission that is not confined, in which one run ended well and the next was killed; made once."""
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("dying")
-        house = copied(template, folder, enter(patch, folder))
-        house.base = ('confine = "off"',)
-        house.config('agent = "scripted"')
-        house.harness("issue", "a first one")
-        house.work({"usage": {"input": 5, "cost_usd": 0.5}}, feature="F-002")
-        killed(house)
-        return house, Template(folder, ("my project", "state", "identity", "temporary"), folder / "kept")
+def kept(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Kept:
+    """A mission whose last run was killed."""
+    return Kept(tmp_path_factory.mktemp("dying"), template, die)
 
 
 @pytest.fixture
-def dying(kept: tuple[House, Template], monkeypatch: pytest.MonkeyPatch) -> House:
+def dying(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> House:
     """That mission, as the run's death left it."""
-    house, template = kept
-    enter(monkeypatch, house.folder)
-    template.restore()
-    return house
-
-
-def dead(house: House) -> str:
-    """The id of the run that was killed."""
-    (found,) = runs.open_runs(house.layout)
-    return found
+    return kept.again(monkeypatch)
 
 
 # nothing that the agent left is trusted
@@ -87,7 +79,7 @@ def dead(house: House) -> str:
 def test_a_forged_end_of_the_mission_is_not_believed(dying: House, gone: list[str]) -> None:
     """The agent passes every feature, forges a sweep, removes its traces and kills the run: that is not DONE, and the
     next start restores the state although it opens no run."""
-    run = dying.layout.run(dead(dying))
+    run = dying.layout.run(id_of_dead(dying))
     forge_end(dying)
     if "lock" in gone:
         os.unlink(run.lock)
@@ -104,7 +96,7 @@ def test_a_forged_end_of_the_mission_is_not_believed(dying: House, gone: list[st
 
 def test_a_run_is_not_closed_by_a_line_that_its_agent_wrote(dying: House) -> None:
     """The forged row has the id of the run that died, and its folder a result."""
-    run_id = dead(dying)
+    run_id = id_of_dead(dying)
     forge_end(dying, run_id)
     row = dying.ran()[-1]
     Path(dying.layout.run(run_id).result).write_bytes(
@@ -177,7 +169,7 @@ def test_all_state_files_that_were_removed_at_once_are_back(dying: House) -> Non
 
 def test_where_the_ledger_was_spoilt_the_one_at_the_opening_counts(dying: House) -> None:
     """The queue is as it was before the run began."""
-    run_id = dead(dying)
+    run_id = id_of_dead(dying)
     Path(dying.layout.ledger).write_bytes(JUNK)
     assert start(dying).code == 9
     assert dying.result(run_id)["refused"] == ["ledger.json", "features.json"]
@@ -216,7 +208,7 @@ def test_junk_in_the_journal_of_a_run_that_died_is_moved_away_by_a_person(unconf
 
 def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool = False) -> None:
     """A run died after its agent overwrote, extended with junk, or removed these files; run.sh restores them."""
-    run_id = dead(house)
+    run_id = id_of_dead(house)
     before = {name: files.read(str(house.state / name)) for name in names}
     for name, data in before.items():
         if junk is not None:
@@ -467,7 +459,7 @@ def mend_and_die(house: House, name: str, step: int) -> bool:
 @pytest.mark.parametrize("name", ["os.replace", "os.unlink", "os.posix_spawn"])
 def test_recovery_that_is_killed_itself_is_gone_on_with(dying: House, tmp_path: Path, name: str) -> None:
     """Killed before every rename, removal and git call: the run counts once, and its lies do not."""
-    run_id, number, over = dead(dying), 0, False
+    run_id, number, over = id_of_dead(dying), 0, False
     forge_end(dying)
     shutil.rmtree(dying.layout.run(run_id).folder)
     template = Template(dying.folder, ("my project",), tmp_path / "kept")
