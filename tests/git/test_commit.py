@@ -9,20 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.git import beginning, dotgit, refs, repository
-from tests.git_repository import Repository, conflict, new
-
-
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository without a commit."""
-    return new(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def repo(empty: Repository) -> Repository:
-    """A repository with the files a and b in its first commit."""
-    empty.save(a="1\n", b="2\n")
-    return empty
+from tests.git_repository import Repository, conflict
 
 
 def author(repo: Repository) -> str:

@@ -9,22 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.git import repository
-from tests.git_repository import Repository, conflict, new
+from tests.git_repository import Repository, conflict
 
 ODD = ["with space", "-dash", "new\nline", "gl*b[a]?", "ünï/çødé", 'quo"te', "back\\slash", ":(top)x", "tab\t"]
-
-
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository without a commit."""
-    return new(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def repo(empty: Repository) -> Repository:
-    """A repository with the files a and b in its first commit."""
-    empty.save(a="1\n", b="2\n")
-    return empty
 
 
 # the state of the repository
