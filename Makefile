@@ -44,13 +44,14 @@ fix: setup ## mend what ruff can mend
 bench: setup ## measure against a baseline run beside it
 	$(PY) bench/launch.py
 	$(PY) bench/proof.py
+	$(PY) bench/seals.py
 	$(PY) bench/lint.py
 
 test-agents: setup ## install real agent CLIs in a throw-away place, and take a mission to DONE with each (npm, PyPI)
 	@place=$$(mktemp -d -p "$(CURDIR)" .agents.XXXXXX); trap 'rm -rf "$$place"' EXIT; HARNESS_REAL_AGENTS="$$place" $(PY) -m pytest -v tests/agents/test_real.py
 
-torture: setup ## the slow crash tests
-	@HARNESS_TORTURE=1 $(PY) -m pytest tests -k "torture or crash or kill or signals or misbehaves or hunt"
+torture: setup ## the slow crash tests, and every row of which the suite plays a sample
+	@HARNESS_TORTURE=1 $(PY) -m pytest tests -k "torture or crash or kill or signals or misbehaves or hunt or gallery or merged"
 
 clean: ## remove what setup and tests made
 	rm -rf $(VENV) .venv-3.* .mypy_cache .ruff_cache .pytest_cache

@@ -84,7 +84,7 @@ loop() { # decide, carry out, again; with $1 once
   trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP
   export HARNESS_LOOP=$$
   harness init --quietly || finish $? init
-  { exec 9>>"$HARNESS_STATE/locks/loop"; } 2>/dev/null || { echo "harness: $HARNESS_STATE cannot be written" >&2; exit 11; }
+  { exec 9<>"$HARNESS_STATE/locks/loop"; } 2>/dev/null || { echo "harness: $HARNESS_STATE cannot be written" >&2; exit 11; }
   harness hold 9 || finish $? hold
   nap=1 decision=''
   while :; do

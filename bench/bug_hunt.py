@@ -24,6 +24,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,15 +85,17 @@ print(json.dumps([[file, mutant, name] for (file, mutant), name in found.items()
 @dataclass
 class Program:
     """A published program: the files of its source distribution that a worker would write, {path there: path in the project},
-    its own tests, and the claims of its first feature; the second one has the others."""
+    its own tests, with the command that runs them as `suite.py`, and the claims of its first feature; the second one has the
+    others."""
 
     name: str
     version: str
     sha256: str
     licence: str
     files: dict[str, str]
-    suite: tuple[str, str]
-    first: tuple[str, ...]
+    suite: str
+    tests: str
+    first: list[str]
 
     def words(self, kind: str) -> list[Claim]:
         """The claims of one of its Markdown files."""
@@ -101,38 +104,10 @@ class Program:
 
     def feature(self, claim: str) -> str:
         """The feature that a claim belongs to."""
-        return "F-001" if claim.startswith(self.first) else "F-002"
+        return "F-001" if claim.startswith(tuple(self.first)) else "F-002"
 
 
-PROGRAMS = (
-    Program(
-        name="roman",
-        version="5.2",
-        sha256="275fe9f46290f7d0ffaea1c33251b92b8e463ace23660508ceef522e7587cb6f",
-        licence="ZPL-2.1",
-        files={"src/roman/__init__.py": "roman.py"},
-        suite=("src/tests.py", "python3 -m pytest -q -p no:cacheprovider suite.py"),
-        first=("VAL-TO-",),
-    ),
-    Program(
-        name="braceexpand",
-        version="0.1.7",
-        sha256="e6e539bd20eaea53547472ff94f4fb5c3d3bf9d0a89388c4b56663aba765f705",
-        licence="MIT",
-        files={"src/braceexpand/__init__.py": "braceexpand.py"},
-        suite=("test_braceexpand.py", "python3 -m pytest -q -p no:cacheprovider suite.py && python3 braceexpand.py"),
-        first=("VAL-LIST-", "VAL-ERR-"),
-    ),
-    Program(
-        name="jsmin",
-        version="3.0.1",
-        sha256="c0959a121ef94542e807a674142606f7e90214a2b3d1eb17300244bbb5cc2bfc",
-        licence="MIT",
-        files={"jsmin/__init__.py": "jsmin/__init__.py", "jsmin/__main__.py": "jsmin/__main__.py"},
-        suite=("jsmin/test.py", "python3 -m pytest -q -p no:cacheprovider suite.py"),
-        first=("VAL-SPACE-", "VAL-COM-"),
-    ),
-)
+PROGRAMS = tuple(Program(name, **row) for name, row in tomllib.loads((WORDS / "programs.toml").read_text()).items())
 
 
 @dataclass
@@ -195,7 +170,7 @@ class Stage:
         if digest != program.sha256:
             raise SystemExit(f"{archive.name} has the digest {digest}, not {program.sha256}: do not trust it.")
         texts = {ours: member(archive, theirs) for theirs, ours in program.files.items()}
-        return Source(texts=texts, suite=member(archive, program.suite[0]))
+        return Source(texts=texts, suite=member(archive, program.suite))
 
     def mutate(self, source: Source, wanted: int, seed: int) -> list[Mutant]:
         """That many different mutants that compile, chosen evenly from all that cosmic-ray can make."""
@@ -250,7 +225,7 @@ class Hunt:
         self.layout = stage.begin("rules", program)
         self.checks = {kind: pairs(program.words(kind)) for kind in LAYERS[:3]}
         own = Claim(id="VAL-SUITE", text="The program's own tests pass")
-        self.checks["suite"] = [(own, Check(run=program.suite[1], seconds=120))]
+        self.checks["suite"] = [(own, Check(run=program.tests, seconds=120))]
         self.seconds = 0.0
         self.trees = 0
         settings = config.load(self.layout)

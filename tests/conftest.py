@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.missions import SURROUNDINGS, House, copied, surroundings
+from tests.missions import House, copied, enter
 
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     """A folder for a project that does not exist yet; this process gets its environment too."""
-    env = surroundings(tmp_path)
-    for name in list(os.environ):
-        if name.startswith(SURROUNDINGS):
-            monkeypatch.delenv(name)
-    for name, value in env.items():
-        monkeypatch.setenv(name, value)
-    return House(tmp_path, env)
+    return House(tmp_path, enter(monkeypatch, tmp_path))
 
 
 @pytest.fixture
@@ -35,10 +28,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A started mission, made once: tests work on copies."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("template")
-        env = surroundings(folder)
-        for name, value in env.items():
-            patch.setenv(name, value)
-        made = House(folder, env)
+        made = House(folder, enter(patch, folder))
         made.repository()
         made.begin()
         return folder

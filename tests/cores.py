@@ -1,14 +1,18 @@
 """The suite on all cores, in processes that have one thread: `python tests/cores.py [what pytest takes]`.
 
-One pytest for each core: all of them collect everything, and each takes the next free file. It is not
+Several processes of pytest: all of them collect everything, and each takes the next free file. It is not
 pytest-xdist, whose workers receive their orders in a second thread: the tested code forks, and a fork beside a thread may
 leave the child with a lock that is never released (Python >= 3.12 warns of it). So such a fork is a fault of ours here,
 and fails the run.
+
+Tests wait for children and for the disk about half of their time. So there is one process more than cores, and the folders
+of the tests are in memory where that can be had: root on Linux may mount it where only these processes see it.
 """
 
 from __future__ import annotations
 
 import compileall
+import ctypes
 import json
 import os
 import shutil
@@ -22,7 +26,9 @@ from pathlib import Path
 
 import pytest
 
-PROCESSES = min(os.cpu_count() or 1, 8)
+PROCESSES = min(os.cpu_count() or 1, 8) + 1
+NEW_MOUNTS = 0x20000  # CLONE_NEWNS of unshare(2)
+MEMORY_BYTES = 4 << 30  # of a machine whose memory may hold the folders of the tests: they take 0.2 GB at once
 LONG = ("test_run_sh", "test_gallery", "test_crash", "test_try_confine", "test_recover", "test_landing", "test_signals")
 SHARE = "--share"  # marks a process as one of them
 COUNTED = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
@@ -101,9 +107,34 @@ def play(folder: Path, words: list[str]) -> tuple[list[int], Counter[str]]:
     return codes, counts
 
 
+def put_into_memory(folder: Path) -> bool:
+    """Mount a file system in memory at the folder, seen by this process and its children alone; False where that is refused."""
+    if not sys.platform.startswith("linux") or os.geteuid():
+        return False
+    if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < MEMORY_BYTES:
+        return False
+    if ctypes.CDLL(None).unshare(NEW_MOUNTS):
+        return False
+    words = (
+        ["mount", "--make-rprivate", "/"],
+        ["mount", "-t", "tmpfs", "-o", "mode=700", "harness-tests", str(folder)],
+    )
+    return all(subprocess.run(one, stderr=subprocess.DEVNULL, check=False).returncode == 0 for one in words)
+
+
+def kept(folder: Path, is_memory: bool) -> Path:
+    """The folder, on disk: what is in memory would go with this process."""
+    if not is_memory:
+        return folder
+    copy = tempfile.mkdtemp(prefix="harness-tests-")
+    subprocess.run(["cp", "-a", f"{folder}/.", copy], check=False)
+    return Path(copy)
+
+
 def main(words: list[str]) -> int:
     """Run all, add up, and keep the folders of the tests that failed."""
     folder = Path(tempfile.mkdtemp(prefix="harness-tests-"))
+    is_memory = put_into_memory(folder)
     for name in ("harness", "roles"):  # each process that the tests start would compile what has changed, once more
         compileall.compile_dir(Path(__file__).parent.parent / name, quiet=2)
     codes, counts = play(folder, words)
@@ -111,8 +142,10 @@ def main(words: list[str]) -> int:
     if counts["lost"]:
         sys.stdout.write(f"{counts['lost']} of {PROCESSES} processes ended before their tests: exit codes {codes}\n")
     if code:
-        sys.stdout.write(f"the folders of the tests that failed: {folder}\n")
-    else:
+        sys.stdout.write(f"the folders of the tests that failed: {kept(folder, is_memory)}\n")
+    if is_memory:
+        subprocess.run(["umount", "-l", str(folder)], check=False)
+    if is_memory or not code:
         shutil.rmtree(folder, ignore_errors=True)
     failed = counts["failed"] + counts["error"] + counts["xpassed"]
     sys.stdout.write(f"{counts['passed']} passed, {failed} failed, {counts['skipped'] + counts['xfailed']} skipped\n")
@@ -121,7 +154,9 @@ def main(words: list[str]) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [SHARE]:
-        sys.dont_write_bytecode = False  # pytest's rewriting of all tests takes 8 s, and is kept for the next time
+        # pytest's rewriting of all tests takes 8 s, and is kept for the next time; so is our bundle, for what tests start
+        sys.dont_write_bytecode = False
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         plain = [
             "-o",
             "console_output_style=classic",

@@ -20,12 +20,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from harness.git import worktrees
 from harness.memory import archive, pages
 from harness.model import mission, runs
 from harness.store import files
 from harness.store.layout import state_home
-from tests.missions import CHECKOUT, Done, House, tagged, until
+from tests.missions import CHECKOUT, Done, House, copied, enter, tagged, until
 
 RUN_SH = str(CHECKOUT / "run.sh")
 CALLS = (  # openat with O_CREAT leaves an empty file, which the next call finds
@@ -62,6 +64,22 @@ class Template:
     def _copy(self, source: Path, target: Path) -> None:
         found = [source / name for name in self.names if (source / name).exists()]
         subprocess.run(["cp", "-a", *found, target], check=True)
+
+
+class Kept:
+    """A mission that is made once, by `make` on a copy of `template`, and laid out anew for each test that wants it."""
+
+    def __init__(self, folder: Path, template: Path, make: Callable[[House], object]) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            self.house = copied(template, folder, enter(patch, folder))
+            make(self.house)
+        self.template = Template(folder, ("my project", "state", "identity", "temporary"), folder / "kept")
+
+    def again(self, patch: pytest.MonkeyPatch) -> House:
+        """The mission as it was made; this process gets its environment."""
+        enter(patch, self.house.folder)
+        self.template.restore()
+        return self.house
 
 
 class Point(NamedTuple):
@@ -234,7 +252,7 @@ def left_over(house: House, alive: Iterable[str] = (), *, taken: bool = True) ->
     the tree, beside it and in its git folder is made right when it is `taken` next."""
     tops = (house.project, house.identity, Path(state_home()))
     found = [path for top in tops for path in top.rglob("*.tmp") if not is_being_written(path)]
-    found += [*Path(house.layout.journal).glob("*"), Path(house.layout.git_private, "landing.json")]
+    found += [*Path(house.layout.journal).glob("*"), Path(house.layout.top, ".git/harness-landing.json")]
     found += [*(house.project / ".git").rglob("*.lock"), *trees_of_nobody(house)]
     if not taken:
         trees = [str(house.tree.parent / f"tree-{number}") for number in range(1, 10)]

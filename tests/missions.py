@@ -81,12 +81,23 @@ def surroundings(folder: Path) -> dict[str, str]:
     return env
 
 
+def enter(patch: pytest.MonkeyPatch, folder: Path) -> dict[str, str]:
+    """Give this process the environment of the tests in `folder`, and return it."""
+    env = surroundings(folder)
+    for name in list(os.environ):
+        if name.startswith(SURROUNDINGS):
+            patch.delenv(name)
+    for name, value in env.items():
+        patch.setenv(name, value)
+    return env
+
+
 class House:
     """A repository with a mission, or ready for one; the scripted agent reads from `scripts`."""
 
-    def __init__(self, folder: Path, env: dict[str, str]) -> None:
+    def __init__(self, folder: Path, env: dict[str, str], name: str = "my project") -> None:
         self.folder, self.env = folder, env
-        self.project = folder / "my project"
+        self.project = folder / name
         self.scripts = folder / "scripts"
         self.layout = Layout(str(self.project))
         self.state = self.project / ".harness"
@@ -226,6 +237,19 @@ class House:
         done = self.role("worker", feature, **env)
         assert "Traceback" not in done.err, done
         return self.result()
+
+    def loop(self, *words: str) -> subprocess.Popen[str]:
+        """Start run.sh in the background; it receives signals, and what it prints can be read."""
+        return subprocess.Popen(
+            [str(CHECKOUT / "run.sh"), *words],
+            cwd=self.project,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=heard,
+        )
 
     def begin_role(self, role: str, *args: str, session: bool = False, **env: str) -> subprocess.Popen[bytes]:
         """Start a role that runs in the background; its remains end with the test."""

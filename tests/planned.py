@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.decision import rules, views
-from harness.model import contract
+from harness.model import contract, runs
 from harness.model.contract import Check, Claim, Contract
 from harness.model.features import Feature, render
 from harness.run import steps
@@ -51,6 +51,41 @@ def lay(house: House, found: list[Feature], known: Contract | None = None) -> No
 def contract_of(house: House) -> Contract:
     """The contract as on disk."""
     return contract.parse(Path(house.layout.contract).read_text(), house.layout.contract)
+
+
+def planned_from(house: House, known: Contract) -> None:
+    """A planner's run whose accepted plan is this contract, with one feature for all of it."""
+    rows = [{"id": one.id, "claim": one.text, **_decided(one)} for one in known.claims]
+    made = {"id": "F-001", "title": "All", "claims": [one.id for one in known.claims]}
+    house.script("planner", reply(features=[made], contract=rows, **({"setup": known.setup} if known.setup else {})))
+    changes = journal.Journal(house.layout)
+    changes.replace(house.layout.features, render([]))
+    changes.remove(house.layout.contract)
+    changes.commit()
+    assert role(house, "planner") == 0
+    assert house.result()["accepted"], house.result()
+
+
+def _decided(one: Claim) -> dict[str, Any]:
+    return {"manual": True} if one.manual else {"checks": [check.asdict() for check in map(_plain, one.checks)]}
+
+
+def _plain(check: Check) -> Check:
+    return check.replace(seconds=check.seconds or 60)
+
+
+def reseal(house: House) -> None:
+    """The newest run as if it had closed with its files as they are now."""
+    run = house.layout.run(house.result()["run"])
+    old, new = house.result()["seal"], runs.seal(run)
+    for path in (Path(house.layout.run_log), Path(run.result)):
+        path.write_text(path.read_text().replace(old, new))
+
+
+def accept_all(house: House) -> None:
+    """A person accepts every claim, as before a mission that was laid by hand, without a red check, can be DONE."""
+    done = house.harness("claim", "accept", *(one.id for one in contract_of(house).claims))
+    assert done.code == 0, done
 
 
 def raw_of(house: House) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,26 @@ def test_a_process_that_ends_before_its_tests_fails_the_run(tmp_path: Path) -> N
     code, said = played(tmp_path, {"test_1.py": "import os\ndef test_it(): os._exit(0)\n"})
     assert code == 1
     assert "ended before their tests" in said
+
+
+WHERE = """def test_it(tmp_path):
+    mounts = [line.split() for line in open("/proc/self/mounts")]
+    assert [kind for _, place, kind, *_ in mounts if str(tmp_path).startswith(place + "/")][-1] == "tmpfs"
+"""
+
+
+def can_mount() -> bool:
+    """Whether this user may mount something, in a namespace of their own."""
+    words = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return not os.geteuid() and bool(shutil.which("unshare")) and not subprocess.run(words, check=False).returncode
+
+
+@pytest.mark.skipif(not can_mount(), reason="only root can mount, and not everywhere")
+def test_the_folders_of_the_tests_are_in_memory_which_nobody_else_sees(tmp_path: Path) -> None:
+    """A slow disk does not slow the suite down, and no mount is left."""
+    code, said = played(tmp_path, {"test_1.py": WHERE})
+    assert code == 0, said
+    assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
 
 
 def test_rewritten_tests_are_kept_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

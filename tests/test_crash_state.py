@@ -1,4 +1,6 @@
-"""A run dies, and its agent left junk, a lie, or nothing in the state: the next start restores it, through run.sh."""
+"""A run dies, and its agent left junk, a lie, or nothing in the state: the next start restores it, through run.sh.
+
+HARNESS_TORTURE=1 spoils every state file by itself; else some of each kind, and all of them at once."""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ from harness.decision import views
 from harness.model import runs
 from harness.store import files
 from tests.crash import DYING
+from tests.kill_sweep import Kept, Template
 from tests.missions import CHECKOUT, Done, House, until
-from tests.run.test_recover import TORTURE, alive, killed, open_run, strike, tree_of
+from tests.run.test_recover import TORTURE, alive, id_of_dead, killed, open_run, strike, tree_of
 
 RUN_SH = str(CHECKOUT / "run.sh")
 JUNK = b'\xff\x00{{{\n{"run":"x"}\n'
@@ -48,63 +51,76 @@ def forge_end(house: House, run_id: str = "1-validator") -> None:
         books.write(files.dump_json(row))
 
 
-def one_more(house: House) -> str:
-    """One run ends well, the next is killed; returns the dead one."""
+def die(house: House) -> None:
+    """Without confinement one run ends well, and the next is killed."""
+    house.base = ('confine = "off"',)
+    house.config('agent = "scripted"')
+    house.harness("issue", "a first one")
     house.work({"usage": {"input": 5, "cost_usd": 0.5}}, feature="F-002")
-    return killed(house)
+    killed(house)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Kept:
+    """A mission whose last run was killed."""
+    return Kept(tmp_path_factory.mktemp("dying"), template, die)
+
+
+@pytest.fixture
+def dying(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> House:
+    """That mission, as the run's death left it."""
+    return kept.again(monkeypatch)
 
 
 # nothing that the agent left is trusted
 
 
 @pytest.mark.parametrize("gone", [[], ["lock"], ["folder"], ["lock", "folder"]])
-def test_a_forged_end_of_the_mission_is_not_believed(unconfined: House, gone: list[str]) -> None:
+def test_a_forged_end_of_the_mission_is_not_believed(dying: House, gone: list[str]) -> None:
     """The agent passes every feature, forges a sweep, removes its traces and kills the run: that is not DONE, and the
     next start restores the state although it opens no run."""
-    run = unconfined.layout.run(one_more(unconfined))
-    forge_end(unconfined)
+    run = dying.layout.run(id_of_dead(dying))
+    forge_end(dying)
     if "lock" in gone:
         os.unlink(run.lock)
     if "folder" in gone:
         shutil.rmtree(run.folder)
-    assert unconfined.program("next").out != "DONE\n"
-    done = start(unconfined)
+    assert dying.program("next").out != "DONE\n"
+    done = start(dying)
     assert done.code == 9, done
-    assert (unconfined.feature().status, unconfined.feature("F-002").status) == ("todo", "validating")
-    assert [line["outcome"] for line in unconfined.ran()] == ["no_op", "killed"]
-    assert "features.json" in unconfined.result()["refused"]
-    went_on(unconfined)
+    assert (dying.feature().status, dying.feature("F-002").status) == ("todo", "validating")
+    assert [line["outcome"] for line in dying.ran()] == ["no_op", "killed"]
+    assert "features.json" in dying.result()["refused"]
+    went_on(dying)
 
 
-def test_a_run_is_not_closed_by_a_line_that_its_agent_wrote(unconfined: House) -> None:
+def test_a_run_is_not_closed_by_a_line_that_its_agent_wrote(dying: House) -> None:
     """The forged row has the id of the run that died, and its folder a result."""
-    run_id = one_more(unconfined)
-    forge_end(unconfined, run_id)
-    row = unconfined.ran()[-1]
-    Path(unconfined.layout.run(run_id).result).write_bytes(
-        files.dump_json({**row, "seal": runs.seal(unconfined.layout.run(run_id))})
+    run_id = id_of_dead(dying)
+    forge_end(dying, run_id)
+    row = dying.ran()[-1]
+    Path(dying.layout.run(run_id).result).write_bytes(
+        files.dump_json({**row, "seal": runs.seal(dying.layout.run(run_id))})
     )
-    start(unconfined)
-    assert [line["outcome"] for line in unconfined.ran()] == ["no_op", "killed"]
-    assert unconfined.feature().status == "todo"
+    start(dying)
+    assert [line["outcome"] for line in dying.ran()] == ["no_op", "killed"]
+    assert dying.feature().status == "todo"
 
 
-def test_an_order_is_not_carried_out_on_what_a_dead_run_left(unconfined: House) -> None:
+def test_an_order_is_not_carried_out_on_what_a_dead_run_left(dying: House) -> None:
     """Otherwise an order on one feature would accept the agent's changes to all others."""
-    one_more(unconfined)
-    forge_end(unconfined)
-    assert unconfined.program("feature", "set", "F-001", "priority=3").code == 0
-    assert (unconfined.feature().status, unconfined.feature().priority, len(unconfined.ran())) == ("todo", 3, 2)
+    forge_end(dying)
+    assert dying.program("feature", "set", "F-001", "priority=3").code == 0
+    assert (dying.feature().status, dying.feature().priority, len(dying.ran())) == ("todo", 3, 2)
 
 
-def test_what_a_dead_run_added_to_the_books_is_not_counted(unconfined: House) -> None:
+def test_what_a_dead_run_added_to_the_books_is_not_counted(dying: House) -> None:
     """`harness next` changes nothing and ignores such lines."""
-    one_more(unconfined)
-    row = unconfined.ran()[-1]
+    row = dying.ran()[-1]
     lie = {**row, "run": "2-worker", "totals": {**row["totals"], "runs": 10**6}}
-    with open(unconfined.layout.run_log, "ab") as books:
+    with open(dying.layout.run_log, "ab") as books:
         books.write(files.dump_json(lie))
-    assert unconfined.program("next").out == "NEXT validator F-002\n"
+    assert dying.program("next").out == "NEXT validator F-002\n"
 
 
 def test_the_next_start_ends_what_lives_also_where_it_opens_no_run(unconfined: House) -> None:
@@ -129,35 +145,37 @@ STATE = [
 ]
 
 
+SHORT = ("format", "config.toml", "features.json", "validation-contract.md", "runs.jsonl", "memory/archive.jsonl")
+
+
 @pytest.mark.parametrize(
-    "name", [name for name in STATE if name not in ("issues.jsonl", "ledger.json", "journal/record")]
+    "name",
+    [name for name in STATE if name not in ("issues.jsonl", "ledger.json", "journal/record")] if TORTURE else SHORT,
 )
-def test_junk_in_a_state_file_is_put_back_before_anything_is_read(unconfined: House, name: str) -> None:
+def test_junk_in_a_state_file_is_put_back_before_anything_is_read(dying: House, name: str) -> None:
     """From objects and the ledger; the result names each file."""
-    spoilt(unconfined, [name], JUNK)
+    spoilt(dying, [name], JUNK)
 
 
-def test_junk_behind_all_state_files_at_once_is_cut_off(unconfined: House) -> None:
+def test_junk_behind_all_state_files_at_once_is_cut_off(dying: House) -> None:
     """Append-only files keep their earlier content."""
-    spoilt(
-        unconfined, [name for name in STATE if name not in ("journal/record", "ledger.json")], b"\xff{\n", behind=True
-    )
+    spoilt(dying, [name for name in STATE if name not in ("journal/record", "ledger.json")], b"\xff{\n", behind=True)
 
 
-def test_all_state_files_that_were_removed_at_once_are_back(unconfined: House) -> None:
+def test_all_state_files_that_were_removed_at_once_are_back(dying: House) -> None:
     """The ledger is among them, so recovery uses the one in the run's context."""
-    spoilt(unconfined, [name for name in STATE if name != "issues.jsonl"], None)
+    spoilt(dying, [name for name in STATE if name != "issues.jsonl"], None)
 
 
-def test_where_the_ledger_was_spoilt_the_one_at_the_opening_counts(unconfined: House) -> None:
+def test_where_the_ledger_was_spoilt_the_one_at_the_opening_counts(dying: House) -> None:
     """The queue is as it was before the run began."""
-    run_id = one_more(unconfined)
-    Path(unconfined.layout.ledger).write_bytes(JUNK)
-    assert start(unconfined).code == 9
-    assert unconfined.result(run_id)["refused"] == ["ledger.json", "features.json"]
-    assert [line["outcome"] for line in unconfined.ran()] == ["no_op", "killed"]
-    assert unconfined.feature().status == "todo"
-    went_on(unconfined)
+    run_id = id_of_dead(dying)
+    Path(dying.layout.ledger).write_bytes(JUNK)
+    assert start(dying).code == 9
+    assert dying.result(run_id)["refused"] == ["ledger.json", "features.json"]
+    assert [line["outcome"] for line in dying.ran()] == ["no_op", "killed"]
+    assert dying.feature().status == "todo"
+    went_on(dying)
 
 
 @pytest.mark.parametrize("junk", [JUNK, None])
@@ -189,9 +207,8 @@ def test_junk_in_the_journal_of_a_run_that_died_is_moved_away_by_a_person(unconf
 
 
 def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool = False) -> None:
-    """A run dies after its agent overwrote, extended with junk, or removed these files; run.sh restores them."""
-    house.harness("issue", "a first one")
-    run_id = one_more(house)
+    """A run died after its agent overwrote, extended with junk, or removed these files; run.sh restores them."""
+    run_id = id_of_dead(house)
     before = {name: files.read(str(house.state / name)) for name in names}
     for name, data in before.items():
         if junk is not None:
@@ -440,23 +457,21 @@ def mend_and_die(house: House, name: str, step: int) -> bool:
 
 
 @pytest.mark.parametrize("name", ["os.replace", "os.unlink", "os.posix_spawn"])
-def test_recovery_that_is_killed_itself_is_gone_on_with(unconfined: House, name: str) -> None:
+def test_recovery_that_is_killed_itself_is_gone_on_with(dying: House, tmp_path: Path, name: str) -> None:
     """Killed before every rename, removal and git call: the run counts once, and its lies do not."""
-    run_id, number, over = one_more(unconfined), 0, False
-    forge_end(unconfined)
-    shutil.rmtree(unconfined.layout.run(run_id).folder)
-    template = unconfined.folder / "template"
-    shutil.copytree(unconfined.project, template, symlinks=True)
+    run_id, number, over = id_of_dead(dying), 0, False
+    forge_end(dying)
+    shutil.rmtree(dying.layout.run(run_id).folder)
+    template = Template(dying.folder, ("my project",), tmp_path / "kept")
     while not over:
         number += 1 if TORTURE else 4
-        shutil.rmtree(unconfined.project)
-        shutil.copytree(template, unconfined.project, symlinks=True)
-        over = mend_and_die(unconfined, name, number)
-        assert start(unconfined).code == 9
-        assert [(line["run"] == run_id, line["outcome"]) for line in unconfined.ran()] == [
+        template.restore()
+        over = mend_and_die(dying, name, number)
+        assert start(dying).code == 9
+        assert [(line["run"] == run_id, line["outcome"]) for line in dying.ran()] == [
             (False, "no_op"),
             (True, "killed"),
         ]
-        assert (unconfined.feature().status, unconfined.feature("F-002").status) == ("todo", "validating"), number
-        assert (runs.broken_seals(unconfined.layout, 1), alive(unconfined)) == ([], [])
-    went_on(unconfined)
+        assert (dying.feature().status, dying.feature("F-002").status) == ("todo", "validating"), number
+        assert (runs.broken_seals(dying.layout, 1), alive(dying)) == ([], [])
+    went_on(dying)

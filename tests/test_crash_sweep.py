@@ -24,7 +24,7 @@ from harness.store.layout import Layout
 from tests import kill_sweep
 from tests.crash import TORTURE
 from tests.kill_sweep import RUN_SH, Point, Sweep, Template
-from tests.missions import SURROUNDINGS, Done, House, differences, listing, surroundings, until
+from tests.missions import Done, House, differences, enter, listing, until
 from tests.planned import reply
 
 pytestmark = pytest.mark.skipif(bool(kill_sweep.why_not()), reason=kill_sweep.why_not() or "strace works")
@@ -148,16 +148,10 @@ KNOWN = {  # faults that stand, as patterns of `point: fault`, each with its rea
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], tuple[Path, dict[str, str]]]]:
     """Makes folders for missions; this process gets the environment of the last one."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):
-            if name.startswith(SURROUNDINGS):
-                patch.delenv(name)
 
         def make(name: str) -> tuple[Path, dict[str, str]]:
             folder = tmp_path_factory.mktemp(name)
-            env = surroundings(folder)
-            for key, value in env.items():
-                patch.setenv(key, value)
-            return folder, env
+            return folder, enter(patch, folder)
 
         yield make
 

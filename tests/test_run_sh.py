@@ -18,25 +18,10 @@ from harness.model import features, runs
 from harness.model.features import Feature
 from harness.store import files
 from harness.store.layout import Layout
-from tests.missions import CHECKOUT, House, heard, tagged, until
+from tests.missions import CHECKOUT, House, tagged, until
 
 RUN_SH = CHECKOUT / "run.sh"
 TEXT = RUN_SH.read_text()
-
-
-def begin(house: House, *words: str) -> subprocess.Popen[str]:
-    """Start run.sh in the background."""
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [str(RUN_SH), *words],
-        cwd=house.project,
-        env=house.env,
-        stdin=subprocess.DEVNULL,
-        stdout=pipe,
-        stderr=pipe,
-        text=True,
-        preexec_fn=heard,
-    )
 
 
 def working(house: House) -> bool:
@@ -104,6 +89,16 @@ def test_an_interpreter_that_this_user_cannot_run_is_told_apart(house: House, ki
     assert "not set up yet" not in done.err
 
 
+def test_the_lock_of_the_loop_does_not_grow_with_the_starts(unbegun: House) -> None:
+    """It once doubled at every start: 755 MB after 25 of them."""
+    unbegun.run([str(RUN_SH), "--once"])
+    lock = unbegun.project / ".harness/locks/loop"
+    before = lock.stat().st_size
+    for _ in range(3):
+        unbegun.run([str(RUN_SH), "--once"])
+    assert lock.stat().st_size <= max(before, 200)
+
+
 def test_once_carries_out_one_decision(house: House) -> None:
     """And prints a line for the decision and one for the result."""
     house.script("worker", {"run": "touch 1.txt"})
@@ -160,7 +155,7 @@ def test_it_works_through_a_link_and_in_the_environment_of_cron(house: House) ->
 def test_the_second_clock_says_who_holds_the_first_and_ends(house: House) -> None:
     """Exit 75 with pid, run and since."""
     sleeper(house)
-    first = begin(house)
+    first = house.loop()
     until(lambda: working(house))
     second = house.run([str(RUN_SH)])
     first.terminate()
@@ -173,7 +168,7 @@ def test_the_second_clock_says_who_holds_the_first_and_ends(house: House) -> Non
 def test_a_signal_ends_the_run_under_way_with_everything_it_started(house: House, signum: int, code: int) -> None:
     """The run is settled as killed, its work is kept, none of its processes survives; the next start continues."""
     house.script("worker", {"run": "echo half > half.txt; touch begun; sleep 60 & sleep 60"})
-    clock = begin(house)
+    clock = house.loop()
     until(lambda: working(house))
     clock.send_signal(signum)
     clock.communicate(timeout=20)
@@ -193,7 +188,7 @@ KILLED = "harness: the run was killed (signal 9); the next start settles it and 
 def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words: list[str]) -> None:
     """As the kernel does when memory runs out. The run is settled, none of its processes survives, the next start continues."""
     house.script("worker", {"run": "echo half > half.txt; (setsid sleep 60 &); touch begun; sleep 60"})
-    clock = begin(house, *words)
+    clock = house.loop(*words)
     until(lambda: working(house))
     os.kill(files.Lock(house.layout.mission_lock).holder()["pid"], signal.SIGKILL)
     _, said = clock.communicate(timeout=20)
@@ -205,7 +200,7 @@ def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words
 def test_a_guardian_that_is_killed_costs_no_try_and_ends_it_with_75(house: House, words: list[str]) -> None:
     """The agent is not to blame, and its program is there: the run ends as killed, and its work is kept."""
     house.script("worker", {"run": "echo half > half.txt; touch begun; sleep 60"})
-    clock = begin(house, *words)
+    clock = house.loop(*words)
     until(lambda: working(house))
     os.kill(guardian_of(files.Lock(house.layout.mission_lock).holder()["pid"]), signal.SIGKILL)
     _, said = clock.communicate(timeout=20)
@@ -219,7 +214,7 @@ def test_a_guardian_that_is_killed_costs_no_try_and_ends_it_with_75(house: House
 def test_a_guardian_of_a_check_that_is_killed_rejects_no_plan(unbegun: House) -> None:
     """Nor does a validator's check count as red for it."""
     plans(unbegun)
-    clock = begin(unbegun, "--once")
+    clock = unbegun.loop("--once")
     until(lambda: bool(list(unbegun.folder.glob("temporary/*-empty-*/began"))))
     os.kill(guardian_of(files.Lock(unbegun.layout.mission_lock).holder()["pid"]), signal.SIGKILL)
     clock.communicate(timeout=20)
@@ -260,7 +255,7 @@ def test_a_check_by_hand_that_is_killed_leaves_no_temporary_folder(house: House,
     """It is no run, so nothing is settled; the next start removes what it left."""
     text = house.read("validation-contract.md").replace("test -f 1.txt", 'touch "$TMPDIR/began"; sleep 60')
     (house.state / "validation-contract.md").write_text(text)
-    check = begin(house, *words)
+    check = house.loop(*words)
     place = house.folder / "temporary"
     until(lambda: bool(list(place.glob("harness-*/began"))))
     check.kill()
@@ -398,7 +393,7 @@ WAITS = r"> WAIT until \d{4}-\d\d-\d\d \d\d:\d\d \(in [78] d \d+ h\) "
 def test_after_a_limit_it_waits_and_goes_on_by_itself(house: House) -> None:
     """One line states the end and the reason of the wait; another agent in config.toml ends it."""
     house.script("worker", {"fail": "limit", "until": 5_000_000_000, "reason": "full until 14:05"})
-    clock = begin(house)
+    clock = house.loop()
     assert clock.stdout is not None
     told = [clock.stdout.readline() for _ in range(4)]
     assert house.harness("next").out == f"WAIT {house.result()['until']} full until 14:05\n"

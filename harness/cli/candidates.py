@@ -106,6 +106,7 @@ SOURCES = {  # by the name of the argument
     "feature_id": (_features,),
     "name": (_features, _claims),
     "claim_id": (_claims,),
+    "claim_ids": (_claims,),
     "issue_id": (_issues,),
     "run_id": (_runs,),
     "of": (_features, _runs),

@@ -1,4 +1,4 @@
-"""The commands about claims: look at them, mend a check, drop one, accept a manual one."""
+"""The commands about claims: look at them, mend a check, drop one, accept what no check proves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _rows() -> list[dict[str, Any]]:
         {
             **schema.plain(one),
             "features": [feature.id for feature in features if one.id in feature.claims],
-            **{key: proof[one.id][key] for key in ("word", "marks", "red", "green")},
+            **{key: proof[one.id][key] for key in ("word", "reason", "marks", "red", "green")},
             "set_by_person": one.id in by_person,
         }
         for one in contract.load(layout).claims
@@ -126,8 +126,15 @@ def claim_drop(claim_id: str, reason: str) -> None:
 
 
 @claim.command(name="accept")
-@click.argument("claim_id")
+@click.argument("claim_ids", metavar="CLAIM...", nargs=-1, required=True)
 @click.option("--note", "text", default="", help="What you looked at.")
-def claim_accept(claim_id: str, text: str) -> None:
-    """Give a person's receipt for a manual claim."""
-    order("claim accept", claim_id, text)
+def claim_accept(claim_ids: tuple[str, ...], text: str) -> None:
+    """Give a person's receipt for claims that no check proves: manual, guarded or unproven ones."""
+    for claim_id in claim_ids:
+        order("claim accept", claim_id, text)
+
+
+@claim.command(name="adopt")
+def claim_adopt() -> None:
+    """Take a contract that was edited by hand as it is, into its log."""
+    order("claim adopt")

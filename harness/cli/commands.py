@@ -55,7 +55,8 @@ def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abando
     _lines(starting.lay_example(layout) if example else [])
     made = starting.start(layout)
     if not (there and quietly):
-        _lines([f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."])
+        begun = f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."
+        _lines([begun, *starting.located(layout)])
     _lines([] if quietly else choose_agent.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None))
     warnings = map("warning: {}".format, config_check.require(layout))
     _lines([*(starting.announced(layout) if quietly else [choose_agent.ceiling(layout)]), *warnings])

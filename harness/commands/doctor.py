@@ -6,16 +6,16 @@ import os
 import sys
 
 from harness.agents import registry
-from harness.base import encoding
 from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import config_check, try_agent
 from harness.commands.try_agent import Finding
-from harness.git import repository
+from harness.decision import doubts
+from harness.git import beginning, repository
 from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
 from harness.memory import archive, pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
 from harness.run import orders, recover
-from harness.store import files, journal, json_lines, migrations, objects
+from harness.store import files, journal, json_lines, manifests, migrations
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
@@ -60,6 +60,7 @@ def fix(layout: Layout) -> list[str]:
         done += _new_ledger(layout)
         done += [line for path in layout.append_only() for line in _heal(layout, path)]
         done += recover.recover(layout)
+        done += recover.restore_objects(layout) if manifests.lost(layout) else []
         done += [f"order {name}: {result}" for name, result in orders.apply_pending(layout).items()]
         reconcile.accept_edits(layout)
     finally:
@@ -104,9 +105,9 @@ def _bad(what: str) -> Finding:
 
 def _repository(layout: Layout) -> Iterator[Finding]:
     workplace.use(layout)
-    repository.require_top(layout.project)
-    repository.require_version(layout.project)
-    state = repository.state(layout.project)
+    beginning.require(layout.project)
+    repository.require_version(layout.top)
+    state = repository.state(layout.top)
     yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
     if unheeded := workplace.unheeded(layout):
         fault = "git settings made since init, which the harness's own git does not read"
@@ -157,7 +158,12 @@ def _state(layout: Layout) -> Iterator[Finding]:
     yield _ok("features", str(len(found)))
     contract.require(layout, found)
     yield _ok("claims", str(len(contract.load(layout).claims)))
-    yield _ok("contract log", str(len(contract_log.load(layout))))
+    log = contract_log.load(layout)
+    yield _ok("contract log", str(len(log)))
+    if names := doubts.edited(contract.load(layout), log):
+        yield _bad(
+            f"the contract is not what its log says: {doubts.few(names)}; {command('claim adopt')} takes it as it is"
+        )
     yield _ok("issues", str(len(issues.load(layout))))
     yield _ok("orders waiting", str(len(orders.pending(layout))))
     yield _ok("roles", ", ".join(roles.load(layout, name).name for name in roles.known(layout)))
@@ -201,25 +207,15 @@ def _open_runs(layout: Layout) -> Iterator[Finding]:
 
 
 def _seals(layout: Layout) -> Iterator[Finding]:
+    restores = f"{command('doctor --fix')} restores it where a prompt holds it"
     wrong = [
         *(f"the finished run {name} was changed afterwards" for name in runs.broken_seals(layout, sys.maxsize)),
         *(f"the run {name} has a result and no line in runs.jsonl" for name in unsettled.unbooked(layout)),
-        *(f"the object {name} does not match its name" for name in _wrong_objects(layout)),
+        *(f"the object {name} is missing, or not what its name says; {restores}" for name in manifests.lost(layout)),
     ]
     yield from map(_bad, wrong)
     if not wrong:
         yield _ok("finished runs and objects", "as they were sealed")
-
-
-def _wrong_objects(layout: Layout) -> list[str]:
-    """The objects whose content has another digest than their name."""
-    folders = [name for name in files.names(layout.objects) if len(name) == 2]
-    names = [folder + name for folder in folders for name in files.names(os.path.join(layout.objects, folder))]
-    return [
-        name
-        for name in names
-        if len(name) == 64 and encoding.digest(files.read(objects.path_of(layout, name)) or b"") != name
-    ]
 
 
 LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (

@@ -121,7 +121,7 @@ def _on_state(stage: Stage) -> Iterator[Attempt]:
 
 
 def _on_git(stage: Stage) -> Iterator[Attempt]:
-    common, own = os.path.abspath(dotgit.folders(stage.there.project)[1]), dotgit.folders(stage.tree)[0]
+    common, own = os.path.abspath(dotgit.folders(stage.there.top)[1]), dotgit.folders(stage.tree)[0]
     for path in (common + "/config", own + "/HEAD", own + "/commondir"):
         yield from _on(stage, path, "write", "move", "delete")
     new = (
@@ -246,7 +246,7 @@ def _orders(stage: Stage) -> Iterator[Attempt]:
 def _saved(stage: Stage) -> Iterator[Attempt]:
     """What somebody outside has just replaced by a rename, as editors and git do."""
     ready, go = os.path.join(stage.room, "ready"), os.path.join(stage.room, "go")
-    config = os.path.join(os.path.abspath(dotgit.folders(stage.there.project)[1]), "config")
+    config = os.path.join(os.path.abspath(dotgit.folders(stage.there.top)[1]), "config")
     yield Attempt(what="wait for a save from outside", words=["await save", ready, go], allowed=True)
     for path in (stage.there.asked_spec, config):
         yield Attempt(what=f"write {stage.name(path)} after somebody saved it", words=["write", path])

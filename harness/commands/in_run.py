@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from harness.base.errors import UsageFault
-from harness.integrity import inbox, inside, workplace
+from harness.integrity import confine, inbox, inside, workplace
 from harness.model import contract, issues, mission
 from harness.model.check_environment import CheckEnvironment
 from harness.model.config import load as load_config
@@ -71,7 +71,9 @@ def check(layout: Layout, name: str) -> Iterator[Receipt]:
         return
     made, at, settings = mission.load(layout), workplace.position(layout), load_config(layout)
     tag = temporary.of_process(f"{made.id}/check")
-    place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=tag)
+    home = confine.home_of_checks(layout.top, workplace.folder_of(made.id, workplace.PROJECT) + ".home")
+    place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=tag, home=home)
+    place.checkout = layout.top if layout.prefix else ""
     yield from verbs.fired(layout, name, place.replace(seconds=settings.check_seconds, passed=settings.passed))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from harness.base import clock, faults
-from harness.decision import escalations, rules, views
+from harness.decision import doubts, escalations, rules, views
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
 from harness.integrity import lease, workplace
@@ -50,6 +50,7 @@ def status(layout: Layout) -> dict[str, Any]:
         "warnings": [
             *(cap.words for cap in rules.near(view.limits, view.totals)),
             *_trouble(view.newest),
+            *(doubt.text for doubt in view.doubts),
             *_secrets(layout),
         ],
         "confined": view.newest[0].confined if view.newest else "",
@@ -173,28 +174,33 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
 
 
 def _statuses(layout: Layout, known: contract.Contract) -> list[ClaimStatus]:
-    histories, log = index.load(layout), contract_log.load(layout)
-    weak, signed = contract_log.weakened(log), contract_log.accepted(log)
-    return [index.claim_status(claim, histories, weak, signed) for claim in known.claims]
+    return index.statuses(layout, known.claims, contract_log.load(layout))
 
 
 def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str]]:
-    """(word, claims): proven, unproven, flaky, weakened, signs of reward hacking, manual, each with the command that shows
-    more, and those that a person accepted."""
-    found = _statuses(layout, known)
-    dropped = sorted(contract_log.weakened(contract_log.load(layout)) - {claim.id for claim in known.claims})
+    """(word, claims): proven, guarded, unproven, flaky, weakened, changed, signs of reward hacking, manual, each with the
+    command that shows more, those that a person accepted, and where the contract differs from its log."""
+    log = contract_log.load(layout)
+    found = index.statuses(layout, known.claims, log)
+    dropped = sorted(contract_log.weakened(log) - {claim.id for claim in known.claims})
+    moved = [*_marked(found, "changed"), *sorted(contract_log.changed(log) - {claim.id for claim in known.claims})]
+    edited = doubts.edited(known, log)
     flaky, weakened = _marked(found, "flaky"), _marked(found, "weakened") + [f"{name} (dropped)" for name in dropped]
     checks = sum(len(claim.checks) for claim, one in zip(known.claims, found, strict=True) if one.word == "proven")
-    proven, manual = ([one.claim for one in found if one.word == word] for word in ("proven", "manual"))
-    accepted = [name for name in _marked(found, "accepted") if name in manual]  # for the others checks decide
+    words = {word: [one.claim for one in found if one.word == word] for word in index.WORDS}
+    accepted = [name for name in _marked(found, "accepted") if name not in words["proven"]]
+    words = {word: [name for name in names if name not in accepted] for word, names in words.items()}
     rows = [
-        ("proven", f"{len(proven)} of {len(found)} claims, by {checks} checks"),
-        ("unproven", _named([one.claim for one in found if one.word == "unproven"], "why")),
+        ("proven", f"{len(words['proven'])} of {len(found)} claims, by {checks} checks"),
+        ("guarded", _named(words["guarded"], "claim accept")),
+        ("unproven", _named(words["unproven"], "why")),
         ("flaky", _named(flaky, "why")),
         ("weakened", _named(weakened, "why")),
+        ("changed", f"{doubts.few(moved)}   ({command('why')} {moved[0].split(' ')[-1]})" if moved else ""),
         ("signs", _named(_marked(found, "signs"), "why")),
-        ("manual", _named([name for name in manual if name not in accepted], "claim accept")),
-        ("accepted", f"{_few(accepted)}   (by a person)" if accepted else ""),
+        ("manual", _named(words["manual"], "claim accept")),
+        ("accepted", f"{doubts.few(accepted)}   (by a person)" if accepted else ""),
+        ("contract", f"differs from its log: {doubts.few(edited)}   ({command('claim adopt')})" if edited else ""),
     ]
     return [row for row in rows if row[1]]
 
@@ -204,11 +210,7 @@ def _marked(found: list[ClaimStatus], mark: str) -> list[str]:
 
 
 def _named(claims: list[str], words: str) -> str:
-    return f"{_few(claims)}   ({command(words)} {claims[0].split(' ')[0]})" if claims else ""
-
-
-def _few(claims: list[str]) -> str:
-    return ", ".join(claims[:5]) + (f" and {len(claims) - 5} more" if len(claims) > 5 else "")
+    return f"{doubts.few(claims)}   ({command(words)} {claims[0].split(' ')[0]})" if claims else ""
 
 
 def ending(layout: Layout, word: str) -> list[str]:
@@ -217,10 +219,12 @@ def ending(layout: Layout, word: str) -> list[str]:
     found = views.queue(layout)
     passed, totals = features.passed(found), runs.totals(layout)
     head = workplace.position(layout).head
-    commits = len(repository.log_lines(layout.project, made.base_commit, head)) if head else 0
+    commits = len(repository.log_lines(layout.top, made.base_commit, head)) if head else 0
     proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
     if word == "DONE" and (weak := _unconfined(runs.finished(layout))):
         proof.append(f"warning   {weak}")
+    if word == "DONE":
+        proof += [f"warning   {doubt.text}" for doubt in doubts.changed(layout)]
     if word == "DONE" and (secrets := _secrets(layout)):
         more = f", and {len(secrets) - 1} more: {command('status')}" if len(secrets) > 1 else ""
         proof.append(f"warning   {secrets[0]}{more}")
@@ -232,9 +236,17 @@ def ending(layout: Layout, word: str) -> list[str]:
         f"commits   {commits} on {made.branch}, now at {head[:10]}",
     ]
     last = _merge(layout, made.branch) if word == "DONE" else _remedy(layout, word)
+    proof = _squeezed(proof, ENDING_LINES - 1 - len(last))
     room = ENDING_LINES - 1 - len(proof) - len(last)  # the proof is more important than the counts
     kept = counts[max(len(counts) - max(room, 0), 0) :]
     return [f"{word}  {made.id}: {len(passed)} of {len(found)} features passed", *proof, *kept, *last]
+
+
+def _squeezed(lines: list[str], most: int) -> list[str]:
+    """At most that many lines: what is too much shares the last one."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], " · ".join(" ".join(line.split()) for line in lines[most - 1 :])]
 
 
 def _open_issues(layout: Layout) -> str:
@@ -259,13 +271,15 @@ def _merge(layout: Layout, branch: str) -> list[str]:
 
 def _target(layout: Layout, branch: str) -> str:
     """Another branch to merge into: the default one where it exists, else the first that no mission made; "" for none."""
-    there = [ref.removeprefix(BRANCHES) for ref in refs.positions(layout.project, BRANCHES)]
-    named = repository.default_branch(layout.project) or ""
+    there = [ref.removeprefix(BRANCHES) for ref in refs.positions(layout.top, BRANCHES)]
+    named = repository.default_branch(layout.top) or ""
     others = [name for name in (named, *there) if name and name != branch and not name.startswith("harness/")]
     return next((name for name in others if name in there or name == named), "")
 
 
 def _remedy(layout: Layout, word: str) -> list[str]:
+    if word == f"ESCALATE {rules.PROOF}" and (found := views.gather(layout).doubts):
+        return [*(f"why       {one.text}" for one in found), *(f"next      {one.remedy}" for one in found)]
     first, _, what = word.partition(" ")
     if first == "ESCALATE":
         fault = escalations.first_fault(views.gather(layout))

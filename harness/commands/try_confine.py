@@ -91,7 +91,7 @@ def _tried(project: str, settings: Config, trees: list[str]) -> Iterator[Finding
         yield Finding(state="note", what=f"on this machine: {how}; an agent with trust = {json.dumps(trust)}")
         glass = confine.of_mission(there, settings, made.stage.tree, how)
         assert glass is not None, "there is a tier"
-        home = [] if trust == "full" else [confine.home_of_agent(there.project, made.stage.tree)]
+        home = [] if trust == "full" else [confine.home_of_agent(there.top, made.stage.tree)]
         glass = confine.of_agent(there, glass, [made.stage.tree, made.stage.room, *home], trust, ())
         todo, report = carry_out(made.stage, glass, trust)
         yield from judged(todo, report, how)
@@ -147,7 +147,7 @@ class Set:
             crontab=_crontab(),
         )
         os.mkfifo(self.stage.fifo)
-        common = dotgit.folders(self.there.project)[1]
+        common = dotgit.folders(self.there.top)[1]
         for folder in (*(os.path.join(common, name) for name in ("hooks", "info", "objects/info")), self.there.roles):
             files.make_folder(folder)
         return self
@@ -224,7 +224,7 @@ def surroundings(stage: Stage, trust: str) -> dict[str, str]:
     tag = f"{mission.load(stage.there).id}/{stage.run_id}"
     made = environment.of_agent(os.environ, tag, stage.there, stage.run_id)
     if trust != "full":
-        home = confine.home_of_agent(stage.there.project, stage.tree)
+        home = confine.home_of_agent(stage.there.top, stage.tree)
         made = home_layer.variables(made, home, os.path.expanduser("~"))
     return {**made, "TMPDIR": stage.room}
 
@@ -233,7 +233,7 @@ def _save_when_asked(stage: Stage) -> None:
     """Replace a file of the project and git's configuration by a rename, as an editor and `git config` do."""
     go = os.path.join(stage.room, "go")
     if os.path.exists(os.path.join(stage.room, "ready")) and not os.path.exists(go):
-        common = os.path.abspath(dotgit.folders(stage.there.project)[1])
+        common = os.path.abspath(dotgit.folders(stage.there.top)[1])
         for path in (stage.there.asked_spec, common + "/config"):
             files.replace(path, files.read(path) or b"")
         files.replace(go, b"")
@@ -256,7 +256,7 @@ def _answers(lines: bytes) -> dict[int, Answer]:
 
 def _state(stage: Stage) -> dict[str, str]:
     """{path: digest} of the files of the mission's state and of the git folder, without caches, locks and the inbox."""
-    common, there = os.path.abspath(dotgit.folders(stage.there.project)[1]), stage.there
+    common, there = os.path.abspath(dotgit.folders(stage.there.top)[1]), stage.there
     spared, found = (there.cache, there.locks, stage.run.inbox), dict[str, str]()
     for top in (there.state, common):
         for folder, _, names in os.walk(top):
@@ -320,7 +320,7 @@ def _survived(one: Attempt, gone_seconds: float | None) -> Finding:
 
 def _own_git(stage: Stage) -> Finding:
     """What our git does with a tree whose git folder the child replaced."""
-    project, head = stage.there.project, workplace.position(stage.there).head
+    project, head = stage.there.top, workplace.position(stage.there).head
     try:
         worktrees.join(project, stage.tree, head)
         repository.untracked(stage.tree)

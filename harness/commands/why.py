@@ -12,7 +12,7 @@ from harness.model.contract import Check, Claim
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.proof import index
-from harness.proof.index import CheckHistory
+from harness.proof.index import CheckHistory, ClaimStatus
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -26,13 +26,22 @@ WIDTH, MORE = 90, " " * 11  # of these lines; before those that go on
 
 
 def explain(layout: Layout, name: str) -> list[str]:
-    """One screen about a feature or a claim; UsageFault if there is neither."""
+    """One screen about a feature, a claim, the setup or a service; UsageFault if there is none."""
+    log = contract_log.load(layout)
+    if blocks := _block(layout, name, log):
+        return [blocks[-1].block, *blocks[-1].new_block.rstrip("\n").split("\n"), *map(_entry, blocks)]
     feature, claims, ids = _found(layout, name)
     lines = [f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} tries"] if feature else []
-    histories, log = index.load(layout), contract_log.load(layout)
-    for claim in claims:
-        lines += _claim(layout, claim, histories, log)
+    histories = index.load(layout)
+    for claim, status in zip(claims, index.statuses(layout, claims, log), strict=True):
+        lines += _claim(layout, claim, status, histories, log)
     return lines + _worked(layout, ids)
+
+
+def _block(layout: Layout, name: str, log: list[Entry]) -> list[Entry]:
+    """What the log has about the setup or service of this name; [] for a feature or claim, which go first."""
+    found = [entry for entry in log if entry.block and name in (entry.block, entry.claim or entry.block)]
+    return [] if any(name in (one.id, *one.claims) for one in views.queue(layout)) else found
 
 
 def _found(layout: Layout, name: str) -> tuple[Feature | None, list[Claim], list[str]]:
@@ -48,36 +57,43 @@ def _found(layout: Layout, name: str) -> tuple[Feature | None, list[Claim], list
 
 def value(layout: Layout, name: str) -> dict[str, Any]:
     """The same as plain values: see docs/contract.md for the keys."""
+    log = contract_log.load(layout)
+    if blocks := _block(layout, name, log):
+        return {"name": blocks[-1].block, "block": blocks[-1].new_block, "log": blocks}
     feature, claims, ids = _found(layout, name)
-    histories, log = index.load(layout), contract_log.load(layout)
-    weak, signed = contract_log.weakened(log), contract_log.accepted(log)
+    histories = index.load(layout)
     rows = []
-    for claim in claims:
-        status = index.claim_status(claim, histories, weak, signed)
+    for claim, status in zip(claims, index.statuses(layout, claims, log), strict=True):
         checks = [
             {**check.asdict(), "red": history.red, "green": history.green, "flaky": history.flaky}
             for check in claim.checks
             for history in [histories.get(index.key(claim.id, check.run), CheckHistory())]
         ]
-        changes = [entry for entry in log if entry.claim == claim.id]
-        rows.append({**status.asdict(), "text": claim.text, "checks": checks, "log": changes})
+        rows.append({**status.asdict(), "text": claim.text, "checks": checks, "log": _entries(claim, log)})
     mine = (result for result in runs.finished(layout) if result.feature in ids)
     return {"feature": feature, "claims": rows, "runs": list(islice(mine, RUNS_SHOWN))[::-1]}
 
 
-def _claim(layout: Layout, claim: Claim, histories: dict[str, CheckHistory], log: list[Entry]) -> list[str]:
-    status = index.claim_status(claim, histories, contract_log.weakened(log), contract_log.accepted(log))
-    lines = ["", f"{claim.id}: {claim.text}", f"  {', '.join([status.word, *status.marks])}"]
+def _claim(
+    layout: Layout, claim: Claim, status: ClaimStatus, histories: dict[str, CheckHistory], log: list[Entry]
+) -> list[str]:
+    reason = f": {status.reason}" if status.reason else ""
+    lines = ["", f"{claim.id}: {claim.text}", f"  {', '.join([status.word, *status.marks])}{reason}"]
     for number, check in enumerate(claim.checks, start=1):
         history = histories.get(index.key(claim.id, check.run), CheckHistory())
         lines += _command(check, f" {number}" if len(claim.checks) > 1 else "", claim)
         lines += [f"    red    {_place(history.red)}", f"    green  {_place(history.green)}"]
         lines += _red_output(layout, claim, check, history)
     lines += [f"  look twice: {sign}" for sign in index.signs_about(claim, histories)]
-    for entry in log:
-        if entry.claim == claim.id:
-            lines.append(f"  {entry.at} {entry.verb} by {entry.by}{': ' + entry.why if entry.why else ''}")
-    return lines
+    return lines + [_entry(entry) for entry in _entries(claim, log)]
+
+
+def _entries(claim: Claim, log: list[Entry]) -> list[Entry]:
+    return [entry for entry in log if entry.claim == claim.id and not entry.block]
+
+
+def _entry(entry: Entry) -> str:
+    return f"  {entry.at} {entry.verb} by {entry.by}{': ' + entry.why if entry.why else ''}"
 
 
 def _command(check: Check, number: str, claim: Claim) -> list[str]:

@@ -26,6 +26,7 @@ WHY = {
     "plan": "Three runs in a row brought no acceptable plan.",
     "setup": "The contract's setup is red.",
     "unlanded": "The work is done and proven, and cannot be put on the mission's branch.",
+    rules.PROOF: "All features have passed, and what follows is not proven. It is DONE when a person accepts it.",
 }
 UNKNOWN = "The mission cannot go on by itself."
 REASON_CHARS = 200
@@ -66,13 +67,14 @@ def render(layout: Layout, view: rules.View, kind: str) -> str:
     red = {feature.id: _red(layout, feature) for feature in waiting[:MOST_FEATURES]}
     lines = ["---", f"kind: {kind}", "---", WHY.get(kind, UNKNOWN), ""]
     lines += [view.unlanded, ""] if view.unlanded else []
+    lines += [f"- {doubt.text}" for doubt in view.doubts]
     for feature in waiting:
         lines += [_feature_line(feature), *_evidence(known, feature, red.get(feature.id, []))]
     found = list(_relevant(layout, view))
     lines += [_run_line(result) for result in found]
     if kind == "plan" and found:
         lines += ["", "The newest in full:", "", *_indented(found[0].reason, MOST_LINES + LAST_LINES)]
-    return _ended(lines, _ways(kind, found, waiting, red))
+    return _ended(lines, [(doubt.remedy, doubt.outcome) for doubt in view.doubts] or _ways(kind, found, waiting, red))
 
 
 def of_setup(run_id: str, at: str, setup: str, fault: str) -> str:

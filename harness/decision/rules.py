@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EQUAL_DECISIONS = 3
 WARN_AT = 80  # percent of a cap
 REJECTED_PLANS = 3
+PROOF = "proof"  # the escalation in which a person decides what no receipt proves
 CODES = {
     "DONE": errors.DONE,
     "NEXT": errors.DONE,
@@ -74,11 +75,20 @@ def counted(uncounted: int) -> str:
     return f"{uncounted} run{'' if uncounted == 1 else 's'} not counted"
 
 
+class Doubt(Record):
+    """What is in the way of DONE though everything has passed, the command with which a person ends it, and what that does."""
+
+    text: str
+    remedy: str
+    outcome: str
+
+
 class View(Record):
     """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
     to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
-    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch. `newest`: the last finished
-    runs, newest first. `answered`: the newest run when a person last answered. `mark`: the present fingerprint."""
+    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: what else is in
+    the way of DONE. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last answered.
+    `mark`: the present fingerprint."""
 
     stop: bool = False
     pause: bool = False
@@ -97,6 +107,7 @@ class View(Record):
     serious: list[str] = []
     swept: bool = False
     unlanded: str = ""
+    doubts: list[Doubt] = []
     newest: list[Result] = []
     answered: str = ""
     mark: str = ""
@@ -212,6 +223,8 @@ def _due(view: View) -> Iterator[Decision]:
         yield Decision(word="NEXT", what=curates)
     if done and view.unlanded:
         yield Decision(word="ESCALATE", what="unlanded")
+    if done and view.doubts:
+        yield Decision(word="ESCALATE", what=PROOF)
     yield Decision(word="DONE") if done else Decision(word="ESCALATE", what="stuck")
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 from harness.base import encoding, faults
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules
-from harness.decision.rules import View
+from harness.decision.rules import Doubt, View
 from harness.integrity import lease, unsettled
 from harness.memory import pages, waiting
 from harness.model import config, features, issues, mission, roles, runs
@@ -59,6 +59,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
         swept=done and unlanded is not None,
         unlanded=unlanded or "",
+        doubts=_doubts(layout, answered) if done and unlanded == "" else [],
         newest=newest,
         answered=answered,
         mark=mark(layout) if _alike(newest) else "",
@@ -185,6 +186,12 @@ def _unlanded(layout: Layout, newest: list[Result], answered: str) -> str | None
         return ""
     last = next(iter(newest), None)
     return last.unlanded or None if last and last.run != answered else None
+
+
+def _doubts(layout: Layout, answered: str) -> list[Doubt]:
+    from harness.decision import doubts  # only before DONE
+
+    return doubts.find(layout, answered)
 
 
 def _has_receipts(layout: Layout, found: Result) -> bool:

@@ -1,18 +1,38 @@
-"""A repository that is new: whether a folder needs one, and its first commit."""
+"""A repository for a mission: the one that its folder is in, or a new one, with its first commit."""
 
 from __future__ import annotations
 
 import os
 
-from harness.git import repository
+from harness.base.errors import UsageFault
+from harness.git import repository, settings
+from harness.store.layout import repository_of
 
 
-def is_inside(folder: str) -> bool:
-    """Whether the folder lies in a repository, at its top or below. 0 calls."""
-    above = [folder]
-    while (parent := os.path.dirname(above[-1])) != above[-1]:
-        above.append(parent)
-    return any(os.path.lexists(os.path.join(one, ".git")) for one in above)
+def require(folder: str) -> None:
+    """Check that a repository can hold the work of `folder`: its own, or one above it that neither ignores it nor is that of a
+    person's home. Raises UsageFault, or Unavailable without git. 0 calls at the top of a repository, else 2."""
+    if os.path.lexists(os.path.join(folder, ".git")):
+        return
+    code, out, err = settings.call(folder, "rev-parse", "--show-toplevel", extra={"GIT_CEILING_DIRECTORIES": ""})
+    if b"not a git repository" in err:
+        raise UsageFault(f"{folder} is not a git repository. Run `git init` there, then start again.")
+    if code:
+        raise repository.failure(folder, "rev-parse", code, err)
+    top, real = os.fsdecode(out).rstrip("\n"), os.path.realpath(folder)
+    ignored = {"GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses to be literal
+    if top == os.path.realpath(os.path.expanduser("~")):
+        why = f"lies inside the repository of your home, {top}"
+    elif top != repository_of(folder):
+        why = f"lies inside {repository_of(folder)}, whose .git is no repository"
+    elif (
+        settings.call(top, "check-ignore", "-z", "--stdin", stdin=repository.as_input([real + "/"]), extra=ignored)[0]
+        == 0
+    ):
+        why = f"is ignored by the repository {top}"
+    else:
+        return
+    raise UsageFault(f"{folder} {why}. Run `git init` here first, then start again.")
 
 
 def first_commit(project: str, names: list[str], message: str) -> None:

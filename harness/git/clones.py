@@ -31,8 +31,9 @@ def configuration(recorded: Recorded, home: str) -> str:
     return config
 
 
-def make(project: str, target: str, commit: str, recorded: Recorded, config: str) -> None:
-    """`target` is a clone of `project` at `commit`, detached, made with the configuration file `config` alone.
+def make(project: str, target: str, commit: str, recorded: Recorded, config: str, below: str = "") -> None:
+    """`target` is a clone of `project` at `commit`, detached, made with the configuration file `config` alone; the folder
+    `below` is in it, also where the commit has nothing there.
 
     Its remote is the one that the project had when it was recorded. Filters of a person's own configuration run. Raises
     GitFailed. 4 calls.
@@ -48,6 +49,7 @@ def make(project: str, target: str, commit: str, recorded: Recorded, config: str
     _call(target, config, "switch", "-q", "--detach", commit)
     if os.path.islink(large):
         files.remove(large)
+    files.make_folder(os.path.join(target, below).rstrip("/"))
 
 
 def _open(project: str, door: str, commit: str, recorded: Recorded) -> None:

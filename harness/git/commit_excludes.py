@@ -21,10 +21,12 @@ EXCLUDED_ENDS = (".pem", ".key", ".p12", ".pfx")
 TEMPLATES = (".example", ".sample", ".template", ".dist")  # .env.example holds no secret, and a fresh clone needs it
 
 
-def split_new_files(project: str, names: list[str], leave: Collection[str]) -> tuple[list[str], list[str]]:
+def split_new_files(
+    project: str, names: list[str], leave: Collection[str], state: str = STATE
+) -> tuple[list[str], list[str]]:
     """Split sorted new names into (names to take, excluded names with the reason); an excluded folder appears once."""
-    left = {STATE, *leave}
-    folders = (STATE + "/", *(name for name in left if name.endswith("/")))
+    left = {state, *leave}
+    folders = (state + "/", *(name for name in left if name.endswith("/")))
     take, out, last = [], [], "\0"
     for name in names:
         if name in left or name.startswith((*folders, last)):

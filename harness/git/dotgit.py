@@ -112,9 +112,10 @@ def clear_locks(project: str, since: float) -> list[str]:
 
 
 def ref_locks(project: str, below: str) -> list[str]:
-    """Git's lock files on the refs below a prefix such as `refs/harness`."""
-    walk = os.walk(os.path.join(folders(project)[1], below))
-    return [os.path.join(folder, name) for folder, _, found in walk for name in found if name.endswith(".lock")]
+    """Git's lock files on a ref such as `refs/harness/x`, and on those below it."""
+    top = os.path.join(folders(project)[1], below)
+    found = [os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names]
+    return [path for path in [top + ".lock", *found] if path.endswith(".lock") and os.path.exists(path)]
 
 
 def _lock_files(own: str, common: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GITLINK = "160000"
-JOURNAL = "landing.json"
+JOURNAL = "harness-landing.json"
 UNDER_WAY = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -38,7 +38,8 @@ UNDER_WAY = {
 class IndexLock:
     """Git's own lock on a person's index, as a context; `taken` is False where a git of theirs has it.
 
-    The lock is a second name of a file of ours: so one that we left when we were killed is known, and removed.
+    The lock is a second name of a file of ours: so one that we left when we were killed is known, and removed. A lock on
+    the git folder keeps other missions in it out.
     """
 
     def __init__(self, project: str) -> None:
@@ -46,7 +47,7 @@ class IndexLock:
         self.project, self.index, self.path = project, own + "/index", own + "/index.lock"
         self.ours, self.taken = own + "/harness-index", False
         self.next = os.path.join(settings.private(project), "next-index")
-        self.mutex = settings.HeldLock(os.path.join(settings.private(project), "project.lock"))
+        self.mutex = settings.HeldLock(os.path.join(settings.private(project), "project.lock"), own)
 
     def __enter__(self) -> IndexLock:
         self.mutex.__enter__()
@@ -192,7 +193,7 @@ def _folder(project: str) -> str:
 
 
 def _journal(project: str) -> str:
-    return os.path.join(settings.private(project), JOURNAL)
+    return os.path.join(dotgit.folders(project)[0], JOURNAL)
 
 
 def _stage(project: str, commit: str, paths: list[str]) -> dict[str, Fingerprint | None]:
@@ -328,5 +329,12 @@ def finish(project: str) -> str:
 
 
 def unfinished(project: str) -> bool:
-    """Whether a landing still waits for a person's git to end. 0 calls."""
-    return os.path.exists(_journal(project))
+    """Whether a landing, of any mission in the folder, still waits for a person's git to end. 0 calls, one stat in most
+    folders."""
+    try:
+        os.stat(f"{project}/.git/{JOURNAL}")
+    except FileNotFoundError:
+        return False
+    except NotADirectoryError:  # a linked worktree
+        return os.path.exists(_journal(project))
+    return True

@@ -13,7 +13,6 @@ from harness.git.repository import BRANCHES, GitFailed
 from harness.store import files, names
 
 SHOWN = 3
-SPEC = names.ASKED_SPEC
 
 
 class Taken(Record):
@@ -32,12 +31,12 @@ class Merged(Record):
 
 
 def take_edits(project: str, branch: str, *, spec_alone: bool = False) -> Taken:
-    """What a person changed in tracked files of the project folder is a commit on the mission's branch, with their name;
-    SPEC.md is one of its own, with `spec_alone` the only one.
+    """What a person changed in tracked files of the mission's folder is a commit on the mission's branch, with their name;
+    SPEC.md is one of its own, with `spec_alone` the only one. What they changed elsewhere in the repository stays as it is.
 
     As `git commit -a`: untracked files stay untracked, afterwards nothing of it is staged, and no file is written. Nothing is
-    taken where another branch is checked out, nor in the middle of a merge, a rebase or a bisect. 5-8 calls, 2 for none; 6
-    more where SPEC.md has changed.
+    taken where another branch is checked out, nor in the middle of a merge, a rebase or a bisect. 11-13 calls, 2 for none; 5
+    more where SPEC.md has changed too.
     """
     note, ref = landing.finish(project), BRANCHES + branch
     if not _is_here(project, ref) or landing.unfinished(project) or not _edited(project):
@@ -59,20 +58,24 @@ def _is_here(project: str, ref: str) -> bool:
 
 
 def _edited(project: str) -> bool:
-    return bool(landing.under_way(project) or repository.dirty(project))
+    below = settings.prefix(project)
+    return bool(landing.under_way(project)) or any(name.startswith(below) for name in repository.dirty(project))
+
+
+def spec_of(project: str) -> str:
+    """The name of the mission's SPEC.md in this working folder."""
+    return settings.prefix(project) + names.ASKED_SPEC
 
 
 def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock, spec_alone: bool) -> str:
     """The edits as commits, the last one of them, "" for none; the new index takes the old one's place once the branch has
     them."""
-    extra, edited, at = lock.copy(), repository.dirty(project), tip
-    if SPEC in edited:
-        repository.stage_tracked(project, extra, SPEC)
-        row = repository.run(project, "ls-files", "-s", "-z", "--", SPEC, extra=extra).rstrip(b"\0")
-        at = _advance(project, ref, at, _tree_with(project, at, row), [SPEC])
-    others = [name for name in edited if name != SPEC]
-    if others and not spec_alone:
-        at = _advance(project, ref, at, repository.stage_tracked(project, extra), others)
+    extra, spec, at = lock.copy(), spec_of(project), tip
+    rows = repository.stage_tracked(project, extra, settings.prefix(project), spec if spec_alone else "")
+    for some in ([row for row in rows if row[0] == spec], [row for row in rows if row[0] != spec]):
+        if some:
+            tree = _tree_with(project, at, b"\0".join(row for _, row in some))
+            at = _advance(project, ref, at, tree, sorted(path for path, _ in some))
     lock.install()
     return at if at != tip else ""
 
@@ -94,27 +97,26 @@ def _commit_edits(project: str, tree: str, parent: str, paths: list[str]) -> str
     return repository.commit_tree(project, tree, [parent], subject + "\n", settings.person(project))
 
 
-def _tree_with(project: str, commit: str, row: bytes) -> str:
-    """The tree of a commit with another SPEC.md: `row` as `git ls-files -s` has it, empty for none. 3 calls."""
+def _tree_with(project: str, commit: str, rows: bytes) -> str:
+    """The tree of a commit with other files: `rows` as `git ls-files -s -z` has them, with mode 0 for none. 3 calls."""
     index = os.path.join(settings.private(project), "spec-index")
     files.remove(index + ".lock")  # left by a git of ours that was killed
     extra = {"GIT_INDEX_FILE": index}
     repository.run(project, "read-tree", commit, extra=extra)
-    none = f"0 {'0' * len(commit)} 0\t{SPEC}".encode()
-    repository.run(project, "update-index", "-z", "--index-info", stdin=(row or none) + b"\0", extra=extra)
+    repository.run(project, "update-index", "-z", "--index-info", stdin=rows + b"\0", extra=extra)
     return repository.run(project, "write-tree", extra=extra).decode().strip()
 
 
 def had_spec(project: str, commit: str, text: bytes) -> bool:
     """Whether the commit, or one before it, has exactly this SPEC.md. 2 calls."""
-    words = ("log", "--full-history", "--format=", "--raw", "--no-abbrev", commit, "--", SPEC)
+    words = ("log", "--full-history", "--format=", "--raw", "--no-abbrev", commit, "--", spec_of(project))
     rows = [line.split() for line in repository.run(project, *words).split(b"\n") if line.startswith(b":")]
     return _blob(project, text) in {row[3] for row in rows}
 
 
 def _blob(project: str, text: bytes, *words: str) -> bytes:
     """The id of this SPEC.md, as git would commit the file. 1 call."""
-    return repository.run(project, "hash-object", *words, f"--path={SPEC}", "--stdin", stdin=text).strip()
+    return repository.run(project, "hash-object", *words, f"--path={spec_of(project)}", "--stdin", stdin=text).strip()
 
 
 def take_spec(project: str, commit: str, text: bytes) -> str:
@@ -125,13 +127,14 @@ def take_spec(project: str, commit: str, text: bytes) -> str:
     """
     here = dotgit.commit(project)
     base = here if here and refs.is_ancestor(project, commit, here) else commit
-    row = repository.run(project, "ls-tree", "-z", base, "--", SPEC)
+    spec = spec_of(project)
+    row = repository.run(project, "ls-tree", "-z", base, "--", spec)
     if not row.startswith(b"100"):
         return commit
     mode, blob = row.split(b" ", 1)[0], _blob(project, text, "-w")
-    tree = _tree_with(project, base, b"%b %b 0\t%b" % (mode, blob, SPEC.encode()))
+    tree = _tree_with(project, base, b"%b %b 0\t%b" % (mode, blob, os.fsencode(spec)))
     same = tree == repository.tree_of(project, base)
-    return base if same else _commit_edits(project, tree, base, [SPEC])
+    return base if same else _commit_edits(project, tree, base, [spec])
 
 
 def merge(project: str, ours: str, theirs: str, message: str) -> Merged:

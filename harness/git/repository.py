@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from harness.base.errors import NeedsPerson, Unavailable, UsageFault
+from harness.base.errors import NeedsPerson, Unavailable
 from harness.base.record import Record
 from harness.git import commit_excludes, dotgit, settings
 from harness.store import files
@@ -99,19 +99,6 @@ def as_input(paths: Iterable[str]) -> bytes:
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
-def require_top(project: str) -> None:
-    """Check that `project` is the top of a repository; raises UsageFault, or Unavailable without git. 0 calls if it is."""
-    if os.path.lexists(os.path.join(project, ".git")):
-        return
-    code, out, err = _call(project, "rev-parse", "--show-toplevel", extra={"GIT_CEILING_DIRECTORIES": ""})
-    if b"not a git repository" in err:
-        raise UsageFault(f"{project} is not a git repository. Run `git init` there, then start again.")
-    if code:
-        raise failure(project, "rev-parse", code, err)
-    top = os.fsdecode(out).rstrip("\n")
-    raise UsageFault(f"{project} lies inside the repository {top}: start run.sh there, or run `git init` here first.")
-
-
 def init(project: str) -> None:
     """Create a repository on the branch main. 1 call."""
     run(project, "init", "-q", "-b", "main", "--template=")
@@ -137,8 +124,14 @@ def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {})
         else:
             fields = rest.split(b" ", 9 if kind == b"u" else 7)
             found.tracked.append(("UM" if kind == b"u" else fields[0].decode(), os.fsdecode(fields[-1])))
-    found.untracked = [name for name in found.untracked if name.split("/", 1)[0] != commit_excludes.STATE]
+    state = _state_of(project)
+    found.untracked = [name for name in found.untracked if name != state and not name.startswith(state + "/")]
     return found
+
+
+def _state_of(project: str) -> str:
+    """The name of the mission's state."""
+    return settings.prefix(project) + commit_excludes.STATE
 
 
 def _header(project: str, found: _Status, line: str) -> None:
@@ -220,26 +213,32 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
     left = [path for path in (*(path for _, path in now.tracked), *now.untracked) if path in leave]
     now.tracked = [(xy, path) for xy, path in now.tracked if path not in leave]
     committed = [path for xy, path in now.tracked if xy == "D." and commit_excludes.is_file(project, path)]
-    new, kept_out = commit_excludes.split_new_files(project, sorted({*now.untracked, *committed}), leave)
-    return WorkingTree(tree=_stage(project, now, new, own), kept_out=kept_out, left=left)
+    new = sorted({*now.untracked, *committed})
+    new, kept_out = commit_excludes.split_new_files(project, new, leave, _state_of(project))
+    _stage(project, now, new, own)
+    return WorkingTree(tree=_line(project, "write-tree", extra=own), kept_out=kept_out, left=left)
 
 
-def stage_tracked(project: str, extra: Mapping[str, str], only: str = "") -> str:
-    """Put the tracked files, or `only` one, as they are in the folder into the index that `extra` names; returns its tree.
-    2-4 calls."""
+def stage_tracked(project: str, extra: Mapping[str, str], below: str, only: str = "") -> list[tuple[str, bytes]]:
+    """Put the tracked files below a prefix, or `only` one, as they are in the folder into the index that `extra` names. What
+    of these differs there from HEAD: (path, the row for `git update-index --index-info`). 2-4 calls."""
     now = _status(project, "no", extra=extra)
-    now.tracked = [(xy, path) for xy, path in now.tracked if only in ("", path)]
-    return _stage(project, now, [], extra)
+    now.tracked = [(xy, path) for xy, path in now.tracked if path.startswith(below) and only in ("", path)]
+    _stage(project, now, [], extra)
+    words = ("diff-index", "--cached", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none", "-z", "HEAD")
+    said = run(project, *words, "--", *filter(None, [only or below]), extra=extra).split(b"\0")[:-1]
+    rows = [(row.split(b" "), path) for row, path in zip(said[::2], said[1::2], strict=True)]
+    rows.sort(key=lambda row: row[0][1] != b"000000")  # a file may take the place of a folder
+    return [(os.fsdecode(path), b"%b %b 0\t%b" % (row[1], row[3], path)) for row, path in rows]
 
 
-def _stage(project: str, now: _Status, new: list[str], extra: Mapping[str, str]) -> str:
+def _stage(project: str, now: _Status, new: list[str], extra: Mapping[str, str]) -> None:
     gone = [path for xy, path in now.tracked if xy[1] == "D"]
     take = [path for xy, path in now.tracked if xy[1] not in ".D"]
     if gone:  # forced: git refuses the name of a file whose folder became a symbolic link
         run(project, "update-index", "--force-remove", "-z", "--stdin", stdin=as_input(gone), extra=extra)
     if take or new:
         run(project, "update-index", "--add", "--remove", "-z", "--stdin", stdin=as_input([*take, *new]), extra=extra)
-    return _line(project, "write-tree", extra=extra)
 
 
 def commit(project: str, *, tree: str, parent: str, branch: str, message: str, at: str | None = None) -> str:
@@ -381,7 +380,7 @@ def show(project: str, commit: str, path: str) -> bytes | None:
 def not_in_index(project: str) -> list[str]:
     """Files in the working folder and not in the index, ignored or not, whole folders as "dir/". 1 call."""
     names = _listed(run(project, "ls-files", "-z", "--others", "--directory"))
-    return [name for name in names if name.rstrip("/") != commit_excludes.STATE]  # in a tree of ours it is a link
+    return [name for name in names if name.rstrip("/") != _state_of(project)]  # in a tree of ours it is a link
 
 
 def defined_names(project: str, found: list[str]) -> set[str]:

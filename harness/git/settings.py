@@ -16,6 +16,7 @@ from harness.base.record import Record
 from harness.git import dotgit
 from harness.process import supervise
 from harness.store import files
+from harness.store.folder_lock import FolderLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Recorded(Record):
 
     `git_dir` and `common` are relative to the project where they lie in it; `commondir` is the file of that name.
     `persons`: the part of the configuration that is no repository's own, whole; None in a record of an older harness.
+    `prefix`: where the mission's folder is below the project, "" where it is the project.
     """
 
     git_dir: str
@@ -70,6 +72,7 @@ class Recorded(Record):
     info_attributes: str
     alternates: str
     persons: list[list[str | None]] | None = None
+    prefix: str = ""
 
 
 class GitHung(NeedsPerson):
@@ -77,12 +80,14 @@ class GitHung(NeedsPerson):
 
 
 class _Place(Record):
-    """A working folder whose git calls are ours alone: its git folder, our common folder, what `commondir` must say."""
+    """A working folder whose git calls are ours alone: its git folder, our common folder, what `commondir` must say, and where
+    the mission's folder is in it."""
 
     git_dir: str
     private: str
     commondir: str
     runs_programs: bool
+    prefix: str
 
 
 _places: dict[str, _Place] = {}
@@ -90,16 +95,23 @@ _held: list[int] = []
 
 
 class HeldLock(files.Lock):
-    """A lock that our git holds too: when we are killed and it goes on alone, nobody else comes in between."""
+    """A lock that our git holds too: when we are killed and it goes on alone, nobody else comes in between. `folder`: one that
+    is locked with it, where its file system can do that."""
+
+    def __init__(self, path: str, folder: str = "") -> None:
+        super().__init__(path)
+        self.locks: list[files.Lock | FolderLock] = [self, *([FolderLock(folder)] if folder else [])]
 
     def __enter__(self) -> HeldLock:
-        self.take(wait=True)
-        _held.append(self.descriptor)
+        for one in self.locks:
+            one.take(wait=True)
+            _held.append(one.descriptor)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _held.remove(self.descriptor)
-        self.release()
+        for one in self.locks:
+            _held.remove(one.descriptor)
+            one.release()
 
 
 def record(project: str) -> Recorded:
@@ -172,10 +184,11 @@ def later(project: str, recorded: Recorded) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def use(project: str, recorded: Recorded, private: str) -> None:
+def use(project: str, recorded: Recorded, private: str, prefix: str = "") -> None:
     """From here on every git call of this process in `project` has the recorded configuration only. 0 calls.
 
     `private` is a folder of ours that no agent may write, on any disk; what somebody changed in it is made right again.
+    `prefix`: where the mission's folder is below the project, such as `services/api/`.
     """
     own, common = (os.path.join(project, path) for path in (recorded.git_dir, recorded.common))
     wanted = {
@@ -195,7 +208,8 @@ def use(project: str, recorded: Recorded, private: str) -> None:
     for name, target in links.items():
         _link(os.path.join(private, name), os.path.abspath(target))
     programs = any(str(key).startswith(PROGRAMS) for key, _ in recorded.config)
-    _know(project, _Place(git_dir=own, private=private, commondir=recorded.commondir, runs_programs=programs), common)
+    place = _Place(git_dir=own, private=private, commondir=recorded.commondir, runs_programs=programs, prefix=prefix)
+    _know(project, place, common)
 
 
 def _link(path: str, target: str) -> None:
@@ -221,6 +235,12 @@ def _know(folder: str, place: _Place, common: str) -> None:
 def private(project: str) -> str:
     """The private folder that `use` was given for this project."""
     return _places[dotgit.real(project)].private
+
+
+def prefix(folder: str) -> str:
+    """Where the mission's folder is below this working folder of git's, such as `services/api/`; "" where it is that one."""
+    place = _places.get(dotgit.real(folder))
+    return place.prefix if place else ""
 
 
 def forget(folder: str) -> None:

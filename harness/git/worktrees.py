@@ -17,18 +17,21 @@ from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
 LENGTHS, DIGITS = (40, 64), frozenset("0123456789abcdef")  # of a commit's id
 PREFIX = "harness-"  # of the git folders of our trees
 OURS = ("HEAD", "commondir", "gitdir", "locked", "index")
 SPARED = (*OURS, "logs", "modules")  # submodules that setup fetched keep their repositories there
+LARGE = 1024 * 1024
+MANY = 1000
 LOCKED = b"a mission of harness works here\n"
 
 
 def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> list[str]:
     """`folder` is a worktree of `project`, detached at `commit`, and its tracked files are those of `commit`.
 
+    The mission's folder is there.
     Untracked files go, unless `keep`; ignored ones (caches, what setup made) stay. Whatever a crash or an agent left of
     tree, index and git folder is made right. `settings.use` knows the project; only for who holds the tree's lease. From
     here on functions of `repository` take `folder`, and `index(folder)` for its index. Returns the untracked files that
@@ -37,6 +40,8 @@ def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> lis
     with settings.HeldLock(folder + ".lock"):
         own = _administer(project, folder, commit)
         settings.share(project, folder, own)
+        _make_below(folder)
+        _drop_nested(folder)
         files.remove(index(folder) + ".lock")  # left by a git of ours that was killed: we hold the tree's lock
         same, kept = _survey(folder)
         if not same:
@@ -44,6 +49,7 @@ def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> lis
             kept = _survey(folder)[1] if keep else []
         if not keep:
             _clean(folder)
+        _make_below(folder)
         _copy_index(index(folder), own + "/index")
         return kept if keep else []
 
@@ -63,6 +69,7 @@ def join(project: str, folder: str, commit: str) -> None:
     `commit`, where the tree was. 0 calls, 1 where there is one."""
     with settings.HeldLock(folder + ".lock"):
         settings.share(project, folder, _administer(project, folder, _left_at(project, folder) or commit))
+        _drop_nested(folder)
 
 
 def _left_at(project: str, folder: str) -> str:
@@ -154,6 +161,44 @@ def discard(folder: str, name: str) -> None:
         _remove(os.path.join(folder, name.rstrip("/")))
 
 
+def _make_below(folder: str) -> None:
+    """The mission's folder is in the tree; a link or a file in its way is gone."""
+    for at in _above(folder):
+        if os.path.lexists(at) and (os.path.islink(at) or not os.path.isdir(at)):
+            files.remove(at)
+        files.make_folder(at)
+
+
+def _drop_nested(folder: str) -> None:
+    """No repository that an agent made hides the mission's folder from that of the tree."""
+    for at in _above(folder):
+        if os.path.islink(at):
+            return
+        if os.path.lexists(at + "/.git"):
+            _remove(at + "/.git")
+
+
+def _above(folder: str) -> list[str]:
+    """The mission's folder in the tree, and those above it, the highest first; none where it is the whole tree."""
+    parts = settings.prefix(folder).split("/")[:-1]
+    return [os.path.join(folder, *parts[:depth]) for depth in range(1, len(parts) + 1)]
+
+
+def digests(folder: str, names: Sequence[str]) -> dict[str, str]:
+    """{path: sha256} of untracked files; `size:mtime_ns` for large or unreadable ones, and behind the first MANY."""
+    found = {}
+    for number, name in enumerate(names):
+        path = os.path.join(folder, name)
+        try:
+            stat = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
+        data = files.read(path) if small and os.access(path, os.R_OK) else None
+        found[name] = encoding.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
+    return found
+
+
 def _make_writable(folder: str) -> None:
     """What lies in a folder without permissions can be neither replaced nor removed."""
     for top, folders, _ in os.walk(folder):
@@ -170,8 +215,9 @@ def _copy_index(source: str, target: str) -> None:
     os.utime(target, ns=(made, made))
 
 
-def carry(project: str, folder: str, names: Collection[str]) -> list[str]:
-    """The tree has a copy of these ignored files of the project; returns `name: why` for each that it has not.
+def carry(project: str, folder: str, names: Collection[str], below: str = "") -> list[str]:
+    """The tree has a copy of these ignored files of the project, named from `below` in it (such as `services/api/`); returns
+    `name: why` for each that it has not.
 
     What git does not ignore in the tree is not carried: it would enter a commit. Links are followed on neither side. 1 call.
     """
@@ -180,17 +226,17 @@ def carry(project: str, folder: str, names: Collection[str]) -> list[str]:
     sides = (("", project), ("in the tree: ", folder))
     unfit = {name: _unfit(name) for name in names}
     for name in [name for name, why in unfit.items() if not why]:
-        unfit[name] = next((place + why for place, top in sides if (why := placing.blocked(top, name))), "")
+        unfit[name] = next((place + why for place, top in sides if (why := placing.blocked(top, below + name))), "")
     extra = {"GIT_INDEX_FILE": index(folder), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses to be literal
-    asked = b"".join(b"./" + os.fsencode(name) + b"\0" for name, why in unfit.items() if not why)
+    asked = b"".join(os.fsencode(f"./{below}{name}\0") for name, why in unfit.items() if not why)
     code, out, err = settings.call(folder, "check-ignore", "-z", "--stdin", stdin=asked, extra=extra)
     if code > 1:
         raise GitFailed(f"git check-ignore failed in {folder}: {err.decode('utf-8', 'replace').strip()}")
     ignored = set(os.fsdecode(out).split("\0"))
     for name in [name for name, why in unfit.items() if not why]:
-        known = f"./{name}" in ignored
+        known = f"./{below}{name}" in ignored
         unfit[name] = (
-            placing.copy(project, folder, name) if known else "git does not ignore it, so it would be committed"
+            placing.copy(project, folder, below + name) if known else "git does not ignore it, so it would be committed"
         )
     return [f"{name}: {why}" for name, why in unfit.items() if why]
 

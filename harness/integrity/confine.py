@@ -116,8 +116,9 @@ def _ours(layout: Layout) -> list[str]:
     """The mission's own folders, to be seen where checks and agents of a mission run."""
     ours = [
         layout.project,
+        layout.top,
         layout.state,
-        _common(layout.project),
+        _common(layout.top),
         home(),
         os.path.dirname(os.path.dirname(files.__file__)),
     ]
@@ -161,8 +162,8 @@ def protected(layout: Layout) -> list[str]:
     """What no process of a run may write, whatever the trust: state, git, the harness, roles, identity, git's settings, and
     the programs and the Python that the harness and its person start by name."""
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    paths = [layout.project, layout.state, home(), os.path.dirname(os.path.dirname(files.__file__)), identity_folder()]
-    paths += [_common(layout.project), state_home(), os.path.join(config, "git"), sys.prefix]
+    paths = [layout.top, layout.state, home(), os.path.dirname(os.path.dirname(files.__file__)), identity_folder()]
+    paths += [_common(layout.top), state_home(), os.path.join(config, "git"), sys.prefix]
     paths += [os.path.join(config, name) for name in ("fish", "autostart", "systemd")]
     paths += [sys.base_prefix, *_on_path()]
     return list(map(os.path.realpath, paths))

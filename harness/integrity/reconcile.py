@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from harness.integrity.recovery_evidence import Ledger
     from harness.model.open_run import Begun, Outcome
 
-SPEC = names.ASKED_SPEC
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
@@ -189,7 +188,7 @@ def _raw(run: Begun) -> list[str]:
 
 
 def _index_of(run: Begun) -> str:
-    return worktrees.index(run.workplace) if run.kept else os.path.join(run.paths.folder, "index")
+    return worktrees.index(run.checkout) if run.kept else os.path.join(run.paths.folder, "index")
 
 
 def _identities(run: Begun) -> list[str]:
@@ -237,7 +236,7 @@ def dirty_copies(layout: Layout, paths: list[str]) -> dict[str, str]:
 
 def _object_of(layout: Layout, path: str, *, keep: bool = False) -> str:
     """The object name of a file in the working folder; "" where there is no plain file."""
-    whole = os.path.join(layout.project, path)
+    whole = os.path.join(layout.top, path)
     data = files.read(whole) if os.path.isfile(whole) and not os.path.islink(whole) else None
     if data is None:
         return ""
@@ -260,16 +259,18 @@ def tree(run: Begun, outcome: Outcome) -> None:
     """Write the workplace as a tree, into outcome.tree. Where the role may not change it, restore it."""
     if not workplace.join(run):
         return  # somebody removed the tree; nothing of the run is left in it
-    project, index = run.workplace, _index_of(run)
+    project, index = run.checkout, _index_of(run)
+    outcome.refused += [] if run.kept else _put_aside(run)
     if not run.kept and lease.is_alone(run.layout, run.id):
         dotgit.clear_locks(project, os.stat(run.paths.context).st_mtime)
     if run.changes_tree:
-        leave = {*run.context.untracked, SPEC}  # SPEC.md is a person's: no commit of a run has a change of it
+        spec = run.layout.prefix + names.ASKED_SPEC
+        leave = {*run.context.untracked, spec}  # SPEC.md is a person's: no commit of a run has a change of it
         done = repository.working_tree(project, index=index, parent=run.context.head, leave=leave)
         outcome.tree, outcome.kept_out = done.tree, done.kept_out
         _look_for_secrets(run, outcome, index)
-        if run.kept and SPEC in done.left and SPEC not in run.context.untracked:
-            outcome.refused += _refuse_spec(run)  # in place, nobody can tell it from a person's edit
+        if run.kept and spec in done.left and spec not in run.context.untracked:
+            outcome.refused += _refuse_spec(run, spec)  # in place, nobody can tell it from a person's edit
         if outcome.tree == run.context.tree:
             outcome.refused += _keep_commits(run) if run.kept else _restore_head(run)
     else:
@@ -279,37 +280,46 @@ def tree(run: Begun, outcome: Outcome) -> None:
             files.remove(os.path.join(run.paths.folder, name))
 
 
+def _put_aside(run: Begun) -> list[str]:
+    """A repository that an agent made in the project's folder would hide it from its own: it is kept as `own-git`."""
+    path = os.path.join(run.workplace, ".git")
+    if not run.layout.prefix or not os.path.lexists(path):
+        return []
+    files.move(path, os.path.join(run.paths.refused, "own-git"))
+    return [run.layout.prefix + ".git"]
+
+
 def _look_for_secrets(run: Begun, outcome: Outcome, index: str) -> None:
     """Files with a secret stay out of the commit: below refused/ of the run, and no more in its kept tree."""
     if outcome.tree == run.context.tree:
         return
     from harness.git import new_secrets  # only where there is something to commit
 
-    found = new_secrets.keep_out(run.workplace, index=index, parent=run.context.head, tree=outcome.tree)
+    found = new_secrets.keep_out(run.checkout, index=index, parent=run.context.head, tree=outcome.tree)
     outcome.tree, state = found.tree, State(run.layout)
     outcome.kept_out = [*outcome.kept_out, *found.kept_out]
     for path in found.out if run.kept else ():
-        data = files.read(os.path.join(run.workplace, path)) or b""
+        data = files.read(os.path.join(run.checkout, path)) or b""
         state.put(names.of_run(run.id, f"{names.REFUSED}/{KEPT_OUT}/{path}"), data, mode=files.PRIVATE)
     if run.kept:
-        new_secrets.put_back(run.workplace, index, found)
+        new_secrets.put_back(run.checkout, index, found)
     where = f"; see {run.layout.relative(run.paths.refused)}/{KEPT_OUT}/" if run.kept else ""
     outcome.secrets = [f"kept out of the commit: {line}{where}" for line in found.kept_out]
     outcome.secrets += [f"committed, and may be a secret: {line}" for line in found.doubtful]
 
 
-def _refuse_spec(run: Begun) -> list[str]:
+def _refuse_spec(run: Begun, spec: str) -> list[str]:
     """Keep what an agent wrote into SPEC.md of its tree; the tree's next run finds a person's there."""
-    path = os.path.join(run.workplace, SPEC)
-    _refuse(run, SPEC, (files.read(path) or b"") if os.path.isfile(path) and not os.path.islink(path) else b"")
-    return [SPEC]
+    path = os.path.join(run.checkout, spec)
+    _refuse(run, spec, (files.read(path) or b"") if os.path.isfile(path) and not os.path.islink(path) else b"")
+    return [spec]
 
 
 def _restore_tree(run: Begun) -> list[str]:
     """The kept tree as it was at open; what the agent changed in tracked files stays as a patch, its commits under a ref."""
-    changed = repository.dirty(run.workplace)
+    changed = repository.dirty(run.checkout)
     if changed:
-        _refuse(run, PATCH, repository.patch(run.workplace, run.context.head))
+        _refuse(run, PATCH, repository.patch(run.checkout, run.context.head))
     commits = _keep_commits(run)
     workplace.restore(run)
     return commits + changed
@@ -317,30 +327,30 @@ def _restore_tree(run: Begun) -> list[str]:
 
 def _keep_commits(run: Begun) -> list[str]:
     """A ref keeps where an agent that was not confined left the tree's HEAD, where that is another commit than at open."""
-    now = run.context.head if run.sealed else repository.position(run.workplace).head
+    now = run.context.head if run.sealed else repository.position(run.checkout).head
     return [] if now == run.context.head else _keep_commit(run, now)
 
 
 def _keep_commit(run: Begun, commit: str) -> list[str]:
-    repository.set_ref(run.layout.project, f"refs/harness/refused/{run.id}", commit)
+    repository.set_ref(run.layout.top, f"refs/harness/refused/{run.id}", commit)
     return [f"commits (kept as refs/harness/refused/{run.id})"]
 
 
 def _restore_head(run: Begun) -> list[str]:
-    now = repository.position(run.layout.project)
+    now = repository.position(run.layout.top)
     if (now.head, now.branch) == (run.context.head, run.context.branch):
         return []
     opened = repository.Position(head=run.context.head, branch=run.context.branch, tree=run.context.tree)
     kept = _keep_commit(run, now.head)
-    repository.restore_head(run.layout.project, opened)
+    repository.restore_head(run.layout.top, opened)
     return kept
 
 
 def _restore_tracked(run: Begun) -> list[str]:
     """Tracked files as they were at open, with a person's earlier edits. SPEC.md always belongs to people."""
-    project, before = run.layout.project, run.context.dirty
-    changed = [path for path in repository.dirty(project) if path not in before and path != SPEC]
-    edited = [path for path, name in before.items() if path != SPEC and _object_of(run.layout, path) != name]
+    project, before, spec = run.layout.top, run.context.dirty, run.layout.prefix + names.ASKED_SPEC
+    changed = [path for path in repository.dirty(project) if path not in before and path != spec]
+    edited = [path for path, name in before.items() if path != spec and _object_of(run.layout, path) != name]
     if not changed and not edited:
         return []
     _refuse(run, PATCH, repository.patch(project, run.context.head))

@@ -95,8 +95,8 @@ def locate(layout: Layout, one: Died) -> Died:
     if one.context is None:
         return one
     context = one.context
-    now = workplace.tip(layout) if context.folder else repository.position(layout.project)
-    made = refs.find_trailer(layout.project, now.head, one.run) if now.head != context.head else None
+    now = workplace.tip(layout) if context.folder else repository.position(layout.top)
+    made = refs.find_trailer(layout.top, now.head, one.run) if now.head != context.head else None
     commit, work = made or ("", "")
     moved = not context.folder and (now.head, now.branch) != (context.head, context.branch)
     return one.replace(commit=commit, cut=work in runs.UNFINISHED, moved=moved)

@@ -9,7 +9,7 @@ import os
 
 from harness.base.errors import BrokenFile
 from harness.model import runs
-from harness.store import files, journal, migrations, names
+from harness.store import files, journal, migrations, names, objects
 from harness.store.layout import Layout
 from harness.store.state import State
 
@@ -97,11 +97,17 @@ def books_short(layout: Layout) -> bool:
 
 
 def needs_recovery(layout: Layout) -> bool:
-    """Whether a dead run is unsettled, lines of the run log are missing, the format is older, or a landing was cut short."""
+    """Whether a dead run is unsettled, lines of the run log or all objects are missing, the format is older, or a landing was cut
+    short."""
     from harness.integrity import workplace  # git, which `next` does not load
 
-    settled = not unsettled(layout) and not books_short(layout)
+    settled = not unsettled(layout) and not books_short(layout) and not objects_lost(layout)
     return not settled or migrations.is_due(layout) or workplace.landing_waits(layout)
+
+
+def objects_lost(layout: Layout) -> bool:
+    """Whether the folder of objects is gone though runs have finished, or a process was killed while it restored them."""
+    return not objects.is_whole(layout) and State(layout).length(names.RUN_LOG) > 0
 
 
 def cut_short(layout: Layout) -> bool:

@@ -33,13 +33,11 @@ TREES = "tree-"
 PROJECT = "project"
 NOWHERE = Position(head="", branch="", tree="")
 SHOWN = 3
-LARGE = 1024 * 1024
-MANY = 1000
 
 
 class Tree(Record):
-    """The workplace as a run finds it: its folder ("" for the project folder), the position of the mission, untracked files
-    that git does not ignore, and, in place, a person's uncommitted changes (`dirty`).
+    """The workplace as a run finds it: its tree's folder ("" for the project folder), the position of the mission, untracked
+    files that git does not ignore, and, in place, a person's uncommitted changes (`dirty`); names are those of git.
 
     `notes` are lines for a person; `unlanded` says why the branch is not at the mission's position, "" where it is;
     `conflicts` are the paths that a person and the runs both changed."""
@@ -65,19 +63,22 @@ def free_tree(taken: Collection[str]) -> str:
 
 def record(layout: Layout) -> bytes:
     """The git configuration of the project as it is now, for the file `git.json`: taken before any agent runs."""
-    return encoding.dump_json(settings.record(layout.project).asdict())
+    return encoding.dump_json(settings.record(layout.top).replace(prefix=layout.prefix).asdict())
 
 
 def use(layout: Layout) -> None:
     """From here on our git calls in the project read the recorded configuration only; without a record nothing changes."""
     if known := recorded(layout):
-        settings.use(layout.project, known, layout.git_private)
+        if bool(known.prefix) != bool(layout.prefix):
+            now = "has a .git of its own by now. Remove that" if known.prefix else "has lost its .git. Put it back"
+            raise NeedsPerson(f"{layout.project} {now}, or move {layout.state} away to begin another mission.")
+        settings.use(layout.top, known, layout.git_private, layout.prefix)
 
 
 def unheeded(layout: Layout) -> list[str]:
     """The git settings that were made or changed since the record, and that our git does not read; names without values."""
     known = recorded(layout)
-    return settings.later(layout.project, known) if known else []
+    return settings.later(layout.top, known) if known else []
 
 
 def recorded(layout: Layout) -> Recorded | None:
@@ -104,7 +105,7 @@ def _ref(mission_id: str, name: str) -> str:
 def position(layout: Layout) -> Position:
     """The position of the mission: that of its tip, of its branch before the first run, or HEAD where runs work in place."""
     use(layout)
-    return repository.position(layout.project) if config.load(layout).workplace == PROJECT else tip(layout)
+    return repository.position(layout.top) if config.load(layout).workplace == PROJECT else tip(layout)
 
 
 def tip(layout: Layout) -> Position:
@@ -112,7 +113,7 @@ def tip(layout: Layout) -> Position:
     use(layout)
     made = mission.load(layout)
     refs_here = (_ref(made.id, "tip"), BRANCHES + made.branch)
-    known = refs.positions(layout.project, *refs_here)
+    known = refs.positions(layout.top, *refs_here)
     found = next((known[ref] for ref in refs_here if ref in known), None)
     if found is None:
         raise NeedsPerson(_gone(layout, made))
@@ -120,7 +121,7 @@ def tip(layout: Layout) -> Position:
 
 
 def _gone(layout: Layout, made: Mission) -> str:
-    gone = f"The mission's branch {made.branch} is gone from {layout.project}"
+    gone = f"The mission's branch {made.branch} is gone from {layout.top}"
     again = f"git branch {made.branch} {made.base_commit[:12]}"
     return (
         f"{gone}. To begin again from its base: {again}   or begin another mission: {command('init --new --abandon')}"
@@ -129,12 +130,12 @@ def _gone(layout: Layout, made: Mission) -> str:
 
 def branch_commit(layout: Layout, made: Mission) -> str:
     """The commit of the mission's branch, "" where it is gone. 0 git calls."""
-    return dotgit.commit_of(layout.project, BRANCHES + made.branch)
+    return dotgit.commit_of(layout.top, BRANCHES + made.branch)
 
 
 def tip_commit(layout: Layout, made: Mission) -> str:
     """The commit of the mission's position, as `tip`; "" where it is gone. 0 git calls."""
-    return dotgit.commit_of(layout.project, _ref(made.id, "tip")) or branch_commit(layout, made)
+    return dotgit.commit_of(layout.top, _ref(made.id, "tip")) or branch_commit(layout, made)
 
 
 def landed(layout: Layout) -> bool:
@@ -142,12 +143,12 @@ def landed(layout: Layout) -> bool:
     if config.load(layout).workplace == "project":
         return True
     commit, here = branch_commit(layout, mission.load(layout)), position(layout)
-    return commit != "" and (commit == here.head or repository.tree_of(layout.project, commit) == here.tree)
+    return commit != "" and (commit == here.head or repository.tree_of(layout.top, commit) == here.tree)
 
 
 def in_place(layout: Layout) -> Tree:
     """The project folder as the workplace."""
-    now = repository.state(layout.project)
+    now = repository.state(layout.top)
     return Tree(folder="", position=now.standing, untracked=now.untracked, dirty=now.dirty)
 
 
@@ -157,7 +158,7 @@ def elsewhere(layout: Layout, made: Mission, here: Position) -> str:
         return ""
     last = next(runs.finished(layout), None)
     new = "" if branch_commit(layout, made) else f"-c {made.branch} {(last.head if last else made.base_commit)[:12]}"
-    where = f"{layout.project} is on {here.branch or 'a detached HEAD'}"
+    where = f"{layout.top} is on {here.branch or 'a detached HEAD'}"
     back = f"Go back: git switch {new or made.branch}   or begin the next mission from here: {command('init --new')}"
     return f"The mission works on the branch {made.branch}, but {where}. {back}"
 
@@ -165,7 +166,7 @@ def elsewhere(layout: Layout, made: Mission, here: Position) -> str:
 def rejoins(layout: Layout, made: Mission, here: Position) -> bool:
     """Whether runs in place may go on from the branch that is checked out: it has all of the mission's work, and SPEC.md asks
     for more. 0 git calls on the mission's branch, else 1."""
-    project, last = layout.project, next(runs.finished(layout), None)
+    project, last = layout.top, next(runs.finished(layout), None)
     if here.branch in ("", made.branch) or landing.under_way(project) or not mission.spec_changed(layout):
         return False
     at = branch_commit(layout, made) or (last.head if last else made.base_commit)
@@ -177,10 +178,10 @@ def bring_in_place(layout: Layout, made: Mission, found: Tree) -> Tree:
     edited: that is theirs to commit, and a role that commits waits for it."""
     notes = []
     if rejoins(layout, made, found.position):
-        repository.switch_new(layout.project, made.branch, again=True)
+        repository.switch_new(layout.top, made.branch, again=True)
         notes.append(f"{found.position.branch} has all of {made.branch}, which goes on from there and is checked out")
-    if found.dirty == [names.ASKED_SPEC]:
-        notes.append(merging.take_edits(layout.project, made.branch, spec_alone=True).note)
+    if found.dirty == [merging.spec_of(layout.top)]:
+        notes.append(merging.take_edits(layout.top, made.branch, spec_alone=True).note)
     return in_place(layout).replace(notes=notes) if notes else found
 
 
@@ -191,14 +192,14 @@ def asked_spec(layout: Layout) -> bytes | None:
     if found and found != State(layout).data(names.SPEC) and not on_branch(layout, made := mission.read(layout)):
         use(layout)
         tip = tip_commit(layout, made)
-        if tip and merging.had_spec(layout.project, tip, found):  # an older one, of the branch that is checked out
-            return repository.show(layout.project, tip, names.ASKED_SPEC)
+        if tip and merging.had_spec(layout.top, tip, found):  # an older one, of the branch that is checked out
+            return repository.show(layout.top, tip, merging.spec_of(layout.top))
     return found
 
 
 def on_branch(layout: Layout, made: Mission) -> bool:
     """Whether what lies in the project folder is of the mission's branch; always, where runs work in place. 0 git calls."""
-    here = dotgit.head(layout.project) == os.fsencode(f"ref: {BRANCHES}{made.branch}")
+    here = dotgit.head(layout.top) == os.fsencode(f"ref: {BRANCHES}{made.branch}")
     return here or config.load(layout).workplace == PROJECT
 
 
@@ -206,16 +207,16 @@ def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
     """A SPEC.md that a person changed where another branch is checked out is a commit of theirs on the mission's position."""
     asked = asked_spec(layout)
     if asked and asked.strip() and asked != State(layout).data(names.SPEC):
-        commit = merging.take_spec(layout.project, tree.position.head, asked)
+        commit = merging.take_spec(layout.top, tree.position.head, asked)
         if commit != tree.position.head:
-            repository.set_ref(layout.project, _ref(made.id, "tip"), commit)
-            tree.position = (refs.position_of(layout.project, commit) or NOWHERE).replace(branch=made.branch)
+            repository.set_ref(layout.top, _ref(made.id, "tip"), commit)
+            tree.position = (refs.position_of(layout.top, commit) or NOWHERE).replace(branch=made.branch)
 
 
 def bring(layout: Layout, made: Mission, name: str) -> Tree:
     """Merge what a person did, and move their branch on where it is behind: the mission's position for a run in the tree of
     this name. The caller holds the mission lock."""
-    taken = merging.take_edits(layout.project, made.branch)
+    taken = merging.take_edits(layout.top, made.branch)
     tree = _merged(layout, made, taken.tip, folder_of(made.id, name))
     if not on_branch(layout, made) and not tree.conflicts:
         _take_spec(layout, made, tree)
@@ -229,14 +230,15 @@ def bring(layout: Layout, made: Mission, name: str) -> Tree:
 def prepare(layout: Layout, tree: Tree, carry: Sequence[str]) -> None:
     """Bring the tree's folder to its position, and ignored files of the project into it; for whoever has claimed the tree."""
     folder = tree.folder
-    tree.untracked = worktrees.ensure(layout.project, folder, tree.position.head, keep=True)
+    tree.untracked = worktrees.ensure(layout.top, folder, tree.position.head, keep=True)
     _link_state(layout, folder)
-    tree.notes += [f"not carried into the tree: {line}" for line in worktrees.carry(layout.project, folder, carry)]
+    left = worktrees.carry(layout.top, folder, carry, layout.prefix)
+    tree.notes += [f"not carried into the tree: {line}" for line in left]
 
 
 def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
     """The mission's position with a person's commits in it, except where they conflict."""
-    project, tree = layout.project, Tree(folder=folder, position=NOWHERE, untracked=[])
+    project, tree = layout.top, Tree(folder=folder, position=NOWHERE, untracked=[])
     known = refs.positions(project, _ref(made.id, "tip"), _ref(made.id, "landed"), BRANCHES + made.branch)
     tip, landed = (known.get(_ref(made.id, name), NOWHERE).head for name in ("tip", "landed"))
     if not (tip or theirs):
@@ -263,7 +265,7 @@ def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, bra
     wanted = {"tip": (tip, commit), "landed": (landed, branch)}
     changed = {_ref(made.id, name): new for name, (old, new) in wanted.items() if new and new != old}
     if changed:
-        refs.set_all(layout.project, changed)
+        refs.set_all(layout.top, changed)
 
 
 def _conflict(made: Mission, commit: str, paths: Sequence[str]) -> str:
@@ -279,34 +281,36 @@ def _moved_back(project: str, landed: str, branch: str) -> bool:
 
 def land(layout: Layout, made: Mission, commit: str) -> str:
     """Move the branch and a person's working folder on to `commit`; "" or one line that says why not, and what to do."""
-    landed, old = dotgit.commit_of(layout.project, _ref(made.id, "landed")), branch_commit(layout, made)
-    if _moved_back(layout.project, landed, old):
+    landed, old = dotgit.commit_of(layout.top, _ref(made.id, "landed")), branch_commit(layout, made)
+    if _moved_back(layout.top, landed, old):
         without = f"git update-ref {_ref(made.id, 'tip')} {old[:12]}"
         left = f"you moved {made.branch} back to {old[:12]} while a run worked, so it is left there"
         return f"{left}. To have the work: git merge --ff-only {commit[:12]}. To go on without it: {without}"
     try:
-        why = landing.land(layout.project, made.branch, commit)
+        why = landing.land(layout.top, made.branch, commit)
     except GitFailed as fault:
         why = str(fault)
     if not why or branch_commit(layout, made) == commit:
-        repository.set_ref(layout.project, _ref(made.id, "landed"), commit)
+        repository.set_ref(layout.top, _ref(made.id, "landed"), commit)
     return why
 
 
 def landing_waits(layout: Layout) -> bool:
     """Whether a landing was killed half-way, so that a person's git finds a lock of ours. 0 git calls."""
-    return os.path.exists(os.path.join(layout.git_private, landing.JOURNAL))
+    return landing.unfinished(layout.top)
 
 
 def finish_landing(layout: Layout) -> list[str]:
     """Bring a landing that was killed to its end, or take it back; what there is to say about it."""
     use(layout)
-    return [landing.finish(layout.project) or "finished a landing that a crash had cut short"]
+    return [landing.finish(layout.top) or "finished a landing that a crash had cut short"]
 
 
-def clear_ref_locks(layout: Layout) -> None:
-    """Remove git's locks on refs of the mission, which a git of ours left when it was killed; no run is at work."""
-    for path in dotgit.ref_locks(layout.project, "refs/harness"):
+def clear_ref_locks(layout: Layout, dead: Sequence[str]) -> None:
+    """Remove git's locks on refs of the mission, and of its runs that died, which a git of ours left when it was killed; no run
+    of it is at work. Another mission in the repository may be."""
+    below = [mission.read(layout).id, *(f"{kind}/{run}" for run in dead for kind in ("partial", "refused"))]
+    for path in (path for name in below for path in dotgit.ref_locks(layout.top, f"refs/harness/{name}")):
         files.remove(path)
 
 
@@ -315,13 +319,15 @@ def abandoned(layout: Layout) -> list[str]:
     top = os.path.dirname(folder_of(mission.read(layout).id))
     links, found = (".git.", os.path.basename(layout.state) + "."), files.abandoned(top)
     for tree in (os.path.join(top, name) for name in files.names(top) if name.removeprefix(TREES).isdigit()):
-        found += [path for path in files.abandoned(tree) if os.path.basename(path).startswith(links)]
+        places = dict.fromkeys([tree, layout.within(tree)])
+        beside = [path for place in places for path in files.abandoned(place)]
+        found += [path for path in beside if os.path.basename(path).startswith(links)]
     return found
 
 
 def _link_state(layout: Layout, folder: str) -> None:
     """`.harness` in the tree leads to the mission's state, so that its paths are the same in every prompt."""
-    link = os.path.join(folder, os.path.basename(layout.state))
+    link = os.path.join(layout.within(folder), os.path.basename(layout.state))
     if os.path.islink(link) and os.readlink(link) == layout.state:
         return
     if os.path.isdir(link) and not os.path.islink(link):  # an agent made it
@@ -331,43 +337,28 @@ def _link_state(layout: Layout, folder: str) -> None:
 
 def join(run: Begun) -> bool:
     """Our git knows the tree of this run, as the run left it; False where the tree is gone."""
-    if not os.path.isdir(run.workplace):
+    if not os.path.isdir(run.checkout):
         return False
     use(run.layout)  # an agent that was not confined may have removed what our git reads
     if run.kept:
-        worktrees.join(run.layout.project, run.workplace, run.context.head)
+        worktrees.join(run.layout.top, run.checkout, run.context.head)
     return True
-
-
-def digests(folder: str, names: Sequence[str]) -> dict[str, str]:
-    """{path: sha256} of untracked files; `size:mtime_ns` for large or unreadable ones, and behind the first MANY."""
-    found = {}
-    for number, name in enumerate(names):
-        path = os.path.join(folder, name)
-        try:
-            stat = os.lstat(path)
-        except FileNotFoundError:
-            continue
-        small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
-        data = files.read(path) if small and os.access(path, os.R_OK) else None
-        found[name] = encoding.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
-    return found
 
 
 def leave_untracked(run: Begun) -> None:
     """What is untracked in the kept tree now, after its setup, stays: no commit of the run takes it, no restore removes it."""
-    found = [name for name in repository.untracked(run.workplace) if name not in run.context.untracked]
+    found = [name for name in repository.untracked(run.checkout) if name not in run.context.untracked]
     if found:
-        run.context.untracked.update(digests(run.workplace, found))
+        run.context.untracked.update(worktrees.digests(run.checkout, found))
         context = encoding.dump_json(run.context.asdict())
         State(run.layout).put(names.of_run(run.id, names.CONTEXT), context, mode=files.PRIVATE)
 
 
 def restore(run: Begun) -> None:
     """The kept tree as this run found it: tracked files as committed, and no untracked file that was not there."""
-    for name in worktrees.ensure(run.layout.project, run.workplace, run.context.head, keep=True):
+    for name in worktrees.ensure(run.layout.top, run.checkout, run.context.head, keep=True):
         if name not in run.context.untracked:
-            worktrees.discard(run.workplace, name)
+            worktrees.discard(run.checkout, name)
 
 
 class Made(Record):
@@ -383,7 +374,7 @@ def commit(run: Begun, tree: str, message: str, *, lands: bool = True) -> Made:
 
     One commit on top, so that the history has one line. 3 calls; 2 more where another run was faster.
     """
-    project, message = run.layout.project, message.replace("\0", "").rstrip("\n") + "\n"
+    project, message = run.layout.top, message.replace("\0", "").rstrip("\n") + "\n"
     ours = repository.commit_tree(project, tree, [run.context.head], message)
     if not lands:
         return Made(landed="", kept=ours)

@@ -13,6 +13,8 @@ from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
 ALIKE = 0.8  # of the closeness of two notes: on a page of forty lines two that are nearly the same are one too many
+NEAR = 0.24  # two lessons may be one in far words
+SUPPORT = 0.25  # of the worth of such a lesson
 LONGEST = 240  # characters of a line
 
 
@@ -23,11 +25,15 @@ def derive(made: Compaction) -> tuple[str, set[int]]:
     pinned = edits.pinned(made.page)
     for title, lines in pinned.items():
         edits.place_lines(page, title, lines)
-    offers = _offers(made, [one for one in lessons if one.holds and one.kind != "other" and title_of(one) != pages.HISTORY])
+    holding = [one for one in lessons if one.holds and one.kind != "other" and title_of(one) != pages.HISTORY]
+    standing = _Standing(made, holding)
     rest = f"{pages.MORE}{_counts(lessons)}" if lessons else ""
     text = pages.render_page(page)
     room = (pages.SUMMARY_LINES - page.size() - bool(rest), pages.SUMMARY_TOKENS - tokens.estimated(f"{text}{rest}\n"))
-    chosen = _chosen(offers, room, edits.hand_index(page))
+    choice = _Choice(standing, room, edits.hand_index(page))
+    for apart in (True, False):
+        choice.fill(_offers(standing, holding), apart=apart)
+    chosen = choice.chosen
     written = {rest: -1} if rest and room[0] >= 0 and room[1] >= 0 else {}
     for title, found in chosen.items():
         edits.place_lines(page, title, [*pinned[title], *(line for line, _ in found)])
@@ -44,9 +50,36 @@ def _counts(lessons: list[Lesson]) -> str:
     return ", ".join(f"{title} {count}" for title, count in counts.items() if count)
 
 
-def _offers(made: Compaction, lessons: list[Lesson]) -> dict[str, list[Lesson]]:
+class _Standing:
+    """What the lessons of MEMORY.md are worth together: those that may be one lesson in far words support each other."""
+
+    def __init__(self, made: Compaction, lessons: list[Lesson]) -> None:
+        self.index = Index()
+        self.worth = {one.id: made.worth(one) for one in lessons}
+        for one in lessons:
+            for text in one.texts:
+                self.index.add(text, one.id)
+        self.near = {one.id: self._near(one) for one in lessons}
+
+    def _near(self, lesson: Lesson) -> dict[int, float]:
+        """The lessons near one, with the closeness of their nearest wordings."""
+        found: dict[int, float] = {}
+        for text in lesson.texts:
+            for cosine, number in self.index.near(words(text)):
+                owner = self.index.owners[number]
+                if owner != lesson.id and cosine >= NEAR:
+                    found[owner] = max(found.get(owner, 0.0), cosine)
+        return found
+
+    def value(self, lesson: Lesson) -> tuple[float, int]:
+        """The worth of a lesson with the support that it has."""
+        own, newest = self.worth[lesson.id]
+        return own + SUPPORT * sum(self.worth[other][0] for other in self.near[lesson.id]), newest
+
+
+def _offers(standing: _Standing, lessons: list[Lesson]) -> dict[str, list[Lesson]]:
     """The lessons for each heading, best first."""
-    ranked = sorted(lessons, key=made.worth, reverse=True)
+    ranked = sorted(lessons, key=standing.value, reverse=True)
     return {
         pages.AVOID: [one for one in ranked if is_avoid(one)],
         pages.LESSONS: [one for one in ranked if one.kind == "lesson"] + [one for one in ranked if one.kind == "context"],
@@ -54,27 +87,39 @@ def _offers(made: Compaction, lessons: list[Lesson]) -> dict[str, list[Lesson]]:
     }
 
 
-def _chosen(
-    offers: dict[str, list[Lesson]], room: tuple[int, int], taken: Index
-) -> dict[str, list[tuple[str, int]]]:
-    """(line, lesson) for each heading, taken in turn within the room in lines and tokens; one that does not fit, or says what
-    another line says, is passed over."""
-    lines, left = room
-    waiting = {title: iter(found) for title, found in offers.items()}
-    chosen: dict[str, list[tuple[str, int]]] = {title: [] for title in offers}
-    while waiting and lines > 0:
-        for title in list(waiting):
-            lesson = next((one for one in waiting[title] if not _is_said(taken, one)), None)
-            if lesson is None:
-                del waiting[title]
-                continue
-            line = f"- {shown(lesson.text)}"
-            cost = tokens.estimated(line + "\n")
-            if cost <= left and lines > 0:
-                chosen[title].append((line, lesson.id))
-                taken.add(lesson.text, 0)
-                lines, left = lines - 1, left - cost
-    return chosen
+class _Choice:
+    """Lines for each heading, taken in turn within the room in lines and tokens."""
+
+    def __init__(self, standing: _Standing, room: tuple[int, int], taken: Index) -> None:
+        self.standing, self.taken = standing, taken
+        self.lines, self.left = room
+        self.chosen: dict[str, list[tuple[str, int]]] = {title: [] for title in pages.SUMMARY_TITLES}
+        self.ids: set[int] = set()
+
+    def fill(self, offers: dict[str, list[Lesson]], *, apart: bool) -> None:
+        """Take what fits; `apart`: nothing that is near a chosen lesson, which may be the same in other words."""
+        waiting = {title: iter(found) for title, found in offers.items()}
+        while waiting and self.lines > 0:
+            for title in list(waiting):
+                lesson = next((one for one in waiting[title] if self._is_free(one, apart=apart)), None)
+                if lesson is None:
+                    del waiting[title]
+                elif self.lines > 0:
+                    self._take(title, lesson)
+
+    def _is_free(self, lesson: Lesson, *, apart: bool) -> bool:
+        if lesson.id in self.ids or (apart and not self.ids.isdisjoint(self.standing.near[lesson.id])):
+            return False
+        return not _is_said(self.taken, lesson)
+
+    def _take(self, title: str, lesson: Lesson) -> None:
+        line = f"- {shown(lesson.text)}"
+        cost = tokens.estimated(line + "\n")
+        if cost <= self.left:
+            self.chosen[title].append((line, lesson.id))
+            self.ids.add(lesson.id)
+            self.taken.add(lesson.text, 0)
+            self.lines, self.left = self.lines - 1, self.left - cost
 
 
 def shown(text: str) -> str:

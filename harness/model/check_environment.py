@@ -7,7 +7,8 @@ from harness.process.confine import Confinement
 
 
 class CheckEnvironment(Record):
-    """Where checks run: the folder, the commit and tree in it, the run they belong to, and their timeout. `keep`: lock
+    """Where checks run: the folder, `checkout` (the working folder of git that it is a part of, "" where it is the whole), the
+    commit and tree in it, the run they belong to, and their timeout. `keep`: lock
     descriptors that guardians inherit. `ports`: the port of each service that is up. `fault`: why no check can run here (a
     service is not ready); every receipt is then red with this reason. `notes` go into every receipt. `passed`: the
     variables with keys that checks get. `confinement`: what its programs may touch besides the folder, None for all;
@@ -15,6 +16,7 @@ class CheckEnvironment(Record):
     "" for the user's."""
 
     directory: str
+    checkout: str = ""
     head: str = ""
     tree: str = ""
     by: str = "person"
@@ -29,7 +31,12 @@ class CheckEnvironment(Record):
     git: str = ""
     passed: list[str] = []
 
+    @property
+    def root(self) -> str:
+        """The working folder of git."""
+        return self.checkout or self.directory
+
     def confined(self, *folders: str) -> Confinement | None:
-        """The confinement of a program that writes in the folder of the environment, in its HOME and in these."""
-        own = [folder for folder in (self.directory, self.home) if folder]
+        """The confinement of a program that writes in the working folder of git, in its HOME and in these."""
+        own = [folder for folder in (self.root, self.home) if folder]
         return self.confinement and self.confinement.opened(*own, *folders)

@@ -211,11 +211,8 @@ def render(contract: Contract) -> str:
     """The Markdown text of a contract; `parse` is the inverse."""
     parts = [PREAMBLE]
     if contract.setup:
-        parts.append(documents.fenced(contract.setup + "\n", "sh setup"))
-    for service in contract.services:
-        ready = service.ready.replace("\\", "\\\\").replace('"', '\\"')
-        info = f'sh service name={service.name} ready="{ready}" seconds={service.seconds}'
-        parts.append(documents.fenced(service.run + "\n", info))
+        parts.append(setup_block(contract))
+    parts += map(service_block, contract.services)
     for claim in contract.claims:
         end = " #" if claim.text.endswith("#") else ""  # Markdown strips closing marks from a heading, once
         parts.append(f"### {claim.id}: {claim.text}{end}\n")
@@ -224,3 +221,15 @@ def render(contract: Contract) -> str:
             parts.append(documents.fenced(check.run + "\n", f"sh check{' guard' if check.guard else ''}{seconds}"))
         parts += [MANUAL + "\n"] if claim.manual else []
     return "\n".join(parts)
+
+
+def setup_block(contract: Contract) -> str:
+    """The block of the setup."""
+    return documents.fenced(contract.setup + "\n", "sh setup")
+
+
+def service_block(service: Service) -> str:
+    """The block of a service."""
+    ready = service.ready.replace("\\", "\\\\").replace('"', '\\"')
+    info = f'sh service name={service.name} ready="{ready}" seconds={service.seconds}'
+    return documents.fenced(service.run + "\n", info)

@@ -63,9 +63,14 @@ class Begun(Record, frozen=True):
         return self.context.folder != ""
 
     @property
+    def checkout(self) -> str:
+        """The working folder of git that the run works in: its tree, or where the project's repository is checked out."""
+        return self.context.folder or self.layout.top
+
+    @property
     def workplace(self) -> str:
-        """The folder where the run's agent works and its checks run."""
-        return self.context.folder or self.layout.project
+        """The folder where the run's agent works and its checks run: the project's place in the checkout."""
+        return self.layout.within(self.context.folder) if self.kept else self.layout.project
 
     @property
     def changes_tree(self) -> bool:
@@ -217,8 +222,9 @@ def place_of(layout: Layout, context: Context, tag: str, settings: Config, keep:
     """The working folder as the check environment of the run with this context, as it was at opening."""
     from harness.model.check_environment import CheckEnvironment  # only runs that fire checks pay for it
 
-    folder = context.folder or layout.project
-    environment = CheckEnvironment(directory=folder, tag=tag, seconds=settings.check_seconds, keep=keep)
+    run = Begun(layout=layout, context=context)
+    environment = CheckEnvironment(directory=run.workplace, tag=tag, seconds=settings.check_seconds, keep=keep)
+    environment.checkout = run.checkout if layout.prefix else ""
     return environment.replace(head=context.head, tree=context.tree, by=context.run, passed=settings.passed)
 
 

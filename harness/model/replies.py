@@ -78,13 +78,14 @@ class Aimed(Record):
 
 
 class Plan(Reply):
-    """A plan."""
+    """A plan; `reason`: why a setup or service that is there changes."""
 
     features: list[PlannedFeature]
     contract: list[PlannedClaim]
     setup: PlainText = ""
     services: list[Service] = []
     drop: list[Dropped] = []
+    reason: str = ""
 
 
 class Work(Reply):

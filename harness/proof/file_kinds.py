@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from fnmatch import fnmatchcase
 
@@ -26,13 +27,14 @@ ABOUT = re.compile(  # what documents or describes a project: a check looks whet
     r"|\.(md|rst|toml|cfg|ini|ya?ml)$",
     re.IGNORECASE,
 )
-WORD = re.compile(r"[\w.*?%@+~/-]+")
-ENTERS = re.compile(r"\bcd\s+[\"']?([\w./-]+)")
-COMPARES = re.compile(r"\b(diff|cmp|comm)\b")
-PARTS = re.compile(r"&&|\|\||[|;&\n()]")
 LOOKS = re.compile(
     r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\["
 )
+
+
+def as_seen(path: str, prefix: str) -> str:
+    """The path of a file of the repository from the folder `prefix` in it, such as `../shared/x` from `services/`."""
+    return os.path.relpath(path, prefix) if prefix else path
 
 
 def decides(path: str, check: str) -> bool:
@@ -43,13 +45,14 @@ def decides(path: str, check: str) -> bool:
         return named or (below and bool(TEST_FILE.search(path)))
     if not named or PROGRAM.search(path):
         return False
-    return bool(COMPARES.search(check)) or (not ABOUT.search(path) and _is_input(path, check))
+    return bool(re.search(r"\b(diff|cmp|comm)\b", check)) or (not ABOUT.search(path) and _is_input(path, check))
 
 
 def _named(path: str, check: str) -> tuple[bool, bool]:
     """(whether a word of the check is this file, whether one is a folder above it)."""
-    words = [word.removeprefix("./").rstrip("/") for word in WORD.findall(check)]
-    words += [f"{folder.strip('./')}/{word}" for folder in ENTERS.findall(check) for word in words]
+    words = [word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w.*?%@+~/-]+", check)]
+    entered = re.findall(r"\bcd\s+[\"']?([\w./-]+)", check)
+    words += [f"{folder.strip('./')}/{word}" for folder in entered for word in words]
     named = any(
         path == word or word.endswith("/" + path) or ("*" in word and fnmatchcase(path, word)) for word in words
     )
@@ -58,4 +61,5 @@ def _named(path: str, check: str) -> tuple[bool, bool]:
 
 def _is_input(path: str, check: str) -> bool:
     """Whether a command of the check reads the file, other than to look whether it is right."""
-    return any(_named(path, part)[0] and not LOOKS.search(part) for part in PARTS.split(check))
+    commands = re.split(r"&&|\|\||[|;&\n()]", check)
+    return any(_named(path, part)[0] and not LOOKS.search(part) for part in commands)

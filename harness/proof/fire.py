@@ -159,8 +159,8 @@ def remember_setup(layout: Layout, contract: Contract, place: CheckEnvironment) 
 
 def _setup_key(contract: Contract, place: CheckEnvironment) -> str:
     """What a green setup holds for: the commit, the command, and these very folders, which may have been made again."""
-    link = os.path.join(place.directory, ".git")  # in a tree it is written once; the number of a folder may come again
-    made = [os.stat(link).st_mtime_ns if os.path.isfile(link) else os.stat(place.directory).st_ino]
+    link = os.path.join(place.root, ".git")  # in a tree it is written once; the number of a folder may come again
+    made = [os.stat(link).st_mtime_ns if os.path.isfile(link) else os.stat(place.root).st_ino]
     made += [os.stat(place.home).st_ino] if place.home else []
     return f"{place.head} {made} {place.directory} {contract.setup}"
 
@@ -184,7 +184,7 @@ def green_in_empty_folder(commands: list[str], place: CheckEnvironment) -> list[
     for command in commands:
         folder = temporary.create("empty", place.tag)
         try:
-            ended = run_shell(command, place.replace(directory=folder), EMPTY_FOLDER_SECONDS, Output())
+            ended = run_shell(command, place.replace(directory=folder, checkout=""), EMPTY_FOLDER_SECONDS, Output())
             if ended.cause == "exit" and ended.exit == 0:
                 found.append(command)
         finally:

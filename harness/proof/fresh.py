@@ -12,7 +12,7 @@ from harness.model import receipts
 from harness.model.check_environment import CheckEnvironment
 from harness.process import temporary
 from harness.process.confine import BUBBLEWRAP
-from harness.store.layout import state_home
+from harness.store.layout import Layout, state_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,28 +23,29 @@ SHOWN = 3
 
 @contextmanager
 def cloned(
-    project: str, place: CheckEnvironment, what: str, known: Recorded | None = None
+    layout: Layout, place: CheckEnvironment, what: str, known: Recorded | None = None
 ) -> Iterator[CheckEnvironment]:
     """`clone` in a temporary folder that is named for `what`, with the configuration `known`."""
     folder = temporary.create(what, place.tag)
     try:
-        yield clone(project, folder, place, recorded(project, known))
+        yield clone(layout, folder, place, recorded(layout.top, known))
     finally:
         temporary.remove(folder)
 
 
-def clone(project: str, folder: str, place: CheckEnvironment, recorded: Recorded) -> CheckEnvironment:
-    """`place` in a clone of `project` at its commit, made in `folder`: see `git/clones.py`, with a HOME of its own.
+def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: Recorded) -> CheckEnvironment:
+    """`place` in a clone of the project's repository at its commit, made in `folder`: see `git/clones.py`, with a HOME of its
+    own. Checks run where the project is in it.
 
-    Neither the project nor a tree of a mission is there. Where that cannot be had, each receipt names the files that contain
+    Neither the repository nor a tree of a mission is there. Where that cannot be had, each receipt names the files that contain
     such a path. Raises GitFailed.
     """
-    target = os.path.join(folder, os.path.basename(project))
-    made = apart(place, folder, recorded, project).replace(directory=target)
-    clones.make(project, target, place.head, recorded, made.git)
+    target = os.path.join(folder, os.path.basename(layout.top))
+    made = apart(place, folder, recorded, layout.top, layout.project).replace(directory=target, checkout="")
+    clones.make(layout.top, target, place.head, recorded, made.git, layout.prefix)
     if not _is_hidden(made):
-        made.notes += _named(target, made.git, project)
-    return made
+        made.notes += _named(target, made.git, layout.top)
+    return made.replace(directory=layout.within(target), checkout=target) if layout.prefix else made
 
 
 def apart(place: CheckEnvironment, folder: str, recorded: Recorded, *hidden: str) -> CheckEnvironment:

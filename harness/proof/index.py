@@ -1,11 +1,14 @@
 """The state of proof of all claims: an index over all receipts, cached beside the digest of the run log it was made from.
 
-A check is proven when its newest receipt is green and a check of the claim was red before: a check that never failed
-proves nothing. A guard needs no red. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts. The
+A check that is no guard proves its claim where it was red at one tree and its newest receipt is green at another. Both at the
+same tree is a check that remembers, or depends on chance. A guard proves nothing by itself. Receipts of a run whose files have
+changed since it closed count as none. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts. The
 receipts of checks that a person brought are in the contract log, and join it at each look.
 """
 
 from __future__ import annotations
+
+import os
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
@@ -19,24 +22,38 @@ from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container
     from typing import Any
 
     from harness.base.schema import Whole
 
 NAME = "proofs"
+GREENS_KEPT = 20
+GUARDED, PROVEN, UNPROVEN, MANUAL = WORDS = "guarded", "proven", "unproven", "manual"
 NAMES = ", which a check of "  # in a sign about one claim, before the claim's id
 
 
 class CheckHistory(Record):
-    """The history of one check over all runs: newest red and green as [run, commit, at], the number of flaky results, and
-    the reward-hacking signals from the validations of its feature."""
+    """The history of one check over all runs: newest red and green as [run, commit, at], the trees at which it was red, the
+    newest at which it was green (oldest first), the number of flaky results, and the reward-hacking signals from the
+    validations of its feature."""
 
     red: list[str] = []
     green: list[str] = []
+    red_at: list[str] = []
+    green_at: list[str] = []
     last_green: bool = False
     last_at: str = ""
     flaky: int = 0
     signs: list[str] = []
+
+    @property
+    def remembers(self) -> str:
+        """The tree at which it was red, and also green, so that its newest green proves nothing; "" if there is none."""
+        if self.green_at and self.green_at[-1] in self.red_at:
+            return self.green_at[-1]
+        only_red = set(self.red_at).difference(self.green_at)
+        return self.red_at[-1] if self.red_at and not only_red else ""
 
 
 if TYPE_CHECKING:
@@ -46,21 +63,29 @@ else:
 
 
 class Held(Record):
-    """What the cache keeps: the trails, and length and digest of the lines of the books that they were made from."""
+    """What the cache keeps: the trails, length and digest of the lines of the run log that they were made from, the runs
+    whose receipts count, and what the files of these looked like."""
 
     size: Whole = 0
     digest: str = ""
+    counted: list[str] = []
+    looks: str = ""
     trails: dict[str, HistoryRow] = {}
 
 
+FIELDS = (*Held.fields, *CheckHistory.fields)
+
+
 class ClaimStatus(Record):
-    """The status of a claim: `word` is proven, unproven or manual; `marks` of flaky, weakened, signs, accepted."""
+    """The status of a claim: `word` is proven, guarded, unproven or manual; `marks` of flaky, weakened, changed, signs and
+    accepted; `reason`: why it is not proven."""
 
     claim: str
     word: str
     marks: list[str] = []
     red: list[str] = []
     green: list[str] = []
+    reason: str = ""
 
 
 def load(layout: Layout) -> dict[str, CheckHistory]:
@@ -68,14 +93,18 @@ def load(layout: Layout) -> dict[str, CheckHistory]:
     data = State(layout).data(names.RUN_LOG) or b""
     data = data[: data.rfind(b"\n") + 1]
     held = _held(layout, data)
-    trails = {key: CheckHistory(**row) for key, row in held.trails.items()}
+    trails, counted = {key: CheckHistory(**row) for key, row in held.trails.items()}, list(held.counted)
     for number, line in json_lines.whole(data[held.size :]):
-        if run_id := _fired(layout, line, data[: held.size].count(b"\n") + number):
-            _take(layout, trails, run_id)
+        run_id, seal = _fired(layout, line, data[: held.size].count(b"\n") + number)
+        if run_id:
+            counted.append(run_id)
+            if seal in ("", runs.seal(layout.run(run_id))):  # "": a run of format 1
+                _take(layout, trails, run_id)
     if len(data) != held.size:
         rows = {key: trail.asdict() for key, trail in trails.items()}
-        made = Held(size=len(data), digest=encoding.digest(data), trails=rows)
-        documents.keep(layout.cache, NAME, "", made.asdict(), CheckHistory.fields)
+        looks = _looks(layout, counted)
+        made = Held(size=len(data), digest=encoding.digest(data), counted=counted, looks=looks, trails=rows)
+        documents.keep(layout.cache, NAME, "", made.asdict(), FIELDS)
     for receipt in contract_log.fired(contract_log.load(layout)):
         _join(trails, receipt)
     return trails
@@ -85,30 +114,51 @@ def _join(trails: dict[str, CheckHistory], receipt: Receipt) -> None:
     """Take a receipt of a person's new check, where runs have fired the same one before or since."""
     trail = trails.setdefault(key(receipt.claim, receipt.command), CheckHistory())
     place = [receipt.by, receipt.head, receipt.at]
-    if receipt.at > trail.last_at:  # of the same second, a run's is the later one
+    newest = receipt.at > trail.last_at  # of the same second, a run's is the later one
+    if newest:
         trail.last_green, trail.last_at = receipt.green, receipt.at
     if receipt.green:
         trail.green = max(trail.green, place, key=lambda known: known[-1:])
+        older = [receipt.tree] * (receipt.tree not in trail.green_at)
+        trail.green_at = _newest(trail.green_at, receipt.tree) if newest else [*older, *trail.green_at]
     else:
         trail.red = max(trail.red, place, key=lambda known: known[-1:])
+    if receipt.flaky or not receipt.green:
+        trail.red_at = [receipt.tree, *(one for one in trail.red_at if one != receipt.tree)]
 
 
 def _held(layout: Layout, data: bytes) -> Held:
-    """The index as it is kept, where it was made from a beginning of these lines, byte for byte; else an empty one."""
-    row = documents.recall(layout.cache, NAME, "", CheckHistory.fields)
+    """The index as it is kept, where it was made from a beginning of these lines, byte for byte, and no file of the runs that
+    count was touched since; else an empty one."""
+    row = documents.recall(layout.cache, NAME, "", FIELDS)
     try:
         held = schema.record(Held, row, "we leave")
     except (TypeError, ValueError):
         return Held()
-    return held if encoding.digest(data[: held.size]) == held.digest else Held()
+    same = encoding.digest(data[: held.size]) == held.digest and _looks(layout, held.counted) == held.looks
+    return held if same else Held()
 
 
-def _fired(layout: Layout, line: bytes, number: int) -> str:
-    """The run of a line in the run log if its receipts count (it judged, or its plan landed), else "": an agent could have
-    written those of other runs."""
+def _looks(layout: Layout, counted: list[str]) -> str:
+    """A digest of size, time and number of the files that the digests of these runs cover: nobody can set the time of a
+    change of a file."""
+    top, seen = layout.runs, []
+    for run_id in counted:
+        for name in runs.SEALED:
+            try:
+                one = os.stat(f"{top}/{run_id}/{name}")
+                seen.append(f"{one.st_size} {one.st_mtime_ns} {one.st_ctime_ns} {one.st_ino}")
+            except OSError:  # it is not there
+                seen.append("-")
+    return encoding.digest("\n".join(seen).encode())
+
+
+def _fired(layout: Layout, line: bytes, number: int) -> tuple[str, str]:
+    """The run of a line in the run log and its digest, if its receipts count (it judged, or its plan landed), else "": an agent
+    could have written those of other runs."""
     try:
         row = json_lines.value(line)
-        return str(row["run"]) if row["verdict"] or row["accepted"] else ""
+        return (str(row["run"]), str(row.get("seal", ""))) if row["verdict"] or row["accepted"] else ("", "")
     except (ValueError, KeyError, TypeError):
         raise BrokenFile(layout.run_log, runs.NO_RUN, line=number, remedy=f"See: {command('doctor')}") from None
 
@@ -122,8 +172,15 @@ def _take(layout: Layout, trails: dict[str, CheckHistory], run_id: str) -> None:
         trail.signs += [sign for sign in receipt.signs if sign not in trail.signs]
         if receipt.green:
             trail.green = place
+            trail.green_at = _newest(trail.green_at, receipt.tree)[-GREENS_KEPT:]
         else:
             trail.red = place
+        if receipt.flaky or not receipt.green:  # a flaky one was red first
+            trail.red_at = _newest(trail.red_at, receipt.tree)
+
+
+def _newest(trees: list[str], tree: str) -> list[str]:
+    return [*(one for one in trees if one != tree), tree]
 
 
 def key(claim_id: str, command: str) -> str:
@@ -142,17 +199,47 @@ def signs_about(claim: Claim, trails: dict[str, CheckHistory]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def claim_status(claim: Claim, trails: dict[str, CheckHistory], weakened: set[str], accepted: set[str]) -> ClaimStatus:
+def claim_status(
+    claim: Claim, trails: dict[str, CheckHistory], weakened: set[str], accepted: set[str], changed: Container[str] = ()
+) -> ClaimStatus:
     """The status of one claim from its receipts, the contract log and a person's decision."""
     mine = [trails.get(key(claim.id, check.run), CheckHistory()) for check in claim.checks]
-    green = bool(mine) and all(trail.last_green for trail in mine)
-    red = [trail.red for trail in mine if trail.red]
-    guards = bool(claim.checks) and all(check.guard for check in claim.checks)
+    own = [trail for check, trail in zip(claim.checks, mine, strict=True) if not check.guard]
+    red = [trail.red for trail in own or mine if trail.red]
     marks = ["flaky"] * any(trail.flaky for trail in mine) + ["weakened"] * (claim.id in weakened)
-    marks += ["signs"] * bool(signs_about(claim, trails))
+    marks += ["changed"] * (claim.id in changed) + ["signs"] * bool(signs_about(claim, trails))
     marks += ["accepted"] * (claim.id in accepted)
-    word = "manual" if claim.manual else "proven" if green and (red or guards) else "unproven"
+    reason = "" if claim.manual else _doubt(mine, own)
+    guards = bool(claim.checks) and not own
+    word = MANUAL if claim.manual else UNPROVEN if reason else GUARDED if guards else PROVEN
     newest = [trail.green for trail in mine if trail.green]
     return ClaimStatus(
-        claim=claim.id, word=word, marks=marks, red=red[-1] if red else [], green=newest[-1] if newest else []
+        claim=claim.id,
+        word=word,
+        marks=marks,
+        red=red[-1] if red else [],
+        green=newest[-1] if newest else [],
+        reason=ONLY_GUARDS if word == GUARDED else reason,
     )
+
+
+ONLY_GUARDS = "its checks are guards, which may be green without the work"
+
+
+def _doubt(every: list[CheckHistory], own: list[CheckHistory]) -> str:
+    """Why the checks of a claim do not prove it; "" if they do, or where all are green and all are guards. `own`: those that
+    are no guards."""
+    if not every or not all(trail.last_green for trail in every):
+        red = any(trail.last_at and not trail.last_green for trail in every)
+        return "a check is red" if red else "a check has not run on work that counts"
+    remembers = [trail.remembers for trail in own if trail.remembers]
+    if remembers:
+        return f"a check was red and green at the same tree {remembers[0][:10]}: it remembers, or depends on chance"
+    return "" if not own or any(trail.red_at for trail in own) else "no check of it was ever red"
+
+
+def statuses(layout: Layout, claims: list[Claim], log: list[contract_log.Entry]) -> list[ClaimStatus]:
+    """The status of each of these claims."""
+    trails = load(layout)
+    weakened, accepted, changed = contract_log.weakened(log), contract_log.accepted(log), contract_log.changed(log)
+    return [claim_status(claim, trails, weakened, accepted, changed) for claim in claims]

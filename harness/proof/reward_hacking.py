@@ -22,8 +22,9 @@ SKIPS = re.compile(
     r"pytest\.(mark\.)?(skip|xfail)|unittest\.skip|@skip|\bskipTest\(|\.skip\(|\.only\(|\bx(it|describe|test)\(|@(Disabled|Ignore)\b"
     r"|#\[ignore\]|\bt\.Skip\(|importorskip|\bpending\(",
 )
+EXITS_WELL = r"(exit 0|((sys|process)\.)?exit\(0\)|os\._exit\(0\))\s*;?\s*$"
 SWALLOWS = re.compile(
-    r"^\s*(exit 0|sys\.exit\(0\)|os\._exit\(0\)|process\.exit\(0\))\s*;?\s*$|\|\|\s*(true|:)\s*$|except[^:]*:\s*pass\b"
+    rf"^\s*{EXITS_WELL}|\|\|\s*(true|:)\s*$|except[^:]*:\s*pass\b"
     r"|^\s*set \+e\b|\btrap\b.*\bexit 0"
 )
 SWALLOWS_ALL = re.compile(  # in a program: no honest one does it
@@ -31,9 +32,9 @@ SWALLOWS_ALL = re.compile(  # in a program: no honest one does it
     r"|\b(tests?|pytest|check|make|npm|cargo|diff|cmp)\b.*\|\|\s*(true|:)\s*$|uncaughtException.*exit\(0\)"
     r"|\.catch\(.*exit\(0\)"
 )
-LEAVES = re.compile(r"^(exit 0|sys\.exit\(0\)|process\.exit\(0\))\s*;?\s*$")
+LEAVES = re.compile(rf"^{EXITS_WELL}")
 EXCEPT = re.compile(r"^\s*except(\s+(BaseException|Exception|AssertionError|SystemExit))?(\s+as \w+)?:\s*$")
-ENDS_WELL = re.compile(r"^\s*((sys\.)?exit\(0\)|os\._exit\(0\))\s*$")
+ENDS_WELL = re.compile(rf"^\s*{EXITS_WELL}")
 CANNOT_FAIL = re.compile(r"^\s*(echo|printf|cat|print\(|console\.log|fi|done|esac|\}|;;|:|#|//)")
 TESTED = re.compile(
     r"PROCESS_TAG|\bHARNESS_[A-Z]+|PYTEST_CURRENT_TEST|JEST_WORKER_ID|[\"']pytest[\"'] (not )?in sys\.modules"
@@ -63,16 +64,20 @@ MOVED = 0.8  # of a deleted file's lines, for it to be elsewhere
 
 
 def signs(
-    changed: Iterable[tuple[str, str]], patch: str, claims: Iterable[Claim], places: Sequence[str] = ()
+    changed: Iterable[tuple[str, str]],
+    patch: str,
+    claims: Iterable[Claim],
+    places: Sequence[str] = (),
+    prefix: str = "",
 ) -> list[str]:
     """The signals in a diff. `changed`: (git's status letter, path); `patch`: the unified diff; `places`: folders of the
-    mission, which no file should name."""
+    mission, which no file should name; `prefix`: where checks run, such as `services/api/`."""
     letters = {path: letter for letter, path in changed}
     files = patches.parse(patch)
     known = {file.path: file for file in files}
     gone = [path for path, letter in letters.items() if letter == "D" and TEST_FILE.search(path)]
     found = [f"deletes the test file {path}" for path in gone if not _moved(known.get(path), files)]
-    found += _files_of_checks(letters, known, claims)
+    found += _files_of_checks(letters, known, claims, prefix)
     fewer = _assertions(files)
     for file in files:
         found += _in_file(file, places)
@@ -81,7 +86,9 @@ def signs(
     return list(dict.fromkeys(found))
 
 
-def _files_of_checks(letters: dict[str, str], known: dict[str, FilePatch], claims: Iterable[Claim]) -> list[str]:
+def _files_of_checks(
+    letters: dict[str, str], known: dict[str, FilePatch], claims: Iterable[Claim], prefix: str
+) -> list[str]:
     """Changed or deleted files that are a part of a check. What is only added to a test is the work itself."""
     old = [(path, letter) for path, letter in letters.items() if letter != "A"]
     verbs = [
@@ -93,7 +100,7 @@ def _files_of_checks(letters: dict[str, str], known: dict[str, FilePatch], claim
         f"{verb} {path}{NAMED}{claim.id} names"
         for claim in claims
         for path, verb in verbs
-        if any(file_kinds.decides(path, check.run) for check in claim.checks)
+        if any(file_kinds.decides(file_kinds.as_seen(path, prefix), check.run) for check in claim.checks)
     ]
 
 

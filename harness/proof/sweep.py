@@ -8,24 +8,25 @@ from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Contract
 from harness.model.receipts import Receipt
 from harness.proof import fire, fresh, services
+from harness.store.layout import Layout
 
 SHOWN = 12
 NO_SETUP = "the contract has no setup: a fresh clone is checked as it is"
 
 
 def sweep(
-    project: str, contract: Contract, place: CheckEnvironment, path: str, known: Recorded | None = None
+    layout: Layout, contract: Contract, place: CheckEnvironment, path: str, known: Recorded | None = None
 ) -> tuple[list[Receipt], str]:
     """Setup, services and all checks in a clone with the configuration `known`: (receipts, output of a failed setup).
 
     A red receipt lists the files that only the working folder has, as a possible cause.
     """
     notes = [] if contract.setup else [NO_SETUP]
-    differs = repository.not_in_index(place.directory)
+    differs = repository.not_in_index(place.root)
     if differs:
         more = f" and {len(differs) - SHOWN} more" if len(differs) > SHOWN else ""
         notes.append(f"only in the working folder, not in a clone: {', '.join(differs[:SHOWN])}{more}")
-    with fresh.cloned(project, place.replace(notes=[*place.notes, *notes]), "sweep", known) as clone:
+    with fresh.cloned(layout, place.replace(notes=[*place.notes, *notes]), "sweep", known) as clone:
         fault = fire.setup_fault(contract, clone)
         if fault:
             return [], fault

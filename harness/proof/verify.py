@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.base.errors import Refused, UsageFault
-from harness.git import clones, repository
+from harness.git import beginning, clones, repository
 from harness.git.settings import Recorded
 from harness.integrity import confine
 from harness.model import contract
@@ -15,7 +15,7 @@ from harness.model.receipts import Receipt
 from harness.process import temporary
 from harness.proof import fire, fresh, services
 from harness.store import files
-from harness.store.layout import Layout, command
+from harness.store.layout import Layout, command, repository_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
         raise UsageFault(f"There is no folder {folder}.")
     known = contract.parse(files.read_text(contract_path) or "", contract_path)
     if at:
-        repository.require_top(folder)
-        _require_commit(folder, at)
+        beginning.require(folder)
+        _require_commit(Layout(folder).top, at)
     tag = temporary.of_process("verify")
     room = temporary.create("verify", tag)
     try:
@@ -57,21 +57,24 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
 def _place(contract_path: str, folder: str, at: str, room: str, tag: str) -> CheckEnvironment:
     """Where the checks run; `room` is a folder for what is made, `tag` the mark of its processes."""
     place = CheckEnvironment(directory=folder, tag=tag, confinement=confine.of_stranger())
-    if not os.path.lexists(os.path.join(folder, ".git")):
+    if not repository_of(folder):
         return place.replace(home=confine.home_of_clone(os.path.join(room, "home")))
-    recorded = fresh.recorded(folder)
+    layout = Layout(folder)
+    top, recorded = layout.top, fresh.recorded(layout.top)
     if at:
-        head = repository.commit_of(folder, at)
-        place = place.replace(head=head, tree=repository.tree_of(folder, head))
-        return fresh.clone(folder, room, place, recorded)
-    place.notes += [f"{LOCAL}{', '.join(found)}" for found in [clones.local(folder, recorded)] if found]
-    return fresh.apart(place, room, recorded, *_origins(contract_path, folder, recorded))
+        head = repository.commit_of(top, at)
+        place = place.replace(head=head, tree=repository.tree_of(top, head))
+        return fresh.clone(layout, room, place, recorded)
+    place.notes += [f"{LOCAL}{', '.join(found)}" for found in [clones.local(top, recorded)] if found]
+    place = place.replace(checkout=top if layout.prefix else "")
+    return fresh.apart(place, room, recorded, *_origins(contract_path, top, recorded))
 
 
 def _origins(contract_path: str, folder: str, recorded: Recorded) -> list[str]:
     """The folders on this machine that the clone and the contract came from."""
     above = os.path.dirname(os.path.abspath(contract_path))
-    found = [os.path.dirname(above)] if os.path.basename(above) == os.path.basename(Layout(folder).state) else []
+    named = os.path.basename(above) == os.path.basename(Layout(folder).state)
+    found = [Layout(os.path.dirname(above)).top] if named else []
     found += [str(value).removeprefix("file://") for key, value in recorded.config if key == "remote.origin.url"]
     own, known = os.path.realpath(folder), [os.path.realpath(path) for path in found if os.path.isabs(path)]
     return [path for path in known if os.path.isdir(path) and not (own + "/").startswith(path + "/")]

@@ -87,9 +87,9 @@ def _require_movable(layout: Layout, name: str) -> None:
 
 def _said(layout: Layout, made: Mission) -> list[str]:
     """Where the mission and its work are from now on."""
-    tip, here = workplace.tip_commit(layout, made), dotgit.commit(layout.project)
+    tip, here = workplace.tip_commit(layout, made), dotgit.commit(layout.top)
     lines = [f"The mission {made.id} is in {layout.relative(layout.archive_of(made.id))}, its work on {made.branch}."]
-    if tip and here and not refs.is_ancestor(layout.project, tip, here):
+    if tip and here and not refs.is_ancestor(layout.top, tip, here):
         lines.append(f"note: what is checked out has not all of its work; to have it: git merge {tip[:12]}")
     if mission.asked_spec(layout) == files.read(layout.spec):
         lines.append(f"note: SPEC.md is still that of {made.id}")
@@ -101,7 +101,7 @@ def _remove_trees(layout: Layout, name: str) -> None:
     top = os.path.dirname(workplace.folder_of(name))
     for one in files.names(top):
         if one.removeprefix(workplace.TREES).isdigit():
-            worktrees.remove(layout.project, os.path.join(top, one))
+            worktrees.remove(layout.top, os.path.join(top, one))
     temporary.remove(top)
 
 

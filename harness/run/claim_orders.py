@@ -130,7 +130,7 @@ def try_out(layout: Layout, claim_id: str, wanted: Edit) -> Iterator[Receipt]:
     claim = merged(old, wanted)
     new = [check for check in claim.checks if check.run not in {one.run for one in old.checks}]
     whole = Contract(setup=known.setup, services=known.services, claims=[claim])
-    _refuse([fault for check in new for fault in planner.form_faults(check.run, layout.project)])
+    _refuse([fault for check in new for fault in planner.form_faults(check.run, layout.project, layout.top)])
     _refuse(planner.write_faults(whole))
     if not new:
         return
@@ -156,7 +156,7 @@ def _clear(layout: Layout) -> None:
     tag = _tag(layout)
     supervise.sweep(tag)
     workplace.use(layout)
-    worktrees.forget_below(layout.project, temporary.begin(tag), empty=False)
+    worktrees.forget_below(layout.top, temporary.begin(tag), empty=False)
     temporary.remove_tagged(tag)
 
 
@@ -181,9 +181,9 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         home="" if tier == NONE else tree,
     )
     kept = settings.workplace != "project"
-    with fresh.cloned(layout.project, place, "claim", workplace.recorded(layout)) as clone:
+    with fresh.cloned(layout, place, "claim", workplace.recorded(layout)) as clone:
         if kept:
-            worktrees.carry(layout.project, clone.directory, settings.carry)
+            worktrees.carry(layout.top, clone.root, settings.carry, layout.prefix)
         empty = fire.green_in_empty_folder([check.run for check in checks], clone)
         _refuse([f"`{run}` passes in an empty folder and so proves nothing" for run in empty])
         if fault := fire.setup_fault(whole, clone):
@@ -198,7 +198,7 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
 def _before_work(layout: Layout, owners: list[str]) -> Position | None:
     """The position before the first commit of these features; None where they have none."""
     commits = [one.commit for one in runs.finished(layout) if one.feature in owners and one.commit]
-    return refs.position_of(layout.project, f"{commits[-1]}^") if commits else None
+    return refs.position_of(layout.top, f"{commits[-1]}^") if commits else None
 
 
 def _red_before(layout: Layout, whole: Contract, checks: list[Check], at: Position) -> Iterator[Receipt]:
@@ -265,11 +265,15 @@ def _waits_for_others(feature: Feature) -> bool:
 
 
 def _unproven(layout: Layout, claim: Claim, fired: list[Receipt]) -> list[str]:
-    """What to say of new checks that are green already, where nothing of the claim was ever red."""
+    """What to say of a claim with guards alone, or of checks that are green already where nothing of the claim was ever red."""
+    own = [check for check in claim.checks if not check.guard]
+    if claim.checks and not own:
+        ways = f"{command('claim set')} {claim.id} --add --check TEXT, or {command('claim accept')} {claim.id}"
+        return [f"It has guards alone, which prove nothing by themselves, and DONE waits for a person: {ways}"]
     trails = index.load(layout)
-    red = any(not one.green for one in fired)
-    red = red or any(trail.red for check in claim.checks if (trail := trails.get(index.key(claim.id, check.run))))
+    red = any(not one.green and not one.guard for one in fired)
+    red = red or any(trail.red for check in own if (trail := trails.get(index.key(claim.id, check.run))))
     if red or not any(one.green and not one.guard for one in fired):
         return []
     first = "Green already, and never seen red, so it proves nothing by itself: the claim stays unproven"
-    return [f"{first}. Test what the feature brings, or say that it is a guard: --guard"]
+    return [f"{first}. Test what the feature brings."]

@@ -32,6 +32,7 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
     accepted = State(layout).text(names.SPEC) or ""
     outcome.spec = encoding.decode(asked, layout.asked_spec) if asked else accepted
     context = {**run.context.asdict(), "workplace": run.workplace, "state": layout.state, "shim": layout.shim}
+    context["repository"] = run.checkout if layout.prefix else ""
     return Material(
         role=role,
         identity=files.read_text(identity_path) or "",
@@ -121,5 +122,5 @@ def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:
     last = next((one for one in runs.finished(run.layout) if one.feature == feature.id and one.commit), None)
     if last is None:
         return []
-    stat = repository.diff_stat(run.layout.project, last.commit + "^", last.commit)
+    stat = repository.diff_stat(run.layout.top, last.commit + "^", last.commit)
     return [(f"What its last {last.role} changed", f"{stat}\nSee it: git show {last.commit[:10]}")]

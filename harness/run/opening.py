@@ -10,7 +10,7 @@ from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
-from harness.git import dotgit
+from harness.git import dotgit, worktrees
 from harness.integrity import confine, inside, lease, mission_lock, reconcile, workplace
 from harness.integrity.lease import Lease, Terms
 from harness.integrity.workplace import Tree
@@ -191,7 +191,8 @@ def _in_place(want: Asked, made: Mission, role: Role, live: list[Terms]) -> Tree
     lease.require_free(live, lease.tree(workplace.PROJECT))
     found = workplace.in_place(layout)
     _require_branch(layout, made, found)
-    _require_clean(want, found.replace(dirty=[path for path in found.dirty if path != names.ASKED_SPEC]), role)
+    spec = layout.prefix + names.ASKED_SPEC
+    _require_clean(want, found.replace(dirty=[path for path in found.dirty if path != spec]), role)
     return found
 
 
@@ -212,7 +213,7 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
         keep=claimed.lease.descriptors,
         started=time.monotonic(),
         confinement=confine.of_mission(layout, settings, tree.folder, tier) if tree.folder else None,
-        home=confine.home_of_checks(layout.project, tree.folder + ".home") if tree.folder and tier != NONE else "",
+        home=_home(layout, claimed),
     )
     outcome = Outcome(layout=layout, changes=Changes(), tree=run.context.tree, unlanded=tree.unlanded)
     outcome.conflicts = tree.conflicts
@@ -222,12 +223,18 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
     return Opened(run=opened, lease=claimed.lease, agents=claimed.agents, missing=claimed.missing)
 
 
+def _home(layout: Layout, claimed: Claimed) -> str:
+    """The HOME of setup, services and checks where this run works, confined or not: what they write stays with the place."""
+    folder = claimed.tree.folder or workplace.folder_of(claimed.mission.id, workplace.PROJECT)
+    return confine.home_of_checks(layout.top, folder + ".home")
+
+
 def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
     """Record how the run opened; the feature of a role that commits is in progress from now on, `again` with all its tries."""
     layout = run.layout
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
     if not run.kept:
-        dotgit.copy_index(layout.project, os.path.join(run.paths.folder, "index"))
+        dotgit.copy_index(layout.top, os.path.join(run.paths.folder, "index"))
     with mission_lock.held(layout) as lock:
         lock.sign({"pid": os.getpid(), "run": run.id, "since": run.context.at})
         if not (outcome.feature and run.changes_tree):
@@ -263,6 +270,8 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
 
 def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -> Feature | None:
     """The requested feature; without one, for a role that commits, the next that is ready and that no run claims."""
+    if role.judges and not queue:
+        raise UsageFault(f"There is no plan yet, so nothing can be judged. Go on with: {command()}")
     if want.again and not (role.commits and want.feature):
         raise UsageFault(f"--again is for a role that commits, and one feature: {command('ROLE FEATURE --again')}")
     if want.feature:
@@ -336,7 +345,7 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         **tree.position.asdict(),
         folder=tree.folder,
         confined="" if tier == NONE else tier,
-        untracked=workplace.digests(tree.folder or layout.project, tree.untracked),
+        untracked=worktrees.digests(tree.folder or layout.top, tree.untracked),
         live=journal.read_ledger(layout),
         raw=[state.length(names.RAW), str(state.generation())],
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),

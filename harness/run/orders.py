@@ -11,11 +11,12 @@ from contextlib import suppress
 from harness.base import clock, encoding, schema
 from harness.base.errors import HarnessError, UsageFault
 from harness.base.record import Record
-from harness.decision import rules, views
+from harness.decision import doubts, rules, views
 from harness.integrity import inside, lease, mission_lock, reconcile, workplace
 from harness.model import contract, contract_log, features, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
+from harness.proof import index
 from harness.run import claim_orders, recover
 from harness.store import json_lines, names
 from harness.store.layout import Layout, command
@@ -155,7 +156,7 @@ def _retry(context: OrderContext, feature_id: str) -> str:
         return said
     if not _settles(context, views.kind_of(question)):
         return f"{said}; what else a person is asked: {command('escalation')}"
-    _archive(context, question, f"{command('feature retry')} {feature_id}")
+    _answered(context, question, f"{command('feature retry')} {feature_id}")
     return f"{said}; that answers the escalation, and the counts start again"
 
 
@@ -180,12 +181,38 @@ def _block(context: OrderContext, feature_id: str, reason: str) -> str:
 
 def _accept_claim(context: OrderContext, claim_id: str, note: str) -> str:
     claim = contract.load(context.layout).claim(claim_id)
-    if not claim.manual:
-        raise UsageFault(f"{claim_id} has checks: they decide it. A person can accept only a manual claim.")
+    (status,) = index.statuses(context.layout, [claim], [])
+    if status.word == index.PROVEN:
+        raise UsageFault(f"{claim_id} is proven by its checks. A person accepts what they do not prove.")
     head = workplace.position(context.layout).head
-    entry = Entry(verb=contract_log.ACCEPT, claim=claim_id, why=note, at=context.at, by="person", commit=head)
+    entry = Entry(
+        verb=contract_log.ACCEPT, claim=claim_id, why=note, at=context.at, by=contract_log.PERSON, commit=head
+    )
     context.changes.append(names.CONTRACT_LOG, contract_log.render([entry]))
+    _close_proof(context, [entry], f"{claim_id} is accepted. {note}".rstrip())
     return f"{claim_id} is accepted at {head[:10]}"
+
+
+def _adopt(context: OrderContext) -> str:
+    """The log gets what it lacks to be replayed to the contract as it is now."""
+    known, log = contract.load(context.layout), contract_log.load(context.layout)
+    missing = contract_log.missing(log, known, "taken as it is") or contract_log.begun(log, known)
+    if not missing:
+        raise UsageFault("The contract is what its log says. There is nothing to take.")
+    entries = [entry.replace(at=context.at, by=contract_log.PERSON) for entry in missing]
+    context.changes.append(names.CONTRACT_LOG, contract_log.render(entries))
+    taken = ", ".join(entry.block or entry.claim for entry in entries)
+    _close_proof(context, entries, f"The contract is taken as it is: {taken}")
+    return f"the contract is taken as it is: {taken}"
+
+
+def _close_proof(context: OrderContext, entries: list[Entry], text: str) -> None:
+    """Archive the question for proof with this answer, once the log with these entries leaves nothing open."""
+    layout, question = context.layout, State(context.layout).text(names.ESCALATION)
+    if question is None or views.kind_of(question) != rules.PROOF:
+        return
+    if not doubts.find(layout, runs.answered(layout), entries):
+        _archive(context, question, text)
 
 
 def _answer(context: OrderContext, text: str) -> str:
@@ -197,18 +224,23 @@ def _answer(context: OrderContext, text: str) -> str:
         raise UsageFault(f"Nothing is escalated. See: {command('next')}")
     for feature in waiting:
         features.restart(feature, "retry", context.at, text)
-    _archive(context, question, text)
+    _answered(context, question, text)
     return "answered; the counts start again, and the next run reads it"
 
 
 def _archive(context: OrderContext, question: str | None, text: str) -> None:
-    """Move the escalation to those that are answered, and record the answer, behind which the counts start again."""
+    """Move the escalation to those that are answered."""
     kind = views.kind_of(question or "")
     named = kind if schema.is_name(kind) else "stuck"
     archived = f"{names.ESCALATIONS}/{clock.now()}-{named}.md"
     context.changes.put(archived, f"{question or ''}\n## Answer, {context.at}\n\n{text}\n".encode())
     if question is not None:
         context.changes.remove(names.ESCALATION)
+
+
+def _answered(context: OrderContext, question: str | None, text: str) -> None:
+    """Archive the escalation, and record the answer, behind which the counts start again."""
+    _archive(context, question, text)
     newest = next(runs.finished(context.layout), None)
     row = runs.Answer(at=context.at, by="person", text=text, after=newest.run if newest else "")
     context.changes.append(names.ANSWERS, encoding.dump_json(row.asdict()))
@@ -260,6 +292,7 @@ VERBS: dict[str, Any] = {
     "feature retry": _retry,
     "feature block": _block,
     "claim accept": _accept_claim,
+    "claim adopt": _adopt,
     "claim set": claim_orders.set_claim,
     "claim drop": claim_orders.drop_claim,
     "escalation answer": _answer,

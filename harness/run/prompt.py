@@ -224,6 +224,7 @@ def runtime(context: dict[str, Any]) -> list[tuple[str, str]]:
         ("TRIGGER", " ".join(context["trigger"].split())),  # from an environment variable: on one line
         ("REASON", " ".join(context["reason"].split())),
         ("Working directory", context["workplace"]),
+        ("Top of its repository, from which git names files", context.get("repository", "")),
         ("State directory", context["state"]),
         ("Run ID", context["run"]),
         ("Harness command", f"{context['shim']} --run {context['run']}"),

@@ -29,7 +29,7 @@ from harness.model.usage import Usage
 from harness.process import supervise, temporary
 from harness.run import closing, transcript
 from harness.settle import worker
-from harness.store import committed, files, journal, migrations, names
+from harness.store import committed, files, journal, manifests, migrations, names
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import Changes, State
 
@@ -65,6 +65,7 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     BrokenFile, or stays with `yielding`. The caller holds the mission lock."""
     suspects = unsettled.unsettled(layout)
     done = _finish_journal(layout)
+    done += restore_objects(layout) if unsettled.objects_lost(layout) else []
     yielded: list[str] | None = [] if yielding else None
     dead, books = suspects, b""
     if suspects or unsettled.books_short(layout):
@@ -72,12 +73,12 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
         dead = unsettled.unsettled(layout, books)
         done += [] if dead else _replace_run_log(layout, books)
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
-    if dead and lease.is_alone(layout):
-        workplace.clear_ref_locks(layout)  # before a commit of theirs is put on the mission's position
     pids = {str(lease.terms_of(layout, run_id).pid) for run_id in dead}
     if died and not recovery_evidence.ledger(layout) and not any(one.context for one in died):
         files.replace(layout.run_log, books)  # nothing else knows what it held
     restored = {one.run: _restore(layout, one, yielded) for one in died if one.open}
+    if dead and lease.is_alone(layout):
+        workplace.clear_ref_locks(layout, dead)  # before a commit of theirs is put on the mission's position
     older = migrations.is_due(layout) and lease.is_alone(layout)
     if older:
         migrations.migrate(layout)  # on restored bytes, before any of them is parsed
@@ -91,6 +92,13 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
     _remove_abandoned(layout, dead, pids)
     return done + _close_torn(layout)
+
+
+def restore_objects(layout: Layout) -> list[str]:
+    """Restore the objects that were lost, as far as prompts hold their bytes; a line each for what is back and what is not."""
+    count, gone = manifests.restore(layout)
+    done = [f"restored {count} objects from the prompts that hold them"] if count else []
+    return done + ([f"could not restore {len(gone)} objects: no prompt holds them"] if gone else [])
 
 
 def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
@@ -188,7 +196,7 @@ def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
             reconcile.state(run, outcome, yielded)
     where = run.context.temporary
     for begin in dict.fromkeys([temporary.begin(tag), temporary.begin(tag, where)]):
-        worktrees.forget_below(layout.project, begin, empty=lease.is_alone(layout))
+        worktrees.forget_below(layout.top, begin, empty=lease.is_alone(layout))
     temporary.remove_tagged(tag, where)
     if died.context is None:
         row = encoding.dump_json(run.context.asdict())
@@ -245,7 +253,7 @@ def _settle(step: Step, dead: Restored) -> None:
             outcome.reason += "; HEAD or the branch has moved since, so the working folder was left alone"
     if step.do == recovery_plan.PUT_AWAY and outcome.feature:
         outcome.ended, outcome.reason = "killed", "the run died while it was put away"
-        repository.set_ref(run.layout.project, worker.partial(run), step.commit)
+        repository.set_ref(run.layout.top, worker.partial(run), step.commit)
         outcome.feature.note(outcome.at, run.id, "cut", text=f"killed: {outcome.reason}", run=run.id)
     if step.takes_tree:
         reconcile.tree(run, outcome)
@@ -261,8 +269,8 @@ def _take_index(run: Begun, commit: str) -> None:
     """Set git's index to the run's commit, as a run in the project folder would have done."""
     if run.kept:
         return
-    here = repository.position(run.layout.project)
+    here = repository.position(run.layout.top)
     if (here.head, here.branch) == (commit, run.context.branch):
         if lease.is_alone(run.layout):
-            dotgit.clear_locks(run.layout.project, os.stat(run.paths.context).st_mtime)
-        repository.restore_head(run.layout.project, here)
+            dotgit.clear_locks(run.layout.top, os.stat(run.paths.context).st_mtime)
+        repository.restore_head(run.layout.top, here)

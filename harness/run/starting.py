@@ -15,12 +15,12 @@ from harness.model import mission
 from harness.model.mission import Mission
 from harness.process import temporary
 from harness.store import documents, files, migrations, names
-from harness.store.layout import Layout, command, home
+from harness.store.layout import Layout, command, home, repository_of
 from harness.store.state import Changes, State
 
 ANNOUNCED = "announced"  # in the cache: the notes about money that were shown, without their numbers
 EXAMPLE = "examples/todo"
-IGNORE_LINE = "/.harness"
+IGNORE_LINE = "/{prefix}.harness"
 UNSEARCHED = ("archive", "runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
 IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the state can be found.\n"
 IGNORED = IGNORE_NOTE + "".join(f"/{name}/\n" for name in UNSEARCHED)
@@ -70,10 +70,10 @@ def _finish_archiving(layout: Layout) -> None:
 
 def _require_startable(layout: Layout) -> Position:
     """Where the repository is; raises the fault for which no mission can begin."""
-    repository.require_top(layout.project)
-    repository.require_version(layout.project)
+    beginning.require(layout.project)
+    repository.require_version(layout.top)
     require_spec(layout)
-    now = repository.position(layout.project)
+    now = repository.position(layout.top)
     if not now.branch:
         raise NeedsPerson(f"HEAD of {layout.project} is detached. Check out a branch first: git switch NAME")
     return now
@@ -90,9 +90,9 @@ def found(layout: Layout) -> None:
     _lay_out(layout)
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
-    if made.branch in (repository.default_branch(layout.project), *map(_own_branch, files.names(layout.archived))):
+    if made.branch in (repository.default_branch(layout.top), *map(_own_branch, files.names(layout.archived))):
         made.branch = _own_branch(made.id)
-        repository.switch_new(layout.project, made.branch)
+        repository.switch_new(layout.top, made.branch)
     changes = Changes()
     changes.put(names.MISSION, encoding.dump_json(made.asdict()))
     changes.put(names.GIT_RECORD, workplace.record(layout))
@@ -117,7 +117,7 @@ def lay_example(layout: Layout) -> list[str]:
         shown = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
         fault = f"There is {shown} in {layout.project} already, and the example writes over nothing"
         raise UsageFault(f"{fault}. Go to an empty folder: mkdir example && cd example && {command('init --example')}")
-    fresh = not beginning.is_inside(layout.project)
+    fresh = not repository_of(layout.project)
     if fresh:
         repository.init(layout.project)
     for name in wanted:
@@ -175,12 +175,33 @@ def require_spec(layout: Layout) -> None:
     text = mission.asked_spec_text(layout)
     if text is None or not text.strip():
         fault = f"There is no SPEC.md in {layout.project}" if text is None else f"{layout.asked_spec} is empty"
-        raise UsageFault(f"{fault}. Write down there what the mission must bring about.")
+        above = mission_above(layout)
+        other = f" The mission in {above} is another one, which goes on from there." if above else ""
+        raise UsageFault(f"{fault}. Write down there what the mission must bring about.{other}")
+
+
+def mission_above(layout: Layout) -> str:
+    """The nearest folder above the project, in its repository, that has a mission of its own; "" for none."""
+    at = layout.within(layout.top)
+    while at != layout.top:
+        at = os.path.dirname(at)
+        if mission.exists(Layout(at)):
+            return at
+    return ""
+
+
+def located(layout: Layout) -> list[str]:
+    """What to say of a mission in a folder of a repository; nothing of one at its top."""
+    if not layout.prefix:
+        return []
+    above = mission_above(layout)
+    rest = f" The mission in {above} is another one, and goes on beside it." if above else ""
+    return [f"Its folder is {layout.prefix} in the repository {layout.top}; the branch is one of all of that.{rest}"]
 
 
 def _lay_out(layout: Layout) -> None:
     """Make the folders, exclude them from git, and give them a minimal .git of their own, so that `git clean` skips them."""
-    dotgit.exclude(layout.project, IGNORE_LINE)
+    dotgit.exclude(layout.top, IGNORE_LINE.format(prefix="".join(map(_plain, layout.prefix))))
     for folder in (layout.runs, layout.locks, layout.objects, layout.snapshots, os.path.dirname(layout.raw)):
         files.make_folder(folder)
     for name in ("objects", "refs"):
@@ -189,15 +210,20 @@ def _lay_out(layout: Layout) -> None:
     write_generated(layout)
 
 
+def _plain(letter: str) -> str:
+    """A letter of a path in a pattern of git's, where it has no meaning of its own."""
+    return "\\" + letter if letter in "\\*?[" else letter
+
+
 def _first_commit(layout: Layout, branch: str) -> str:
     """Make an empty first commit; a person's files stay uncommitted, and staged as they are."""
     index = os.path.join(layout.locks, "first-index")
-    persons = [*repository.untracked(layout.project), *repository.tracked_names(layout.project)]
-    tree = repository.working_tree(layout.project, index=index, parent="", leave=persons).tree
+    persons = [*repository.untracked(layout.top), *repository.tracked_names(layout.top)]
+    tree = repository.working_tree(layout.top, index=index, parent="", leave=persons).tree
     files.remove(index)
-    own = os.path.join(dotgit.folders(layout.project)[0], "index")
+    own = os.path.join(dotgit.folders(layout.top)[0], "index")
     staged = files.read(own)
-    made = repository.commit(layout.project, tree=tree, parent="", branch=branch, message="Start\n")
+    made = repository.commit(layout.top, tree=tree, parent="", branch=branch, message="Start\n")
     if staged is not None:
         files.replace(own, staged)
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from harness.base import clock, console, encoding, errors, faults, redaction
+from harness.base import clock, console, errors, faults, redaction
 from harness.base.errors import Changed, GuardianKilled, Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, handle_signals
 from harness.base.lean import signal
@@ -18,7 +18,7 @@ from harness.process import supervise
 from harness.run import closing, inputs, opening, prompt, thinking
 from harness.run.opening import Opened
 from harness.settle import worker
-from harness.store import names, objects
+from harness.store import manifests, names
 from harness.store.files import PRIVATE
 from harness.store.state import State
 
@@ -160,14 +160,9 @@ def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
     """Write the prompt and its manifest (its parts in order); returns the text and the length of its stable beginning."""
     gathered = inputs.gather(run, outcome)
     parts = prompt.compose(gathered)
-    rows = [
-        {"object": objects.put(run.layout, part.data), "source": run.layout.relative(part.source)}
-        if part.source
-        else {"text": part.data.decode()}
-        for part in parts
-    ]
+    manifest = manifests.rendered(run.layout, [(part.data, part.source) for part in parts])
     data, state = prompt.text_of(parts), State(run.layout)
-    state.put(names.of_run(run.id, names.MANIFEST), encoding.dump_json(rows), mode=PRIVATE)
+    state.put(names.of_run(run.id, names.MANIFEST), manifest, mode=PRIVATE)
     state.put(names.of_run(run.id, names.PROMPT), data, mode=PRIVATE)
     return data.decode(), len(prompt.text_of(prompt.stable(gathered)))
 

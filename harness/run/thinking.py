@@ -34,7 +34,7 @@ UNWRITTEN = ("tick", "saying", "whole", *PRINTED)  # nothing to write, or writte
 LOAD_AFTER_SECONDS = 0.5
 LOADED_LATE = (
     *("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment", "harness.process.network"),
-    *("harness.process.landlock", "harness.git.new_secrets"),
+    *("harness.process.landlock", "harness.git.new_secrets", "harness.decision.doubts"),
 )
 LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer
@@ -202,7 +202,7 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
 def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -> ExecutionContext:
     """The execution context of the run's agent; `room` is its temporary folder."""
     own = run.confinement is not None and run.settings.trust != "full"
-    home = confine.home_of_agent(run.layout.project, run.workplace, run.home) if own else ""
+    home = confine.home_of_agent(run.layout.top, run.checkout, run.home) if own else ""
     table, keys = run.settings.roles.get(run.role.name, {}), (run.settings.passed, agent.needs)
     return ExecutionContext(
         directory=run.workplace,
@@ -214,7 +214,7 @@ def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -
         startup_seconds=STARTUP_SECONDS,
         stable_bytes=stable_bytes,
         cost_left_usd=closing.cost_left(run),
-        confinement=_confinement(run, agent, [run.workplace, room, *([home] if home else [])]),
+        confinement=_confinement(run, agent, [run.checkout, room, *([home] if home else [])]),
         withheld=environment.withheld(os.environ, *keys),
     )
 

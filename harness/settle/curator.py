@@ -246,7 +246,7 @@ def prepare(asked: Run) -> bool:
 def settle(asked: Run) -> None:
     """The curator's run: all that waits is compacted, by code."""
     run, outcome = asked.opened, asked.outcome
-    own = {*repository.tracked_names(run.workplace), run.mission.id}
+    own = {*repository.tracked_names(run.checkout), run.mission.id}
     for feature in outcome.features:
         own |= {feature.id, *feature.claims}
     before = identity.items(identity_folder())
@@ -257,7 +257,7 @@ def settle(asked: Run) -> None:
         run.id,
         clock.day(clock.now()),
         own,
-        symbols=lambda found: repository.defined_names(run.workplace, found),
+        symbols=lambda found: repository.defined_names(run.checkout, found),
     )
     there = identity.items(identity_folder())
     counts = f"{folded} notes folded, {len(there - before)} new in identities ({len(there)} in all)"

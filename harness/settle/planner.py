@@ -94,6 +94,10 @@ def draft(
     names = [row["id"] for row in reply["features"]] + [row["id"] for row in reply["contract"]]
     used = {name.lower() for name in (*contract_log.retired(log), *gone)}
     faults += [f"the id '{name}' was dropped before; ids are never reused" for name in names if name.lower() in used]
+    old, new = contract_log.blocks(contract), contract_log.blocks(made.contract)
+    moved = [name for name, block in old.items() if block and new.get(name) != block]
+    if moved and not reply.get("reason", "").strip():
+        faults.append(f"{', '.join(moved)} of the contract is changed or gone; say why in the plan's 'reason'")
     there = {*(one.id for one in features), *(one.id for one in contract.claims)}
     faults += [f"'{name}' cannot be dropped: there is none" for name in gone if name not in there]
     faults += _lint(made)
@@ -121,6 +125,8 @@ def _lay_claims(
             new, reason = _claim(row), row.get("reason", "").strip()
             if not reason and any(check not in new.checks for check in claim.checks):
                 faults.append(f"{claim.id}: a check of the contract is changed or gone; say why in 'reason'")
+            elif not reason and new.text != claim.text:
+                faults.append(f"{claim.id}: the sentence of the claim is changed; say why in 'reason'")
             why = reason or "replanned"
             made.log.append(Entry(verb=contract_log.CHANGE, claim=claim.id, why=why, old=claim, new=new))
             made.new_checks += [check.run for check in new.checks if check not in claim.checks]
@@ -212,7 +218,8 @@ def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> 
     features = queue.load(layout)
     made, faults = draft(reply, features, contracts.load(layout), contract_log.load(layout))
     known = set(faults)
-    forms = [fault for check in made.new_checks for fault in form_faults(check, layout.project, place.directory)]
+    folders = (layout.project, layout.top, place.root)
+    forms = [fault for check in made.new_checks for fault in form_faults(check, *folders)]
     faults += [fault for fault in forms if fault not in known]
     faults = faults or write_faults(made.contract)
     if not faults:
@@ -349,14 +356,23 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     _replanned(run, outcome, made)
     move_green(made, receipts.load(run.paths.receipts))
     outcome.features = made.features
+    entries = [entry.replace(at=outcome.at, by=run.id) for entry in _entries(run, outcome, made)]
     outcome.contract = made.contract
     outcome.save()
-    entries = [entry.replace(at=outcome.at, by=run.id) for entry in made.log]
     outcome.changes.append(names.CONTRACT_LOG, contract_log.render(entries))
     if outcome.spec:  # as the prompt had it: what a person wrote since makes a plan due again
         outcome.changes.put(names.SPEC, outcome.spec.encode())
     seen = issues.serious(issues.load(run.layout))
     outcome.changes.append(names.ISSUES, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
+
+
+def _entries(run: OpenRun, outcome: Outcome, made: Draft) -> list[Entry]:
+    """What the contract log gets: the changes of claims, of setup and services, and what a log of an older version lacks."""
+    log, why = contract_log.load(run.layout), (outcome.reply or {}).get("reason", "").strip()
+    held = outcome.contract.claims or contract_log.replayed_blocks(log)
+    old = contract_log.blocks(outcome.contract) if held else {}
+    moved = contract_log.changes(old, contract_log.blocks(made.contract), why or "planned")
+    return [*contract_log.begun(log, outcome.contract), *made.log, *moved]
 
 
 def move_green(made: Draft, fired: list[Receipt]) -> None:

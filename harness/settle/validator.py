@@ -37,7 +37,7 @@ def prepare(asked: Run) -> bool:
     if outcome.feature is None:
         outcome.examined = views.proof_state(run.layout, run.context.tree)
         outcome.receipts, outcome.setup_fault = sweep.sweep(
-            run.layout.project, known, place, path, workplace.recorded(run.layout)
+            run.layout, known, place, path, workplace.recorded(run.layout)
         )
         return False
     outcome.setup_fault = fire.setup_once(run.layout, known, place)
@@ -80,11 +80,11 @@ def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
     """Reward-hacking signals in the commits of the feature's workers since it last passed, about any claim's checks."""
     found: list[str] = []
     trees = os.path.dirname(workplace.folder_of(run.mission.id))
-    places = list(dict.fromkeys(path for one in (run.layout.project, trees) for path in (one, os.path.realpath(one))))
+    places = list(dict.fromkeys(path for one in (run.layout.top, trees) for path in (one, os.path.realpath(one))))
     for commit in _commits(run):
-        changed = repository.changed(run.layout.project, commit + "^", commit)
-        patch = repository.patch_between(run.layout.project, commit + "^", commit).decode("utf-8", "replace")
-        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places)
+        changed = repository.changed(run.layout.top, commit + "^", commit)
+        patch = repository.patch_between(run.layout.top, commit + "^", commit).decode("utf-8", "replace")
+        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places, run.layout.prefix)
     return list(dict.fromkeys(found))
 
 
@@ -161,7 +161,9 @@ def _join_aimed(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
 def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
     """The faults for which a plan with this check would be refused."""
     alone = Contract(claims=[claim.replace(checks=[check])])
-    return planner.form_faults(check.run, run.layout.project, run.workplace) or planner.write_faults(alone)
+    return planner.form_faults(check.run, run.layout.project, run.layout.top, run.checkout) or planner.write_faults(
+        alone
+    )
 
 
 def _join(run: OpenRun, outcome: Outcome, aimed: Aimed) -> None:

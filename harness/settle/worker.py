@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from harness.model.open_run import Begun, Outcome, Run
 
 SUBJECT_CHARS = 72
+SHOWN = 3
 
 
 def settle(asked: Run) -> None:
@@ -33,8 +34,18 @@ def settle(asked: Run) -> None:
     features.move(feature, "blocked" if blocked else "implemented")
     if blocked:
         _note_block(run, outcome, reply.get("reason", ""), reply.get("needs", []), reply.get("disputes", []))
+    outcome.reason = "; ".join(filter(None, [outcome.reason, _outside(run, outcome)]))
     features.unblock(outcome.features, outcome.at, run.id)
     outcome.save()
+
+
+def _outside(run: Begun, outcome: Outcome) -> str:
+    """What the run changed in the repository outside the project's folder, in words. 0 git calls at the top of a repository."""
+    below = run.layout.prefix
+    changed = repository.changed(run.checkout, run.context.tree, outcome.tree) if below else []
+    found = [path for _, path in changed if not path.startswith(below)]
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"changed outside {below}: {', '.join(found[:SHOWN])}{more}" if found else ""
 
 
 def _still_ours(run: Begun, outcome: Outcome) -> Feature | None:
@@ -84,7 +95,7 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, 
     False, the work is kept under a ref of its own alone."""
     if outcome.commit:
         return  # a settle that began anew
-    head, branch, place = run.context.head, run.context.branch, run.workplace
+    head, branch, place = run.context.head, run.context.branch, run.checkout
     now = repository.position(place)
     own = repository.messages_between(place, head, now.head) if now.head != head else []
     parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
@@ -94,12 +105,12 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, 
         made = workplace.commit(run, outcome.tree, message, lands=lands)
         outcome.commit, outcome.clashes = made.landed, made.clashes
         if not made.landed or work == "cut":
-            repository.set_ref(run.layout.project, partial(run), made.landed or made.kept)
+            repository.set_ref(run.layout.top, partial(run), made.landed or made.kept)
         return
     at = now.head if now.branch == branch else None
     outcome.commit = repository.commit(place, tree=outcome.tree, parent=head, branch=branch, message=message, at=at)
     if work == "cut":
-        repository.set_ref(run.layout.project, partial(run), outcome.commit)
+        repository.set_ref(run.layout.top, partial(run), outcome.commit)
 
 
 def cut_short(run: Begun, outcome: Outcome) -> None:

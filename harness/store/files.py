@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = ("decode", "digest", "dump_json", "parse_json")
 LONGEST_PID = 10  # digits; more are no process
 PRIVATE = 0o600
+LONGEST_SIGNATURE = 4096  # bytes of a lock file
 SHARED = 0o644
+READ_ONLY = 0o444
 NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in the place of a file must not block us
 NO_FILES = {
     errno.EISDIR: "it is a folder, where a file belongs",
@@ -166,6 +168,8 @@ def replace(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, qui
     """Replace the file atomically, by bytes or by blocks; the content survives a power cut (`quickly`: it may not)."""
     make_folder(os.path.dirname(path))
     temporary = f"{path}.{os.getpid()}.tmp"
+    if mode == READ_ONLY:
+        remove(temporary)  # one that a crash left could not be opened
     try:
         stage(temporary, data, mode, quickly=quickly)
         os.replace(temporary, path)
@@ -267,6 +271,9 @@ class Lock:
         """Write a description of the holder into the lock file: information for people, not for decisions."""
         self.signed = holder
         size = os.fstat(self.descriptor).st_size
+        if size > LONGEST_SIGNATURE:  # somebody else's bytes: such a descriptor may also append, whatever the offset
+            os.ftruncate(self.descriptor, 0)
+            size = 0
         os.pwrite(
             self.descriptor, dump_json(holder)[:-1].ljust(size - 1) + b"\n", 0
         )  # never shorter: nobody reads a half

@@ -9,7 +9,9 @@ from harness.store import names
 
 
 class Layout:
-    """Absolute `str` paths of the mission in the working folder `project`; no file is touched."""
+    """Absolute `str` paths of the mission in the working folder `project`; no file is touched, but to find the repository."""
+
+    _top = ""
 
     def __init__(self, project: str, state: str = "") -> None:
         self.project = os.path.abspath(project)
@@ -61,6 +63,21 @@ class Layout:
         self.loop_lock = self.locks + "/loop"  # held by a looping run.sh
 
     @property
+    def top(self) -> str:
+        """The top of the project's repository: the project folder, or one above it; the project folder where there is none."""
+        self._top = self._top or repository_of(self.project) or self.project
+        return self._top
+
+    @property
+    def prefix(self) -> str:
+        """Where the project is below the top of its repository, such as `services/api/`; "" at the top."""
+        return "" if self.top == self.project else os.path.realpath(self.project)[len(self.top.rstrip("/")) + 1 :] + "/"
+
+    def within(self, checkout: str) -> str:
+        """The project's place in another checkout of its repository."""
+        return os.path.join(checkout, self.prefix).rstrip("/") if self.prefix else checkout
+
+    @property
     def committed(self) -> str:
         """The folder with what was committed, where runs are not behind glass; it lies outside, by the path of the mission."""
         return os.path.join(state_home(), f"committed-{lean.sha256(os.fsencode(self.state))[:12]}")
@@ -105,6 +122,20 @@ class RunLayout:
         self.result = under + "result.json"
         self.refused = under + "refused"
         self.inbox = under + "inbox"  # the folder of the socket that in-run commands ask
+
+
+def repository_of(folder: str) -> str:
+    """The top of the repository that the folder is in, "" for none: the nearest folder with a `.git`, itself or above it
+    (then without links). No git is asked."""
+    at = folder
+    if not os.path.lexists(at + "/.git"):
+        at = os.path.realpath(folder)
+        while not os.path.lexists(at + "/.git"):
+            above = os.path.dirname(at)
+            if above == at:
+                return ""
+            at = above
+    return at
 
 
 def identity_file(folder: str, role: str) -> str:

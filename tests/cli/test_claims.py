@@ -104,15 +104,16 @@ def test_a_check_that_is_green_already_is_tried_before_the_work_began(house: Hou
 
 
 def test_a_check_that_is_green_from_the_start_proves_nothing_and_that_is_said(house: House) -> None:
-    """It is accepted, as a planner's that is sent again, and the claim stays unproven; as a guard it may be green."""
+    """It is accepted, as a planner's that is sent again, and the claim stays unproven; as a guard it is guarded."""
     done = house.harness("claim", "set", "VAL-1", "--check", "test -f main.py")
     assert done.code == 0, done
     assert "Green already, and never seen red, so it proves nothing by itself: the claim stays unproven" in done.out
     passed(house)
     assert claims(house)["VAL-1"]["word"] == "unproven"
-    assert house.harness("claim", "set", "VAL-1", "--guard").code == 0
+    done = house.harness("claim", "set", "VAL-1", "--guard")
+    assert (done.code, "It has guards alone, which prove nothing by themselves" in done.out) == (0, True)
     assert house.role("validator", "F-001").code == 0
-    assert claims(house)["VAL-1"]["word"] == "proven"
+    assert claims(house)["VAL-1"]["word"] == "guarded"
 
 
 @pytest.mark.parametrize(

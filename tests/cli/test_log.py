@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import runs
-from tests.missions import CHECKOUT, PROGRAM, House, until
+from tests.missions import PROGRAM, House, until
 
 WORK = {"run": "echo 1 > 1.txt; echo out"}
 WAIT = "for n in $(seq 200); do test -e go && break; sleep 0.05; done"
@@ -174,18 +174,14 @@ def test_the_whole_mission_is_followed_until_its_loop_ends(house: House) -> None
     """From run to run, each with its end; also those without a transcript, and why."""
     house.script("worker", {"run": "touch begun; until test -e go; do sleep 0.05; done; touch 1.txt"}, {"say": "done"})
     house.config('agent = "scripted"', "[limits]", "max_runs = 2")
-    loop = subprocess.Popen(
-        [str(CHECKOUT / "run.sh")],
-        cwd=house.project,
-        env=house.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    loop = house.loop()
     until(lambda: (house.tree / "begun").exists())
     log = following(house)
+    assert log.stdout is not None
+    out = log.stdout.readline()  # it follows, so the run may end
     (house.tree / "go").touch()
-    out, _ = log.communicate(timeout=40)
+    out += log.stdout.read()
+    log.wait()
     loop.communicate(timeout=40)
     ran = [line["run"] for line in house.ran()]
     assert len(ran) >= 2

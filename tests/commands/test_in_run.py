@@ -219,6 +219,21 @@ def test_checks_run_as_the_validator_will_and_count_nothing(house: House) -> Non
     assert differences(before, listing(house.project, *DISPOSABLE)) == []
 
 
+def test_what_a_check_writes_into_its_home_stays_out_of_the_persons(house: House) -> None:
+    """It finds what theirs has, and what the last one left."""
+    home = Path(house.env["HOME"])
+    (home / ".settings").write_text("theirs")
+    path = Path(house.layout.contract)
+    path.write_text(
+        path.read_text().replace("test -f 1.txt", "grep theirs ~/.settings; echo x >>~/.log; wc -l <~/.log")
+    )
+    said = [house.harness("check", "VAL-1") for _ in range(2)]
+    assert [done.code for done in said] == [0, 0], said
+    (receipt,) = json.loads(house.harness("check", "VAL-1", "--json").out)["receipts"]
+    assert receipt["output"].split() == ["theirs", "3"]
+    assert not (home / ".log").exists()
+
+
 def test_a_check_of_something_unknown_names_what_there_is(house: House) -> None:
     """The message lists features and claims."""
     with pytest.raises(UsageFault, match=r"no feature and no claim 'X'\. There are: F-001, F-002, VAL-1"):

@@ -17,7 +17,7 @@ from harness.model.features import Feature
 from harness.model.issues import Issue
 from harness.run import orders
 from tests.missions import House, until
-from tests.planned import role
+from tests.planned import reseal, role
 
 KEYS = [
     *("mission", "branch", "due", "why", "under_way", "features", "claims", "proof", "issues", "uncurated"),
@@ -198,6 +198,7 @@ def test_every_kind_of_claim_at_once_leaves_no_more_than_ten_lines(house: House)
     notes = ["a test was deleted", "flaky: red (exit 1) the first time"]
     mark = receipts.load(path)[0].replace(flaky=True, phase="after", notes=notes)
     Path(path).write_bytes(receipts.render([mark]))
+    reseal(house)
     shutil.rmtree(house.layout.cache)
     with open(house.layout.contract, "a") as file:
         file.write("\n### VAL-FEEL: It feels right\n\nmanual\n")
@@ -217,6 +218,13 @@ def test_every_kind_of_claim_at_once_leaves_no_more_than_ten_lines(house: House)
     kinds = ["proven", "unproven", "flaky", "weakened", "signs", "manual", "accepted"]
     assert [line.split(" ")[0] for line in lines[1:-2]] == kinds
     assert len(lines) == 10
+    row |= {"verb": "setup", "claim": "", "old": None, "old_block": "a", "new_block": "b"}
+    with open(house.layout.contract_log, "a") as file:
+        file.write(json.dumps(row) + "\n")
+    lines = status.ending(house.layout, "DONE")
+    assert len(lines) == 10
+    for kind in (*kinds, "changed", "contract"):  # the last ones share a line
+        assert sum(f" {kind} " in f" {line}" for line in lines[1:-2]) == 1, lines
 
 
 def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house: House) -> None:
@@ -225,6 +233,7 @@ def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house:
     command = "test -f 1.txt"
     mark = receipts.load(house.layout.run(house.result()["run"]).receipts)[0].replace(flaky=True)
     Path(house.layout.run(house.result()["run"]).receipts).write_bytes(receipts.render([mark]))
+    reseal(house)
     shutil.rmtree(house.layout.cache)
     old = {"id": "VAL-1", "text": "t", "checks": [{"run": command, "seconds": None, "guard": False}], "manual": False}
     rows = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from harness.base.errors import UsageFault
 from harness.commands import steering
 from harness.store.layout import Layout
-from tests.missions import CHECKOUT, House, until
+from tests.missions import House, until
 
 
 def test_the_file_says_who_and_when(house: House) -> None:
@@ -36,14 +35,7 @@ def test_resume_takes_both_back(house: House) -> None:
 def test_a_run_under_way_goes_on_to_its_end(house: House) -> None:
     """The loop ends behind it, or goes on where a person said so meanwhile."""
     house.script("worker", {"run": "touch begun; until test -e go; do sleep 0.05; done; touch 1.txt"})
-    loop = subprocess.Popen(
-        [str(CHECKOUT / "run.sh")],
-        cwd=house.project,
-        env=house.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    loop = house.loop()
     until(lambda: (house.tree / "begun").exists())
     assert steering.looping(house.layout)
     assert re.search(

@@ -69,7 +69,7 @@ def test_what_was_never_fired_says_never(house: House) -> None:
     text = told(house, "VAL-2")
     assert text.split("\n")[1:] == [
         "VAL-2: Part 2 works",
-        "  unproven",
+        "  unproven: a check has not run on work that counts",
         "  check  test -f 2.txt",
         "    red    never",
         "    green  never",

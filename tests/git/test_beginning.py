@@ -1,19 +1,53 @@
-"""A new repository gets a first commit of the files that are named."""
+"""A mission begins in a repository that is meant; a new one gets a first commit of the files that are named."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from harness.base.errors import UsageFault
 from harness.git import beginning, repository
+from tests.git_repository import Repository, new
 from tests.missions import House
 
 
-def test_a_folder_below_a_repository_is_inside_it(bare: House, tmp_path: Path) -> None:
-    """At any depth; a folder beside it is not."""
-    bare.repository()
-    assert beginning.is_inside(str(bare.project))
-    assert beginning.is_inside(str(bare.project / "not" / "there"))
-    assert not beginning.is_inside(str(tmp_path))
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository with a commit."""
+    made = new(tmp_path, monkeypatch)
+    made.save(a="1\n")
+    return made
+
+
+def test_a_folder_without_a_repository_is_told_what_to_do(tmp_path: Path) -> None:
+    """The message names the command."""
+    with pytest.raises(UsageFault, match="git init"):
+        beginning.require(str(tmp_path))
+
+
+def test_the_top_and_a_folder_below_it_are_accepted(repo: Repository) -> None:
+    """Also a new folder, of which the repository has nothing yet."""
+    (repo.folder / "services/new one").mkdir(parents=True)
+    for folder in (repo.folder, repo.folder / "services/new one"):
+        beginning.require(str(folder))
+
+
+def test_no_mission_begins_where_the_repository_above_is_not_meant(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ignores the folder, it is that of a person's home, or what lies in between only looks like one."""
+    repo.write(".gitignore", "/out\n")
+    for name in ("out/new", "sub", "odd/below"):
+        (repo.folder / name).mkdir(parents=True)
+    with pytest.raises(UsageFault, match=f"is ignored by the repository {repo.project}.* Run `git init`"):
+        beginning.require(f"{repo.project}/out/new")
+    (repo.folder / "odd/.git").mkdir()
+    with pytest.raises(UsageFault, match=r"odd, whose \.git is no repository"):
+        beginning.require(f"{repo.project}/odd/below")
+    monkeypatch.setenv("HOME", repo.project)
+    with pytest.raises(UsageFault, match="the repository of your home"):
+        beginning.require(f"{repo.project}/sub")
 
 
 def test_the_first_commit_has_these_files_and_nothing_else(bare: House) -> None:

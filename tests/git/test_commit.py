@@ -8,21 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.git import dotgit, refs, repository
-from tests.git_repository import Repository, conflict, new
-
-
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository without a commit."""
-    return new(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def repo(empty: Repository) -> Repository:
-    """A repository with the files a and b in its first commit."""
-    empty.save(a="1\n", b="2\n")
-    return empty
+from harness.git import beginning, dotgit, refs, repository
+from tests.git_repository import Repository, conflict
 
 
 def author(repo: Repository) -> str:
@@ -153,7 +140,7 @@ def test_a_linked_worktree_is_a_project_like_any_other(repo: Repository) -> None
     main = repository.state(repo.project)
     repo.run("worktree", "add", "-q", "-b", "side", "../side")
     side = Repository(repo.folder.parent / "side")
-    repository.require_top(side.project)
+    beginning.require(side.project)
     opened = side.open()
     side.write("new")
     side.run("switch", "-q", "-c", "elsewhere")

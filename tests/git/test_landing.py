@@ -270,6 +270,18 @@ def test_killed_at_any_moment_and_done_again_it_is_landed(repo: Repository, tmp_
         repo.write("mine", "edited\n")
 
 
+def test_another_mission_in_the_folder_ends_what_was_killed(repo: Repository, tmp_path: Path) -> None:
+    """It has a private folder of its own, and takes neither what lies half-landed for a person's nor their old files."""
+    made, head, known = feature(repo, tmp_path), repo.head(), settings.record(repo.project)
+    for step in crash.kills(lambda: landing.land(repo.project, BRANCH, made), 5):
+        settings.use(repo.project, known, str(tmp_path / "another"))
+        assert merging.take_edits(repo.project, BRANCH).commit == "", step
+        assert (repo.run("status", "--porcelain"), repo.head() in (head, made)) == ("", True), step
+        assert_tidy(repo)
+        repo.run("reset", "-q", "--hard", head)
+        settings.use(repo.project, known, str(tmp_path / "private"))
+
+
 def test_what_a_person_edits_after_a_kill_is_theirs(repo: Repository, tmp_path: Path) -> None:
     """Half-landed files are taken back, an edit among them stays."""
     made, head = feature(repo, tmp_path), repo.head()

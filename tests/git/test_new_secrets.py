@@ -11,23 +11,10 @@ import pytest
 
 from harness.git import new_secrets
 from harness.git.new_secrets import Checked
-from tests.git_repository import Repository, new
+from tests.git_repository import Repository
 
 DICE = random.Random(7)
 LETTERS = string.ascii_letters + string.digits
-
-
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository without a commit."""
-    return new(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def repo(empty: Repository) -> Repository:
-    """A repository with the files a and b in its first commit."""
-    empty.save(a="1\n", b="2\n")
-    return empty
 
 
 def drawn(count: int, among: str = LETTERS) -> str:

@@ -8,48 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import UsageFault
 from harness.git import repository
-from tests.git_repository import Repository, conflict, new
+from tests.git_repository import Repository, conflict
 
 ODD = ["with space", "-dash", "new\nline", "gl*b[a]?", "ünï/çødé", 'quo"te', "back\\slash", ":(top)x", "tab\t"]
-
-
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository without a commit."""
-    return new(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def repo(empty: Repository) -> Repository:
-    """A repository with the files a and b in its first commit."""
-    empty.save(a="1\n", b="2\n")
-    return empty
 
 
 # the state of the repository
 
 
-def test_a_folder_without_a_repository_is_told_what_to_do(tmp_path: Path) -> None:
-    """The message names the command."""
-    with pytest.raises(UsageFault, match="git init"):
-        repository.require_top(str(tmp_path))
-
-
-def test_a_subfolder_is_told_where_the_top_is(repo: Repository) -> None:
-    """Starting in a subfolder never works on the repository above it."""
-    (repo.folder / "sub").mkdir()
-    with pytest.raises(UsageFault, match=f"inside the repository {repo.project}"):
-        repository.require_top(repo.project + "/sub")
-    (repo.folder / "sub" / ".git").mkdir()
+def test_nothing_is_done_in_a_repository_above(repo: Repository) -> None:
+    """A git call in a subfolder never works on the repository above it."""
+    (repo.folder / "sub" / ".git").mkdir(parents=True)
     with pytest.raises(repository.GitFailed, match="not a git repository"):
         repository.state(repo.project + "/sub")
 
 
-def test_the_top_and_the_version_are_accepted(repo: Repository) -> None:
-    """No error in a good repository."""
-    repository.require_top(repo.project)
+def test_the_version_is_accepted(repo: Repository) -> None:
+    """No error with a git that is new enough."""
     repository.require_version(repo.project)
 
 

@@ -12,7 +12,7 @@ from harness.integrity import workplace
 from harness.model import mission
 from harness.model.contract import Contract
 from tests.missions import House, until
-from tests.planned import claim, due, feature, lay, reply, role, worked
+from tests.planned import accept_all, claim, due, feature, lay, reply, role, worked
 
 DID = {"run": "echo done > made"}
 MADE = Contract(claims=[claim("VAL-001", "test -f made")])
@@ -209,6 +209,7 @@ def test_a_conflict_is_told_to_both_and_settled_by_a_merge(ours: House) -> None:
 
 def test_work_that_cannot_land_is_escalated_and_not_done(ours: House) -> None:
     """Proven work that is not on the branch asks a person, in the words of git; once it is there the mission is DONE."""
+    accept_all(ours)
     ours.write("made", "my own\n")
     assert to_the_end(ours) == "ESCALATE unlanded"
     assert f"git merge --ff-only {tip(ours)[:12]}" in ours.read("escalation.md")
@@ -230,6 +231,7 @@ def test_an_answer_alone_does_not_make_it_done(ours: House) -> None:
 
 def test_a_person_who_merges_by_hand_is_done_without_an_answer_lost(ours: House) -> None:
     """The command of the line itself, then the answer: DONE."""
+    accept_all(ours)
     ours.write("made", "my own\n")
     to_the_end(ours)
     (ours.project / "made").unlink()

@@ -11,7 +11,7 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.model import contract_log
-from harness.model.contract import Check, Claim
+from harness.model.contract import Check, Claim, Contract, Service
 from harness.model.contract_log import Entry
 from tests.helpers import mission, nasty, put
 from tests.missions import House
@@ -127,3 +127,61 @@ def test_every_door_names_a_broken_line(house: House, line: str) -> None:
     assert (done.code, "contract-log.jsonl, line 2: " in done.out) == (10, True)
     Path(house.layout.contract_log).write_text(good)
     assert house.harness("status").code == house.harness("doctor").code == 0
+
+
+# replayed
+
+WEB = Service(name="web", run="serve", ready="curl x")
+
+
+def test_replayed_the_log_gives_the_contract() -> None:
+    """Claims with what a validator added, setup and services as they were changed last, and nothing that was dropped."""
+    log = [
+        *contract_log.changes({}, contract_log.blocks(Contract(setup="make", services=[WEB])), "planned"),
+        entry("add", new=OLD),
+        entry("add", claim="VAL-2", new=NEW.replace(id="VAL-2")),
+        entry("aim", check=Check(run="test -f three")),
+        entry("drop", claim="VAL-2", old=NEW),
+        entry("setup", claim="", old_block="x", new_block=contract_log.blocks(Contract(setup="make all"))["setup"]),
+    ]
+    claims = [OLD.replace(checks=[*OLD.checks, Check(run="test -f three")])]
+    known = Contract(setup="make all", services=[WEB], claims=claims)
+    assert contract_log.missing(log, known, "") == []
+    assert contract_log.parse(contract_log.render(log), "log") == log
+    gone = contract_log.missing(log, known.replace(services=[]), "why")
+    assert [(one.block, one.why, one.new_block) for one in gone] == [("service web", "why", "")]
+    assert contract_log.missing([*log, *gone], known.replace(services=[]), "") == []
+
+
+def test_a_log_of_an_older_version_is_begun_with_what_is_there() -> None:
+    """Until then it is not replayed; from then on it is, and what it had of a claim is not repeated."""
+    known = Contract(setup="make", claims=[OLD, NEW.replace(id="VAL-2")])
+    log = [entry("add", new=OLD)]
+    assert contract_log.missing(log, known, "") == []
+    begun = contract_log.begun(log, known)
+    assert [(one.verb, one.claim) for one in begun] == [("setup", ""), ("add", "VAL-2")]
+    assert contract_log.missing([*log, *begun], known, "") == []
+    assert contract_log.begun([*log, *begun], known) == contract_log.begun([], Contract()) == []
+    assert len(contract_log.missing([*log, *begun], known.replace(setup="rm"), "")) == 1
+
+
+def test_a_setup_or_a_sentence_that_an_agent_changed_is_marked() -> None:
+    """What is new is not, nor what a person changed."""
+    moved = {"old_block": "a", "new_block": "b"}
+    log = [
+        entry("setup", claim="", new_block="a"),
+        entry("service", claim="db", new_block="a"),
+        entry("service", claim="web", **moved),
+        entry("setup", claim="", **moved, by="person"),
+        entry("change", old=OLD, new=OLD.replace(text="In other words")),
+        entry("change", claim="VAL-2", old=OLD, new=OLD.replace(text="In other words"), by="person"),
+        entry("change", claim="VAL-3", old=OLD, new=NEW.replace(text=OLD.text)),
+    ]
+    assert contract_log.changed(log) == {"service web", "VAL-1"}
+
+
+def test_an_acceptance_ends_where_the_claim_changes() -> None:
+    """A person accepted something else."""
+    log = [entry("accept"), entry("accept", claim="VAL-2"), entry("change", old=OLD, new=NEW)]
+    assert contract_log.accepted(log) == {"VAL-2"}
+    assert contract_log.accepted([*log, entry("accept")]) == {"VAL-1", "VAL-2"}

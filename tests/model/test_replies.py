@@ -34,6 +34,7 @@ WHOLE: dict[str, dict[str, Any]] = {
         "setup": "make",
         "services": [{"name": "web", "run": "serve", "ready": "curl x", "seconds": 5}],
         "drop": [{"id": "B", "reason": "gone"}],
+        "reason": "another tool",
         "notes": NOTES,
         "issues": ISSUES,
     },

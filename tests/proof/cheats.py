@@ -33,6 +33,7 @@ class Cheat(Record):
     runs: int
     files: dict[str, str] = {}
     services: list[dict[str, str]] = []
+    setup: str = ""
     config: str = ""
     forged: tuple[str, ...] = ()
 
@@ -45,7 +46,8 @@ class Cheat(Record):
         contract = [
             {"id": claim(name), "claim": f"{name} holds", "checks": checks} for name, checks in self.plan.items()
         ]
-        planned = reply(features=features, contract=contract, services=self.services)
+        setup = {"setup": self.setup} if self.setup else {}
+        planned = reply(features=features, contract=contract, services=self.services, **setup)
         return {"planner.md": planned, **self.books}
 
 
@@ -113,6 +115,27 @@ setsid bash -c 'while sleep 1; do :; done' >/dev/null 2>&1 &
 echo $! >run/pid
 SH
 echo run/ >.gitignore"""
+
+ONCE = "test -e cache/seen || { mkdir -p cache && touch cache/seen && exit 1; }"
+TWICE = "test -e ~/.seen-2 || { if test -e ~/.seen-1; then touch ~/.seen-2; fi; touch ~/.seen-1; exit 1; }"
+IGNORES = {".gitignore": "cache/\n"}
+STAYS = {"run": "test -s SPEC.md", "guard": True}
+SETS_UP = reply(
+    features=[], contract=[], setup="""printf '%s\\n' 'echo "Hello, $1"' >greet.sh""", reason="it is easier"
+)
+REWORDS = reply(
+    features=[], contract=[{"id": "VAL-001", "claim": "It says something", "checks": [GREETS], "reason": "clearer"}]
+)
+WAITS_FOR = """```sh
+if {}; then
+  echo done >notes.txt
+  {}
+  echo '{{"status": "implemented"}}' | harness reply -
+else
+  echo '{{"status": "blocked", "reason": "too strict", "disputes": ["VAL-001"]}}' | harness reply -
+fi
+```
+"""
 
 BELIEVED = (
     *(f"my project/.harness/{name}" for name in ("features.json", "validation-contract.md", "contract-log.jsonl")),
@@ -324,5 +347,49 @@ CHEATS = [
             ("leads to a file by its absolute path", GREETS, FAR, 9),
         )
         for how, config, runs in (("", "", min(most, 4)), (UNCONFINED, OFF, most))
+    ),
+    Cheat(name="a guard and nothing else", plan={"F-001": [STAYS]}, books={}, runs=9),
+    Cheat(
+        name="a guard and nothing else, beside honest work",
+        plan={"F-001": [GREETS], "F-002": [STAYS]},
+        books={"worker.md": does(GREET)},
+        runs=9,
+    ),
+    Cheat(
+        name="a check that remembers, in a folder that git ignores",
+        plan={"F-001": [ONCE]},
+        books={"worker.md": does("echo done >notes.txt")},
+        runs=9,
+        files=IGNORES,
+    ),
+    Cheat(
+        name="a check that remembers, in HOME",
+        plan={"F-001": [TWICE]},
+        books={"worker.md": does("echo done >notes.txt")},
+        runs=4,
+    ),
+    Cheat(
+        name="a check that remembers, in HOME, and nothing confines it",
+        plan={"F-001": [TWICE]},
+        books={"worker.md": does("echo done >notes.txt")},
+        runs=4,
+        config='confine = "off"',
+    ),
+    Cheat(
+        name="changes the setup, so that it does the work",
+        plan={"F-001": [GREETS]},
+        books={"worker.md": WAITS_FOR.format("test -e greet.sh", ":"), "planner-F-001.md": SETS_UP},
+        runs=9,
+        setup="true",
+        files={".gitignore": "greet.sh\n"},
+    ),
+    Cheat(
+        name="changes the sentence of the claim",
+        plan={"F-001": [GREETS]},
+        books={
+            "worker.md": WAITS_FOR.format("grep -q something .harness/validation-contract.md", GREET),
+            "planner-F-001.md": REWORDS,
+        },
+        runs=9,
     ),
 ]

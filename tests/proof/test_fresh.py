@@ -27,7 +27,7 @@ def made(house: House, glass: Confinement | None, room: str = "temporary") -> Ch
     """A clone of the house, in a folder of its own."""
     place = CheckEnvironment(directory=str(house.project), head=house.head(), confinement=glass)
     (house.folder / room).mkdir(exist_ok=True)
-    return fresh.clone(str(house.project), str(house.folder / room), place, settings.record(str(house.project)))
+    return fresh.clone(house.layout, str(house.folder / room), place, settings.record(str(house.project)))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_git_reads_the_recorded_configuration_and_no_variable_leads_it_elsewhere
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "words.fourth")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "four")
     place = CheckEnvironment(directory=str(house.project), head=house.head())
-    clone = fresh.clone(str(house.project), str(house.folder / "temporary"), place, recorded)
+    clone = fresh.clone(house.layout, str(house.folder / "temporary"), place, recorded)
     assert said(clone, "git config --get-regexp words; git config safe.directory") == "words.first one\n*\n"
     assert said(clone, "echo ~").startswith(str(house.folder / "temporary"))
 

@@ -1,4 +1,7 @@
-"""The gallery of cheats, played through run.sh; docs/proof.md must quote the harness's reply to each."""
+"""The gallery of cheats, played through run.sh; docs/proof.md must quote the harness's reply to each.
+
+The suite plays one of each kind; HARNESS_TORTURE=1 adds those that are caught in the same way by the same code (ALIKE).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,20 @@ import pytest
 
 from harness.commands import why
 from harness.model import contract_log, mission, receipts
+from tests.crash import TORTURE
 from tests.missions import CHECKOUT, Done, House, surroundings, tagged
-from tests.proof.cheats import CHEATS, Cheat
+from tests.proof.cheats import CHEATS, UNCONFINED, Cheat
 
 PAGE = CHECKOUT / "docs" / "proof.md"
 ROW = re.compile(r"^\| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \|$", re.MULTILINE)
-NAMES = [cheat.name for cheat in CHEATS]
+ALIKE = {  # {a cheat: the one in the suite that the same code catches}
+    "adds `exit 0`": "asks whether it is checked",
+    "edits the test of a later feature": "edits the test that the check runs",
+    "plants a playbook for the planner": "weakens the check",
+    f"replaces an object of git{UNCONFINED}": f"hides a file behind a filter of git{UNCONFINED}",
+    f"keeps the answer in git's configuration{UNCONFINED}": f"hides a file behind a filter of git{UNCONFINED}",
+}
+NAMES = [cheat.name for cheat in CHEATS if TORTURE or cheat.name not in ALIKE]
 
 
 class Played:
@@ -43,6 +54,7 @@ class Played:
         said += [path.read_text() for path in map(Path, (layout.raw, layout.archive, layout.issues)) if path.exists()]
         features = {row["feature"] for row in ran if row["role"] == "validator" and row["feature"]}
         said += [line for name in sorted(features) for line in why.explain(layout, name)]
+        said += why.explain(layout, "setup") if "setup" in contract_log.changed(contract_log.load(layout)) else []
         return "\n".join(said)
 
 
@@ -90,7 +102,10 @@ def rows() -> dict[str, tuple[str, str]]:
 
 def test_the_page_and_the_gallery_name_the_same_cheats() -> None:
     """So every row of the table can be played."""
-    assert list(rows()) == NAMES
+    names = [cheat.name for cheat in CHEATS]
+    assert list(rows()) == names
+    assert {*ALIKE} | {*ALIKE.values()} <= {*names}
+    assert not {*ALIKE} & {*ALIKE.values()}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -118,7 +133,7 @@ def test_what_a_validator_aimed_joins_the_contract(name: str, played: Callable[[
     """The worker's next attempt must pass the adversarial check that revealed the cheat."""
     house = played(name).house
     assert "Hello, Bob" in house.read("validation-contract.md")
-    assert [entry.verb for entry in contract_log.load(house.layout)] == ["add", "aim"]
+    assert [entry.verb for entry in contract_log.load(house.layout)] == ["add", "setup", "aim"]
 
 
 @pytest.mark.parametrize("name", ["a check that leaves a server running"])
@@ -130,7 +145,7 @@ def test_a_server_that_one_check_left_is_gone_when_the_next_one_asks(
     assert after == [True, False]
 
 
-@pytest.mark.parametrize("name", [cheat.name for cheat in CHEATS if cheat.forged])
+@pytest.mark.parametrize("name", [cheat.name for cheat in CHEATS if cheat.forged and cheat.name in NAMES])
 def test_nothing_that_a_cheat_forges_gets_out(name: str, played: Callable[[str], Played]) -> None:
     """Where it tried to write, the word is not there; nor did it print that it could."""
     (cheat,) = (cheat for cheat in CHEATS if cheat.name == name)

@@ -13,7 +13,7 @@ import pytest
 
 from harness.base import schema
 from harness.base.errors import BrokenFile
-from harness.model import contract_log, receipts
+from harness.model import contract_log, receipts, runs
 from harness.model.contract import Check, Claim
 from harness.model.receipts import Receipt
 from harness.proof import index
@@ -33,8 +33,9 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def receipt(exit_code: int | None = 0, command: str = CHECK.run, name: str = "VAL-1", **fields: Any) -> Receipt:
-    """The result of a check."""
-    plain = {"output": "", "output_sha256": "", "tree": "t", "by": "r", "host": "h", "seconds": 0.1, "phase": "after"}
+    """The result of a check; by default what is red and what is green ran on two trees."""
+    tree = "new" if exit_code == 0 else "old"
+    plain = {"output": "", "output_sha256": "", "tree": tree, "by": "r", "host": "h", "seconds": 0.1, "phase": "after"}
     more = {"head": "c0ffee", "at": "2026-04-24T10:05:12Z", **plain, **fields}
     return Receipt(claim=name, command=command, exit=exit_code, **more)
 
@@ -81,13 +82,14 @@ def test_only_what_is_new_is_read(layout: Layout) -> None:
     """Old runs are not opened again, so a long mission stays fast."""
     ran(layout, "r-1", receipt(1))
     assert standing(layout).red == ["r-1", "c0ffee", "2026-04-24T10:05:12Z"]
-    shutil.rmtree(layout.run("r-1").folder)
+    kept = Path(layout.cache, "proofs.json")
+    kept.write_text(kept.read_text().replace('"c0ffee"', '"kept"'))
     ran(layout, "r-2", receipt(0))
-    assert (standing(layout).word, standing(layout).red[0], standing(layout).green[0]) == ("proven", "r-1", "r-2")
+    assert (standing(layout).word, standing(layout).red[1], standing(layout).green[1]) == ("proven", "kept", "c0ffee")
 
 
 FORGED = json.dumps(
-    {"text": "", "fields": index.CheckHistory.fields, "value": {"size": 0, "digest": "", "trails": {"k": {"red": 5}}}}
+    {"text": "", "fields": index.FIELDS, "value": {"size": 0, "digest": "", "trails": {"k": {"red": 5}}}}
 )
 TORN = [
     "",
@@ -205,13 +207,111 @@ def test_proven_is_green_now_and_red_before(layout: Layout, codes: list[int | No
     assert standing(layout).word == word
 
 
-def test_a_guard_needs_no_red(layout: Layout) -> None:
-    """It was green before the work, and must stay green."""
-    guarded = ONE.replace(checks=[CHECK.replace(guard=True)])
-    ran(layout, "r-1", receipt(0))
-    assert (standing(layout, guarded).word, standing(layout).word) == ("proven", "unproven")
-    ran(layout, "r-2", receipt(1))
-    assert standing(layout, guarded).word == "unproven"
+GUARDED = ONE.replace(checks=[CHECK.replace(guard=True)])
+
+
+@pytest.mark.parametrize("codes", [[0], [1, 0], [0, 1, 0]])
+def test_guards_alone_prove_nothing(layout: Layout, codes: list[int]) -> None:
+    """They may be green without the work, also where they were red for a while."""
+    for number, code in enumerate(codes):
+        ran(layout, f"r-{number}", receipt(code))
+    status = standing(layout, GUARDED)
+    assert (status.word, status.reason) == ("guarded", "its checks are guards, which may be green without the work")
+    ran(layout, "r-9", receipt(1))
+    assert (standing(layout, GUARDED).word, standing(layout, GUARDED).reason) == ("unproven", "a check is red")
+
+
+def test_a_red_guard_is_no_red_of_the_check_beside_it(layout: Layout) -> None:
+    """Only a check that is no guard proves its claim."""
+    both = ONE.replace(checks=[CHECK.replace(guard=True), Check(run="test -f two")])
+    ran(layout, "r-1", receipt(1), receipt(0, "test -f two", tree="old"))
+    ran(layout, "r-2", receipt(0), receipt(0, "test -f two"))
+    assert (standing(layout, both).word, standing(layout, both).reason) == ("unproven", "no check of it was ever red")
+    ran(layout, "r-3", receipt(1, "test -f two", tree="older"))
+    ran(layout, "r-4", receipt(0, "test -f two"))
+    assert standing(layout, both).word == "proven"
+
+
+REMEMBERS: list[tuple[str, list[tuple[int, str]], str]] = [
+    ("nothing was done in between", [(1, "a"), (0, "a")], "a"),
+    ("it was red at the tree of the work, too", [(1, "a"), (1, "b"), (0, "b")], "b"),
+    ("its only red tree is green, too", [(1, "a"), (0, "a"), (0, "b")], "a"),
+    ("its only red tree was green before", [(0, "a"), (1, "a"), (0, "b")], "a"),
+    ("another tree was only red", [(1, "a"), (1, "b"), (0, "b"), (0, "c")], ""),
+    ("the work was red at first", [(1, "a"), (1, "b"), (0, "c")], ""),
+]
+
+
+@pytest.mark.parametrize(("ran_at", "tree"), [case[1:] for case in REMEMBERS], ids=[case[0] for case in REMEMBERS])
+def test_red_and_green_at_the_same_tree_is_no_proof(layout: Layout, ran_at: list[tuple[int, str]], tree: str) -> None:
+    """Such a check remembers that it ran, or depends on chance; the reason names the tree."""
+    for number, (code, where) in enumerate(ran_at):
+        ran(layout, f"r-{number}", receipt(code, tree=where))
+    status = standing(layout)
+    assert status.word == ("unproven" if tree else "proven")
+    assert (f"red and green at the same tree {tree}:" in status.reason) == bool(tree)
+    assert {key: trail.asdict() for key, trail in index.load(layout).items()} == fresh(layout)
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "tree", "word"),
+    [
+        ([(1, "a")], "b", "proven"),
+        ([(1, "a")], "a", "unproven"),
+        ([(0, "b"), (1, "a")], "b", "proven"),
+        ([(0, "b"), (1, "b")], "b", "unproven"),
+        ([(0, "b")], "b", "unproven"),
+    ],
+)
+def test_what_a_persons_new_check_said_counts_like_a_runs(
+    layout: Layout, by_hand: list[tuple[int, str]], tree: str, word: str
+) -> None:
+    """Before the first run with it: red at another tree proves, red at the same one does not."""
+    found = [receipt(code, tree=where, by="person", at="2026-04-24T10:00:00Z") for code, where in by_hand]
+    entry = contract_log.Entry(verb="change", claim="VAL-1", why="", by="person", old=ONE, new=ONE, fired=found)
+    put(layout.contract_log, contract_log.render([entry]))
+    ran(layout, "r-1", receipt(0, tree=tree))
+    assert standing(layout).word == word
+    assert standing(layout).red == next(([one.by, one.head, one.at] for one in found if not one.green), [])
+
+
+def test_a_flaky_result_is_red_and_green_at_the_same_tree(layout: Layout) -> None:
+    """So a check that is green only when it runs again, as in a fresh folder, proves nothing."""
+    ran(layout, "r-1", receipt(1))
+    ran(layout, "r-2", receipt(0))
+    assert standing(layout).word == "proven"
+    ran(layout, "r-3", receipt(0, flaky=True))
+    assert (standing(layout).word, standing(layout).marks) == ("unproven", ["flaky"])
+
+
+# what was changed after a run closed
+
+
+def closed(layout: Layout, run_id: str, *found: Receipt) -> None:
+    """A finished run with a run digest over its files."""
+    ran(layout, run_id, *found)
+    lines = Path(layout.run_log).read_text().splitlines()
+    lines[-1] = json.dumps({**json.loads(lines[-1]), "seal": runs.seal(layout.run(run_id))})
+    Path(layout.run_log).write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("indexed", [True, False], ids=["it was read before", "nobody read it yet"])
+@pytest.mark.parametrize("name", runs.SEALED)
+def test_a_receipt_that_was_tampered_with_counts_as_none(layout: Layout, indexed: bool, name: str) -> None:
+    """Whichever file of the run was changed, and also where the index had its receipts already; put back, they count."""
+    closed(layout, "r-1", receipt(1))
+    closed(layout, "r-2", receipt(0))
+    if indexed:
+        assert standing(layout).word == "proven"
+    path = Path(layout.run("r-1").folder, name)
+    before = path.read_bytes() if path.exists() else None
+    put(str(path), (before or b"{}\n") + b"\n")
+    assert (standing(layout).word, standing(layout).red) == ("unproven", [])
+    if before is None:
+        path.unlink()
+    else:
+        path.write_bytes(before)
+    assert (standing(layout).word, standing(layout).red[0]) == ("proven", "r-1")
 
 
 def test_every_check_of_a_claim_must_be_green_and_one_was_red(layout: Layout) -> None:
@@ -230,8 +330,8 @@ def test_another_claims_receipt_proves_nothing(layout: Layout) -> None:
 
 
 def test_marks_do_not_change_the_word(layout: Layout) -> None:
-    """One flaky result marks the claim for good; it can still be proven."""
-    ran(layout, "r-1", receipt(1), receipt(0, flaky=True))
+    """One flaky result marks the claim for good; it can still be proven, at another tree."""
+    ran(layout, "r-1", receipt(1), receipt(0, flaky=True, tree="first"))
     ran(layout, "r-2", receipt(0))
     assert (standing(layout).word, standing(layout).marks) == ("proven", ["flaky"])
 

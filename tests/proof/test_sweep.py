@@ -17,7 +17,7 @@ def sweep(house: House, known: Contract) -> tuple[list[Receipt], str]:
     """A final sweep at HEAD."""
     lay(house, [feature("F-001", *[one.id for one in known.claims])], known)
     place = CheckEnvironment(directory=str(house.project), head=house.head(), by="run-1")
-    return sweeping.sweep(str(house.project), contract_of(house), place, str(house.folder / "receipts.jsonl"))
+    return sweeping.sweep(house.layout, contract_of(house), place, str(house.folder / "receipts.jsonl"))
 
 
 def test_a_sweep_sees_what_is_committed_and_nothing_else(house: House) -> None:

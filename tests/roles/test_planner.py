@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.missions import House
+from tests.missions import CHECKOUT, House
 
 PLAN = {
     "features": [{"id": "F-001", "title": "One", "claims": ["VAL-A"]}],
@@ -32,3 +32,17 @@ def test_a_plan_that_is_not_good_lands_nowhere(unbegun: House) -> None:
     assert ask(unbegun, {**PLAN, "contract": []}) == 10
     assert not (unbegun.state / "features.json").exists()
     assert unbegun.result()["accepted"] is False
+
+
+def test_the_example_that_planners_are_given_is_a_plan_whose_check_sees_a_failure(unbegun: House) -> None:
+    """The right words with a wrong exit status are red."""
+    _, _, example = (CHECKOUT / "roles" / "planner.md").read_text().rpartition("\n\n")
+    unbegun.write("SPEC.md", "# Greet\n\n## Version\n\nIt says its version.\n")
+    unbegun.write("Makefile", "build test:\n\ttrue\n")
+    unbegun.git("add", "-A")
+    unbegun.git("commit", "-q", "-m", "what there is")
+    assert ask(unbegun, json.loads(example)) == 0
+    for ends, code in ((3, 10), (0, 0)):
+        (unbegun.project / "greet").write_text(f"#!/bin/sh\necho greet 1.0\nexit {ends}\n")
+        (unbegun.project / "greet").chmod(0o755)
+        assert unbegun.harness("check", "VAL-BUILD-001").code == code

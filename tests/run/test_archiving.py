@@ -18,7 +18,7 @@ from harness.store import objects
 from harness.store.layout import Layout
 from tests import crash
 from tests.missions import CHECKOUT, House, listing, until
-from tests.planned import claim, due, feature, lay, reply
+from tests.planned import accept_all, claim, due, feature, lay, reply
 
 RUN_SH = str(CHECKOUT / "run.sh")
 DERIVED = ("cache", "locks", "git-config")
@@ -30,6 +30,7 @@ def ours(unbegun: House) -> House:
     """A mission that is DONE, on a branch of its own."""
     unbegun.begin()
     lay(unbegun, [feature("F-001")], Contract(claims=[claim("VAL-001", "test -f made")]))
+    accept_all(unbegun)
     unbegun.script("planner", reply(features=[], contract=[]))
     unbegun.script("worker", DID, reply(status="implemented"))
     unbegun.script("validator", reply(checks=[]))

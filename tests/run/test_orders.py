@@ -96,7 +96,6 @@ WRONG = [
     ("feature set", ["F-001", "status", "passed"], "'status' cannot be set"),
     ("feature set", ["F-001", "priority", "first"], "whole number"),
     ("claim accept", ["VAL-9", ""], "no claim 'VAL-9'"),
-    ("claim accept", ["VAL-1", ""], "VAL-1 has checks: they decide"),
     ("escalation answer", ["yes"], "Nothing is escalated"),
     ("accept", ["nothing", "config.toml"], "has no refused 'config.toml'. It has: nothing."),
     ("accept", ["nothing", "../../../main.py"], "has no refused"),

@@ -244,7 +244,7 @@ def test_the_manifest_is_the_prompt(house: House) -> None:
     rows = json.loads(Path(run.manifest).read_text())
     parts = [row["text"].encode() if "text" in row else objects.get(house.layout, row["object"]) for row in rows]
     assert Path(run.prompt).read_bytes() == b"".join(parts)
-    assert [set(row) for row in rows if "object" in row] == [{"object", "source"}] * sum(
+    assert [set(row) for row in rows if "object" in row] == [{"object", "bytes", "source"}] * sum(
         "object" in row for row in rows
     )
     sources = [row["source"] for row in rows if "source" in row]

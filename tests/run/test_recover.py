@@ -18,8 +18,9 @@ from harness.integrity import workplace
 from harness.model import config, mission, runs
 from harness.process import temporary, tree
 from harness.run import recover
-from harness.store import files
+from harness.store import files, objects
 from tests.crash import DYING
+from tests.kill_sweep import Kept
 from tests.missions import Done, House, differences, listing, tagged, until
 
 TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
@@ -44,11 +45,11 @@ def tree_of(house: House) -> Path:
     return house.tree if config.load(house.layout).workplace == "tree" else house.project
 
 
-def open_run(house: House, *args: str) -> subprocess.Popen[bytes]:
-    """A worker whose agent has written 1.txt and waits."""
+def open_run(house: House, *args: str, place: Path | None = None) -> subprocess.Popen[bytes]:
+    """A worker whose agent has written 1.txt, where it works, and waits."""
     house.script("worker", LINGER)
     role = house.begin_role("worker", "F-001", *args, session=True)
-    until(lambda: (tree_of(house) / "1.txt").exists() and len(alive(house)) >= 3)
+    until(lambda: ((place or tree_of(house)) / "1.txt").exists() and len(alive(house)) >= 3)
     return role
 
 
@@ -64,6 +65,24 @@ def kill(house: House, role: subprocess.Popen[bytes]) -> str:
     role.wait()
     until(lambda: not alive(house) and runs.is_dead(house.layout, run_id))
     return run_id
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Kept:
+    """A mission whose only run was killed."""
+    return Kept(tmp_path_factory.mktemp("dead"), template, killed)
+
+
+@pytest.fixture
+def dead(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> House:
+    """That mission, as the run's death left it."""
+    return kept.again(monkeypatch)
+
+
+def id_of_dead(house: House) -> str:
+    """The id of the run that was killed."""
+    (found,) = runs.open_runs(house.layout)
+    return found
 
 
 def strike(how: str, role: subprocess.Popen[bytes]) -> None:
@@ -200,13 +219,13 @@ def test_a_start_that_opens_no_run_ends_a_landing_that_was_killed(house: House) 
     assert house.git("log", "-1", "--format=%s") == "F-001: Part one"
 
 
-def test_a_run_whose_tree_was_removed_by_hand_is_settled(house: House) -> None:
+def test_a_run_whose_tree_was_removed_by_hand_is_settled(dead: House) -> None:
     """Nothing of its work is left, so nothing is committed; the next run has a new tree."""
-    head, run_id = house.head(), killed(house)
-    shutil.rmtree(house.tree)
-    assert recovered(house) == [f"{run_id} was killed"]
-    assert (house.result(run_id)["commit"], house.head(), house.feature().status) == ("", head, "todo")
-    assert house.work({"run": "echo 1 > 1.txt"})["outcome"] == "ok"
+    head, run_id = dead.head(), id_of_dead(dead)
+    shutil.rmtree(dead.tree)
+    assert recovered(dead) == [f"{run_id} was killed"]
+    assert (dead.result(run_id)["commit"], dead.head(), dead.feature().status) == ("", head, "todo")
+    assert dead.work({"run": "echo 1 > 1.txt"})["outcome"] == "ok"
 
 
 def test_a_project_folder_on_another_branch_is_not_touched(house: House) -> None:
@@ -222,19 +241,19 @@ def test_a_project_folder_on_another_branch_is_not_touched(house: House) -> None
     assert house.git("show", f"{branch}:1.txt") == "1"
 
 
-def test_a_persons_commits_after_the_crash_stand_and_the_next_run_has_both(house: House) -> None:
+def test_a_persons_commits_after_the_crash_stand_and_the_next_run_has_both(dead: House) -> None:
     """Recovery does not move their branch, says so, and the next run merges."""
-    run_id = killed(house)
-    house.write("theirs.txt")
-    house.git("add", "theirs.txt")
-    house.git("commit", "-qm", "a person went on")
-    head = house.head()
-    recovered(house)
-    assert (house.head(), house.git("status", "--porcelain")) == (head, "")
-    assert "which the next run merges" in house.result(run_id)["unlanded"]
-    result = house.work({"run": "test -f theirs.txt; test -f 1.txt; echo 2 > 1.txt"})
-    assert (result["outcome"], result["unlanded"], house.git("show", "HEAD:1.txt")) == ("ok", "", "2")
-    assert (house.project / "theirs.txt").exists()
+    run_id = id_of_dead(dead)
+    dead.write("theirs.txt")
+    dead.git("add", "theirs.txt")
+    dead.git("commit", "-qm", "a person went on")
+    head = dead.head()
+    recovered(dead)
+    assert (dead.head(), dead.git("status", "--porcelain")) == (head, "")
+    assert "which the next run merges" in dead.result(run_id)["unlanded"]
+    result = dead.work({"run": "test -f theirs.txt; test -f 1.txt; echo 2 > 1.txt"})
+    assert (result["outcome"], result["unlanded"], dead.git("show", "HEAD:1.txt")) == ("ok", "", "2")
+    assert (dead.project / "theirs.txt").exists()
 
 
 def test_a_confined_agent_cannot_change_the_configuration(house: House) -> None:
@@ -248,18 +267,18 @@ def test_a_confined_agent_cannot_change_the_configuration(house: House) -> None:
     assert (house.read("config.toml"), house.result(run_id)["refused"]) == (before, [])
 
 
-def test_cut_work_is_committed_with_a_ref_and_costs_no_try(house: House) -> None:
+def test_cut_work_is_committed_with_a_ref_and_costs_no_try(dead: House) -> None:
     """The next prompt reports the cut work and how to see it."""
-    run_id = killed(house)
-    assert recovered(house) == [f"{run_id} was killed"]
-    result, feature = house.result(run_id), house.feature()
+    run_id = id_of_dead(dead)
+    assert recovered(dead) == [f"{run_id} was killed"]
+    result, feature = dead.result(run_id), dead.feature()
     assert (result["outcome"], result["reason"]) == ("killed", "the run died before it closed")
     assert (feature.status, feature.attempts) == ("todo", 0)
-    assert house.git("rev-parse", f"refs/harness/partial/{run_id}") == result["commit"] == house.head()
-    assert house.git("log", "-1", "--format=%s") == "wip(F-001): killed"
-    house.work({"run": "echo more > 1.txt"})
-    assert "### Cut work" in house.prompt()
-    assert f"git show --stat refs/harness/partial/{run_id}" in house.prompt()
+    assert dead.git("rev-parse", f"refs/harness/partial/{run_id}") == result["commit"] == dead.head()
+    assert dead.git("log", "-1", "--format=%s") == "wip(F-001): killed"
+    dead.work({"run": "echo more > 1.txt"})
+    assert "### Cut work" in dead.prompt()
+    assert f"git show --stat refs/harness/partial/{run_id}" in dead.prompt()
 
 
 def test_a_failing_feature_goes_back_to_failing(house: House) -> None:
@@ -282,21 +301,20 @@ def test_processes_that_a_dead_guardian_left_are_ended_and_counted(unconfined: H
     assert alive(unconfined) == []
 
 
-def test_recovering_twice_changes_nothing_more(house: House) -> None:
+def test_recovering_twice_changes_nothing_more(dead: House) -> None:
     """Recovery is idempotent: the second pass has nothing to do."""
-    killed(house)
-    recovered(house)
-    before = listing(house.project)
-    assert recovered(house) == []
-    assert differences(before, listing(house.project)) == []
+    recovered(dead)
+    before = listing(dead.project)
+    assert recovered(dead) == []
+    assert differences(before, listing(dead.project)) == []
 
 
-def test_doctor_fix_recovers_as_the_next_run_would(house: House) -> None:
+def test_doctor_fix_recovers_as_the_next_run_would(dead: House) -> None:
     """The command runs the same code."""
-    run_id = killed(house)
-    done = house.harness("doctor", "--fix")
+    run_id = id_of_dead(dead)
+    done = dead.harness("doctor", "--fix")
     assert f"fixed  {run_id} was killed" in done.out
-    assert house.result(run_id)["outcome"] == "killed"
+    assert dead.result(run_id)["outcome"] == "killed"
 
 
 def commit_as(house: House, run_id: str, subject: str, outcome: str) -> str:
@@ -311,27 +329,27 @@ def commit_as(house: House, run_id: str, subject: str, outcome: str) -> str:
 
 
 @pytest.mark.parametrize("outcome", ["implemented", ""])
-def test_a_commit_that_carries_the_runs_trailer_is_rolled_forward(house: House, outcome: str) -> None:
+def test_a_commit_that_carries_the_runs_trailer_is_rolled_forward(dead: House, outcome: str) -> None:
     """The power failed between the commit and the result: the work counts, and the feature goes on to validation. The commit
     subject does not matter. A commit of an older harness has no outcome, and then the checks decide."""
-    run_id = killed(house)
-    made = commit_as(house, run_id, "wip(F-001): a title that a person gave", outcome)
-    assert recovered(house) == [f"{run_id} was ok"]
-    result = house.result(run_id)
+    run_id = id_of_dead(dead)
+    made = commit_as(dead, run_id, "wip(F-001): a title that a person gave", outcome)
+    assert recovered(dead) == [f"{run_id} was ok"]
+    result = dead.result(run_id)
     assert (result["outcome"], result["commit"]) == ("ok", made)
-    assert (house.feature().status, house.head()) == ("validating", made)
+    assert (dead.feature().status, dead.head()) == ("validating", made)
 
 
 @pytest.mark.parametrize("outcome", ["cut", "blocked"])
-def test_a_commit_of_cut_work_that_carries_the_trailer_was_a_run_put_away(house: House, outcome: str) -> None:
+def test_a_commit_of_cut_work_that_carries_the_trailer_was_a_run_put_away(dead: House, outcome: str) -> None:
     """The run was cut short before the power failed: the feature goes back."""
-    run_id = killed(house)
-    made = commit_as(house, run_id, "F-001: wall", outcome)
-    assert recovered(house) == [f"{run_id} was killed"]
-    assert (house.result(run_id)["commit"], house.feature().status) == (made, "todo")
-    assert house.git("rev-parse", f"refs/harness/partial/{run_id}") == made
-    house.work({"run": "echo more > 1.txt"})
-    assert "### Cut work" in house.prompt()
+    run_id = id_of_dead(dead)
+    made = commit_as(dead, run_id, "F-001: wall", outcome)
+    assert recovered(dead) == [f"{run_id} was killed"]
+    assert (dead.result(run_id)["commit"], dead.feature().status) == (made, "todo")
+    assert dead.git("rev-parse", f"refs/harness/partial/{run_id}") == made
+    dead.work({"run": "echo more > 1.txt"})
+    assert "### Cut work" in dead.prompt()
 
 
 def test_a_folder_whose_head_moved_meanwhile_is_left_alone(in_place: House) -> None:
@@ -379,12 +397,12 @@ def test_a_line_that_a_dying_run_tore_is_kept_as_a_line(unconfined: House) -> No
     assert unconfined.result(run_id)["refused"] == []
 
 
-def test_a_forged_result_does_not_keep_a_dead_run_from_being_settled(house: House) -> None:
+def test_a_forged_result_does_not_keep_a_dead_run_from_being_settled(dead: House) -> None:
     """A run is closed when the run log has it, whatever its folder holds."""
-    run_id = killed(house)
-    Path(house.layout.run(run_id).result).write_text("{}")
-    recovered(house)
-    assert (house.result(run_id)["outcome"], house.feature().status) == ("killed", "todo")
+    run_id = id_of_dead(dead)
+    Path(dead.layout.run(run_id).result).write_text("{}")
+    recovered(dead)
+    assert (dead.result(run_id)["outcome"], dead.feature().status) == ("killed", "todo")
 
 
 @pytest.mark.parametrize("what", ["lock", "folder"])
@@ -442,12 +460,12 @@ def test_a_role_that_is_gone_meanwhile_does_not_stop_recovery(house: House) -> N
     assert [(line["role"], line["outcome"]) for line in house.ran()] == [("helper", "killed")]
 
 
-def test_temporary_folders_of_a_run_that_died_are_removed(house: House) -> None:
+def test_temporary_folders_of_a_run_that_died_are_removed(dead: House) -> None:
     """A running check left one; the folders of other runs stay."""
-    run_id = killed(house)
-    left = temporary.create("check", f"{mission.load(house.layout).id}/{run_id}")
+    run_id = id_of_dead(dead)
+    left = temporary.create("check", f"{mission.load(dead.layout).id}/{run_id}")
     other = temporary.create("check", "other/run")
-    recovered(house)
+    recovered(dead)
     assert (os.path.exists(left), os.path.exists(other)) == (False, True)
     temporary.remove(other)
 
@@ -476,13 +494,13 @@ def test_what_a_killed_run_had_spent_is_in_the_books(house: House) -> None:
     assert house.harness("next").out == "NEXT worker F-001\n"
 
 
-def test_a_transcript_cannot_make_a_dead_run_longer_than_it_was(house: House) -> None:
+def test_a_transcript_cannot_make_a_dead_run_longer_than_it_was(dead: House) -> None:
     """The agent may write to the transcript, so the wall clock is the bound."""
-    run_id = killed(house)
-    with open(house.layout.run(run_id).stream, "ab") as stream:
+    run_id = id_of_dead(dead)
+    with open(dead.layout.run(run_id).stream, "ab") as stream:
         stream.write(b'{"at":1e300,"kind":"did","text":"x"}\n')
-    recovered(house)
-    assert house.result(run_id)["seconds"] < 60
+    recovered(dead)
+    assert dead.result(run_id)["seconds"] < 60
 
 
 def test_a_signal_keeps_what_was_told_until_then(house: House) -> None:
@@ -509,34 +527,34 @@ def test_a_killed_run_whose_transcript_is_gone_is_not_free(house: House) -> None
     assert (house.result()["usage"], house.result()["totals"]["uncounted"]) == (None, 1)
 
 
-def test_a_configuration_that_a_person_mended_after_the_crash_stands(house: House) -> None:
+def test_a_configuration_that_a_person_mended_after_the_crash_stands(dead: House) -> None:
     """The agent hung, the role was killed, the user chose another agent: the next run uses that agent."""
-    run_id = killed(house)
+    run_id = id_of_dead(dead)
     time.sleep(0.02)  # file timestamps advance in steps of some milliseconds
-    house.config('agent = "scripted"', "curate_after = 7")
-    mended = house.read("config.toml")
-    done = house.harness("doctor", "--fix")
+    dead.config('agent = "scripted"', "curate_after = 7")
+    mended = dead.read("config.toml")
+    done = dead.harness("doctor", "--fix")
     assert f"fixed  {run_id} was killed; config.toml was changed since the run began, and stands" in done.out
-    assert (house.read("config.toml"), house.result(run_id)["refused"]) == (mended, [])
-    assert house.work({"run": "echo 2 > 1.txt"})["refused"] == []
+    assert (dead.read("config.toml"), dead.result(run_id)["refused"]) == (mended, [])
+    assert dead.work({"run": "echo 2 > 1.txt"})["refused"] == []
 
 
-def test_temporary_files_of_a_run_that_died_are_removed_and_those_of_live_processes_are_not(house: House) -> None:
+def test_temporary_files_of_a_run_that_died_are_removed_and_those_of_live_processes_are_not(dead: House) -> None:
     """Wherever it wrote: its folder, objects, snapshots, beside the tree. A file of the agent's in the tree is not ours."""
-    run_id = killed(house)
+    run_id = id_of_dead(dead)
     child = subprocess.Popen(["true"])
     child.wait()
-    folders = [house.state / "objects/ab", Path(house.layout.run(run_id).folder), Path(house.layout.snapshots)]
-    left = [folder / f"x.json.{child.pid}.tmp" for folder in (*folders, house.tree.parent, house.identity)]
-    left.append(house.tree / f".git.{child.pid}.tmp")
-    kept = [house.state / f"features.json.{os.getpid()}.tmp", house.tree / f"mine.{child.pid}.tmp"]
+    folders = [dead.state / "objects/ab", Path(dead.layout.run(run_id).folder), Path(dead.layout.snapshots)]
+    left = [folder / f"x.json.{child.pid}.tmp" for folder in (*folders, dead.tree.parent, dead.identity)]
+    left.append(dead.tree / f".git.{child.pid}.tmp")
+    kept = [dead.state / f"features.json.{os.getpid()}.tmp", dead.tree / f"mine.{child.pid}.tmp"]
     for path in (*left, *kept):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("half")
-    recovered(house)
+    recovered(dead)
     assert [path for path in left if path.exists()] == []
     assert kept[0].exists()
-    assert kept[1].exists() or f"mine.{child.pid}.tmp" in house.git("ls-tree", "-r", "--name-only", "HEAD")
+    assert kept[1].exists() or f"mine.{child.pid}.tmp" in dead.git("ls-tree", "-r", "--name-only", "HEAD")
 
 
 def test_while_another_run_lives_only_what_the_dead_one_wrote_is_cleared(house: House) -> None:
@@ -550,7 +568,7 @@ def test_while_another_run_lives_only_what_the_dead_one_wrote_is_cleared(house: 
     until(lambda: any(house.tree.parent.glob("tree-*/begun-too")))
     dead = next(name for name in runs.open_runs(house.layout) if name != living)
     own, gone = house.state / f"snapshots/x.json.{role.pid}.tmp", house.state / "features.json.999999999.tmp"
-    lock = house.project / ".git/refs/harness/x.lock"
+    lock = house.project / f".git/refs/harness/partial/{living}.lock"
     for path in (own, gone, lock):
         path.parent.mkdir(exist_ok=True, parents=True)
         path.touch()
@@ -570,3 +588,18 @@ def kill_of(house: House, role: subprocess.Popen[bytes], run_id: str) -> None:
     role.kill()
     role.wait()
     until(lambda: not alive(house) and runs.is_dead(house.layout, run_id))
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["all are gone", "a restoring was cut short"])
+def test_objects_that_are_gone_come_back_with_the_next_start(house: House, half: bool) -> None:
+    """`rm -rf .harness/objects` loses no prompt: each comes out of its manifest again."""
+    house.work({"run": "touch one"}, {"say": "done"})
+    run = house.layout.run(house.result()["run"])
+    shutil.rmtree(house.layout.objects)
+    if half:
+        objects.begin_restoring(house.layout)
+    assert any("objects from the prompts that hold them" in line for line in recovered(house))
+    rows = json.loads(Path(run.manifest).read_text())
+    parts = [row["text"].encode() if "text" in row else objects.get(house.layout, row["object"]) for row in rows]
+    assert b"".join(parts) == Path(run.prompt).read_bytes()
+    assert recovered(house) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from harness.integrity import workplace
 from harness.model import mission
 from harness.model.contract import Contract
+from tests.crash import TORTURE
 from tests.missions import CHECKOUT, Done, House, until
-from tests.planned import claim, due, feature, lay, reply
+from tests.planned import accept_all, claim, due, feature, lay, reply
 
 RUN_SH = str(CHECKOUT / "run.sh")
 ASKED = "# A program\n\n## Part\n\nIt works, and it greets.\n"
@@ -20,19 +22,19 @@ PLAN = reply(features=[], contract=[])
 
 
 @pytest.fixture(params=["tree", "project"])
-def ours(unbegun: House, request: pytest.FixtureRequest) -> House:
-    """A mission with one feature, begun by a person whom their git knows by name, in each workplace."""
-    unbegun.git("config", "user.name", "Ann")
-    unbegun.git("config", "user.email", "ann@example.org")
-    unbegun.begin()
-    unbegun.base = (f'workplace = "{request.param}"',)
-    unbegun.config('agent = "scripted"')
-    lay(unbegun, [feature("F-001")], Contract(claims=[claim("VAL-001", "test -f made")]))
-    unbegun.script("planner", PLAN)
-    unbegun.script("worker", DID, reply(status="implemented"))
-    unbegun.script("validator", reply(checks=[]))
-    unbegun.script("curator")
-    return unbegun
+def ours(house: House, request: pytest.FixtureRequest) -> House:
+    """A mission with one feature, of a person whom their git knows by name, in each workplace."""
+    house.git("config", "user.name", "Ann")
+    house.git("config", "user.email", "ann@example.org")
+    house.base = (f'workplace = "{request.param}"',)
+    house.config('agent = "scripted"')
+    lay(house, [feature("F-001")], Contract(claims=[claim("VAL-001", "test -f made")]))
+    accept_all(house)
+    house.script("planner", PLAN)
+    house.script("worker", DID, reply(status="implemented"))
+    house.script("validator", reply(checks=[]))
+    house.script("curator")
+    return house
 
 
 def in_place(house: House) -> bool:
@@ -176,11 +178,49 @@ def test_a_spec_that_a_worker_makes_is_not_committed(ours: House) -> None:
     assert ours.git("status", "--porcelain") == "?? SPEC.md"
 
 
+FLAGS = {
+    "tracked": ":",
+    "untracked": "git rm -q --cached SPEC.md && git commit -qm 'SPEC.md is mine'",
+    "assume-unchanged": "git update-index --assume-unchanged SPEC.md",
+    "skip-worktree": "git update-index --skip-worktree SPEC.md",
+}
+
+
+@pytest.mark.parametrize("role", ["worker", "planner"])
+@pytest.mark.parametrize("kind", FLAGS)
+@pytest.mark.parametrize("confine", ["auto", "off"])
+def test_what_an_agent_writes_never_reaches_the_accepted_spec(ours: House, role: str, kind: str, confine: str) -> None:
+    """However git knows the file, by a person's wish and, where it can, by the agent's; with a plan that lands afterwards."""
+    if in_place(ours):
+        pytest.skip("in place nobody can tell it from a person's edit")
+    ours.config('agent = "scripted"', f'confine = "{confine}"')
+    ours.run(["bash", "-c", FLAGS[kind]])
+    asked, more = ours.read("spec.md"), ["F-001"] if role == "worker" else []
+    last = PLAN if role == "planner" else reply(status="implemented")
+    ours.script(role, DID, {"run": f"{{ {FLAGS[kind]}; }} || true; echo mine > SPEC.md"}, last)
+    ours.role(role, *more)
+    assert ours.result()["outcome"] == "ok", ours.result()
+    assert "planner" not in due(ours)
+    edit(ours)
+    ours.script("planner", PLAN)
+    assert due(ours) == "NEXT planner"
+    ours.role("planner")
+    assert (ours.read("spec.md"), asked == ASKED) == (ASKED, False)
+    assert "mine" not in ours.prompt(ours.result()["run"])
+
+
 # other branches
 
 
-@pytest.mark.parametrize("how", ["edited", "committed", "edited, beside other work"])
-@pytest.mark.parametrize("deleted", [True, False])
+# each two of the three meet in half of these rows; HARNESS_TORTURE=1 runs all
+MERGED = itertools.product(("tree", "project"), ("edited", "committed", "edited, beside other work"), (True, False))
+
+
+@pytest.mark.parametrize(
+    ("ours", "how", "deleted"),
+    [one for one in MERGED if TORTURE or one[2] == ((one[0] == "tree") == (one[1] != "committed"))],
+    indirect=["ours"],
+)
 def test_a_merged_mission_goes_on_with_a_changed_spec(ours: House, how: str, deleted: bool) -> None:
     """On top of the branch that it was merged into; its own branch is made again where it is gone."""
     assert run_sh(ours).code == 0

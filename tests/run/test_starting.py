@@ -57,10 +57,11 @@ def test_a_folder_without_a_repository_is_told_the_command(bare: House) -> None:
     untouched(bare, bare.folder, UsageFault, "git init")
 
 
-def test_a_subfolder_is_told_where_the_top_is(unbegun: House) -> None:
-    """The mission would see only a part of the project."""
+def test_a_folder_that_the_repository_above_ignores_is_told_what_to_do(unbegun: House) -> None:
+    """Nothing of the mission's work could be committed."""
     unbegun.write("sub/SPEC.md")
-    untouched(unbegun, unbegun.folder, UsageFault, "lies inside the repository", unbegun.project / "sub")
+    unbegun.write(".gitignore", "sub\n")
+    untouched(unbegun, unbegun.folder, UsageFault, "is ignored by the repository", unbegun.project / "sub")
 
 
 def test_a_detached_head_is_a_persons_to_mend(unbegun: House) -> None:

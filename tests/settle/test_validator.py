@@ -15,7 +15,7 @@ from harness.model.contract import Check, Contract, Service
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from tests.missions import House, tagged
-from tests.planned import claim, contract_of, due, feature, lay, log_of, raw_of, reply, role, worked
+from tests.planned import accept_all, claim, contract_of, due, feature, lay, log_of, raw_of, reply, reseal, role, worked
 
 KNOWN = Contract(claims=[claim("VAL-1", "test -f one"), claim("VAL-2", "test -f two", "grep ok two")])
 
@@ -289,6 +289,34 @@ def test_a_red_setup_calls_a_person_and_judges_nobody(built: House) -> None:
     assert due(built) == "ESCALATE setup"
 
 
+@pytest.mark.parametrize("confine", ["auto", "off"])
+def test_setup_services_and_checks_share_the_home_of_their_place_and_a_sweep_has_its_own(
+    house: House, confine: str
+) -> None:
+    """The person's is below it and stays as it is; what was written there is there for the next run in that place."""
+    home = Path(house.env["HOME"])
+    (home / ".settings").write_text("theirs")
+    check = "grep theirs ~/.settings; echo check >>~/.log; cat ~/.log; test -f one"
+    serve = Service(name="log", run="echo service >>~/.log; exec sleep 60", ready="grep service ~/.log")
+    lay(
+        house,
+        [feature("F-001", "VAL-1", status="validating")],
+        Contract(setup="echo setup >>~/.log", services=[serve], claims=[claim("VAL-1", check)]),
+    )
+    house.config('agent = "scripted"', f'confine = "{confine}"')
+    house.script("validator", reply(checks=[]))
+    commit(house, one="")
+    logs = []
+    for names in (["F-001"], ["F-001"], []):
+        house.lay(house.feature().replace(status="validating" if names else "passed"))
+        assert house.role("validator", *names).code == 0, house.result()
+        logs.append(" ".join(fired(house)[0].output.split()))
+    assert logs[0] == "theirs setup service check"
+    assert logs[1] in (f"{logs[0]} service check", f"{logs[0]} setup service check")
+    assert logs[2] == logs[0]
+    assert not (home / ".log").exists()
+
+
 # the final sweep
 
 
@@ -309,6 +337,7 @@ def test_a_green_sweep_ends_the_mission(through: House) -> None:
     assert (result["verdict"], result["feature"]) == ("green", "")
     assert result["sweep"].keys() == {"tree", "contract", "spec"}
     assert {one.phase for one in fired(through)} == {"sweep"}
+    accept_all(through)
     assert due(through) == "DONE"
     commit(through, more="")
     assert due(through) == "NEXT validator"
@@ -497,6 +526,7 @@ def test_guards_come_first_and_then_what_was_not_run_for_longest(built: House) -
     ages = {"N-a": "2026-01-03", "N-b": "2026-01-01", "N-g": "2026-01-04"}
     rows = [one.replace(at=ages[one.claim] + "T00:00:00Z") for one in fired(built) if one.claim in ages]
     path.write_bytes(receipts.render(rows))
+    reseal(built)
     shutil.rmtree(built.layout.cache)
     judged(built, "F-001")
     assert blamed(built) == ["N-g", "N-c", "N-b", "N-a"]

@@ -203,6 +203,17 @@ def test_a_lock_has_one_holder_and_says_who(path: str) -> None:
     assert files.is_free(path)
 
 
+def test_a_lock_file_stays_small_whoever_signs_it(path: str) -> None:
+    """Also through a descriptor that appends, as a shell's `>>` opens one, and where it had grown before."""
+    put(path, "x" * 100_000)
+    for number in range(8):
+        held = files.Lock(path)
+        held.descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
+        held.sign({"run": f"r-{number}"})
+        held.release()
+        assert os.path.getsize(path) < 2 * files.LONGEST_SIGNATURE
+
+
 def test_those_who_look_at_a_free_lock_do_not_take_each_other_for_its_holder(path: str) -> None:
     """`log -f` next to recovery: both see a dead run as dead, however often they look."""
     put(path, "")

@@ -1,0 +1,73 @@
+"""What a person must decide before DONE, once everything has passed: claims without proof, a contract that is not what its log
+says, and files of finished runs that were changed or lost."""
+
+from __future__ import annotations
+
+import sys
+
+from harness.decision.rules import Doubt
+from harness.model import contract, contract_log, runs
+from harness.model.contract import Contract
+from harness.model.contract_log import Entry
+from harness.proof import index
+from harness.store import manifests
+from harness.store.layout import Layout, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SHOWN = 5
+
+
+def find(layout: Layout, answered: str, also: Sequence[Entry] = ()) -> list[Doubt]:
+    """What is in the way of DONE, each with the command that ends it. `answered`: the newest run when a person last answered;
+    what was changed after a run closed is in the way until then. `also`: lines that the log is about to get."""
+    known, log = contract.load(layout), [*contract_log.load(layout), *also]
+    found = [*_claims(layout, known, log), *_contract(known, log)]
+    newest = next(runs.finished(layout), None)
+    return found if newest and newest.run == answered else [*found, *changed(layout)]
+
+
+def _claims(layout: Layout, known: Contract, log: list[Entry]) -> list[Doubt]:
+    """Claims that guards alone hold, and, where no claim is proven, all that nobody accepted."""
+    found = index.statuses(layout, known.claims, log)
+    open_claims = [one for one in found if "accepted" not in one.marks and one.word != index.PROVEN]
+    if not any(one.word == index.PROVEN for one in found):
+        text = f"none of {len(found)} claims is proven"
+    else:
+        open_claims = [one for one in open_claims if one.word == index.GUARDED]
+        text = f"{few([one.claim for one in open_claims])}: {index.ONLY_GUARDS}"
+    names = [one.claim for one in open_claims]
+    remedy = f"{command('claim accept')} {' '.join(names)}"
+    return [Doubt(text=text, remedy=remedy, outcome="a person believes what no check proves")] if names else []
+
+
+def _contract(known: Contract, log: list[Entry]) -> list[Doubt]:
+    names = edited(known, log)
+    text = f"the contract is not what its log says: {few(names)}"
+    return [Doubt(text=text, remedy=command("claim adopt"), outcome="it is right as it is")] if names else []
+
+
+def edited(known: Contract, log: list[Entry]) -> list[str]:
+    """The claims, setup and services in which the contract differs from its log, replayed."""
+    return [entry.block or entry.claim for entry in contract_log.missing(log, known, "")]
+
+
+def changed(layout: Layout) -> list[Doubt]:
+    """Runs whose files changed after they closed, by their digests, and objects that are lost or changed. Reads all of them."""
+    remedy = f'{command("escalation answer")} "it is all right"'
+    broken, lost = runs.broken_seals(layout, sys.maxsize), manifests.lost(layout)
+    found = []
+    if broken:
+        text = f"finished runs were changed afterwards, and their receipts count as none: {few(broken)}"
+        found.append(Doubt(text=text, remedy=remedy, outcome="go on without these receipts"))
+    if lost:
+        text = f"{len(lost)} objects of prompts are missing or changed; {command('doctor --fix')} restores what prompts hold"
+        found.append(Doubt(text=text, remedy=remedy, outcome="go on without them"))
+    return found
+
+
+def few(found: list[str]) -> str:
+    """The first of these names, and how many more there are."""
+    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
