@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 SAME, NEWER, UNRELATED = "same", "newer", ""
 
 # Tuned on the half of bench/memory_corpus that is for tuning; docs/decisions/0013 has the trials.
-CLOSE = 0.42  # two notes are the same from here on
-CLOSE_WITH_NAME = 0.30  # where they share a rare identifier
+CLOSE = 0.46  # two notes are the same from here on
+CLOSE_WITH_NAME = 0.34  # where they share a rare identifier
 SUBJECT = 0.22  # two decisions are about one subject
 REST = 0.72  # where numbers or names differ, the rest of two notes is the same
 FRAME = 0.45  # two notes are built alike

@@ -13,8 +13,8 @@ from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
 ALIKE = 0.8  # of the closeness of two notes: on a page of forty lines two that are nearly the same are one too many
-NEAR = 0.24  # two lessons may be one in far words
-SUPPORT = 0.25  # of the worth of such a lesson
+NEAR = 0.34  # two lessons may be one in far words
+SUPPORT = 0.3  # of the worth of such a lesson
 LONGEST = 240  # characters of a line
 
 
