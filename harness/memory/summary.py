@@ -13,6 +13,7 @@ from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
 ALIKE = 0.8  # of the closeness of two notes: on a page of forty lines two that are nearly the same are one too many
+FLOOR = 8  # lines that each heading has before the best of all headings are taken
 NEAR = 0.34  # two lessons may be one in far words
 SUPPORT = 0.3  # of the worth of such a lesson
 LONGEST = 240  # characters of a line
@@ -98,14 +99,20 @@ class _Choice:
 
     def fill(self, offers: dict[str, list[Lesson]], *, apart: bool) -> None:
         """Take what fits; `apart`: nothing that is near a chosen lesson, which may be the same in other words."""
-        waiting = {title: iter(found) for title, found in offers.items()}
-        while waiting and self.lines > 0:
-            for title in list(waiting):
-                lesson = next((one for one in waiting[title] if self._is_free(one, apart=apart)), None)
-                if lesson is None:
-                    del waiting[title]
-                elif self.lines > 0:
-                    self._take(title, lesson)
+        waiting = {title: [one for one in found[::-1] if self._is_free(one, apart=apart)] for title, found in offers.items()}
+        while self.lines > 0 and any(waiting.values()):
+            title = self._next(waiting)
+            lesson = waiting[title].pop()
+            if self._is_free(lesson, apart=apart):
+                self._take(title, lesson)
+
+    def _next(self, waiting: dict[str, list[Lesson]]) -> str:
+        """The heading that takes a line: the emptiest below FLOOR, then the one with the best lesson."""
+        able = [title for title in waiting if waiting[title]]
+        low = [title for title in able if len(self.chosen[title]) < FLOOR]
+        if low:
+            return min(low, key=lambda title: len(self.chosen[title]))
+        return max(able, key=lambda title: self.standing.value(waiting[title][-1]))
 
     def _is_free(self, lesson: Lesson, *, apart: bool) -> bool:
         if lesson.id in self.ids or (apart and not self.ids.isdisjoint(self.standing.near[lesson.id])):
