@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 WORKER = "worker"
 FAILURES = ("fail", "avoid")
 MOST_OF_LESSON = 3  # occurrences of a lesson that one mission leaves as evidence
+MOST_COMPARED = 40  # pieces of evidence that one lesson is compared with
 SHARED = 2  # words that a piece of evidence shares with a lesson before the two are compared
 _WORD = re.compile(r"[^\W_]{3,}")
 CONVENTION = re.compile(
@@ -50,7 +51,7 @@ class _Others:
     def like(self, lesson: Lesson) -> list[Evidence]:
         """The evidence that says the same as a lesson."""
         index, found = self.made.lessons.index_of(lesson.kind), []
-        notes = [words(compared(lesson.kind, text)) for text in lesson.texts]
+        notes = [words(compared(lesson.kind, text)) for text in lesson.texts[:3]]
         for number in self._candidates(lesson):
             one = self.rows[number]
             other = words(compared("avoid" if one.tag == "AVOID" else lesson.kind, one.text))
@@ -63,7 +64,8 @@ class _Others:
         for word in {word for text in lesson.texts for word in _WORD.findall(text.lower())}:
             for number in self.listed.get(word, ())[-500:]:
                 counts[number] = counts.get(number, 0) + 1
-        return sorted(number for number, count in counts.items() if count >= SHARED)
+        able = [number for number, count in counts.items() if count >= SHARED]
+        return sorted(sorted(able, key=lambda number: (-counts[number], number))[:MOST_COMPARED])
 
 
 def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:

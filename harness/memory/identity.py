@@ -261,7 +261,7 @@ def graduate(
             index.add(item)
         item.count = max(item.count, one.count if item.count == 0 else 0)
         touched.append(item)
-    occurrences = _occurrences(index, known)
+    occurrences = _occurrences(ItemIndex(touched), known)
     for item in touched:
         _count(item, occurrences.get(id(item), []), today)
     if new:
@@ -303,7 +303,10 @@ def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[
     """The evidence for each item, by `id(item)`."""
     find = functools.cache(index.find)
     found: dict[int, list[Evidence]] = {}
+    wanted = {word for _, items in index.parts.values() for item in items for word in item.text.lower().split() if len(word) > 3}
     for one in known:
+        if sum(word in wanted for word in set(one.text.lower().split())) < 2:
+            continue  # most evidence: no comparison
         item = find(shown_text(one.tag, one.text))
         if item is not None:
             found.setdefault(id(item), []).append(one)

@@ -32,7 +32,8 @@ class Lesson(Record):
     """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last. `voices`:
     role and feature of those who noted it, the newest last, and `heard` by how many runs. `last`: the number of its newest entry. `state`: "" while it holds, and `by` the lesson
     that replaced it. `since`: the generation in which it came to MEMORY.md, 0 while it is not there. `said`: wording that a person
-    or an agent gave it. `rank`: what an agent added to its worth. `evidenced`: how often it is in evidence.jsonl."""
+    or an agent gave it. `rank`: what an agent added to its worth. `evidenced`: how often it is in
+    evidence.jsonl. `best`: the place of the wording that is shown."""
 
     id: int
     kind: str
@@ -51,6 +52,7 @@ class Lesson(Record):
     graduated: str = ""
     evidenced: int = 0
     rank: float = 0.0
+    best: int = 0
 
     @property
     def holds(self) -> bool:
@@ -62,7 +64,11 @@ class Lesson(Record):
         """The words in which pages show it: given ones, a decision's newest, else its most telling short ones."""
         if self.said:
             return self.said
-        return self.texts[-1] if self.kind in (DECISION, "other") else best_wording(self.texts)
+        return self.texts[-1] if self.kind in (DECISION, "other") else self.texts[self.best]
+
+    def choose(self) -> None:
+        """Choose the wording that is shown, after they changed."""
+        self.best = self.texts.index(best_wording(self.texts))
 
 
 def best_wording(texts: list[str]) -> str:
@@ -130,6 +136,8 @@ class Lessons:
             self.index_of(kind).remove(compared(kind, gone))
         if kind != "other":
             self.index_of(kind).add(compared(kind, text), lesson.id)
+        if kind in ADVICE:
+            lesson.choose()
 
     def retag(self, lesson: Lesson, kind: str) -> None:
         """A failure or a fact that is noted as advice is advice from now on."""
@@ -192,7 +200,10 @@ def render(lessons: Lessons, folded: int, generation: int) -> bytes:
     for lesson in lessons.all.values():
         row = {name: value for name, value in lesson.asdict().items() if value != Lesson.default(name)}
         index = lessons.index_of(lesson.kind)
-        row["terms"] = [index.terms_of(compared(lesson.kind, text)) for text in lesson.texts] if lesson.kind != "other" else []
+        if lesson.kind != "other":
+            keys = [compared(lesson.kind, text) for text in lesson.texts]
+            row["terms"] = [index.terms_of(key) for key in keys]
+            row |= {"keys": keys} if keys != lesson.texts else {}
         rows.append(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
     return ("\n".join(rows) + "\n").encode("utf-8", "replace")
 
@@ -216,16 +227,11 @@ def parse(data: bytes | None, folded: int, generation: int) -> Lessons | None:
 
 
 def _take(lessons: Lessons, row: dict[str, Any]) -> None:
-    terms = row.pop("terms")
+    terms, keys = row.pop("terms", []), row.pop("keys", None)
     lesson = Lesson(**row)
     lessons.all[lesson.id] = lesson
     if lesson.kind == "other":
         return
     index = lessons.index_of(lesson.kind)
-    for text, known in zip(lesson.texts, terms, strict=True):
-        index.add(compared_known(lesson.kind, text), lesson.id, known)
-
-
-def compared_known(kind: str, text: str) -> str:
-    """As `compared`; only what is to be avoided needs a look at its words."""
-    return compared(kind, text) if kind == "avoid" else text
+    for key, known in zip(keys or lesson.texts, terms, strict=True):
+        index.add(key, lesson.id, known)

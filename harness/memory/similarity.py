@@ -8,6 +8,7 @@ are unrelated. Pure; each look-up does bounded work.
 
 from __future__ import annotations
 
+import heapq
 from math import log, sqrt
 
 from harness.memory.words import Words, stem, words
@@ -57,6 +58,8 @@ class Index:
         self.exact: dict[str, int] = {}
         self.number: dict[str, int] = {}
         self.size = 0
+        self._squares: dict[int, int] = {}
+        self._size = -1
 
     def add(self, text: str, owner: int, terms: Collection[str] | None = None) -> None:
         """Add a note of an owner; `terms` saves the look at its words."""
@@ -86,16 +89,22 @@ class Index:
         """The terms of a note, in a fixed order."""
         return sorted(self.terms[self.number[text]] if text in self.number else words(text).terms)
 
-    def weight(self, term: str) -> float:
-        """How much a term tells: the logarithm of how rare it is."""
-        return log((max(self.size, FEWEST_NOTES) + 1) / (self.counts.get(term, 0) + 0.5))
+    def square(self, term: str) -> int:
+        """How much a term tells, squared, in millionths: the logarithm of how rare it is. Whole, so that sums have no order."""
+        count = self.counts.get(term, 0)
+        if self._size != self.size:
+            self._squares, self._size = {}, self.size
+        found = self._squares.get(count)
+        if found is None:
+            found = self._squares[count] = round(1e6 * log((max(self.size, FEWEST_NOTES) + 1) / (count + 0.5)) ** 2)
+        return found
 
-    def length(self, terms: Iterable[str]) -> float:
-        """The length of the vector of these terms, squared."""
-        counts, total, most = self.counts, 0.0, max(self.size, FEWEST_NOTES) + 1
-        for term in sorted(terms):  # a sum of floats depends on the order
-            weight = log(most / (counts.get(term, 0) + 0.5))
-            total += weight * weight
+    def length(self, terms: Iterable[str]) -> int:
+        """The length of the vector of these terms, squared, in millionths."""
+        counts, squares, total = self.counts, self._squares if self._size == self.size else {}, 0
+        for term in terms:
+            square = squares.get(counts.get(term, 0))
+            total += self.square(term) if square is None else square
         return total
 
     def cosine(self, one: Words, other: Words) -> float:
@@ -105,13 +114,14 @@ class Index:
 
     def near(self, note: Words) -> list[tuple[float, int]]:
         """(cosine, number) of the nearest notes, the nearest and then the oldest owner first."""
-        weights = sorted(((self.weight(term), term) for term in note.terms if self.counts.get(term)), reverse=True)
-        shared: dict[int, float] = {}
-        for weight, term in weights:
-            for number in self.listed[term][-MOST_LISTED:]:
-                shared[number] = shared.get(number, 0.0) + weight * weight
+        shared: dict[int, int] = {}
+        for term in note.terms:
+            if self.counts.get(term):
+                square = self.square(term)
+                for number in self.listed[term][-MOST_LISTED:]:
+                    shared[number] = shared.get(number, 0) + square
         own, owners = self.length(note.terms), self.owners
-        best = sorted(shared, key=lambda number: (-shared[number], owners[number]))[: MOST_COMPARED * 2]
+        best = heapq.nsmallest(MOST_COMPARED * 2, shared, key=lambda number: (-shared[number], owners[number]))
         found = [(shared[number] / (sqrt(own * self.length(self.terms[number])) or 1.0), number) for number in best]
         return sorted(found, key=lambda row: (-row[0], owners[row[1]]))[:MOST_COMPARED]
 

@@ -6,15 +6,18 @@ The last line says what more MEMORY.md has.
 
 from __future__ import annotations
 
+from math import sqrt
+
 from harness.memory import edits, pages, tokens
 from harness.memory.compaction import Compaction, is_avoid, title_of
-from harness.memory.lessons import DECISION, Lesson
+from harness.memory.lessons import DECISION, Lesson, compared
 from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
 ALIKE = 0.8  # of the closeness of two notes: on a page of forty lines two that are nearly the same are one too many
 FLOOR = 8  # lines that each heading has before the best of all headings are taken
 NEAR = 0.34  # two lessons may be one in far words
+COMMON = 80  # wordings of the page with a word: such a word brings no two lessons near
 SUPPORT = 0.3  # of the worth of such a lesson
 LONGEST = 240  # characters of a line
 
@@ -55,22 +58,32 @@ class _Standing:
     """What the lessons of MEMORY.md are worth together: those that may be one lesson in far words support each other."""
 
     def __init__(self, made: Compaction, lessons: list[Lesson]) -> None:
-        self.index = Index()
         self.worth = {one.id: made.worth(one) for one in lessons}
+        self.near: dict[int, dict[int, float]] = {one.id: {} for one in lessons}
+        index = Index()
         for one in lessons:
+            known = made.lessons.index_of(one.kind)
             for text in one.texts:
-                self.index.add(text, one.id)
-        self.near = {one.id: self._near(one) for one in lessons}
+                key = compared(one.kind, text)
+                index.add(key, one.id, known.terms_of(key))
+        for number, owner in enumerate(index.owners):
+            self._compare(index, number, owner)
 
-    def _near(self, lesson: Lesson) -> dict[int, float]:
-        """The lessons near one, with the closeness of their nearest wordings."""
-        found: dict[int, float] = {}
-        for text in lesson.texts:
-            for cosine, number in self.index.near(words(text)):
-                owner = self.index.owners[number]
-                if owner != lesson.id and cosine >= NEAR:
-                    found[owner] = max(found.get(owner, 0.0), cosine)
-        return found
+    def _compare(self, index: Index, number: int, owner: int) -> None:
+        """Note the lessons near one of its wordings, with the closeness of their nearest."""
+        shared: dict[int, int] = {}
+        for term in index.terms[number]:
+            square, listed = index.square(term), index.listed[term]
+            for other in listed if len(listed) <= COMMON else ():
+                if other < number:
+                    shared[other] = shared.get(other, 0) + square
+        own = index.length(index.terms[number])
+        for other, product in shared.items():
+            against = index.owners[other]
+            cosine = product / (sqrt(own * index.length(index.terms[other])) or 1.0) if product * 6 > own else 0.0
+            if cosine >= NEAR and against != owner:
+                self.near[owner][against] = max(self.near[owner].get(against, 0.0), cosine)
+                self.near[against][owner] = self.near[owner][against]
 
     def value(self, lesson: Lesson) -> tuple[float, int]:
         """The worth of a lesson with the support that it has."""
