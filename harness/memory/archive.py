@@ -73,7 +73,9 @@ class Move(Record):
 
 def render(row: Archived | Change) -> bytes:
     """One line of the archive."""
-    return encoding.dump_json({name: value for name, value in row.asdict().items() if name in row.needed() or value != row.default(name)})
+    return encoding.dump_json(
+        {name: value for name, value in row.asdict().items() if name in row.needed() or value != row.default(name)}
+    )
 
 
 def masked_line(entry: Entry, why: str) -> str:

@@ -13,7 +13,7 @@ from harness.memory import archive, edits, gates, lessons, pages, raw
 from harness.memory.archive import Archived, Change
 from harness.memory.identity import Evidence
 from harness.memory.lessons import DECISION, FORGOTTEN, Lesson, Lessons
-from harness.memory.pages import Curated, Item, Page
+from harness.memory.pages import Curated, Item
 from harness.memory.raw import Entry
 
 TYPE_CHECKING = False
@@ -145,6 +145,13 @@ class Compaction:
             self.supersede(self.lessons.all[number], lesson, f"entry {entry.seq} is newer")
         self._count(lesson, entry, note)
 
+    def moved(self, gone: int, into: int) -> None:
+        """The entries of a lesson belong to another now."""
+        for seq, (what, number, why) in self.dispositions.items():
+            if number == gone:
+                self.dispositions[seq] = ("merged" if what == "kept" else what, into, why)
+        self.said = [one.replace(lesson=into) if one.lesson == gone else one for one in self.said]
+
     def supersede(self, older: Lesson, newer: Lesson, why: str) -> None:
         """The newer lesson holds in the place of the older."""
         self.lessons.supersede(older, newer)
@@ -161,14 +168,18 @@ class Compaction:
         lesson.date = max(lesson.date, day_of(entry, self.before.today))
         lesson.where = [*dict.fromkeys([*lesson.where, *features_of([entry])])][-pages.MOST_NAMED :]
         lesson.heard += lesson.voices[-1:] != [voice]
-        lesson.voices = [*dict.fromkeys([*(one for one in lesson.voices if one != voice), voice])][-lessons.MOST_VOICES :]
+        lesson.voices = [*dict.fromkeys([*(one for one in lesson.voices if one != voice), voice])][
+            -lessons.MOST_VOICES :
+        ]
         lesson.roles = [*dict.fromkeys([*lesson.roles, entry.role])][-4:]
 
     # ---- MEMORY.md
 
     def worth(self, lesson: Lesson) -> tuple[float, int]:
         """How much a lesson is worth: evidence, age, tag, and whether what it names is still there. Larger is better."""
-        value = (lesson.heard + REPEATED * (lesson.count - lesson.heard)) * TAG_WORTH.get(lesson.kind, 1.0) + lesson.rank
+        value = (lesson.heard + REPEATED * (lesson.count - lesson.heard)) * TAG_WORTH.get(
+            lesson.kind, 1.0
+        ) + lesson.rank
         value *= 0.5 ** (max(0, self.now - lesson.last) / HALF_LIFE)
         if self.before.project_names and is_stale(lesson.text, self.before.project_names):
             value *= GONE
@@ -207,7 +218,9 @@ class Compaction:
 
     def _item(self, lesson: Lesson) -> Item:
         where = [name for name in lesson.where if name != "-"]
-        return Item(date=lesson.date or self.before.today, text=line_of(lesson), where=where, count=max(1, lesson.count))
+        return Item(
+            date=lesson.date or self.before.today, text=line_of(lesson), where=where, count=max(1, lesson.count)
+        )
 
     def archived(self, promoted: set[int], graduated: set[int]) -> list[Archived]:
         """Every waiting entry with its disposition."""

@@ -18,7 +18,9 @@ SECRET = "a secret"
 LONGEST_LOOKED_AT = 4096  # characters; a note has at most 1000
 
 # Characters that no reader sees: tags, bidirectional overrides, zero-width ones within a word.
-_HIDDEN = re.compile("[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\u2060-\u2064\u00ad]|(?<=\\w)[\u200b\ufeff\u180e](?=\\w)")
+_HIDDEN = re.compile(
+    "[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\u2060-\u2064\u00ad]|(?<=\\w)[\u200b\ufeff\u180e](?=\\w)"
+)
 _UNSEEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u180e\u00ad\U000e0000-\U000e007f]")
 
 _ROLE_TAG = re.compile(
@@ -100,7 +102,9 @@ _OTHER_TONGUES = re.compile(
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ ]?|\\x[0-9a-fA-F]{2}){20,}")
 _SPACED = re.compile(r"(?:\b\w[ .*_-]){5,}\w\b")
-_MIXED = re.compile(r"[A-Za-z][\u0370-\u03ff\u0400-\u04ff][A-Za-z]|[\u0400-\u04ff][A-Za-z]{2,}|[A-Za-z]{2,}[\u0400-\u04ff]")  # letters that look like Latin ones
+_MIXED = re.compile(
+    r"[A-Za-z][\u0370-\u03ff\u0400-\u04ff][A-Za-z]|[\u0400-\u04ff][A-Za-z]{2,}|[A-Za-z]{2,}[\u0400-\u04ff]"
+)  # letters that look like Latin ones
 PROSE = 0.75  # share of letters and blanks in what is text, once decoded
 FEWEST_BLANKS = 2
 
@@ -115,7 +119,10 @@ _IS = r"(?:\bis(?: now| still)?\b|\bare\b|\blautet\b|\bist\b|\bheißt\b|\best\b|
 _VALUE = r"[\"'“‘「`]?(?P<secret>(?=[!-~]*[A-Za-z])(?=[!-~]*[0-9!@#$%^&*+?])[A-Za-z0-9!@#$%^&*+?._~/-]{5,64})"
 _PASSWORD = re.compile(rf"{_KEYWORD}{_GAP}{_IS}\s*{_VALUE}", re.IGNORECASE)
 _BESIDE = re.compile(rf"{_KEYWORD}\s*[\"'“‘「`(]?\s*{_VALUE}", re.IGNORECASE)
-_BEFORE = re.compile(rf"(?<![\w./-]){_VALUE}[\"'”’」`]?\s*(?:is|ist|est|es|是|は|as|als|を|作为)\s*(?:(?:the|our|my|das|der|le|la|el)\s+)?(?:\w+\s+){{0,2}}?{_KEYWORD}", re.IGNORECASE)
+_BEFORE = re.compile(
+    rf"(?<![\w./-]){_VALUE}[\"'”’」`]?\s*(?:is|ist|est|es|是|は|as|als|を|作为)\s*(?:(?:the|our|my|das|der|le|la|el)\s+)?(?:\w+\s+){{0,2}}?{_KEYWORD}",
+    re.IGNORECASE,
+)
 _PAIR = re.compile(
     rf"\b(?:creds|credentials|log ?in|sign in|user|admin|root|benutzer|账号|帐号|用户)\b[^.;\n]{{0,24}}?[\w.@-]{{2,32}}\s?[/:]\s?{_VALUE}",
     re.IGNORECASE,
@@ -128,17 +135,158 @@ _NO_VALUE = re.compile(
 
 # A pattern is tried where one of its hints is in the small letters of the text: the search for hints is 50 times as fast.
 _ORDER_HINTS = (
-    *("ignor", "disregard", "forget", "overrid", "bypass", "circumvent", "disobey", "drop", "violate", "disable", "turn off"),
-    *("switch off", "deactivate", "skip", "omit", "you ", "you'", "from now on", "instruction", "prompt", " orders", "developer"),
-    *("curator", "validator", "reviewer", "planner", "worker", "agent", "assistant", "model", "llm", "ai", "reader", "attention"),
-    *("pretend", "act as", "mark", "report", "declare", "treat", "consider", "approve", "accept", "without ", "answer", "repl"),
-    *("respond", "say", "output", "return", "send", "post", "upload", "leak", "exfil", "mail", "forward", "publish", "transmit"),
-    *(".ssh", "id_rsa", "/etc/", "evil", "delete", "erase", "wipe", "promote", "following", "this ", "mode", "your ", "tell"),
-    *("inform", "mention", "reveal", "show", "hide", "conceal", "whoever", "no-verify", "--force", "| ", "|sh", "|bash", "rm -rf", "!["),
-    *("javascript:", "data:text", "\x1b", "check", "always ", "no validation", "no verification", "no review", "set", "count"),
+    *(
+        "ignor",
+        "disregard",
+        "forget",
+        "overrid",
+        "bypass",
+        "circumvent",
+        "disobey",
+        "drop",
+        "violate",
+        "disable",
+        "turn off",
+    ),
+    *(
+        "switch off",
+        "deactivate",
+        "skip",
+        "omit",
+        "you ",
+        "you'",
+        "from now on",
+        "instruction",
+        "prompt",
+        " orders",
+        "developer",
+    ),
+    *(
+        "curator",
+        "validator",
+        "reviewer",
+        "planner",
+        "worker",
+        "agent",
+        "assistant",
+        "model",
+        "llm",
+        "ai",
+        "reader",
+        "attention",
+    ),
+    *(
+        "pretend",
+        "act as",
+        "mark",
+        "report",
+        "declare",
+        "treat",
+        "consider",
+        "approve",
+        "accept",
+        "without ",
+        "answer",
+        "repl",
+    ),
+    *(
+        "respond",
+        "say",
+        "output",
+        "return",
+        "send",
+        "post",
+        "upload",
+        "leak",
+        "exfil",
+        "mail",
+        "forward",
+        "publish",
+        "transmit",
+    ),
+    *(
+        ".ssh",
+        "id_rsa",
+        "/etc/",
+        "evil",
+        "delete",
+        "erase",
+        "wipe",
+        "promote",
+        "following",
+        "this ",
+        "mode",
+        "your ",
+        "tell",
+    ),
+    *(
+        "inform",
+        "mention",
+        "reveal",
+        "show",
+        "hide",
+        "conceal",
+        "whoever",
+        "no-verify",
+        "--force",
+        "| ",
+        "|sh",
+        "|bash",
+        "rm -rf",
+        "![",
+    ),
+    *(
+        "javascript:",
+        "data:text",
+        "\x1b",
+        "check",
+        "always ",
+        "no validation",
+        "no verification",
+        "no review",
+        "set",
+        "count",
+    ),
 )
-_TONGUE_HINTS = ("ignor", "vergiss", "vergesst", "missacht", "umgeh", "markier", "melde", "sende", "schick", "oubli", "olvid", "deaktiv", "schalte", "du bist", "ab jetzt", "ab sofort")
-_SECRET_HINTS = ("pass", "pwd", "pin", "cred", "secret", "login", "log in", "sign in", "kennwort", "zugang", "contrase", "senha", "wachtwoord", "lösenord", "hasło", "user", "admin", "root", "benutzer")
+_TONGUE_HINTS = (
+    "ignor",
+    "vergiss",
+    "vergesst",
+    "missacht",
+    "umgeh",
+    "markier",
+    "melde",
+    "sende",
+    "schick",
+    "oubli",
+    "olvid",
+    "deaktiv",
+    "schalte",
+    "du bist",
+    "ab jetzt",
+    "ab sofort",
+)
+_SECRET_HINTS = (
+    "pass",
+    "pwd",
+    "pin",
+    "cred",
+    "secret",
+    "login",
+    "log in",
+    "sign in",
+    "kennwort",
+    "zugang",
+    "contrase",
+    "senha",
+    "wachtwoord",
+    "lösenord",
+    "hasło",
+    "user",
+    "admin",
+    "root",
+    "benutzer",
+)
 
 
 def gated(text: str) -> str:
@@ -235,7 +383,10 @@ _LESSON = re.compile(
     r"prefer|do not|don't|avoid|weil|sonst|niemals|immer|muss|damit|statt)\b|[;→]|因为|否则|必须|不要|ないと|ため|必要",
     re.IGNORECASE,
 )
-_FIXED_BY = re.compile(r"\b(?:fixed|solved|cured|works?|worked|passes|passed|green) (?:by|after|with|once|when|only|via setting|if)\b", re.IGNORECASE)
+_FIXED_BY = re.compile(
+    r"\b(?:fixed|solved|cured|works?|worked|passes|passed|green) (?:by|after|with|once|when|only|via setting|if)\b",
+    re.IGNORECASE,
+)
 
 
 _OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")

@@ -101,11 +101,20 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
 def _evidence(mission: str, run: str, said: Said) -> Evidence:
     entry = said.entry
     return Evidence(
-        mission=mission, run=run, seq=entry.seq, role=entry.role, feature=entry.feature, at=entry.at, tag=entry.tag, text=said.text
+        mission=mission,
+        run=run,
+        seq=entry.seq,
+        role=entry.role,
+        feature=entry.feature,
+        at=entry.at,
+        tag=entry.tag,
+        text=said.text,
     )
 
 
-def _graduation(made: Compaction, lesson: Lesson, said: list[Said], texts: list[str], others: _Others) -> Graduation | None:
+def _graduation(
+    made: Compaction, lesson: Lesson, said: list[Said], texts: list[str], others: _Others
+) -> Graduation | None:
     """The lesson as it goes to an identity; None where no rule says so."""
     workers = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
     elsewhere = others.like(lesson)

@@ -152,7 +152,9 @@ def forget(folder: str, role: str, text: str) -> None:
         section.lines = [line for line in section.lines if line is not found]
         line = encoding.dump_json({"role": role, "text": text})
         known = files.read(os.path.join(folder, TAKEN_BACK)) or b""
-        _write(folder, {os.path.join(folder, TAKEN_BACK): known + line, identity_file(folder, role): render(page).encode()})
+        _write(
+            folder, {os.path.join(folder, TAKEN_BACK): known + line, identity_file(folder, role): render(page).encode()}
+        )
 
 
 def text(folder: str, role: str) -> str:
@@ -244,9 +246,7 @@ def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]
     return found
 
 
-def graduate(
-    content: str, role: str, graduations: list[Graduation], known: list[Evidence], today: str
-) -> str:
+def graduate(content: str, role: str, graduations: list[Graduation], known: list[Evidence], today: str) -> str:
     """The text of a role's identity with these graduations added, counted over `known`, within LINES as far as they are ours."""
     page = parse(content or f"# {role}\n")
     index = ItemIndex(page.items(""))
@@ -303,7 +303,13 @@ def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[
     """The evidence for each item, by `id(item)`."""
     find = functools.cache(index.find)
     found: dict[int, list[Evidence]] = {}
-    wanted = {word for _, items in index.parts.values() for item in items for word in item.text.lower().split() if len(word) > 3}
+    wanted = {
+        word
+        for _, items in index.parts.values()
+        for item in items
+        for word in item.text.lower().split()
+        if len(word) > 3
+    }
     for one in known:
         if sum(word in wanted for word in set(one.text.lower().split())) < 2:
             continue  # most evidence: no comparison
@@ -394,7 +400,9 @@ def _finish_write(folder: str) -> None:
 
 def _kept_names(folder: str) -> list[str]:
     return [
-        name for name in files.names(folder) if (name.endswith(".md") and name != README) or name in ("evidence.jsonl", TAKEN_BACK)
+        name
+        for name in files.names(folder)
+        if (name.endswith(".md") and name != README) or name in ("evidence.jsonl", TAKEN_BACK)
     ]
 
 

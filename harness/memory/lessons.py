@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 
 from harness.base.record import Record
-from harness.memory import similarity
 from harness.memory.similarity import NEWER, SAME, Index
 from harness.memory.words import words
 
@@ -174,7 +173,9 @@ class Lessons:
         """Forget the weakest of too many lessons."""
         over = len(self.all) - MOST
         if over > 0:
-            order = sorted(self.all.values(), key=lambda one: (one.state == FORGOTTEN, one.holds, len(one.voices), one.last))
+            order = sorted(
+                self.all.values(), key=lambda one: (one.state == FORGOTTEN, one.holds, len(one.voices), one.last)
+            )
             for lesson in order[:over]:
                 del self.all[lesson.id]
                 if lesson.kind == "other":
