@@ -38,8 +38,8 @@ TOGETHER = "raw.md, archive.jsonl and curated.json belong together: restore memo
 
 
 class Archived(Record):
-    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that shows it, the
-    run, and the lesson that it belongs to (the number of the lesson's first entry, -1 for none)."""
+    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that shows it,
+    the run, and the lesson that it belongs to (the number of the lesson's first entry, -1 for none)."""
 
     seq: int
     entry: str

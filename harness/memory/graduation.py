@@ -28,7 +28,8 @@ MOST_COMPARED = 40  # pieces of evidence that one lesson is compared with
 SHARED = 2  # words that a piece of evidence shares with a lesson before the two are compared
 _WORD = re.compile(r"[^\W_]{3,}")
 CONVENTION = re.compile(
-    r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b|--?\w|[/_.=]\w|[a-z][A-Z]"
+    r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b|--?\w|[/_.=]\w"
+    r"|[a-z][A-Z]"
 )
 
 

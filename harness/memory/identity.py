@@ -90,7 +90,7 @@ def is_role(name: str) -> bool:
 
 
 def may_travel(text: str, project_names: Iterable[str]) -> bool:
-    """Whether a note may leave its mission: no path or id of this project (`project_names`), no host, and nothing that is gated."""
+    """Whether a note may leave its mission: no path or id of this project (`project_names`), no host, nothing gated."""
     refused = any(pattern.search(text) for pattern in (_IDS, _HOME, _HOST)) or gates.gated(text)
     return not refused and not names_project(text, project_names)
 
@@ -142,7 +142,7 @@ def is_forgotten(one: Graduation, taken_back: list[tuple[str, str]]) -> bool:
 
 
 def forget(folder: str, role: str, text: str) -> None:
-    """Take a line back for good: it leaves the identity, and does not come again. Raises UsageFault where there is no such line."""
+    """Take a line back for good: it leaves the identity, and does not come again. Raises UsageFault for no line of ours."""
     with _locked(folder):
         page = parse(files.read_text(identity_file(folder, role)) or "")
         section = page.sections[0]

@@ -12,31 +12,22 @@ import re
 import unicodedata
 
 from harness.base.record import Record
+from harness.memory import tables
 
 SHORTEST_STEM = 3
 LONGEST_TOKEN = 80  # characters; a longer one is cut, so that a line of garbage costs no time
 
-STOP_WORDS = frozenset(
-    ["the", "a", "an", "and", "or", "but", "if", "so", "that", "this", "these", "those", "is", "are", "was", "were", "be", "been", "being", "it", "its", "to", "of", "in", "on", "at", "by", "for", "from", "with", "as", "into", "when", "while", "which", "who", "whose", "what", "how", "there", "here", "will", "would", "can", "could", "should", "must", "may", "might", "do", "does", "did", "done", "has", "have", "had", "you", "your", "we", "our", "us", "they", "them", "their", "he", "she", "i", "me", "my", "also", "just", "really", "very", "much", "some", "any", "all", "each", "every", "both", "such", "own", "too", "s", "t", "ll", "ve", "d", "re", "m", "since", "because", "otherwise", "else", "until", "till", "again", "always", "per", "one", "only", "even", "still", "more", "most", "than", "then", "now", "about", "up", "out", "off", "over", "under", "after", "before", "between", "during", "through", "get", "gets", "got", "let", "lets", "make", "makes", "made", "need", "needs", "needed", "want", "wants", "use", "uses", "used", "using", "via", "etc", "eg", "ie", "ok", "please", "remember", "note", "see", "keep", "keeps", "instead", "rather", "longer", "replace", "replaced", "replaces", "moved", "move", "switched", "switch", "der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "und", "oder", "aber", "wenn", "ist", "sind", "war", "wird", "werden", "im", "am", "auf", "mit", "von", "vom", "zu", "zum", "zur", "für", "bei", "aus", "als", "auch", "noch", "nur", "man", "es", "sich", "wir", "ihr", "sie", "er", "ich", "muss", "müssen", "soll", "sollen", "immer", "vor", "nach"]
-)
-DENIALS = frozenset(
-    ["never", "avoid", "don't", "mustn't", "shouldn't", "won't", "nie", "niemals", "kein", "keine", "keinen", "statt", "anstatt", "refuse", "forbid", "drop", "ditch", "abandon", "nor"]
-)
-PAST = frozenset(
-    ["dropped", "replaced", "replace", "replaces", "replacing", "abandoned", "deprecated", "retired", "retire", "removed", "ditched"]
-)
+STOP_WORDS = tables.words("words.txt", "stop words")
+DENIALS = tables.words("words.txt", "denials")
+PAST = tables.words("words.txt", "past")
 INSTEAD = frozenset(("instead", "rather", "longer"))  # instead of, rather than, no longer
-ORDERS = frozenset(
-    ["do", "must", "should", "may", "shall", "to", "we", "please", "never", "nicht", "and", "then"]
-)  # before "not": the note gives an order
-AFFIRMS = frozenset(
-    ["use", "using", "prefer", "run", "call", "keep", "set", "always", "enable", "adopt", "choose", "pick", "take", "with", "by", "sondern", "nutze"]
-)
-MOVES = frozenset(["move", "moved", "moving", "switch", "switched", "switching", "migrate", "migrated", "change", "changed"])
-LIFTS = frozenset(["without", "unless", "ohne", "until"])  # "never run X without Y" orders Y
-NEGATIONS = frozenset(["not", "no", "none", "cannot", "nicht", "never"])
+ORDERS = tables.words("words.txt", "orders")  # before "not": the note gives an order
+AFFIRMS = tables.words("words.txt", "affirms")
+MOVES = tables.words("words.txt", "moves")
+LIFTS = tables.words("words.txt", "lifts")  # "never run X without Y" orders Y
+NEGATIONS = tables.words("words.txt", "negations")
 REACH = 3  # terms behind a denial or an order that it is about
-CLAUSE = re.compile(r"[.;:!?,)(](?:\s|$)|\s[–—-]\s|[。；，！？、]|\s=>|\s->|→")
+CLAUSE = re.compile(r"[.;:!?,)(](?:\s|$)|\s[\u2013\u2014-]\s|[\u3002\uff1b\uff0c\uff01\uff1f\u3001]|\s=>|\s->|\u2192")
 TOKEN = re.compile(r"`[^`]{1,200}`|\S+")
 IDENTIFIER = re.compile(r"[/_*$@=\\|~<>#]|::|[a-z][A-Z]|\w\.\w|\d[a-zA-Z]|[a-zA-Z]\d|^--?[A-Za-z]")
 NUMBER = re.compile(
@@ -46,9 +37,10 @@ NUMBER = re.compile(
 PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+", re.IGNORECASE)
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\u3040-\u30ff"
 WIDE_RUN = re.compile(f"[{WIDE}]+")
-EDGES = ".,;:!?()[]{}\"'<>…“”‘’«»–—`"
+EDGES = ".,;:!?()[]{}\"'<>\u2026\u201c\u201d\u2018\u2019\u00ab\u00bb\u2013\u2014`"
 NUMBER_WORDS = {
-    word: str(number) for number, word in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 2)
+    word: str(number)
+    for number, word in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 2)
 }
 
 
@@ -156,7 +148,12 @@ class _Reader:
             self.refused |= self.terms.keys()  # X must not be used
         elif word == "it" and self.said is self.refused and self.left == REACH:
             self.refused |= self.terms.keys()  # X …: avoid it
-        elif word in DENIALS or (before == "no" and word == "longer") or (before == "stop" and word.endswith("ing")) or (word in ("not", "nicht") and (not before or before in ORDERS)):
+        elif (
+            word in DENIALS
+            or (before == "no" and word == "longer")
+            or (before == "stop" and word.endswith("ing"))
+            or (word in ("not", "nicht") and (not before or before in ORDERS))
+        ):
             self.says(self.refused)
         elif word in PAST or word in INSTEAD:
             self.says(self.denied)
@@ -169,7 +166,9 @@ class _Reader:
             self.moves = True
         elif self.moves and word in ("from", "von"):
             self.says(self.denied)
-        elif (self.moves and word in ("to", "zu", "auf")) or (word in AFFIRMS and self.said is not self.denied and self.said is not self.refused):
+        elif (self.moves and word in ("to", "zu", "auf")) or (
+            word in AFFIRMS and self.said is not self.denied and self.said is not self.refused
+        ):
             self.says(self.ordered)
         if word in NUMBER_WORDS:
             word = NUMBER_WORDS[word]

@@ -149,8 +149,8 @@ def _start(layout: Layout, curated: Curated) -> int:
 
 
 def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
-    """Write a plan; `folder` has the identities. Entries appended since then stay in raw.md and wait. An identity folder that cannot
-    be written makes a warning of the plan, and what it should have had is recorded by a later curation.
+    """Write a plan; `folder` has the identities. Entries appended since then stay in raw.md and wait. An identity folder that
+    cannot be written makes a warning of the plan, and what it should have had is recorded by a later curation.
 
     Raises Busy where another compaction or a person changed the inputs of the plan.
     """
@@ -281,7 +281,7 @@ def _place(run: OpenRun, own: frozenset[str]) -> Place:
 
 
 def prepare(asked: Run) -> bool:
-    """Whether an agent is asked: where a real one is configured, once ASK_AT notes or more wait. Its prompt has the computed plan."""
+    """Whether an agent is asked: where a real one is configured, once ASK_AT notes wait. Its prompt has the computed plan."""
     run, outcome = asked.opened, asked.outcome
     names = roles.agents_of(run.settings, run.role)
     if not names or set(names) <= {registry.PLAYBOOK, registry.NONE}:
