@@ -89,7 +89,7 @@ def parse(line: bytes) -> Archived | Move | Change:
     row = json_lines.value(line)
     if "moved" in row:
         return schema.record(Move, {("origin" if key == "from" else key): row[key] for key in row}, LEAVES)
-    return schema.record(Change if "change" in row else Archived, row, LEAVES)
+    return schema.record(Change, row, LEAVES) if "change" in row else schema.record(Archived, row, LEAVES)
 
 
 def forwards(path: str, start: int = 0) -> Iterator[Archived | Move | Change]:

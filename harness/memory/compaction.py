@@ -31,8 +31,8 @@ VOICES_OF_AVOID = 2  # a failure that so many noted is something to avoid
 
 # Lines of MEMORY.md that each section has before the others share what is left, in this order.
 FLOORS = {pages.DECISIONS: 60, pages.LESSONS: 70, pages.CONTEXT: 25, pages.HISTORY: 15}
-HALF_LIFE = 6000  # entries after which a lesson that nobody noted again is worth half
-TAG_WORTH = {"context": 0.8, "fail": 0.7, "other": 0.1}
+HALF_LIFE = 3000  # entries after which a lesson that nobody noted again is worth half
+TAG_WORTH = {"context": 0.8, "fail": 1.0, "other": 0.1}
 REPEATED = 0.25  # what one more note by the same voice adds to a lesson's worth
 PATH = re.compile(r"(?<![\w/.:@-])((?:[\w.-]+/)+[\w.-]+\.\w{1,5})\b")
 GONE = 0.5  # worth of a lesson that names a path which is no longer there

@@ -13,7 +13,7 @@ import re
 from harness.memory import compaction, identity
 from harness.memory.compaction import Compaction, Said
 from harness.memory.identity import Evidence, Graduation
-from harness.memory.lessons import ADVICE, Lesson, compared
+from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
 from harness.memory.similarity import SAME
 from harness.memory.words import words
 
@@ -130,7 +130,7 @@ def _graduation(
         role, why = _role_of(lesson), "a convention, noted again after it was in memory"
     else:
         return None
-    text = compaction.lessons.best_wording(texts)
+    text = best_wording(texts)
     tag = "AVOID" if compaction.is_avoid(lesson) or lesson.kind in FAILURES else "TRICK"
     return Graduation(
         role=role,

@@ -195,7 +195,7 @@ def compared(kind: str, text: str) -> str:
 
 def render(lessons: Lessons, folded: int, generation: int) -> bytes:
     """The file's bytes: a lesson a line, so that a difference can be read."""
-    head = {"format": FORMAT, "generation": generation, "folded": folded}
+    head: dict[str, Any] = {"format": FORMAT, "generation": generation, "folded": folded}
     head |= {"written": lessons.written, "others": lessons.others, "owed": lessons.owed}
     rows = [json.dumps(head, ensure_ascii=False, separators=(",", ":"))]
     for lesson in lessons.all.values():

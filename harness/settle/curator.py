@@ -162,7 +162,8 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
         journal.finish_journal(layout)
         _check_unchanged(layout, before)
         changes = Changes()
-        changes.append(names.ARCHIVE, b"".join(archive.render(row) for row in (*plan.archived, *plan.changes)))
+        rows: list[Archived | Change] = [*plan.archived, *plan.changes]
+        changes.append(names.ARCHIVE, b"".join(map(archive.render, rows)))
         for name, old, new in (
             (names.MEMORY, before.memory, plan.memory),
             (names.SUMMARY, before.summary, plan.summary),
@@ -254,14 +255,19 @@ def compact_all(
 ) -> tuple[int, int, str]:
     """Compact all that waits, batch by batch; returns how many entries, how many of their notes graduated, and what a person
     should know: the agent's operations, an identity folder that cannot be written."""
-    folded, graduated, is_last, made = 0, 0, False, None
+    folded, graduated, is_last, told = 0, 0, False, ""
     while not is_last:
-        del made  # the next batch needs its room
         made = compact(layout, folder, mission, run, today, project_names, bound=bound, symbols=symbols, rows=rows)
         folded, graduated = folded + len(made.archived), graduated + len(made.graduations)
-        is_last = made.before.is_last
-    told = [f"{made.taken} of {len(rows)} operations of the agent taken"] if rows else []
-    return folded, graduated, "; ".join(filter(None, [*told, *made.wrong[:1], made.warning]))
+        is_last, told = made.before.is_last, _told(made, rows)
+        del made  # the next batch needs its room
+    return folded, graduated, told
+
+
+def _told(made: CurationPlan, rows: list[Any] | None) -> str:
+    """What a person should know of a plan."""
+    taken = f"{made.taken} of {len(rows)} operations of the agent taken" if rows else ""
+    return "; ".join(filter(None, [taken, *made.wrong[:1], made.warning]))
 
 
 def offer(run: OpenRun) -> str:
