@@ -7,6 +7,8 @@ lines are always on the summary.
 
 from __future__ import annotations
 
+import re
+
 from harness.base.errors import BrokenFile
 from harness.memory import pages
 from harness.memory.lessons import Lesson, Lessons, compared
@@ -15,6 +17,7 @@ from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
 PINNED = " (pinned)"
+AFTERWARDS = re.compile(r" \((?:superseded by entry [0-9]+|retired)\)$")
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
 
 
@@ -56,20 +59,26 @@ def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> se
             continue
         kept: list[Item | str] = []
         for line in section.lines:
-            item = pages.parse_item(str(line)) if written is None else None
             if written is not None and line in written:
                 found.add(written[str(line)])
-            elif line != pages.more(str(line)) and not (item and _is_known(item.text, texts, name)):
+            elif line != pages.more(str(line)) and not (written is None and _is_known(str(line), texts, name)):
                 kept.append(line)
         section.lines = _trimmed(kept)
     is_empty = not any(line for section in page.sections for line in (section.heading, *section.lines)) and not found
     return set() if written is None or is_empty else set(written.values()) - found
 
 
-def _is_known(text: str, texts: set[str], name: str) -> bool:
-    """Whether an item of an older version is the curator's own."""
-    plain = text.removeprefix(pages.AVOID_MARK).removeprefix(pages.FAIL_MARK)
-    return name == "summary" or plain in texts
+def _is_known(line: str, texts: set[str], name: str) -> bool:
+    """Whether a line is the curator's own, told by its text where `lessons.json` is made anew; an older version dated its lines."""
+    item = pages.parse_item(line)
+    if item is None:
+        return (
+            name == "summary"
+            and line[:2] == "- "
+            and any(text.startswith(line[2:].removesuffix("…")) for text in texts)
+        )
+    plain = item.text.removeprefix(pages.AVOID_MARK).removeprefix(pages.FAIL_MARK)
+    return name == "summary" or AFTERWARDS.sub("", plain) in texts
 
 
 def _trimmed(lines: list[Item | str]) -> list[Item | str]:
