@@ -165,8 +165,8 @@ class Lessons:
             self.say(into, into.kind, text)
         into.count, into.heard = into.count + gone.count, into.heard + gone.heard
         into.last, into.date = max(into.last, gone.last), max(into.date, gone.date)
-        into.where = [*dict.fromkeys([*gone.where, *into.where])][-MOST_NAMED:]
-        into.voices = [*dict.fromkeys([*gone.voices, *into.voices])][-MOST_VOICES:]
+        into.where = [*dict.fromkeys([*into.where, *gone.where])][-MOST_NAMED:]
+        into.voices = [*dict.fromkeys([*into.voices, *gone.voices])][-MOST_VOICES:]
         into.roles = [*dict.fromkeys([*gone.roles, *into.roles])]
 
     def prune(self) -> None:
