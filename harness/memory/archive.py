@@ -38,8 +38,8 @@ TOGETHER = "raw.md, archive.jsonl and curated.json belong together: restore memo
 
 
 class Archived(Record):
-    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that shows it, the
-    run, and the lesson that it belongs to (the number of the lesson's first entry, -1 for none)."""
+    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that shows
+    it, the run, and the lesson that it belongs to (the number of the lesson's first entry, -1 for none)."""
 
     seq: int
     entry: str
@@ -73,7 +73,9 @@ class Move(Record):
 
 def render(row: Archived | Change) -> bytes:
     """One line of the archive."""
-    return encoding.dump_json({name: value for name, value in row.asdict().items() if name in row.needed() or value != row.default(name)})
+    return encoding.dump_json(
+        {name: value for name, value in row.asdict().items() if name in row.needed() or value != row.default(name)}
+    )
 
 
 def masked_line(entry: Entry, why: str) -> str:
@@ -87,7 +89,7 @@ def parse(line: bytes) -> Archived | Move | Change:
     row = json_lines.value(line)
     if "moved" in row:
         return schema.record(Move, {("origin" if key == "from" else key): row[key] for key in row}, LEAVES)
-    return schema.record(Change if "change" in row else Archived, row, LEAVES)
+    return schema.record(Change, row, LEAVES) if "change" in row else schema.record(Archived, row, LEAVES)
 
 
 def forwards(path: str, start: int = 0) -> Iterator[Archived | Move | Change]:

@@ -13,7 +13,7 @@ from harness.memory import archive, edits, gates, lessons, pages, raw
 from harness.memory.archive import Archived, Change
 from harness.memory.identity import Evidence
 from harness.memory.lessons import DECISION, FORGOTTEN, Lesson, Lessons
-from harness.memory.pages import Curated, Item, Page
+from harness.memory.pages import Curated, Item
 from harness.memory.raw import Entry
 
 TYPE_CHECKING = False
@@ -103,7 +103,7 @@ class Compaction:
         if reason:
             self.dispositions[entry.seq] = ("gated", -1, reason)
         elif entry.role == raw.CURATOR:
-            self.dispositions[entry.seq] = ("dropped", -1, "the curator's own entry")
+            self.dispositions[entry.seq] = ("dropped", -1, "an entry of who compacts")
         elif not entry.tag or not note:
             self.dispositions[entry.seq] = ("dropped", -1, "no entry")
         elif kind == "other":
@@ -161,14 +161,18 @@ class Compaction:
         lesson.date = max(lesson.date, day_of(entry, self.before.today))
         lesson.where = [*dict.fromkeys([*lesson.where, *features_of([entry])])][-pages.MOST_NAMED :]
         lesson.heard += lesson.voices[-1:] != [voice]
-        lesson.voices = [*dict.fromkeys([*(one for one in lesson.voices if one != voice), voice])][-lessons.MOST_VOICES :]
+        lesson.voices = [*dict.fromkeys([*(one for one in lesson.voices if one != voice), voice])][
+            -lessons.MOST_VOICES :
+        ]
         lesson.roles = [*dict.fromkeys([*lesson.roles, entry.role])][-4:]
 
     # ---- MEMORY.md
 
     def worth(self, lesson: Lesson) -> tuple[float, int]:
         """How much a lesson is worth: evidence, age, tag, and whether what it names is still there. Larger is better."""
-        value = (lesson.heard + REPEATED * (lesson.count - lesson.heard)) * TAG_WORTH.get(lesson.kind, 1.0) + lesson.rank
+        value = (lesson.heard + REPEATED * (lesson.count - lesson.heard)) * TAG_WORTH.get(
+            lesson.kind, 1.0
+        ) + lesson.rank
         value *= 0.5 ** (max(0, self.now - lesson.last) / HALF_LIFE)
         if self.before.project_names and is_stale(lesson.text, self.before.project_names):
             value *= GONE
@@ -207,7 +211,9 @@ class Compaction:
 
     def _item(self, lesson: Lesson) -> Item:
         where = [name for name in lesson.where if name != "-"]
-        return Item(date=lesson.date or self.before.today, text=line_of(lesson), where=where, count=max(1, lesson.count))
+        return Item(
+            date=lesson.date or self.before.today, text=line_of(lesson), where=where, count=max(1, lesson.count)
+        )
 
     def archived(self, promoted: set[int], graduated: set[int]) -> list[Archived]:
         """Every waiting entry with its disposition."""

@@ -25,7 +25,9 @@ def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -
         for number, line in enumerate((text or "").split("\n"), 1):
             title = line.rstrip("\r")[3:].strip() if line.startswith("## ") else ""
             if title in titles and title in seen:
-                raise BrokenFile(path, f"has the heading '## {title}' twice", line=number, remedy="Make one section of both.")
+                raise BrokenFile(
+                    path, f"has the heading '## {title}' twice", line=number, remedy="Make one section of both."
+                )
             seen.add(title)
     return pages.parse_page(memory, ()), pages.parse_page(summary, ())
 
@@ -45,7 +47,9 @@ def take(page: Page, short: Page, known: Lessons) -> list[int]:
 def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> set[int]:
     """Take the curator's lines off the page; returns the lessons of which it has none any more."""
     written = known.written.get(name)
-    texts = {text for lesson in known.all.values() for text in (*lesson.texts, lesson.said)} if written is None else set()
+    texts = (
+        {text for lesson in known.all.values() for text in (*lesson.texts, lesson.said)} if written is None else set()
+    )
     found: set[int] = set()
     for section in page.sections:
         if section.title not in titles:
@@ -95,7 +99,9 @@ def pinned(page: Page) -> dict[str, list[str]]:
             if isinstance(line, str) and line.startswith("- ") and line.endswith(PINNED):
                 text = line[2 : -len(PINNED)]
                 is_avoid = text.startswith(pages.AVOID_MARK)
-                title = pages.AVOID if is_avoid else pages.CURRENT if section.title == pages.DECISIONS else pages.LESSONS
+                title = (
+                    pages.AVOID if is_avoid else pages.CURRENT if section.title == pages.DECISIONS else pages.LESSONS
+                )
                 found[title].append("- " + text.removeprefix(pages.AVOID_MARK))
     return found
 

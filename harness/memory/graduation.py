@@ -10,10 +10,10 @@ from __future__ import annotations
 import errno
 import re
 
-from harness.memory import compaction, identity
+from harness.memory import compaction, identity, own_names
 from harness.memory.compaction import Compaction, Said
 from harness.memory.identity import Evidence, Graduation
-from harness.memory.lessons import ADVICE, Lesson, compared
+from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
 from harness.memory.similarity import SAME
 from harness.memory.words import words
 
@@ -28,7 +28,8 @@ MOST_COMPARED = 40  # pieces of evidence that one lesson is compared with
 SHARED = 2  # words that a piece of evidence shares with a lesson before the two are compared
 _WORD = re.compile(r"[^\W_]{3,}")
 CONVENTION = re.compile(
-    r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b|--?\w|[/_.=]\w|[a-z][A-Z]"
+    r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b"
+    r"|--?\w|[/_.=]\w|[a-z][A-Z]"
 )
 
 
@@ -71,7 +72,7 @@ class _Others:
 def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
     """New evidence, and the lessons that go to an identity now. Only a lesson with a new occurrence may, so none goes twice."""
     before, others = made.before, _Others(made)
-    own = identity.own_names(before.project_names)
+    own = own_names.own_names(before.project_names)
     touched: dict[int, list[Said]] = {}
     for one in made.said:
         lesson = made.lessons.all.get(one.lesson)
@@ -83,7 +84,7 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
     found: list[Graduation] = []
     for number, said in touched.items():
         lesson = made.lessons.all[number]
-        texts = [text for text in lesson.texts if identity.may_travel(text, own) and not words(text).names & symbols]
+        texts = [text for text in lesson.texts if own_names.may_travel(text, own) and not words(text).names & symbols]
         if not texts:
             continue
         if lesson.evidenced < MOST_OF_LESSON:
@@ -101,11 +102,20 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
 def _evidence(mission: str, run: str, said: Said) -> Evidence:
     entry = said.entry
     return Evidence(
-        mission=mission, run=run, seq=entry.seq, role=entry.role, feature=entry.feature, at=entry.at, tag=entry.tag, text=said.text
+        mission=mission,
+        run=run,
+        seq=entry.seq,
+        role=entry.role,
+        feature=entry.feature,
+        at=entry.at,
+        tag=entry.tag,
+        text=said.text,
     )
 
 
-def _graduation(made: Compaction, lesson: Lesson, said: list[Said], texts: list[str], others: _Others) -> Graduation | None:
+def _graduation(
+    made: Compaction, lesson: Lesson, said: list[Said], texts: list[str], others: _Others
+) -> Graduation | None:
     """The lesson as it goes to an identity; None where no rule says so."""
     workers = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
     elsewhere = others.like(lesson)
@@ -120,7 +130,7 @@ def _graduation(made: Compaction, lesson: Lesson, said: list[Said], texts: list[
         role, why = _role_of(lesson), "a convention, noted again after it was in memory"
     else:
         return None
-    text = compaction.lessons.best_wording(texts)
+    text = best_wording(texts)
     tag = "AVOID" if compaction.is_avoid(lesson) or lesson.kind in FAILURES else "TRICK"
     return Graduation(
         role=role,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 
 from harness.base.record import Record
-from harness.memory import similarity
 from harness.memory.similarity import NEWER, SAME, Index
 from harness.memory.words import words
 
@@ -30,10 +29,10 @@ FORMAT = 1
 
 class Lesson(Record):
     """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last. `voices`:
-    role and feature of those who noted it, the newest last, and `heard` by how many runs. `last`: the number of its newest entry. `state`: "" while it holds, and `by` the lesson
-    that replaced it. `since`: the generation in which it came to MEMORY.md, 0 while it is not there. `said`: wording that a person
-    or an agent gave it. `rank`: what an agent added to its worth. `evidenced`: how often it is in
-    evidence.jsonl. `best`: the place of the wording that is shown."""
+    role and feature of those who noted it, the newest last, and `heard` by how many runs. `last`: the number of its newest entry.
+    `state`: "" while it holds, and `by` the lesson that replaced it. `since`: the generation in which it came to MEMORY.md,
+    0 while it is not there. `said`: wording that a person or an agent gave it. `rank`: what an agent added to its worth.
+    `evidenced`: how often it is in evidence.jsonl. `best`: the place of the wording that is shown."""
 
     id: int
     kind: str
@@ -174,7 +173,9 @@ class Lessons:
         """Forget the weakest of too many lessons."""
         over = len(self.all) - MOST
         if over > 0:
-            order = sorted(self.all.values(), key=lambda one: (one.state == FORGOTTEN, one.holds, len(one.voices), one.last))
+            order = sorted(
+                self.all.values(), key=lambda one: (one.state == FORGOTTEN, one.holds, len(one.voices), one.last)
+            )
             for lesson in order[:over]:
                 del self.all[lesson.id]
                 if lesson.kind == "other":
@@ -194,7 +195,7 @@ def compared(kind: str, text: str) -> str:
 
 def render(lessons: Lessons, folded: int, generation: int) -> bytes:
     """The file's bytes: a lesson a line, so that a difference can be read."""
-    head = {"format": FORMAT, "generation": generation, "folded": folded}
+    head: dict[str, Any] = {"format": FORMAT, "generation": generation, "folded": folded}
     head |= {"written": lessons.written, "others": lessons.others, "owed": lessons.owed}
     rows = [json.dumps(head, ensure_ascii=False, separators=(",", ":"))]
     for lesson in lessons.all.values():

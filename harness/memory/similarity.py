@@ -128,14 +128,17 @@ class Index:
     def relation(self, new: Words, old: Words, cosine: float, *, decisions: bool) -> str:
         """How a newer note relates to an older one."""
         shared_names = [name for name in new.names & old.names if self.counts.get(name, 0) <= RARE_NAME]
-        if cosine >= (OPPOSED_DECISIONS if decisions else OPPOSED) and opposed(new, old, decisions=decisions, alike=cosine >= FRAME):
+        alike, able = cosine >= FRAME, cosine >= (OPPOSED_DECISIONS if decisions else OPPOSED)
+        if able and opposed(new, old, decisions=decisions, alike=alike):
             return NEWER
         near = cosine >= (CLOSE_WITH_NAME if shared_names else CLOSE)
         if not near and not (decisions and cosine >= SUBJECT):
             return UNRELATED
         if has_opposites(new, old) and self.rest(new, old) >= FRAME:
             return NEWER if decisions or begins_with_opposite(new, old) else UNRELATED
-        if apart(new.numbers, old.numbers) or (not shared_names and apart(new.names - old.terms, old.names - new.terms)):
+        if apart(new.numbers, old.numbers) or (
+            not shared_names and apart(new.names - old.terms, old.names - new.terms)
+        ):
             return NEWER if decisions or self.rest(new, old) >= REST else UNRELATED
         if is_contrast(new, old) and cosine >= FRAME:
             return NEWER if decisions else UNRELATED

@@ -96,7 +96,8 @@ def _offers(standing: _Standing, lessons: list[Lesson]) -> dict[str, list[Lesson
     ranked = sorted(lessons, key=standing.value, reverse=True)
     return {
         pages.AVOID: [one for one in ranked if is_avoid(one)],
-        pages.LESSONS: [one for one in ranked if one.kind == "lesson"] + [one for one in ranked if one.kind == "context"],
+        pages.LESSONS: [one for one in ranked if one.kind == "lesson"]
+        + [one for one in ranked if one.kind == "context"],
         pages.CURRENT: [one for one in ranked if one.kind == DECISION],
     }
 
@@ -112,7 +113,9 @@ class _Choice:
 
     def fill(self, offers: dict[str, list[Lesson]], *, apart: bool) -> None:
         """Take what fits; `apart`: nothing that is near a chosen lesson, which may be the same in other words."""
-        waiting = {title: [one for one in found[::-1] if self._is_free(one, apart=apart)] for title, found in offers.items()}
+        waiting = {
+            title: [one for one in found[::-1] if self._is_free(one, apart=apart)] for title, found in offers.items()
+        }
         while self.lines > 0 and any(waiting.values()):
             title = self._next(waiting)
             lesson = waiting[title].pop()

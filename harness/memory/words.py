@@ -22,15 +22,25 @@ STOP_WORDS = frozenset(
     " have had you your we our us they them their he she i me my also just really very much some any all each every both such"
     " own too s t ll ve d re m since because otherwise else until till again always per one only even still more most than"
     " then now about up out off over under after before between during through get gets got let lets make makes made need"
-    " needs needed want wants use uses used using via etc eg ie ok please remember note see keep keeps instead rather longer replace replaced replaces moved move switched switch"
+    " needs needed want wants use uses used using via etc eg ie ok please remember note see keep keeps instead rather longer"
+    " replace replaced replaces moved move switched switch"
     " der die das den dem des ein eine einen einem einer und oder aber wenn ist sind war wird werden im am auf mit von vom zu"
     " zum zur für bei aus als auch noch nur man es sich wir ihr sie er ich muss müssen soll sollen immer vor nach".split()
 )
-DENIALS = frozenset("never avoid don't mustn't shouldn't won't nie niemals kein keine keinen statt anstatt refuse forbid drop ditch abandon nor".split())
-PAST = frozenset("dropped replaced replace replaces replacing abandoned deprecated retired retire removed ditched".split())
+DENIALS = frozenset(
+    "never avoid don't mustn't shouldn't won't nie niemals kein keine keinen statt anstatt"
+    " refuse forbid drop ditch abandon nor".split()
+)
+PAST = frozenset(
+    "dropped replaced replace replaces replacing abandoned deprecated retired retire removed ditched".split()
+)
 INSTEAD = frozenset(("instead", "rather", "longer"))  # instead of, rather than, no longer
-ORDERS = frozenset("do must should may shall to we please never nicht and then".split())  # before "not": the note gives an order
-AFFIRMS = frozenset("use using prefer run call keep set always enable adopt choose pick take with by sondern nutze".split())
+ORDERS = frozenset(
+    "do must should may shall to we please never nicht and then".split()
+)  # before "not": the note gives an order
+AFFIRMS = frozenset(
+    "use using prefer run call keep set always enable adopt choose pick take with by sondern nutze".split()
+)
 MOVES = frozenset("move moved moving switch switched switching migrate migrated change changed".split())
 LIFTS = frozenset("without unless ohne until".split())  # "never run X without Y" orders Y
 NEGATIONS = frozenset("not no none cannot nicht never".split())
@@ -155,9 +165,12 @@ class _Reader:
             self.refused |= self.terms.keys()  # X must not be used
         elif word == "it" and self.said is self.refused and self.left == REACH:
             self.refused |= self.terms.keys()  # X …: avoid it
-        elif word in DENIALS or (before == "no" and word == "longer") or (before == "stop" and word.endswith("ing")):
-            self.says(self.refused)
-        elif word in ("not", "nicht") and (not before or before in ORDERS):
+        elif (
+            word in DENIALS
+            or (before == "no" and word == "longer")
+            or (before == "stop" and word.endswith("ing"))
+            or (word in ("not", "nicht") and (not before or before in ORDERS))
+        ):
             self.says(self.refused)
         elif word in PAST or word in INSTEAD:
             self.says(self.denied)
@@ -170,9 +183,9 @@ class _Reader:
             self.moves = True
         elif self.moves and word in ("from", "von"):
             self.says(self.denied)
-        elif self.moves and word in ("to", "zu", "auf"):
-            self.says(self.ordered)
-        elif word in AFFIRMS and self.said is not self.denied and self.said is not self.refused:
+        elif (self.moves and word in ("to", "zu", "auf")) or (
+            word in AFFIRMS and self.said is not self.denied and self.said is not self.refused
+        ):
             self.says(self.ordered)
         if word in NUMBER_WORDS:
             word = NUMBER_WORDS[word]

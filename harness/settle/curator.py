@@ -11,7 +11,7 @@ from harness.base import clock
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.git import repository
-from harness.memory import archive, compaction, graduation, identity, lessons, pages, rebuild, summary, waiting
+from harness.memory import archive, graduation, identity, lessons, pages, rebuild, summary, waiting
 from harness.memory.archive import Archived, Change
 from harness.memory.compaction import Compaction, Inputs
 from harness.memory.identity import Evidence, Graduation
@@ -62,11 +62,13 @@ class Place(Record):
 
 
 def plan(before: Inputs) -> CurationPlan:
-    """All that one batch writes; `apply` completes `curated` with the place in raw.md. Raises BrokenFile where a page has a heading
-    twice."""
+    """All that one batch writes; `apply` completes `curated` with the place in raw.md. Raises BrokenFile where a page has a
+    heading twice."""
     old, stop = before.curated, before.curated.folded + len(before.waiting)
     if not before.waiting:
-        return CurationPlan(before=before, curated=old, known=before.known, memory=before.memory, summary=before.summary)
+        return CurationPlan(
+            before=before, curated=old, known=before.known, memory=before.memory, summary=before.summary
+        )
     if [entry.seq for entry in before.waiting] != list(range(old.folded, stop)):
         raise ValueError("the waiting entries do not follow the compacted ones")
     made = Compaction(before)
@@ -135,8 +137,8 @@ def _start(layout: Layout, curated: Curated) -> int:
 
 
 def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
-    """Write a plan; `folder` has the identities. Entries appended since then stay in raw.md and wait. An identity folder that cannot
-    be written makes a warning of the plan, and what it should have had is recorded by a later curation.
+    """Write a plan; `folder` has the identities. Entries appended since then stay in raw.md and wait. An identity folder that
+    cannot be written makes a warning of the plan, and what it should have had is recorded by a later curation.
 
     Raises Busy where another compaction or a person changed the inputs of the plan.
     """
@@ -148,7 +150,8 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
         journal.finish_journal(layout)
         _check_unchanged(layout, before)
         changes = Changes()
-        changes.append(names.ARCHIVE, b"".join(archive.render(row) for row in (*plan.archived, *plan.changes)))
+        rows: list[Archived | Change] = [*plan.archived, *plan.changes]
+        changes.append(names.ARCHIVE, b"".join(map(archive.render, rows)))
         for name, old, new in (
             (names.MEMORY, before.memory, plan.memory),
             (names.SUMMARY, before.summary, plan.summary),
@@ -210,7 +213,14 @@ def compact(
     project; `symbols` gives those of some names that its code defines."""
     own = frozenset(project_names)
     place = Place(
-        layout=layout, folder=folder, mission=mission, run=run, today=today, project_names=own, symbols=symbols, bound=bound
+        layout=layout,
+        folder=folder,
+        mission=mission,
+        run=run,
+        today=today,
+        project_names=own,
+        symbols=symbols,
+        bound=bound,
     )
     made = plan(gather(place))
     apply(layout, folder, made)
