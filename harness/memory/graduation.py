@@ -117,12 +117,12 @@ def _graduation(
     made: Compaction, lesson: Lesson, said: list[Said], texts: list[str], others: _Others
 ) -> Graduation | None:
     """The lesson as it goes to an identity; None where no rule says so."""
-    workers = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
+    here = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
     elsewhere = others.like(lesson)
     missions = list(dict.fromkeys(one.mission for one in elsewhere))
     also = {f"{one.mission} {one.feature}" for one in elsewhere if one.role == WORKER}
     again = any(one.again for one in said)
-    if lesson.kind == "lesson" and len(workers) + len(also) > 1 and (workers or also):
+    if lesson.kind == "lesson" and len(here) + len(also) > 1:
         role, why = WORKER, "a trick of two workers"
     elif lesson.kind in FAILURES and missions:
         role, why = WORKER, "a failure in two missions"

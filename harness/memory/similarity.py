@@ -134,6 +134,8 @@ class Index:
         near = cosine >= (CLOSE_WITH_NAME if shared_names else CLOSE)
         if not near and not (decisions and cosine >= SUBJECT):
             return UNRELATED
+        if near and decisions and denies(new, old):
+            return NEWER
         if has_opposites(new, old) and self.rest(new, old) >= FRAME:
             return NEWER if decisions or begins_with_opposite(new, old) else UNRELATED
         if apart(new.numbers, old.numbers) or (
@@ -162,6 +164,12 @@ def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
         if meant & two.ordered or (alike and one.refuses and not two.refuses and two.order[0] in one.refused):
             return True
     return False
+
+
+def denies(new: Words, old: Words) -> bool:
+    """Whether one denies most of what it denies in the face of the other, which has it: "B instead of A", and A."""
+    pairs = ((one.denied, two.terms - two.denied) for one, two in ((new, old), (old, new)))
+    return any(denied & said and len(denied & said) >= MEANT * len(denied) for denied, said in pairs)
 
 
 def begins_with_opposite(new: Words, old: Words) -> bool:

@@ -55,6 +55,8 @@ NUMBER = re.compile(
 PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+", re.IGNORECASE)
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\u3040-\u30ff"
 WIDE_RUN = re.compile(f"[{WIDE}]+")
+WIDE_DENIAL = re.compile("不再使用|不再用|不要使用|不要用|禁止使用|不使用|不用|不要|不再|禁止|切勿|而不是|而非")
+WIDE_REFUSED = re.compile("(?:使わない|使用しない|使わず|使うな|やめ|廃止|禁止)")  # behind what it denies
 EDGES = ".,;:!?()[]{}\"'<>…“”‘’«»–—`"
 NUMBER_WORDS = {
     word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
@@ -207,12 +209,22 @@ class _Reader:
         for run in WIDE_RUN.finditer(text):
             if run.start() > at:
                 self.token(text[at : run.start()], code=False)
-            word = run.group()
-            for one in [word] if len(word) == 1 else [word[i : i + 2] for i in range(len(word) - 1)]:
-                self.term(one)
+            denial = WIDE_DENIAL.search(run.group())
+            self.pairs(run.group()[: denial.start() if denial else None])
+            if WIDE_REFUSED.search(run.group()):
+                self.refused |= self.names
+                self.refuses = True
+            elif denial:
+                self.says(self.refused)
+                self.pairs(run.group()[denial.end() :])
             at = run.end()
         if at < len(text):
             self.token(text[at:], code=False)
+
+    def pairs(self, run: str) -> None:
+        """Each pair of neighbours in a run of characters; one alone is a term, too."""
+        for one in [run] if len(run) == 1 else [run[i : i + 2] for i in range(len(run) - 1)]:
+            self.term(one)
 
     def term(self, term: str, *, name: bool = False) -> None:
         """Take one term."""
