@@ -44,6 +44,7 @@ AFFIRMS = frozenset(
 MOVES = frozenset("move moved moving switch switched switching migrate migrated change changed".split())
 LIFTS = frozenset("without unless ohne until".split())  # "never run X without Y" orders Y
 NEGATIONS = frozenset("not no none cannot nicht never".split())
+UNTOLD = STOP_WORDS | NEGATIONS
 REACH = 3  # terms behind a denial or an order that it is about
 CLAUSE = re.compile(r"[.;:!?,)(](?:\s|$)|\s[–—-]\s|[。；，！？、]|\s=>|\s->|→")
 TOKEN = re.compile(r"`[^`]{1,200}`|\S+")
@@ -193,9 +194,9 @@ class _Reader:
             word = NUMBER_WORDS[word]
             self.numbers.add(word)
         word = word.partition("'")[0]
-        if word in AFFIRMS and word not in STOP_WORDS:
-            self.terms[stem(word)] = None  # the verb is not what the note is about
-        elif word and word not in STOP_WORDS and word not in NEGATIONS:
+        if (word in AFFIRMS or word in DENIALS) and word not in UNTOLD:
+            self.terms[stem(word)] = None  # the verb is not what the note orders or denies
+        elif word and word not in UNTOLD:
             self.term(stem(word))
 
     def says(self, target: set[str]) -> None:
