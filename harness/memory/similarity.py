@@ -178,9 +178,13 @@ def begins_with_opposite(new: Words, old: Words) -> bool:
 
 
 def has_opposites(new: Words, old: Words) -> bool:
-    """Whether one has a word and the other its opposite instead."""
-    yours = old.terms - new.terms
-    return any(OPPOSITE.get(term) in yours for term in new.terms - old.terms)
+    """Whether one has a word and the other its opposite instead; of words that no comparison counts ("before", "off") only
+    where all the others are the same."""
+    mine, yours = new.terms - old.terms, old.terms - new.terms
+    if new.order == old.order:
+        mine, yours = frozenset(new.text.lower().split()), frozenset(old.text.lower().split())
+    said = {form for term in yours - mine for form in (term, stem(term))}
+    return any(OPPOSITE.get(form) in said for term in mine - yours for form in (term, stem(term)))
 
 
 def is_contrast(new: Words, old: Words) -> bool:

@@ -83,7 +83,7 @@ class Words(Record, frozen=True):
 
 @functools.lru_cache(65536)
 def stem(word: str) -> str:
-    """The word without its inflection, as far as English endings tell; `migrations`, `migrate`, `migrating` have one stem."""
+    """The word without its inflection, as far as English endings tell; `migrated`, `migrate`, `migrating` have one stem."""
     if len(word) > 4 and word.endswith(("ies", "ied")):
         word = word[:-3] + "y"
     elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
