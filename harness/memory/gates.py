@@ -36,7 +36,7 @@ _HEADING = re.compile(
     r"memory|new)\b|```|~~~|(?:^|\n|\\n)---(?:\n|\\n|\s*$)",
     re.IGNORECASE,
 )
-_WHOSE = r"(?:previous|prior|above|earlier|preceding|all|any|every|your|these|those|the|its|given|system|former|other)"
+_WHOSE = r"(?:previous|prior|above|earlier|preceding|all|any|every|your|these|those|system|former|other)"
 _RULES = (
     r"(?:instructions?|prompts?|rules?|contracts?|guidelines?|orders|directions|directives|commands|constraints"
     r"|policy|policies"
@@ -58,7 +58,7 @@ _LOOT = (
 _ORDER = re.compile(
     rf"\b(?:ignor\w*|disregard\w*|forget|override|bypass|circumvent|disobey|drop"
     rf"|violate)\b[^.;]{{0,30}}\b{_WHOSE}\b[^.;]{{0,30}}\b{_RULES}"
-    rf"|\b(?:ignor\w*|disregard\w*|bypass|disobey|violate)\s+(?:the\s+)?{_RULES}"
+    rf"|\b(?:ignor\w*|disregard\w*|forget|override|bypass|circumvent|disobey|violate)\s+(?:the\s+)?(?:[\w-]+'s?\s+)?{_RULES}"
     rf"|\b(?:disable|bypass|turn off|switch off|deactivate)\b[^.;]{{0,20}}\b(?:the|this|every|all"
     rf"|any)\s+{_CHECKERS}\b"
     rf"|\b(?:skip|omit)\b[^.;]{{0,20}}\b(?:the|this|every|all|any)\s+(?:validators?|validations?|verifications?"
@@ -229,6 +229,8 @@ def password(text: str) -> str:
     for pattern in (_PASSWORD, _BESIDE, _BEFORE, _PAIR):
         for found in pattern.finditer(text):
             value = found["secret"].rstrip(".,;:!?")
+            if text[: found.start("secret")].endswith(MASKED):
+                continue
             if len(value) >= 5 and not value.isdigit() and not _NO_VALUE.fullmatch(value):
                 return value
     return ""

@@ -25,7 +25,10 @@ ALIKE = [
         "curl --retry does not retry on HTTP 500 without --retry-all-errors",
         "without --retry-all-errors curl --retry does not retry on HTTP 500",
     ),
-    ("kubectl apply needs the namespace to exist, create it first", "create the namespace first or kubectl apply fails"),
+    (
+        "kubectl apply needs the namespace to exist, create it first",
+        "create the namespace first or kubectl apply fails",
+    ),
     (
         "Feature flags are read once at start-up, restart after changing them",
         "after changing feature flags restart the server, they are only read at start-up",
@@ -117,7 +120,9 @@ def test_near_misses_stay_apart(pair: tuple[str, str]) -> None:
     assert [relation(*pair), relation(*pair[::-1])] == [UNRELATED, UNRELATED]
 
 
-@pytest.mark.parametrize("pair", ["upgrade downgrade", "enable disable", "before after", "staging production", "on off"])
+@pytest.mark.parametrize(
+    "pair", ["upgrade downgrade", "enable disable", "before after", "staging production", "on off"]
+)
 def test_opposites_are_never_one_lesson(pair: str) -> None:
     """In one frame, whichever of the two was first."""
     one, other = (f"the nightly import {word} of the orders table needs the admin console" for word in pair.split())
