@@ -103,7 +103,7 @@ class Compaction:
         if reason:
             self.dispositions[entry.seq] = ("gated", -1, reason)
         elif entry.role == raw.CURATOR:
-            self.dispositions[entry.seq] = ("dropped", -1, "the curator's own entry")
+            self.dispositions[entry.seq] = ("dropped", -1, "an entry of who compacts")
         elif not entry.tag or not note:
             self.dispositions[entry.seq] = ("dropped", -1, "no entry")
         elif kind == "other":

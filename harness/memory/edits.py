@@ -69,7 +69,7 @@ def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> se
 
 
 def _is_known(line: str, texts: set[str], name: str) -> bool:
-    """Whether a line is the curator's own, told by its text where `lessons.json` is made anew; an older version dated its lines."""
+    """Whether a line is the curator's own, told by its text where `lessons.json` is new; older versions dated their lines."""
     item = pages.parse_item(line)
     if item is None:
         return (

@@ -94,6 +94,8 @@ def password(text: str) -> str:
         return ""
     for name in PASSWORDS:
         for found in pattern(name).finditer(text):
+            if text[: found.start("secret")].endswith(MASKED):
+                continue
             value = found["secret"].rstrip(".,;:!?")
             if len(value) >= SHORTEST_PASSWORD and not value.isdigit() and not pattern("no value").fullmatch(value):
                 return value

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import re
 
-from harness.memory import compaction, identity
+from harness.memory import compaction, identity, own_names
 from harness.memory.compaction import Compaction, Said
 from harness.memory.identity import Evidence, Graduation
 from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
@@ -28,8 +28,8 @@ MOST_COMPARED = 40  # pieces of evidence that one lesson is compared with
 SHARED = 2  # words that a piece of evidence shares with a lesson before the two are compared
 _WORD = re.compile(r"[^\W_]{3,}")
 CONVENTION = re.compile(
-    r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b|--?\w|[/_.=]\w"
-    r"|[a-z][A-Z]"
+    r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b"
+    r"|--?\w|[/_.=]\w|[a-z][A-Z]"
 )
 
 
@@ -72,7 +72,7 @@ class _Others:
 def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
     """New evidence, and the lessons that go to an identity now. Only a lesson with a new occurrence may, so none goes twice."""
     before, others = made.before, _Others(made)
-    own = identity.own_names(before.project_names)
+    own = own_names.own_names(before.project_names)
     touched: dict[int, list[Said]] = {}
     for one in made.said:
         lesson = made.lessons.all.get(one.lesson)
@@ -84,7 +84,7 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
     found: list[Graduation] = []
     for number, said in touched.items():
         lesson = made.lessons.all[number]
-        texts = [text for text in lesson.texts if identity.may_travel(text, own) and not words(text).names & symbols]
+        texts = [text for text in lesson.texts if own_names.may_travel(text, own) and not words(text).names & symbols]
         if not texts:
             continue
         if lesson.evidenced < MOST_OF_LESSON:
@@ -117,12 +117,12 @@ def _graduation(
     made: Compaction, lesson: Lesson, said: list[Said], texts: list[str], others: _Others
 ) -> Graduation | None:
     """The lesson as it goes to an identity; None where no rule says so."""
-    workers = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
+    here = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
     elsewhere = others.like(lesson)
     missions = list(dict.fromkeys(one.mission for one in elsewhere))
     also = {f"{one.mission} {one.feature}" for one in elsewhere if one.role == WORKER}
     again = any(one.again for one in said)
-    if lesson.kind == "lesson" and len(workers) + len(also) > 1 and (workers or also):
+    if lesson.kind == "lesson" and len(here) + len(also) > 1:
         role, why = WORKER, "a trick of two workers"
     elif lesson.kind in FAILURES and missions:
         role, why = WORKER, "a failure in two missions"

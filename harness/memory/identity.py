@@ -15,7 +15,7 @@ import re
 from harness.base import encoding, schema
 from harness.base.errors import Busy, UsageFault
 from harness.base.record import Record
-from harness.memory import gates, pages
+from harness.memory import pages
 from harness.memory.pages import Item, Page
 from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
@@ -37,20 +37,6 @@ README = "README.md"
 TAKEN_BACK = "forgotten.jsonl"
 LEDGER, PENDING = "ledger.json", "ledger.next.json"  # PENDING: the digests of a write in progress
 
-# Names that every project has: they reveal nothing about this project.
-COMMON_FILES = re.compile(
-    r"makefile|dockerfile|readme\.md|agents\.md|spec\.md|package(-lock)?\.json|tsconfig\.json|pyproject\.toml|setup\.py"
-    r"|conftest\.py|requirements\.txt|cargo\.(toml|lock)|go\.(mod|sum)|(yarn|uv)\.lock|pnpm-lock\.yaml|\.env"
-    r"|\.(git|docker)ignore|docker-compose\.ya?ml"
-)
-_IDS = re.compile(r"\b(?:F|VAL|ISS|ISSUE|FEAT|FEATURE)-[A-Za-z0-9-]*[0-9]\b")
-_HOME = re.compile(r"(?:^|[\s\"'`(=:])/(?:home|Users|root|mnt|srv|var/folders)/")
-_HOST = re.compile(
-    r"\b(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}\b|\b[\w.-]+@[\w-]+\.\w{2,}|\b[\w-]+(?:\.[\w-]+)*\.(?:internal|local|corp|lan|intra|home|prod"
-    r"|staging)\b|\b(?!(?:www\.)?(?:github|gitlab|npmjs|pypi|docker|python|nodejs|rust-lang|crates|golang|debian|ubuntu|mozilla|w3|ghcr|quay)\.)"
-    r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:com|org|net|io|dev|app|cloud|co|de|eu|fr|uk|cn|jp|ai|tech|site|xyz)\b(?![./]?\w*\()",
-    re.IGNORECASE,
-)
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -81,43 +67,9 @@ class Graduation(Record):
     why: str = ""
 
 
-# ---- what an identity may contain
-
-
 def is_role(name: str) -> bool:
     """Whether `name` is valid as the name of an identity file."""
     return bool(_ROLE.fullmatch(name)) and name.casefold() + ".md" != README.casefold()
-
-
-def may_travel(text: str, project_names: Iterable[str]) -> bool:
-    """Whether a note may leave its mission: no path or id of this project (`project_names`), no host, nothing gated."""
-    refused = any(pattern.search(text) for pattern in (_IDS, _HOME, _HOST)) or gates.gated(text)
-    return not refused and not names_project(text, project_names)
-
-
-def own_names(project_names: Iterable[str]) -> frozenset[str]:
-    """Lower-case paths, file names and folders of the project, without the common ones."""
-    found: set[str] = set()
-    for name in project_names:
-        path = name.lower().strip("/")
-        found |= {path, path.rpartition("/")[2], path.rpartition(".")[0].replace("/", ".")}
-        while "/" in path:
-            path = path.rpartition("/")[0]
-            found.add(path + "/")
-    return frozenset(name for name in found if name and not COMMON_FILES.fullmatch(name))
-
-
-def names_project(text: str, project_names: Iterable[str]) -> bool:
-    """Whether a word of `text` is a path of the project, or one of its file names that is no plain word."""
-    own = project_names if isinstance(project_names, frozenset) else own_names(project_names)
-    for word in re.findall(r"[^\s`\"'(),;<>|=]+", text.lower()):
-        path = word.rstrip(".:!?").removeprefix("./")
-        if "/" in path and "://" not in path:
-            if path.strip("/") in own or path.partition("/")[0] + "/" in own:
-                return True
-        elif path in own and re.search(r"[^a-z]", path):
-            return True
-    return False
 
 
 # ---- reading
@@ -142,7 +94,7 @@ def is_forgotten(one: Graduation, taken_back: list[tuple[str, str]]) -> bool:
 
 
 def forget(folder: str, role: str, text: str) -> None:
-    """Take a line back for good: it leaves the identity, and does not come again. Raises UsageFault for no line of ours."""
+    """Take a line back for good: it leaves the identity, and does not come again. Raises UsageFault where there is none."""
     with _locked(folder):
         page = parse(files.read_text(identity_file(folder, role)) or "")
         section = page.sections[0]

@@ -60,7 +60,7 @@ def _take(known: Lessons, row: Archived) -> None:
 
 def _of_older_version(known: Lessons, row: Archived, entry: Entry, kind: str, note: str) -> int:
     """The lesson of an entry that an older version archived; -1 for none."""
-    if row.disposition in ("curator", "malformed") or not kind or not note or gates.gated(entry.text):
+    if row.disposition in (raw.CURATOR, "malformed") or not kind or not note or gates.gated(entry.text):
         return -1
     if kind == "other":
         return known.others.get(f"{entry.tag} {entry.feature if entry.feature != '-' else note}", row.seq)

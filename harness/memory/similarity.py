@@ -121,13 +121,14 @@ class Index:
     def relation(self, new: Words, old: Words, cosine: float, *, decisions: bool) -> str:
         """How a newer note relates to an older one."""
         shared_names = [name for name in new.names & old.names if self.counts.get(name, 0) <= RARE_NAME]
-        if cosine >= (OPPOSED_DECISIONS if decisions else OPPOSED) and opposed(
-            new, old, decisions=decisions, alike=cosine >= FRAME
-        ):
+        alike, able = cosine >= FRAME, cosine >= (OPPOSED_DECISIONS if decisions else OPPOSED)
+        if able and opposed(new, old, decisions=decisions, alike=alike):
             return NEWER
         near = cosine >= (CLOSE_WITH_NAME if shared_names else CLOSE)
         if not near and not (decisions and cosine >= SUBJECT):
             return UNRELATED
+        if near and decisions and denies(new, old):
+            return NEWER
         if has_opposites(new, old) and self.rest(new, old) >= FRAME:
             return NEWER if decisions or begins_with_opposite(new, old) else UNRELATED
         if apart(new.numbers, old.numbers) or (
@@ -158,15 +159,25 @@ def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
     return False
 
 
+def denies(new: Words, old: Words) -> bool:
+    """Whether one denies most of what it denies in the face of the other, which has it: "B instead of A", and A."""
+    pairs = ((one.denied, two.terms - two.denied) for one, two in ((new, old), (old, new)))
+    return any(denied & said and len(denied & said) >= MEANT * len(denied) for denied, said in pairs)
+
+
 def begins_with_opposite(new: Words, old: Words) -> bool:
     """Whether the first word of one has its opposite in the other: what it says to do is undone there."""
     return any(OPPOSITE.get(one.lead) in two.terms for one, two in ((new, old), (old, new)))
 
 
 def has_opposites(new: Words, old: Words) -> bool:
-    """Whether one has a word and the other its opposite instead."""
-    yours = old.terms - new.terms
-    return any(OPPOSITE.get(term) in yours for term in new.terms - old.terms)
+    """Whether one has a word and the other its opposite instead; of words that no comparison counts ("before", "off") only
+    where all the others are the same."""
+    mine, yours = new.terms - old.terms, old.terms - new.terms
+    if new.order == old.order:
+        mine, yours = frozenset(new.text.lower().split()), frozenset(old.text.lower().split())
+    said = {form for term in yours - mine for form in (term, stem(term))}
+    return any(OPPOSITE.get(form) in said for term in mine - yours for form in (term, stem(term)))
 
 
 def is_contrast(new: Words, old: Words) -> bool:

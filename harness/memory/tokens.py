@@ -1,6 +1,6 @@
 """How many tokens a text has at most, estimated by classes of characters. Pure; no vocabulary is loaded.
 
-Calibrated in November 2026 on the published vocabularies o200k, cl100k, Claude's and DeepSeek's, over English prose, Python,
+Calibrated in November 2026 on four published vocabularies (docs/memory.md names them), over English prose, Python,
 JavaScript, shell, logs, test output, Chinese, Japanese and Korean: it is at most 10 % below the one that makes most tokens of a
 text (docs/memory.md has the table). Characters / 2.8, which it replaces, was 48 % short for Japanese and 66 % over for English.
 """

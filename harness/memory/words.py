@@ -21,11 +21,12 @@ STOP_WORDS = tables.words("words.txt", "stop words")
 DENIALS = tables.words("words.txt", "denials")
 PAST = tables.words("words.txt", "past")
 INSTEAD = frozenset(("instead", "rather", "longer"))  # instead of, rather than, no longer
-ORDERS = tables.words("words.txt", "orders")  # before "not": the note gives an order
+ORDERS = tables.words("words.txt", "orders")
 AFFIRMS = tables.words("words.txt", "affirms")
 MOVES = tables.words("words.txt", "moves")
-LIFTS = tables.words("words.txt", "lifts")  # "never run X without Y" orders Y
+LIFTS = tables.words("words.txt", "lifts")
 NEGATIONS = tables.words("words.txt", "negations")
+UNTOLD = STOP_WORDS | NEGATIONS
 REACH = 3  # terms behind a denial or an order that it is about
 CLAUSE = re.compile(r"[.;:!?,)(](?:\s|$)|\s[\u2013\u2014-]\s|[\u3002\uff1b\uff0c\uff01\uff1f\u3001]|\s=>|\s->|\u2192")
 TOKEN = re.compile(r"`[^`]{1,200}`|\S+")
@@ -37,10 +38,11 @@ NUMBER = re.compile(
 PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+", re.IGNORECASE)
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\u3040-\u30ff"
 WIDE_RUN = re.compile(f"[{WIDE}]+")
+WIDE_DENIAL = re.compile("不再使用|不再用|不要使用|不要用|禁止使用|不使用|不用|不要|不再|禁止|切勿|而不是|而非")
+WIDE_REFUSED = re.compile("(?:使わない|使用しない|使わず|使うな|やめ|廃止|禁止)")  # behind what it denies
 EDGES = ".,;:!?()[]{}\"'<>\u2026\u201c\u201d\u2018\u2019\u00ab\u00bb\u2013\u2014`"
 NUMBER_WORDS = {
-    word: str(number)
-    for number, word in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 2)
+    word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
 }
 
 
@@ -63,7 +65,7 @@ class Words(Record, frozen=True):
 
 @functools.lru_cache(65536)
 def stem(word: str) -> str:
-    """The word without its inflection, as far as English endings tell; `migrations`, `migrate`, `migrating` have one stem."""
+    """The word without its inflection, as far as English endings tell; `migrated`, `migrate`, `migrating` have one stem."""
     if len(word) > 4 and word.endswith(("ies", "ied")):
         word = word[:-3] + "y"
     elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
@@ -174,9 +176,9 @@ class _Reader:
             word = NUMBER_WORDS[word]
             self.numbers.add(word)
         word = word.partition("'")[0]
-        if word in AFFIRMS and word not in STOP_WORDS:
-            self.terms[stem(word)] = None  # the verb is not what the note is about
-        elif word and word not in STOP_WORDS and word not in NEGATIONS:
+        if (word in AFFIRMS or word in DENIALS) and word not in UNTOLD:
+            self.terms[stem(word)] = None  # the verb is not what the note orders or denies
+        elif word and word not in UNTOLD:
             self.term(stem(word))
 
     def says(self, target: set[str]) -> None:
@@ -190,12 +192,22 @@ class _Reader:
         for run in WIDE_RUN.finditer(text):
             if run.start() > at:
                 self.token(text[at : run.start()], code=False)
-            word = run.group()
-            for one in [word] if len(word) == 1 else [word[i : i + 2] for i in range(len(word) - 1)]:
-                self.term(one)
+            denial = WIDE_DENIAL.search(run.group())
+            self.pairs(run.group()[: denial.start() if denial else None])
+            if WIDE_REFUSED.search(run.group()):
+                self.refused |= self.names
+                self.refuses = True
+            elif denial:
+                self.says(self.refused)
+                self.pairs(run.group()[denial.end() :])
             at = run.end()
         if at < len(text):
             self.token(text[at:], code=False)
+
+    def pairs(self, run: str) -> None:
+        """Each pair of neighbours in a run of characters; one alone is a term, too."""
+        for one in [run] if len(run) == 1 else [run[i : i + 2] for i in range(len(run) - 1)]:
+            self.term(one)
 
     def term(self, term: str, *, name: bool = False) -> None:
         """Take one term."""

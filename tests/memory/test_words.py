@@ -1,0 +1,98 @@
+"""The words of a note: stems, identifiers, numbers, and which of them the note denies."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from harness.memory.words import LONGEST_TOKEN, stem, words
+from tests.helpers import nasty
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("migrate", "migrates", "migrating", "migrated"),
+        ("test", "tests", "testing", "tested"),
+        ("stop", "stops", "stopped", "stopping"),
+        ("policy", "policies"),
+        ("box", "boxes"),
+        ("fixture", "fixtures"),
+    ],
+)
+def test_the_forms_of_a_word_have_one_stem(forms: tuple[str, ...]) -> None:
+    """As far as endings tell."""
+    assert len({stem(form) for form in forms}) == 1
+
+
+def test_an_identifier_counts_as_written_and_in_its_parts() -> None:
+    """Paths, flags, calls, camelCase, and what is in backticks; the value that a name sets is another."""
+    found = words("run `npm ci` in src/web/App.tsx with --retry-all-errors, set LC_ALL=C and call openFile(x)")
+    assert {"npm ci", "src/web/app.tsx", "--retry-all-errors", "lc_all", "openfile"} <= found.names
+    assert {"web", "app", "retry", "error"} <= found.terms
+
+
+def test_numbers_are_known_with_and_without_their_unit() -> None:
+    """In digits and in words."""
+    assert words("wait 30s, then 30 seconds, then five").numbers == {"30", "5"}
+    assert words("API pages have 1,000 rows").numbers == {"1,000"}
+
+
+@pytest.mark.parametrize(
+    ("text", "denied", "ordered"),
+    [
+        ("never use pnpm here", {"pnpm"}, set()),
+        ("do not call flush()", {"flush"}, set()),
+        ("use Redis instead of RabbitMQ", {"rabbitmq"}, {"redis"}),
+        ("prefer uv rather than poetry", {"poetry"}, {"uv"}),
+        ("we moved from Jenkins to Buildkite", {"jenkin"}, {"buildkit"}),
+        ("Postgres statt Redis", {"redis"}, set()),
+        ("niemals pnpm verwenden", {"pnpm"}, set()),
+        ("缓存改用 Memcached，不再使用 Redis", {"redis"}, set()),
+        ("run setup first", set(), {"setup"}),
+    ],
+)
+def test_what_a_note_denies_and_orders_is_told(text: str, denied: set[str], ordered: set[str]) -> None:
+    """In English, German and Chinese; the denying word itself is neither."""
+    found = words(text)
+    assert denied <= found.denied
+    assert ordered <= found.ordered
+    assert not found.denied & found.ordered
+    assert not found.denied & {"statt", "never", "avoid"}
+
+
+def test_a_denial_ends_with_its_clause() -> None:
+    """What comes behind a comma, a full stop or a dash is not denied."""
+    for text in ("never pnpm, use npm", "not pnpm. Take npm", "avoid pnpm - npm works"):
+        assert "npm" not in words(text).denied
+        assert "pnpm" in words(text).denied
+
+
+def test_never_without_orders_what_is_without() -> None:
+    """`never run X without Y` refuses nothing."""
+    assert not words("never run the tests without --seed").refuses
+    assert words("never run the tests").refuses
+
+
+def test_characters_without_spaces_are_taken_in_pairs() -> None:
+    """Chinese, Japanese and Korean, with identifiers in between."""
+    assert {"数据", "据库", "redis"} <= words("数据库用Redis").terms
+    assert {"デー", "ータ"} <= words("データ").terms
+    assert {"테스", "스트"} <= words("테스트").terms
+    assert words("漢").terms == {"漢"}
+
+
+def test_any_text_is_read_in_time_that_grows_with_its_length() -> None:
+    """Whatever it is made of; a token of garbage is cut."""
+    dice = random.Random(2)
+    for _ in range(500):
+        found = words(nasty(dice))
+        assert found.denied <= found.terms
+        assert found.names <= found.terms
+    start = time.process_time()
+    for text in ("x" * 10**6, "a.b/" * 10**5, "`" * 10**5, "漢" * 10**5, "not " * 10**5):
+        words(text)
+    assert time.process_time() - start < 5
+    assert max(map(len, words("y" * 500).terms)) <= LONGEST_TOKEN
