@@ -299,5 +299,5 @@ def ending(word: str) -> None:
     console.print_line("\n".join(status.ending(here(), word)))
 
 
-for _made in (help.help_, completion.completion, claims.claim, memories.memory, memories.identity, *orders.COMMANDS, *steering.COMMANDS):
+for _made in (help.help_, completion.completion, claims.claim, *memories.GROUPS, *orders.COMMANDS, *steering.COMMANDS):
     cli.add_command(_made)

@@ -8,6 +8,7 @@ from harness.base import console
 from harness.cli import help
 from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.memory import archive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ TITLES = {
     "said again": ("merged",),
     "superseded": ("superseded",),
     "gated": ("gated",),
-    "dropped": ("dropped", "no_room", "curator", "malformed"),
+    "dropped": ("dropped", *archive.OLDER[1:]),
 }
 WHERE = {"promoted": "in summary.md, too", "graduated": "in an identity, too"}
 
@@ -107,6 +108,9 @@ def identity_forget(line: tuple[str, ...], role: str, as_json: bool) -> None:
     values.echo(value) if as_json else _lines([said])
 
 
+GROUPS = (memory, identity)
+
+
 # ---- as people read it
 
 
@@ -161,5 +165,7 @@ def _known(row: dict[str, Any]) -> str:
 def _evidence(value: dict[str, Any]) -> list[str]:
     lines = [_known(value), f"  {value['rule'] or 'A person wrote it.'}"]
     for one in value["evidence"]:
-        lines.append(f"  {one.mission} {one.seq:>5}  {one.at} {one.role} {one.feature} {one.tag}: {one.text} by {one.run}")
+        lines.append(
+            f"  {one.mission} {one.seq:>5}  {one.at} {one.role} {one.feature} {one.tag}: {one.text} by {one.run}"
+        )
     return lines

@@ -50,8 +50,8 @@ def _of_run(rows: Iterable[Archived | Move | Change], run_id: str) -> Iterator[A
 
 
 def gated(layout: Layout) -> dict[str, Any]:
-    """{run, reasons}: the newest curation, and how many notes it gated, by reason. Reads MOST_LOOKED_AT lines at most; a broken line
-    ends it, and `doctor` names it."""
+    """{run, reasons}: the newest curation, and how many notes it gated, by reason. Reads at most MOST_LOOKED_AT lines; a
+    broken one ends it, and `doctor` names it."""
     reasons: dict[str, int] = {}
     run_id = ""
     try:
@@ -91,7 +91,10 @@ def filled(layout: Layout) -> list[str]:
         words = [f"{len(hand)} lines, of {most[0]}"] if len(hand) >= most[0] else []
         size = tokens.estimated("\n".join(hand)) if most[1] else 0
         words += [f"{size} tokens, of {most[1]}"] if most[1] and size >= most[1] else []
-        found += [f"{layout.relative(path)} is full of what people wrote ({one}): the curator adds nothing" for one in words[:1]]
+        found += [
+            f"{layout.relative(path)} is full of what people wrote ({one}): the curator adds nothing"
+            for one in words[:1]
+        ]
     return found
 
 

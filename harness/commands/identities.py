@@ -40,8 +40,8 @@ def _rows(role: str, content: str) -> list[dict[str, Any]]:
 
 
 def why(asked: str, role: str) -> dict[str, Any]:
-    """A line as `listed`, with the `rule` by which it came, "" for a person's, and its `evidence`. Raises UsageFault where no line, or
-    more than one, is meant."""
+    """A line as `listed`, with the `rule` by which it came, "" for a person's, and its `evidence`. Raises UsageFault where no
+    line, or more than one, is meant."""
     row = _find(asked, role)
     if not row["count"]:
         return {**row, "rule": "", "evidence": []}
@@ -70,8 +70,8 @@ def _rule(row: dict[str, Any], found: list[Evidence]) -> str:
 
 
 def forget(layout: Layout, asked: str, role: str) -> dict[str, Any]:
-    """Take a line back for good; only a person may. Returns its role and text; raises UsageFault inside a run, for a line of a person,
-    and where no line, or more than one, is meant."""
+    """Take a line back for good; only a person may. Returns its role and text; raises UsageFault inside a run, for a line of a
+    person, and where no line, or more than one, is meant."""
     inside.refuse(layout, "identity forget")
     row = _find(asked, role)
     if not row["count"]:

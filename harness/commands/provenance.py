@@ -8,7 +8,8 @@ from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.memory import archive, compaction, lessons, pages, raw, rebuild
 from harness.memory.archive import Archived, Change
-from harness.memory.lessons import Lesson, Lessons
+from harness.memory.lessons import FORGOTTEN, Lesson, Lessons
+from harness.memory.pages import Curated
 from harness.model import mission
 from harness.store import files
 from harness.store.layout import Layout
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+AGREED = ("kind", "texts", "count", "last", "state", "by")  # what lessons.json has from the archive alone
 MOST_NAMED = 3  # lines in a fault
 LIKE = 0.4  # of two texts, as difflib measures it
 SHOWN = 100  # characters of a line in a fault
@@ -49,8 +51,8 @@ def plain(line: str) -> str:
 
 
 def select(asked: str, *groups: list[Line]) -> list[Line]:
-    """The lines that read as asked, or else begin so, of the first group that has some. Raises UsageFault where they say different
-    things, or where there is none."""
+    """The lines that read as asked, or else begin so, of the first group that has some. Raises UsageFault where they say
+    different things, or where there is none."""
     wanted = plain(asked).casefold()
     if not wanted:
         raise UsageFault("Say the line, or how it begins.")
@@ -83,6 +85,36 @@ def _short(text: str) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
+# ---- what the mission knows
+
+
+def of_mission(layout: Layout) -> Lessons:
+    """The lessons, by lessons.json, or made anew from the archive."""
+    curated = pages.curated(layout)
+    known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
+    return rebuild.lessons(layout.archive, curated) if known is None else known
+
+
+def differs(layout: Layout, curated: Curated) -> str:
+    """How lessons.json differs from what the archive gives, "" where it does not. Raises BrokenFile for a broken archive."""
+    known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
+    if known is None:
+        return "does not parse, or belongs to another state of the archive"
+    anew = rebuild.lessons(layout.archive, curated)
+    pruned = len(known.all) >= lessons.MOST
+    if not pruned and (apart := sorted(known.all.keys() ^ anew.all.keys())):
+        side = "has no lesson" if apart[0] in anew.all else "has a lesson"
+        return f"{side} {apart[0]}, and the archive {'has' if apart[0] in anew.all else 'has none'}"
+    for number in sorted(known.all.keys() & anew.all.keys()):
+        one, other = known.all[number], anew.all[number]
+        if FORGOTTEN in (one.state, other.state):
+            continue  # whether a person deleted a line before or behind a note of the same batch, the archive does not say
+        for name in AGREED:
+            if getattr(one, name) != getattr(other, name):
+                return f"has {getattr(one, name)!r} as {name} of lesson {number}, the archive gives {getattr(other, name)!r}"
+    return ""
+
+
 # ---- memory why
 
 
@@ -100,16 +132,11 @@ def why(layout: Layout, asked: str) -> dict[str, Any]:
     return {"line": text, "places": places, "lesson": lesson, "entries": entries, "changes": changes}
 
 
-def of_mission(layout: Layout) -> Lessons:
-    """What the mission knows, by lessons.json, or made anew from the archive."""
-    curated = pages.curated(layout)
-    known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
-    return rebuild.lessons(layout.archive, curated) if known is None else known
-
-
 def _wordings(known: Lessons) -> list[Line]:
     return [
-        Line(text=plain(text), lesson=one.id) for one in known.all.values() for text in filter(None, (*one.texts, one.said))
+        Line(text=plain(text), lesson=one.id)
+        for one in known.all.values()
+        for text in filter(None, (*one.texts, one.said))
     ]
 
 
