@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-A_LINE = {"ignore_unknown_options": True}  # a line of a page begins with "- "
 TITLES = {
     "came": ("kept", "promoted", "graduated", "item"),
     "said again": ("merged",),
@@ -23,6 +22,14 @@ TITLES = {
     "dropped": ("dropped", *archive.OLDER[1:]),
 }
 WHERE = {"promoted": "in summary.md, too", "graduated": "in an identity, too"}
+
+
+class _OfLine(click.Command):
+    """A command whose words are a line of a page, which may begin like an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """No option of ours has a blank."""
+        return super().parse_args(ctx, [f" {word}" if word[:1] == "-" and " " in word else word for word in args])
 
 
 @click.group(cls=help.Grouped)
@@ -52,7 +59,7 @@ def memory_diff(curation: str, as_json: bool) -> None:
     values.echo(value) if as_json else _lines(_difference(value))
 
 
-@memory.command(name="why", context_settings=A_LINE)
+@memory.command(name="why", cls=_OfLine)
 @click.argument("line", nargs=-1, required=True)
 @as_json
 def memory_why(line: tuple[str, ...], as_json: bool) -> None:
@@ -81,7 +88,7 @@ def identity_list(role: str, as_json: bool) -> None:
     values.echo(rows) if as_json else _lines(map(_known, rows) if rows else ["No role knows anything yet."])
 
 
-@identity.command(name="why", context_settings=A_LINE)
+@identity.command(name="why", cls=_OfLine)
 @click.argument("line", nargs=-1, required=True)
 @click.option("--role", default="", help="Where two roles know the same line.")
 @as_json
@@ -94,7 +101,7 @@ def identity_why(line: tuple[str, ...], role: str, as_json: bool) -> None:
     values.echo(value) if as_json else _lines(_evidence(value))
 
 
-@identity.command(name="forget", context_settings=A_LINE)
+@identity.command(name="forget", cls=_OfLine)
 @click.argument("line", nargs=-1, required=True)
 @click.option("--role", default="", help="Where two roles know the same line.")
 @as_json

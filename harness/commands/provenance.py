@@ -105,14 +105,18 @@ def differs(layout: Layout, curated: Curated) -> str:
     if not pruned and (apart := sorted(known.all.keys() ^ anew.all.keys())):
         side = "has no lesson" if apart[0] in anew.all else "has a lesson"
         return f"{side} {apart[0]}, and the archive {'has' if apart[0] in anew.all else 'has none'}"
-    for number in sorted(known.all.keys() & anew.all.keys()):
+    for number in sorted((known.all.keys() & anew.all.keys()) - _forgotten(layout)):
         one, other = known.all[number], anew.all[number]
-        if FORGOTTEN in (one.state, other.state):
-            continue  # whether a person deleted a line before or behind a note of the same batch, the archive does not say
         for name in AGREED:
             if getattr(one, name) != getattr(other, name):
                 return f"has {getattr(one, name)!r} as {name} of lesson {number}, the archive gives {getattr(other, name)!r}"
     return ""
+
+
+def _forgotten(layout: Layout) -> set[int]:
+    """The lessons whose line a person deleted once: whether before or behind a note of the same batch, the archive does not say."""
+    rows = archive.rows_backwards(layout.archive)
+    return {row.lesson for row in rows if isinstance(row, Change) and row.change == FORGOTTEN}
 
 
 # ---- memory why
