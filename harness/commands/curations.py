@@ -8,8 +8,9 @@ from harness.base.errors import BrokenFile
 from harness.memory import archive, pages, tokens
 from harness.memory.archive import Archived, Change
 from harness.model import mission, runs
-from harness.store import files, json_lines
+from harness.store import json_lines, names
 from harness.store.layout import Layout, command
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,18 +82,18 @@ def filled(layout: Layout) -> list[str]:
     if written is None:
         return []
     found = []
-    for name, path, most in (
-        ("memory", layout.memory, (pages.MEMORY_LINES, 0)),
-        ("summary", layout.summary, (pages.SUMMARY_LINES, pages.SUMMARY_TOKENS)),
+    for page, name, most in (
+        ("memory", names.MEMORY, (pages.MEMORY_LINES, 0)),
+        ("summary", names.SUMMARY, (pages.SUMMARY_LINES, pages.SUMMARY_TOKENS)),
     ):
-        ours = written.get(name, {})
-        lines = (files.read_text(path) or "").split("\n")
+        ours = written.get(page, {})
+        lines = (State(layout).text(name) or "").split("\n")
         hand = [line for line in lines if line.strip() and ours.get(line, -1) < 0 and not pages.more(line)]
         words = [f"{len(hand)} lines, of {most[0]}"] if len(hand) >= most[0] else []
         size = tokens.estimated("\n".join(hand)) if most[1] else 0
         words += [f"{size} tokens, of {most[1]}"] if most[1] and size >= most[1] else []
         found += [
-            f"{layout.relative(path)} is full of what people wrote ({one}): the curator adds nothing"
+            f"{layout.relative(State(layout).path(name))} is full of what people wrote ({one}): no lesson is added"
             for one in words[:1]
         ]
     return found
@@ -100,7 +101,7 @@ def filled(layout: Layout) -> list[str]:
 
 def _written(layout: Layout) -> dict[str, dict[str, int]] | None:
     """{page: its lines that the curator wrote}; None where nothing knows."""
-    head = (files.read(layout.lessons) or b"").partition(b"\n")[0]
+    head = (State(layout).data(names.LESSONS) or b"").partition(b"\n")[0]
     try:
         found = json_lines.value(head)["written"]
     except (ValueError, TypeError, KeyError):

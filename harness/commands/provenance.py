@@ -11,8 +11,9 @@ from harness.memory.archive import Archived, Change
 from harness.memory.lessons import FORGOTTEN, Lesson, Lessons
 from harness.memory.pages import Curated
 from harness.model import mission
-from harness.store import files
+from harness.store import names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,13 +92,13 @@ def _short(text: str) -> str:
 def of_mission(layout: Layout) -> Lessons:
     """The lessons, by lessons.json, or made anew from the archive."""
     curated = pages.curated(layout)
-    known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
+    known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
     return rebuild.lessons(layout.archive, curated) if known is None else known
 
 
 def differs(layout: Layout, curated: Curated) -> str:
     """How lessons.json differs from what the archive gives, "" where it does not. Raises BrokenFile for a broken archive."""
-    known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
+    known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
     if known is None:
         return "does not parse, or belongs to another state of the archive"
     anew = rebuild.lessons(layout.archive, curated)
@@ -148,13 +149,13 @@ def _on_pages(layout: Layout, known: Lessons) -> list[Line]:
     """The lines of summary.md and MEMORY.md, each with its lesson where the curator wrote it."""
     texts = {plain(one.text).casefold(): one.id for one in known.all.values()}
     found = []
-    for name, path in (("summary", layout.summary), ("memory", layout.memory)):
-        written = known.written.get(name)
-        for number, line in enumerate((files.read_text(path) or "").split("\n"), 1):
+    for page, name in (("summary", names.SUMMARY), ("memory", names.MEMORY)):
+        written, path = known.written.get(page), layout.relative(State(layout).path(name))
+        for number, line in enumerate((State(layout).text(name) or "").split("\n"), 1):
             text = plain(line)
             if text and not line.startswith("#") and not pages.more(line):
                 lesson = texts.get(text.casefold(), -1) if written is None else written.get(line, -1)
-                found.append(Line(text=text, place=f"{layout.relative(path)}:{number}", lesson=lesson))
+                found.append(Line(text=text, place=f"{path}:{number}", lesson=lesson))
     return found
 
 

@@ -46,7 +46,9 @@ def lines(words: str) -> str:
 
 def value(house: House, words: str) -> Any:
     """What a command shows."""
-    done = house.harness(*words.replace(" RUN", f" {house.result()['run']}").replace("LINE", lines(words)).split(), "--json")
+    done = house.harness(
+        *words.replace(" RUN", f" {house.result()['run']}").replace("LINE", lines(words)).split(), "--json"
+    )
     assert done.err == ""
     return json.loads(done.out)
 
