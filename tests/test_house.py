@@ -37,7 +37,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "decision": 12,
     "settle": 12,
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
-    "commands": 13,  # the pause of a person, and the first config.toml, are modules of their own
+    "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
     "cli": 12,
 }
 MOST_ARROWS = 90

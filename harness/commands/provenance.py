@@ -115,7 +115,7 @@ def differs(layout: Layout, curated: Curated) -> str:
 
 
 def _forgotten(layout: Layout) -> set[int]:
-    """The lessons whose line a person deleted once: whether before or behind a note of the same batch, the archive does not say."""
+    """The lessons whose line a person deleted: whether before or behind a note of the same batch, the archive does not say."""
     rows = archive.rows_backwards(layout.archive)
     return {row.lesson for row in rows if isinstance(row, Change) and row.change == FORGOTTEN}
 
