@@ -25,7 +25,7 @@ MOST_NAMED = 3  # lines in a fault
 LIKE = 0.4  # of two texts, as difflib measures it
 SHOWN = 100  # characters of a line in a fault
 MARKS = re.compile(
-    r"^- |^\[\d{4}-\d\d-\d\d\] | \((?:missions: )?(?:[\w.-]+(?:, [\w.-]+)* · )?\d+x\)$| \(pinned\)$"
+    r"^-(?: |$)|^\[\d{4}-\d\d-\d\d\] | \((?:missions: )?(?:[\w.-]+(?:, [\w.-]+)* · )?\d+x\)$| \(pinned\)$"
     r"| \(superseded by entry -?\d+\)$| \(retired\)$|^(?:Avoid|Failed): |…$"
 )
 

@@ -10,8 +10,8 @@ import pytest
 from harness.base.errors import Busy, UsageFault
 from harness.commands import doctor
 from harness.model import runs
-from harness.store import files
 from harness.settle import curator
+from harness.store import files
 from tests.missions import DISPOSABLE, House, differences, listing, until
 from tests.run.test_recover import killed
 
