@@ -37,8 +37,8 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "decision": 12,
     "settle": 12,
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
-    "commands": 13,  # the pause of a person, and the first config.toml, are modules of their own
-    "cli": 12,
+    "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
+    "cli": 13,  # memory and identity are groups of their own
 }
 MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}

@@ -8,7 +8,7 @@ import sys
 import click
 
 from harness.base import console, errors
-from harness.cli import claims, completion, help, orders, steering
+from harness.cli import claims, completion, help, memories, orders, steering
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.store.layout import command
@@ -224,21 +224,6 @@ def why(name: str, as_json: bool) -> None:
 
 
 @cli.group()
-def memory() -> None:
-    """What the mission remembers."""
-
-
-@memory.command(name="show")
-@click.argument("layer", type=click.Choice(["raw", "summary", "memory", "identity", "all"]), default="all")
-@as_json
-def memory_show(layer: str, as_json: bool) -> None:
-    """The layers of memory: raw, summary, memory, identity, or all."""
-    from harness.cli import show, values
-
-    values.echo(values.memory(here(), layer)) if as_json else show.memory(here(), layer)
-
-
-@cli.group()
 def runs() -> None:
     """What ran: list, show."""
 
@@ -314,5 +299,5 @@ def ending(word: str) -> None:
     console.print_line("\n".join(status.ending(here(), word)))
 
 
-for _made in (help.help_, completion.completion, claims.claim, *orders.COMMANDS, *steering.COMMANDS):
+for _made in (help.help_, completion.completion, claims.claim, *memories.GROUPS, *orders.COMMANDS, *steering.COMMANDS):
     cli.add_command(_made)

@@ -19,6 +19,7 @@ COMMANDS = (
     "feature",
     "help",
     "hold",
+    "identity",
     "init",
     "issue",
     "log",

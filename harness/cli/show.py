@@ -14,6 +14,7 @@ from rich.text import Text
 
 from harness.base import clock, console, errors, faults
 from harness.cli import values
+from harness.commands.curations import gated_words
 from harness.commands.status import cost as money
 from harness.decision import rules, views
 from harness.memory import raw
@@ -107,6 +108,7 @@ def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
         *value["proof"].items(),
         ("issues", ", ".join(f"{row['id']} {row['severity']}: {row['title']}" for row in value["issues"])),
         ("notes", f"{value['uncurated']} wait to be curated" if value["uncurated"] else ""),
+        ("gated", gated_words(value["gated"])),
         *(("warning", line) for line in value["warnings"]),
         ("runs", f"{totals['runs']} in {totals['seconds']:.0f} s, at most {value['limits']['max_runs']}"),
         ("cost", money(*spent) if spent != (None, 0) else ""),

@@ -111,14 +111,7 @@ def backwards(path: str, folded: int) -> Iterator[Archived]:
     """The archived entries, newest first, each read and checked when it is asked for. Raises BrokenFile with the line that is
     neither an entry nor a change, or with the first number that is not the one before: entries are `folded` - 1 to 0."""
     seq = folded
-    for offset, line in json_lines.backwards(path, BLOCK):
-        if not line.strip(b"\0 \r"):
-            continue
-        try:
-            row = parse(line)
-        except (ValueError, TypeError, KeyError) as fault:
-            message = str(fault) if isinstance(fault, schema.InvalidField) else "neither an entry nor a change"
-            raise BrokenFile(path, message, line=_number(path, offset), remedy=REPAIR) from None
+    for row in rows_backwards(path):
         if not isinstance(row, Archived):
             continue
         seq -= 1
@@ -128,6 +121,18 @@ def backwards(path: str, folded: int) -> Iterator[Archived]:
         yield row
     if seq:
         raise BrokenFile(path, f"has {folded - seq} entries; curated.json says {folded}", remedy=TOGETHER)
+
+
+def rows_backwards(path: str) -> Iterator[Archived | Move | Change]:
+    """Every line of the archive, newest first, each read when it is asked for. Raises BrokenFile with the line that is none."""
+    for offset, line in json_lines.backwards(path, BLOCK):
+        if not line.strip(b"\0 \r"):
+            continue
+        try:
+            yield parse(line)
+        except (ValueError, TypeError, KeyError) as fault:
+            message = str(fault) if isinstance(fault, schema.InvalidField) else "neither an entry nor a change"
+            raise BrokenFile(path, message, line=_number(path, offset), remedy=REPAIR) from None
 
 
 def _number(path: str, offset: int) -> int:
