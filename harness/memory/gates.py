@@ -59,6 +59,7 @@ _ORDER = re.compile(
     rf"\b(?:ignor\w*|disregard\w*|forget|override|bypass|circumvent|disobey|drop"
     rf"|violate)\b[^.;]{{0,30}}\b{_WHOSE}\b[^.;]{{0,30}}\b{_RULES}"
     rf"|\b(?:ignor\w*|disregard\w*|forget|override|bypass|circumvent|disobey|violate)\s+(?:the\s+)?(?:[\w-]+'s?\s+)?{_RULES}"
+    r"|\b(?:disregard|forget|ignore)\s+(?:all|everything|the|what is)?\s*above\s*(?:[,.;:!]|and\b|$)"
     rf"|\b(?:disable|bypass|turn off|switch off|deactivate)\b[^.;]{{0,20}}\b(?:the|this|every|all"
     rf"|any)\s+{_CHECKERS}\b"
     rf"|\b(?:skip|omit)\b[^.;]{{0,20}}\b(?:the|this|every|all|any)\s+(?:validators?|validations?|verifications?"

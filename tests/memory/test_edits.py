@@ -69,7 +69,7 @@ def test_a_line_that_a_person_deleted_is_forgotten(mission: Mission, page: str) 
         mission.fold()
         assert "server" not in mission.memory + mission.summary
         assert mission.dispositions()[-1] == "dropped"
-    mission.layout.lessons and files.remove(mission.layout.lessons)
+    files.remove(mission.layout.lessons)
     mission.note("TRICK", SERVER, "F-110")
     mission.fold()
     assert "server" not in mission.memory + mission.summary
@@ -111,7 +111,7 @@ def test_a_heading_that_is_there_twice_is_named_with_its_line(mission: Mission, 
     wanted = [
         number for number, line in enumerate((files.read_text(path) or "").split("\n"), 1) if line == f"## {title}"
     ][1]
-    with pytest.raises(BrokenFile, match=rf"twice") as caught:
+    with pytest.raises(BrokenFile, match="twice") as caught:
         mission.fold()
     assert caught.value.line == wanted
     assert files.read(mission.layout.archive) == before
