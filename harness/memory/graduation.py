@@ -15,7 +15,7 @@ from harness.memory.compaction import Compaction, Said
 from harness.memory.identity import Evidence, Graduation
 from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
 from harness.memory.similarity import SAME
-from harness.memory.words import words
+from harness.memory.words import keys, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ FAILURES = ("fail", "avoid")
 MOST_OF_LESSON = 3  # occurrences of a lesson that one mission leaves as evidence
 MOST_COMPARED = 40  # pieces of evidence that one lesson is compared with
 SHARED = 2  # words that a piece of evidence shares with a lesson before the two are compared
-_WORD = re.compile(r"[^\W_]{3,}")
 CONVENTION = re.compile(
     r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b"
     r"|--?\w|[/_.=]\w|[a-z][A-Z]"
@@ -46,7 +45,7 @@ class _Others:
         self.rows: list[Evidence] = [one for one in made.before.evidence if one.mission != made.before.mission]
         self.listed: dict[str, list[int]] = {}
         for number, one in enumerate(self.rows):
-            for word in set(_WORD.findall(one.text.lower())):
+            for word in keys(one.text):
                 self.listed.setdefault(word, []).append(number)
 
     def like(self, lesson: Lesson) -> list[Evidence]:
@@ -62,10 +61,11 @@ class _Others:
 
     def _candidates(self, lesson: Lesson) -> list[int]:
         counts: dict[int, int] = {}
-        for word in {word for text in lesson.texts for word in _WORD.findall(text.lower())}:
+        known = {word for text in lesson.texts for word in keys(text)}
+        for word in known:
             for number in self.listed.get(word, ())[-500:]:
                 counts[number] = counts.get(number, 0) + 1
-        able = [number for number, count in counts.items() if count >= SHARED]
+        able = [number for number, count in counts.items() if count >= min(SHARED, len(known))]
         return sorted(sorted(able, key=lambda number: (-counts[number], number))[:MOST_COMPARED])
 
 

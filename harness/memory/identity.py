@@ -18,7 +18,7 @@ from harness.base.record import Record
 from harness.memory import pages
 from harness.memory.pages import Item, Page
 from harness.memory.similarity import SAME, Index
-from harness.memory.words import words
+from harness.memory.words import keys, words
 from harness.store import files, json_lines
 from harness.store.layout import evidence_file, identity_file
 
@@ -255,15 +255,10 @@ def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[
     """The evidence for each item, by `id(item)`."""
     find = functools.cache(index.find)
     found: dict[int, list[Evidence]] = {}
-    wanted = {
-        word
-        for _, items in index.parts.values()
-        for item in items
-        for word in item.text.lower().split()
-        if len(word) > 3
-    }
+    wanted = {word for _, items in index.parts.values() for item in items for word in keys(item.text)}
     for one in known:
-        if sum(word in wanted for word in set(one.text.lower().split())) < 2:
+        said = keys(one.text)
+        if len(said & wanted) < min(2, len(said)):
             continue  # most evidence: no comparison
         item = find(shown_text(one.tag, one.text))
         if item is not None:

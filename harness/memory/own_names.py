@@ -20,7 +20,7 @@ _IDS = re.compile(r"\b(?:F|VAL|ISS|ISSUE|FEAT|FEATURE)-[A-Za-z0-9-]*[0-9]\b")
 _HOME = re.compile(r"(?:^|[\s\"'`(=:])/(?:home|Users|root|mnt|srv|var/folders)/")
 _HOST = re.compile(
     r"\b(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}\b|\b[\w.-]+@[\w-]+\.\w{2,}|\b[\w-]+(?:\.[\w-]+)*\.(?:internal|local|corp|lan|intra|home"
-    r"|prod|staging)\b|\b(?!(?:www\.)?(?:github|gitlab|npmjs|pypi|docker|python|nodejs|rust-lang|crates|golang|debian|ubuntu|mozilla|w3|ghcr|quay)\.)"
+    r"|prod|staging)\b|\b(?!(?:www\.)?(?:example|github|gitlab|npmjs|pypi|docker|python|nodejs|rust-lang|crates|golang|debian|ubuntu|mozilla|w3|ghcr|quay)\.)"
     r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:com|org|net|io|dev|app|cloud|co|de|eu|fr|uk|cn|jp|ai|tech|site|xyz)\b(?![./]?\w*\()",
     re.IGNORECASE,
 )

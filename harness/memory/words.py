@@ -35,6 +35,7 @@ NUMBER = re.compile(
     r"[$€v]?(\d+(?:[.,:]\d+)*)(?:%|x|ms|s|m|h|k|kb|mb|gb|mib|gib|st|nd|rd|th|min|sec|px|d|days?|hours?|seconds?|minutes?)?",
     re.IGNORECASE,
 )
+LONG = re.compile(r"[^\W_]{3,}")
 PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+", re.IGNORECASE)
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\u3040-\u30ff"
 WIDE_RUN = re.compile(f"[{WIDE}]+")
@@ -240,3 +241,8 @@ def words(text: str) -> Words:
         refuses=reader.refuses,
         lead=stem(text.split(" ", 1)[0].lower()),
     )
+
+
+def keys(text: str) -> set[str]:
+    """Words by which a text is quickly found among many; two that say the same share some."""
+    return set(LONG.findall(text.lower())) if text.isascii() else set(words(text).terms)

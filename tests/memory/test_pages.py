@@ -127,95 +127,15 @@ def test_new_items_stand_behind_the_old_ones() -> None:
     assert pages.render_page(read) == (f"## Context\nwords\n{new}\n\n## Lessons\n- [2026-04-24] a (1x)\n{new}\nmore\n")
 
 
-def test_a_page_over_its_bound_loses_history_first_then_what_was_said_least() -> None:
-    """The oldest first; a person's lines are never dropped."""
+def test_a_page_over_its_bound_loses_its_weakest_items() -> None:
+    """As many as needed; a person's lines are never dropped, however many there are."""
     read = pages.parse_page("hello\n", TITLES)
     for title in TITLES:
-        pages.add_items(read.section(title), [item(n, count=n, date=f"2026-04-{n:02}") for n in range(1, 5)])
-    gone = pages.fit(read, read.size() - 6, pages.memory_first_to_go, "MEMORY.md")
-    assert [made.count for made in gone] == [1, 2, 3, 4, 1, 1]
-    assert read.items("History") == []
+        pages.add_items(read.section(title), [item(n, count=n) for n in range(1, 4)])
+    gone = pages.fit(read, read.size() - 5, lambda one: one.count)
+    assert [made.count for made in gone] == [1, 1, 1, 1, 2]
     assert pages.render_page(read).startswith("hello\n")
-
-
-def test_hand_written_lines_alone_over_the_bound_are_a_persons_to_mend() -> None:
-    """None of their lines is dropped silently; blank lines go first."""
     words = "".join(f"line {n}\n\n" for n in range(150))
     read = pages.parse_page(words, TITLES)
-    assert pages.fit(read, 200, pages.memory_first_to_go, "MEMORY.md") == []
-    assert pages.render_page(read) == words.replace("\n\n", "\n")
-    with pytest.raises(BrokenFile, match=r"MEMORY\.md: what people wrote here comes to 201 lines"):
-        pages.fit(pages.parse_page("x\n" * 201, TITLES), 200, pages.memory_first_to_go, "MEMORY.md")
-
-
-# ---- summary.md
-
-
-def summary_of(text: str, before: str | None = None, ours: bool = True) -> str:
-    """The summary of a MEMORY.md."""
-    return pages.summarise(pages.parse_page(text, TITLES), before, lambda _: ours, "summary.md")
-
-
-def test_the_summary_shows_what_would_have_saved_a_run_first() -> None:
-    """Most features, then most occurrences, then newest; things to avoid are separate, without their mark."""
-    lines = [
-        "- [2026-04-20] old (F-1 · 1x)",
-        "- [2026-04-21] wide (F-1, F-2 · 2x)",
-        "- [2026-04-22] often (F-1 · 5x)",
-        "- [2026-04-23] new (F-1 · 1x)",
-        "- [2026-04-23] Avoid: this (F-1 · 1x)",
-    ]
-    made = pages.parse_page(summary_of(page(*lines)), pages.SUMMARY_TITLES)
-    assert [one.text for one in made.items("Lessons")] == ["wide", "often", "new", "old"]
-    assert [one.text for one in made.items("Avoid")] == ["this"]
-
-
-def test_the_summary_keeps_both_bounds_whatever_memory_holds() -> None:
-    """40 lines and 800 tokens; a note that is too long is skipped for shorter ones."""
-    dice = random.Random(11)
-    for _ in range(60):
-        lines = [f"- [2026-04-24] {n} {'x' * dice.randrange(1, 400)} ({n + 1}x)" for n in range(dice.randrange(190))]
-        lines += ["- [2026-04-24] " + "y" * 5000 + " (900x)"]
-        text = summary_of(page(*lines))
-        assert text.count("\n") <= 40
-        assert pages.estimated_tokens(len(text)) <= 800
-
-
-def test_no_heading_of_the_summary_is_crowded_out() -> None:
-    """Thirty lessons leave room for a decision and for things to avoid."""
-    lines = [f"- [2026-04-24] lesson {n} (9x)" for n in range(60)] + ["- [2026-04-20] Avoid: fire (1x)"]
-    text = summary_of("## Decisions\n- [2026-04-20] decided (1x)\n" + page(*lines).split("\n", 1)[1])
-    assert "decided" in text
-    assert "fire" in text
-
-
-def test_tokens_are_estimated_on_the_safe_side() -> None:
-    """Characters / 2.8, rounded up."""
-    assert [pages.estimated_tokens(n) for n in (0, 1, 28, 29)] == [0, 1, 10, 11]
-
-
-def test_a_summary_that_is_made_again_is_the_same() -> None:
-    """Byte for byte, from the same memory."""
-    text = page("- [2026-04-24] a (1x)", "- [2026-04-24] Avoid: b (2x)")
-    once = summary_of(text)
-    assert summary_of(text, once) == once
-
-
-def test_what_a_person_wrote_into_the_summary_stays() -> None:
-    """Their lines, their headings, and an item of ours that they reworded; each once."""
-    before = "Read this.\n## Lessons\n- [2026-04-24] my own words (2x)\n\n## House\n- keep\n"
-    text = pages.summarise(
-        pages.parse_page(page("- [2026-04-24] ours (1x)"), TITLES), before, {"ours"}.__contains__, "summary.md"
-    )
-    for line in ("Read this.", "- [2026-04-24] my own words (2x)", "## House", "- keep", "- [2026-04-24] ours (1x)"):
-        assert text.split("\n").count(line) == 1
-    again = pages.summarise(pages.parse_page(page(), TITLES), text, {"ours"}.__contains__, "summary.md")
-    assert "my own words" in again
-    assert "ours" not in again
-
-
-@pytest.mark.parametrize("words", ["short\n" * 41, "x" * 2300 + "\n"])
-def test_a_summary_filled_by_hand_is_a_persons_to_mend(words: str) -> None:
-    """Over either bound, and the message names the file."""
-    with pytest.raises(BrokenFile, match=r"summary\.md: what people wrote"):
-        summary_of(page(), words)
+    assert pages.fit(read, 200, lambda one: one.count) == []
+    assert pages.render_page(read) == words

@@ -1,0 +1,106 @@
+"""A mission whose memory is curated in a throw-away folder, for tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from harness.memory import archive, identity, pages, raw, waiting
+from harness.memory.archive import Archived
+from harness.settle import curator
+from harness.settle.curator import CurationPlan
+from harness.store import files, journal
+from harness.store.layout import Layout
+from tests.helpers import mission, put
+
+TODAY = "2026-04-24"
+SERVER = "stop the dev server before you run e2e tests: they also need port 3000"
+SERVER_TOO = "The dev server must be stopped before running the e2e tests, both bind port 3000"
+
+
+class Mission:
+    """A mission, `name`, with the folder of its identities."""
+
+    def __init__(self, tmp_path: Path, name: str = "m-1", folder: str = "") -> None:
+        self.layout, self.name, self.run = mission(tmp_path / name), name, 0
+        self.folder = folder or str(tmp_path / "identity")
+
+    def note(self, tag: str, text: str, feature: str = "F-001", role: str = "worker") -> None:
+        """One entry, as `harness note` appends it."""
+        raw.append(self.layout, role, feature, [(tag, text)])
+
+    def line(self, text: str, tag: str = "TRICK", feature: str = "F-001", role: str = "worker") -> None:
+        """One line, appended by hand: nothing is masked or checked."""
+        mark = tag if tag == "-" else tag + ":"
+        line = f"[2026-04-24T10:05:12Z] {role} {feature} {mark} {text}\n"
+        journal.append(self.layout, self.layout.raw, line.encode("utf-8", "surrogatepass"))
+
+    def fold(self, names: tuple[str, ...] = (), **options: Any) -> CurationPlan:
+        """One compaction, by a run of its own, and a check of what it leaves."""
+        self.run += 1
+        made = curator.compact(self.layout, self.folder, self.name, f"run-{self.run}", TODAY, names, **options)
+        accounted(self.layout)
+        return made
+
+    @property
+    def memory(self) -> str:
+        """The text of MEMORY.md."""
+        return files.read_text(self.layout.memory) or ""
+
+    @property
+    def summary(self) -> str:
+        """The text of summary.md."""
+        return files.read_text(self.layout.summary) or ""
+
+    def edit(self, page: str, old: str, new: str) -> None:
+        """A person replaces some text of a page, which must be there."""
+        path = self.layout.memory if page == "memory" else self.layout.summary
+        text = files.read_text(path) or ""
+        assert old in text
+        put(path, text.replace(old, new))
+
+    def lines(self, title: str, page: str = "memory") -> list[str]:
+        """The lines under a heading, without blank ones."""
+        text = self.memory if page == "memory" else self.summary
+        found = [one for one in pages.parse_page(text, ()).sections if one.title == title]
+        return [str(line) for section in found for line in section.lines if line]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every line of archive.jsonl."""
+        text = files.read_text(self.layout.archive) or ""
+        return [json.loads(line) for line in text.split("\n") if line]
+
+    def dispositions(self) -> list[str]:
+        """The disposition of every archived entry, in order."""
+        return [row["disposition"] for row in self.rows() if "seq" in row]
+
+    def changes(self) -> list[tuple[str, str]]:
+        """(change, text) of every change of a lesson."""
+        return [(row["change"], row["text"]) for row in self.rows() if "change" in row]
+
+    def identities(self, role: str = "worker") -> list[tuple[str, list[str], int]]:
+        """(text, missions, count) for each lesson of a role."""
+        found = identity.parse(identity.text(self.folder, role)).items("")
+        return [(item.text, item.where, item.count) for item in found]
+
+
+def accounted(layout: Layout) -> list[str]:
+    """Archive = 0..folded-1, each with one disposition; raw = max(0, folded-10)..end, and the window's lines are those of the
+    archive. Returns every line."""
+    curated = pages.parse_curated(files.read(layout.curated))
+    rows = [*archive.backwards(layout.archive, curated.folded)][::-1]
+    kept = (files.read(layout.raw) or b"").decode("utf-8", "replace").split("\n")
+    window = curated.folded - curated.first_seq
+    assert window == min(raw.WINDOW, curated.folded)
+    assert curated.crc == (waiting.checksum(layout.raw, curated.offset) if curated.offset else 0)
+    assert [row.entry for row in rows[curated.first_seq :]] == kept[:window]
+    assert all(reasoned(row) for row in rows)
+    return [row.entry for row in rows] + kept[window:-1]
+
+
+def reasoned(row: Archived) -> bool:
+    """Whether the disposition is one of ours, and has a reason where the entry is on no page."""
+    return row.disposition in archive.DISPOSITIONS and (
+        bool(row.why) if row.disposition in ("gated", "dropped", "superseded") else bool(row.target)
+    )

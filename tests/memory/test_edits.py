@@ -1,0 +1,137 @@
+"""What people write and delete on the pages of memory counts, and is kept word for word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import BrokenFile
+from harness.memory import pages
+from harness.memory.edits import PINNED
+from harness.store import files
+from tests.helpers import put
+from tests.memory.curating import SERVER, SERVER_TOO, Mission
+
+OTHER = "run make gen before the build, else protobuf files are missing"
+
+
+@pytest.fixture
+def mission(tmp_path: Path) -> Mission:
+    """A mission with two lessons on its pages."""
+    made = Mission(tmp_path)
+    made.note("TRICK", SERVER)
+    made.note("TRICK", OTHER)
+    made.fold()
+    return made
+
+
+def again(mission: Mission) -> None:
+    """A note about something else, and a compaction."""
+    mission.note("TRICK", f"psql number{mission.run} needs PGHOST in the environment of job{mission.run}")
+    mission.fold()
+
+
+def test_a_line_that_a_person_wrote_stays_word_for_word(mission: Mission) -> None:
+    """Anywhere on the page, whatever it looks like, after many compactions."""
+    own = ["Ask Ann  about billing.", "* by hand", "- [2026-01-01] looks like an item (F-1 · 2x)", "\tindented"]
+    mission.edit("memory", "## Lessons\n", "## Lessons\n" + "\n".join(own) + "\n")
+    mission.edit("memory", "## Decisions\n", "# Ours\n\n## Decisions\n")
+    put(mission.layout.memory, mission.memory + "\n## Numbers\n- [2026-01-01] 12 (1x)\n")
+    for _ in range(4):
+        again(mission)
+    assert mission.memory.startswith("# Ours\n")
+    assert mission.lines("Numbers") == ["- [2026-01-01] 12 (1x)"]
+    assert [line for line in mission.lines("Lessons") if line in own] == own
+
+
+def test_a_line_of_the_curator_that_a_person_changed_is_the_persons(mission: Mission) -> None:
+    """It stays as changed, and the curator does not write its own again beside it."""
+    (line,) = (one for one in mission.lines("Lessons") if SERVER in one)
+    mission.edit("memory", line, "- stop the dev server before e2e tests, or they fail on port 3000!")
+    again(mission)
+    mission.note("TRICK", SERVER_TOO, "F-009")
+    mission.fold()
+    assert [one for one in mission.lines("Lessons") if "server" in one] == [
+        "- stop the dev server before e2e tests, or they fail on port 3000!"
+    ]
+
+
+@pytest.mark.parametrize("page", ["memory", "summary"])
+def test_a_line_that_a_person_deleted_is_forgotten(mission: Mission, page: str) -> None:
+    """For good, on both pages, also when a worker notes it again in other words; a person's note brings it back."""
+    line = next(one for one in mission.lines("Lessons", page) if SERVER in one)
+    mission.edit(page, line + "\n", "")
+    again(mission)
+    assert ("forgotten", SERVER) in mission.changes()
+    for number, text in enumerate((SERVER, SERVER_TOO)):
+        mission.note("TRICK", text, f"F-10{number}")
+        mission.fold()
+        assert "server" not in mission.memory + mission.summary
+        assert mission.dispositions()[-1] == "dropped"
+    files.remove(mission.layout.lessons)
+    mission.note("TRICK", SERVER, "F-110")
+    mission.fold()
+    assert "server" not in mission.memory + mission.summary
+    mission.note("TRICK", SERVER, "-", "person")
+    mission.fold()
+    assert SERVER in mission.memory
+    assert SERVER in mission.summary
+
+
+@pytest.mark.parametrize("title", pages.SUMMARY_TITLES)
+def test_a_line_added_to_the_summary_moves_to_memory_as_pinned(mission: Mission, title: str) -> None:
+    """And stays on the summary, under its heading, however little room there is; once."""
+    mission.edit("summary", f"## {title}\n", f"## {title}\n- always ask Ann before a release\n")
+    for number in range(120):
+        mission.note("TRICK", f"lesson{number} needs flag --n{number} for step{number}", f"F-{number}")
+    for _ in range(3):
+        again(mission)
+        assert mission.memory.count("always ask Ann before a release" + PINNED) == 1
+        assert mission.lines(title, "summary")[0] == "- always ask Ann before a release"
+        assert mission.summary.count("always ask Ann") == 1
+
+
+def test_a_pinned_line_that_is_deleted_is_gone(mission: Mission) -> None:
+    """From MEMORY.md, where it is; then the summary has it no more."""
+    mission.edit("summary", "## Lessons\n", "## Lessons\n- always ask Ann\n")
+    again(mission)
+    mission.edit("memory", f"- always ask Ann{PINNED}\n", "")
+    again(mission)
+    assert "always ask Ann" not in mission.memory + mission.summary
+
+
+@pytest.mark.parametrize(("page", "title"), [("memory", "Lessons"), ("summary", "Avoid")])
+def test_a_heading_that_is_there_twice_is_named_with_its_line(mission: Mission, page: str, title: str) -> None:
+    """Nothing is folded until a person made one of both."""
+    mission.edit(page, f"## {title}\n", f"## {title}\n\n## {title}\n")
+    before = files.read(mission.layout.archive)
+    mission.note("TRICK", "another")
+    path = mission.layout.memory if page == "memory" else mission.layout.summary
+    wanted = [
+        number for number, line in enumerate((files.read_text(path) or "").split("\n"), 1) if line == f"## {title}"
+    ][1]
+    with pytest.raises(BrokenFile, match="twice") as caught:
+        mission.fold()
+    assert caught.value.line == wanted
+    assert files.read(mission.layout.archive) == before
+
+
+def test_hand_lines_over_a_bound_all_stay_and_the_curator_adds_nothing(mission: Mission) -> None:
+    """On both pages; every entry still is in the archive, and comes to the pages once there is room."""
+    put(mission.layout.memory, "".join(f"mine {number}\n" for number in range(230)))
+    put(mission.layout.summary, "".join(f"own {number}\n" for number in range(45)))
+    again(mission)
+    assert [line for line in mission.memory.split("\n") if line.startswith("mine")] == [f"mine {n}" for n in range(230)]
+    assert [line for line in mission.summary.split("\n") if line.startswith("own")] == [f"own {n}" for n in range(45)]
+    assert "- " not in mission.memory + mission.summary
+    assert mission.dispositions()[-1] == "dropped"
+
+
+def test_a_page_saved_with_crlf_is_still_understood(mission: Mission) -> None:
+    """The curator's lines are still its own."""
+    for path, text in ((mission.layout.memory, mission.memory), (mission.layout.summary, mission.summary)):
+        put(path, text.replace("\n", "\r\n"))
+    again(mission)
+    assert mission.memory.count(SERVER) == mission.summary.count(SERVER) == 1
+    assert mission.changes() == []
