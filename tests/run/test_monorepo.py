@@ -13,7 +13,7 @@ from harness.integrity import workplace
 from harness.model import mission
 from harness.model.contract import Contract, Service
 from tests.missions import CHECKOUT, House, listing
-from tests.planned import claim, due, feature, lay, reply
+from tests.planned import accept_all, claim, due, feature, lay, reply
 from tests.run.test_recover import kill, open_run, recovered
 
 RUN_SH = str(CHECKOUT / "run.sh")
@@ -32,6 +32,7 @@ def begun(house: House, name: str = "made", plan: Contract | None = None) -> Hou
     """A mission with one feature, and scripts that take it to DONE."""
     house.begin()
     lay(house, [feature("F-001")], plan or Contract(claims=[claim("VAL-001", f"test -f {name}")]))
+    accept_all(house)
     house.script("planner", reply(features=[], contract=[]))
     house.script("worker", {"run": f"echo done > {name}"}, reply(status="implemented"))
     house.script("validator", reply(checks=[]))
