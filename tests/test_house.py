@@ -37,8 +37,9 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "decision": 12,
     "settle": 12,
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
+    "history": 12,
     "commands": 13,  # the pause of a person, and the first config.toml, are modules of their own
-    "cli": 12,
+    "cli": 14,  # past runs have their commands, and what these show, in modules of their own
 }
 MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}

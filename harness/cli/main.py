@@ -26,6 +26,7 @@ COMMANDS = (
     "next",
     "note",
     "pause",
+    "replay",
     "reply",
     "resume",
     "runs",
