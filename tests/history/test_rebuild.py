@@ -77,7 +77,7 @@ def test_a_prompt_that_was_changed_ends_with_65_and_the_difference(ran: tuple[Ho
 def test_the_difference_of_a_large_prompt_is_short_and_found_at_once(ran: tuple[House, str]) -> None:
     """Two megabytes that differ in every line."""
     house, run_id = ran
-    change(Path(house.layout.run(run_id).prompt), lambda data: data + b"x\ny\n" * 500_000)
+    change(Path(house.layout.run(run_id).prompt), lambda data: data + (b"x" * 100 + b"\n") * 20_000)
     begun = time.monotonic()
     done = house.harness("replay", run_id)
     assert (done.code, len(done.out) < 2000, time.monotonic() - begun < 5) == (65, True, True)
@@ -142,6 +142,14 @@ def test_a_cut_line_of_the_run_log_and_a_lost_folder_are_named(ran: tuple[House,
     wanted = ("the last line is cut", "line 1: the line is no finished run", "the folder is missing")
     assert [words in fault for words, (_, fault) in zip(wanted, faults, strict=True)] == [True] * 3
     assert [house.harness("replay", run).code for run in (run_id, last)] == [0, 0]
+
+
+def test_a_result_that_is_not_the_line_of_the_run_log_is_named(ran: tuple[House, str]) -> None:
+    """By --all: it reads as a result, and somebody wrote it."""
+    house, run_id = ran
+    change(Path(house.layout.run(run_id).result), lambda data: data.replace(b'"ok"', b'"no_op"'))
+    done = house.harness("replay", "--all")
+    assert (done.code, f"{run_id}/result.json: not the run's line in runs.jsonl" in done.out) == (65, True)
 
 
 def test_a_run_that_ended_before_it_had_a_prompt_is_no_fault(ran: tuple[House, str]) -> None:
