@@ -319,5 +319,13 @@ def ending(word: str) -> None:
     console.print_line("\n".join(status.ending(here(), word)))
 
 
-for _made in (help.help_, completion.completion, claims.claim, history.replay, *orders.COMMANDS, *steering.COMMANDS):
+for _made in (
+    help.help_,
+    completion.completion,
+    claims.claim,
+    history.replay,
+    history.search,
+    *orders.COMMANDS,
+    *steering.COMMANDS,
+):
     cli.add_command(_made)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Mission": ("init", "next", "doctor", "completion", "help"),
-    "Look": ("status", "log", "runs", "feature", "claim", "why", "replay", "memory", "usage"),
+    "Look": ("status", "log", "runs", "feature", "claim", "why", "replay", "search", "memory", "usage"),
     "Steer": ("pause", "resume", "stop", "steer", "escalation", "accept"),
     "Inside a run, and outside": ("note", "issue", "reply"),
     "Check": ("check", "verify"),

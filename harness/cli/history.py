@@ -1,4 +1,4 @@
-"""The commands about past runs: `replay`."""
+"""The commands about past runs: `replay` and `search`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from harness.base import errors
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.store.layout import command
+
+PLACES = ("raw", "memory", "identity", "prompts", "runs", "all")
+MOST_HITS = 10_000
 
 
 @click.command()
@@ -29,3 +32,24 @@ def replay(of: str, explains: bool, whole: bool, as_json: bool) -> int:
         return history_show.every(here(), as_json)
     where, run_id = history_show.named(here(), of)
     return (history_show.explained if explains else history_show.compared)(where, run_id, as_json)
+
+
+@click.command()
+@click.argument("words", nargs=-1)
+@click.option("-e", "regex", is_flag=True, help="WORDS are a regular expression (of Python), on each line.")
+@click.option("--role", default="", metavar="ROLE", help="Of runs and notes of this role; its identity.")
+@click.option("--feature", default="", metavar="FEATURE", help="Of runs and notes of this feature.")
+@click.option("--since", default="", metavar="TIME", help="2026-04-24, 2026-04-24T10:05 in UTC, or 30m, 12h, 3d ago.")
+@click.option("--in", "places", multiple=True, type=click.Choice(PLACES), help="Where; may be repeated. [all]")
+@click.option("-n", "most", type=click.IntRange(1, MOST_HITS), default=20, help="How many hits of each kind.")
+@as_json
+def search(words: tuple[str, ...], regex: bool, places: tuple[str, ...], most: int, as_json: bool, **only: str) -> None:
+    """Find WORDS in memory (best first) and in what runs were asked, said and did (newest first)."""
+    from harness.cli import history_show
+    from harness.history import matching
+    from harness.history import search as searching
+
+    asked = matching.query(words, regex)
+    wanted = searching.Filter(**{**only, "since": searching.since(only["since"])})
+    found = searching.search(here(), asked, places or ("all",), wanted, most)
+    history_show.found(found, most, as_json)

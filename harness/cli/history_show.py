@@ -1,4 +1,4 @@
-"""How past runs look to a person, and as JSON: prompts rebuilt and explained."""
+"""How past runs look to a person, and as JSON: prompts rebuilt and explained, and what a search finds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from harness.store.state import State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.history.explain import Explained
+    from harness.history.search import Found
 
 
 def named(layout: Layout, name: str) -> tuple[Layout, str]:
@@ -103,3 +104,24 @@ def prompt(where: Layout, name: str, as_json: bool) -> None:
     else:
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def found(value: Found, most: int, as_json: bool) -> None:
+    """Show hits, a line each: the best of memory, then the newest of runs; and how to go on."""
+    if as_json:
+        values.echo(value)
+        return
+    for hit in (*value.memory, *value.runs):
+        console.print_line(f"{hit.file}:{hit.line}  {hit.text}")
+    if not value.memory and not value.runs:
+        console.print_line("Nothing has that. Words count as they are written, and one line must have them all.")
+    if value.more:
+        narrower = "--in, --role, --feature, --since"
+        console.print_line(
+            f"There is more: say -n {most * 5}, or narrow it ({narrower}). At most 3 hits of a file are shown."
+        )
+    newest = next((hit.run for hit in value.runs), "")
+    if newest:
+        console.print_line(f"Look at a run: {command('log')} {newest}   {command('runs show')} {newest}")
+    for fault in value.faults:
+        console.print_error(f"not searched: {fault}")

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 BLOCK = 65536
 POLL_SECONDS = 0.2
-FOR_MACHINES = ("agent", "raw", "usage", "time")  # other rows show their meaning
 MARKS = {"said": "says", "did": "does", "output": "   |"}
 
 
@@ -59,7 +58,7 @@ class Reader:
             for line in lines:
                 row = transcript.parse(line)
                 self.asked = self.asked or (row is not None and row.kind == "agent")
-                if row is None or row.kind not in FOR_MACHINES:
+                if row is None or row.kind not in transcript.FOR_MACHINES:
                     self.shown = True
                     yield line if row is None else row
 

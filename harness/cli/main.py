@@ -30,6 +30,7 @@ COMMANDS = (
     "reply",
     "resume",
     "runs",
+    "search",
     "status",
     "steer",
     "stop",
