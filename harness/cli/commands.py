@@ -325,6 +325,7 @@ for _made in (
     claims.claim,
     history.replay,
     history.search,
+    history.gc,
     *orders.COMMANDS,
     *steering.COMMANDS,
 ):

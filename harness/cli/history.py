@@ -1,4 +1,4 @@
-"""The commands about past runs: `replay` and `search`."""
+"""The commands about past runs: `replay`, `search` and `gc`."""
 
 from __future__ import annotations
 
@@ -53,3 +53,17 @@ def search(words: tuple[str, ...], regex: bool, places: tuple[str, ...], most: i
     wanted = searching.Filter(**{**only, "since": searching.since(only["since"])})
     found = searching.search(here(), asked, places or ("all",), wanted, most)
     history_show.found(found, most, as_json)
+
+
+@click.command()
+@click.option(
+    "--keep-days", "days", type=click.IntRange(0, 36500), default=30, help="Runs that ended later keep all. [30]"
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be freed.")
+@as_json
+def gc(days: int, dry_run: bool, as_json: bool) -> None:
+    """Free the room of old runs: transcripts, output, refused files, spare trees. Every prompt can still be rebuilt."""
+    from harness.cli import history_show
+    from harness.history import pruning
+
+    history_show.pruned(pruning.prune(here(), days, dry_run=dry_run), as_json)

@@ -18,6 +18,7 @@ from harness.store.state import State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.history.explain import Explained
+    from harness.history.pruning import Pruned
     from harness.history.search import Found
 
 
@@ -125,3 +126,15 @@ def found(value: Found, most: int, as_json: bool) -> None:
         console.print_line(f"Look at a run: {command('log')} {newest}   {command('runs show')} {newest}")
     for fault in value.faults:
         console.print_error(f"not searched: {fault}")
+
+
+def pruned(value: Pruned, as_json: bool) -> None:
+    """Show what was freed, or would be."""
+    if as_json:
+        values.echo(value)
+        return
+    verb = "would free" if value.dry_run else "freed"
+    of = f"{value.runs} runs that ended more than {value.days} days ago"
+    console.print_line(f"{verb} {value.bytes / 1e6:.1f} MB: transcripts, output and refused files of {of}")
+    for folder in value.trees:
+        console.print_line(f"{verb} the tree {folder}")

@@ -71,6 +71,8 @@ class Reader:
         result = runs.result(self.layout, self.run_id)
         if result is None and not self.over():
             return "the agent works, and has said nothing yet" if self.asked else "the run is still starting"
+        if result and result.agent and not os.path.exists(self.path):
+            return "its transcript is gone: gc removed it"
         if self.asked:
             reason = result.reason.split("\n")[0] if result else "the run died"
             return "the agent said nothing" + (f": {reason}" if reason else "")

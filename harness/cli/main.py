@@ -17,6 +17,7 @@ COMMANDS = (
     "ending",
     "escalation",
     "feature",
+    "gc",
     "help",
     "hold",
     "init",
