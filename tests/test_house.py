@@ -93,6 +93,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
+    "history.export": "copies for another machine",
     "history.pruning": "files of runs, which go",
     "history.search": "identities, which missions share",
     "history.matching": "streams of what may be large",

@@ -326,6 +326,7 @@ for _made in (
     history.replay,
     history.search,
     history.gc,
+    history.export,
     *orders.COMMANDS,
     *steering.COMMANDS,
 ):

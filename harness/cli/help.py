@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 GROUPS = {
-    "Mission": ("init", "next", "doctor", "gc", "completion", "help"),
+    "Mission": ("init", "next", "doctor", "gc", "export", "completion", "help"),
     "Look": ("status", "log", "runs", "feature", "claim", "why", "replay", "search", "memory", "usage"),
     "Steer": ("pause", "resume", "stop", "steer", "escalation", "accept"),
     "Inside a run, and outside": ("note", "issue", "reply"),

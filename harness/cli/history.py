@@ -1,4 +1,4 @@
-"""The commands about past runs: `replay`, `search` and `gc`."""
+"""The commands about past runs: `replay`, `search`, `gc` and `export`."""
 
 from __future__ import annotations
 
@@ -67,3 +67,23 @@ def gc(days: int, dry_run: bool, as_json: bool) -> None:
     from harness.history import pruning
 
     history_show.pruned(pruning.prune(here(), days, dry_run=dry_run), as_json)
+
+
+@click.command()
+@click.argument("of", metavar="[RUN|FEATURE]", default="")
+@click.option("--all", "whole", is_flag=True, help="The whole mission, with its archive.")
+@click.option("--to", "target", default="", metavar="PATH", help="A new folder, or a file .tar, .tar.gz or .tgz.")
+@as_json
+def export(of: str, whole: bool, target: str, as_json: bool) -> None:
+    """Export a run, or all, with the commits: what comes out replays on another machine."""
+    from harness.cli import history_show
+    from harness.history import export as exporting
+
+    if whole == bool(of) or not target:
+        one = command("export RUN --to PATH")
+        raise errors.UsageFault(f"Say which run, or all, and where to: {one}   {command('export --all --to PATH')}")
+    if whole:
+        history_show.exported(exporting.every(here(), target), "--all", as_json)
+        return
+    where, run_id = history_show.named(here(), of)
+    history_show.exported(exporting.one(here(), where, run_id, target), run_id, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from rich.table import Table
@@ -18,6 +19,7 @@ from harness.store.state import State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.history.explain import Explained
+    from harness.history.export import Exported
     from harness.history.pruning import Pruned
     from harness.history.search import Found
 
@@ -138,3 +140,15 @@ def pruned(value: Pruned, as_json: bool) -> None:
     console.print_line(f"{verb} {value.bytes / 1e6:.1f} MB: transcripts, output and refused files of {of}")
     for folder in value.trees:
         console.print_line(f"{verb} the tree {folder}")
+
+
+def exported(value: Exported, what: str, as_json: bool) -> None:
+    """Show where it is, and how it is replayed there."""
+    if as_json:
+        values.echo(value)
+        return
+    console.print_line(f"exported {value.runs} runs, {value.bytes / 1e6:.1f} MB, to {value.path}")
+    folder = "the folder that it is unpacked in" if os.path.isfile(value.path) else value.path
+    console.print_line(
+        f"in {folder}: harness replay {what}; the commits: git fetch repository.bundle 'refs/*:refs/exported/*'"
+    )

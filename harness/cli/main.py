@@ -16,6 +16,7 @@ COMMANDS = (
     "doctor",
     "ending",
     "escalation",
+    "export",
     "feature",
     "gc",
     "help",

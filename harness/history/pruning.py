@@ -52,7 +52,7 @@ def prune(layout: Layout, days: int, *, dry_run: bool) -> Pruned:
             for folder in _unneeded(layout, before):
                 done.trees.append(folder)
                 for path in (folder, folder + ".home", folder + ".agent"):
-                    done.bytes += _size(path)
+                    done.bytes += files.size_below(path)
                     if not dry_run and path == folder:
                         worktrees.remove(layout.project, folder)
                     elif not dry_run:
@@ -64,7 +64,7 @@ def _prune_run(layout: Layout, run_id: str, done: Pruned) -> None:
     found = [path for name in PRUNED if os.path.lexists(path := State(layout).path(names.of_run(run_id, name)))]
     done.runs += bool(found)
     for path in found:
-        done.bytes += _size(path)
+        done.bytes += files.size_below(path)
         if done.dry_run:
             continue
         if os.path.isdir(path) and not os.path.islink(path):
@@ -88,10 +88,3 @@ def _unneeded(layout: Layout, before: int) -> Iterator[str]:
                 at = worktrees.clean_at(layout.project, folder)
                 if at and tip and refs.is_ancestor(layout.project, at, tip):
                     yield folder
-
-
-def _size(path: str) -> int:
-    """Bytes of a file, or of all files below a folder; 0 where there is none."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        return sum(_size(os.path.join(path, name)) for name in files.names(path))
-    return os.lstat(path).st_size if os.path.lexists(path) else 0
