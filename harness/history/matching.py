@@ -140,9 +140,10 @@ def with_literal(state: State, found: list[str], asked: Query, escaped: bool) ->
         return set(found)
     if not needles:
         return set(found)
-    kept: set[str] = set()
-    for start in range(0, len(found), MOST_FILES):
-        batch = found[start : start + MOST_FILES]
+    plain = [name for name in found if os.path.isfile(state.path(name))]
+    kept = set(found) - set(plain)  # whoever reads them says what is wrong
+    for start in range(0, len(plain), MOST_FILES):
+        batch = plain[start : start + MOST_FILES]
         words = [word for needle in needles for word in ("-e", needle.decode("utf-8", "surrogateescape"))]
         try:
             code, out, _ = spawn.capture([program, *RIPGREP, *words, "--", *batch], cwd=state.path(""))

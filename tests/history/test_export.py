@@ -71,6 +71,18 @@ def test_a_place_that_exists_and_a_run_that_is_not_whole_write_nothing(ran: tupl
         assert not os.path.lexists(house.folder / name)
 
 
+@pytest.mark.parametrize("words", [["F-001"], ["--all"]])
+@pytest.mark.parametrize("name", ["out", "out.tar"])
+def test_after_a_fault_in_the_middle_nothing_is_left(ran: tuple[House, str], words: list[str], name: str) -> None:
+    """A git that fails when the rest is written: neither a half folder, nor a tar, nor a temporary one."""
+    house, _ = ran
+    os.rename(house.project / ".git", house.folder / "git")
+    done = house.program("export", *words, "--to", str(house.folder / name))
+    assert (done.code != 0, "Traceback" in done.err) == (True, False)
+    assert not os.path.lexists(house.folder / name)
+    assert [one for one in os.listdir(house.folder / "temporary") if "export" in one] == []
+
+
 @pytest.mark.parametrize("words", [[], ["F-001"], ["--all"], ["F-001", "--all", "--to", "x"], ["nothing", "--to", "x"]])
 def test_it_says_what_and_where_to(ran: tuple[House, str], words: list[str]) -> None:
     """64 for half of it."""
