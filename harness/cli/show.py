@@ -43,7 +43,7 @@ def _console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else ENDLESS)
 
 
-def _table(table: Table) -> None:
+def print_table(table: Table) -> None:
     """A table; without a terminal no line has trailing blanks."""
     out = _console()
     with out.capture() as captured:
@@ -88,7 +88,7 @@ def status(value: dict[str, Any]) -> None:
         table.add_row(_safe(row["id"]), state, tries, proven, _safe(row["last"]), _safe(what))
     _console().print(_safe(f"{value['mission']} on {value['branch']}", "bold"))
     if value["features"]:
-        _table(table)
+        print_table(table)
     for name, text in _below(value):
         _line(f"{name:<9} ", text)
 
@@ -244,7 +244,7 @@ def usage(value: dict[str, Any]) -> None:
             cells = _spent(row)
             table.add_row(_safe(name or "-"), *cells)
             shown |= {name or "-", *(cell.split(" ")[0] for cell in cells)}
-        _table(table)
+        print_table(table)
     for line in _legend(shown, value["total"]["uncounted"]):
         console.print_line(line)
 
