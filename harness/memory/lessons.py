@@ -187,7 +187,9 @@ class Lessons:
 
 def compared(kind: str, text: str) -> str:
     """A note as it is compared: a failure and something to avoid say so."""
-    return f"avoid {text}" if kind in ("avoid", "fail") and not words(text).refuses and not words(text).ordered else text
+    return (
+        f"avoid {text}" if kind in ("avoid", "fail") and not words(text).refuses and not words(text).ordered else text
+    )
 
 
 # ---- lessons.json

@@ -44,7 +44,9 @@ def test_a_trick_of_two_workers_graduates_once(mission: Mission, folds: int) -> 
     assert ("graduated", SERVER) in mission.changes()
 
 
-@pytest.mark.parametrize(("one", "other"), [(SERVER, SERVER_TOO), ("数据库迁移之前必须先备份数据", "在数据库迁移之前一定要备份数据")])
+@pytest.mark.parametrize(
+    ("one", "other"), [(SERVER, SERVER_TOO), ("数据库迁移之前必须先备份数据", "在数据库迁移之前一定要备份数据")]
+)
 def test_a_single_voice_in_each_of_two_missions_is_two_workers(
     mission: Mission, tmp_path: Path, one: str, other: str
 ) -> None:

@@ -41,7 +41,15 @@ def test_a_file_that_does_not_fit_is_as_good_as_none() -> None:
     assert lessons.parse(data, 7, 3) is None
     assert lessons.parse(data, 6, 4) is None
     assert lessons.parse(None, 6, 3) is None
-    for broken in (b"", b"{}\n", b"[]\n", b"\xff", data[: len(data) // 2], data + b"{}\n", data.replace(b'"format":1', b'"format":9')):
+    for broken in (
+        b"",
+        b"{}\n",
+        b"[]\n",
+        b"\xff",
+        data[: len(data) // 2],
+        data + b"{}\n",
+        data.replace(b'"format":1', b'"format":9'),
+    ):
         assert lessons.parse(broken, 6, 3) is None
 
 
@@ -76,7 +84,13 @@ def test_a_fact_that_is_noted_as_advice_is_advice() -> None:
     """And stays so; nothing becomes a decision that way."""
     made = Lessons()
     one = made.add(0, "fail", SERVER)
-    for kind, wanted in (("other", "fail"), ("context", "context"), ("avoid", "avoid"), ("lesson", "avoid"), ("fail", "avoid")):
+    for kind, wanted in (
+        ("other", "fail"),
+        ("context", "context"),
+        ("avoid", "avoid"),
+        ("lesson", "avoid"),
+        ("fail", "avoid"),
+    ):
         made.retag(one, kind)
         assert one.kind == wanted
     assert made.relations("avoid", SERVER)[0] == 0
