@@ -17,7 +17,8 @@ from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
 PINNED = " (pinned)"
-AFTERWARDS = re.compile(r" \((?:superseded by entry [0-9]+|retired)\)$")
+LONGEST = 240  # characters of a line of the summary
+ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(retired\)$"))
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
 
 
@@ -50,35 +51,46 @@ def take(page: Page, short: Page, known: Lessons) -> list[int]:
 def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> set[int]:
     """Take the curator's lines off the page; returns the lessons of which it has none any more."""
     written = known.written.get(name)
-    texts = (
-        {text for lesson in known.all.values() for text in (*lesson.texts, lesson.said)} if written is None else set()
-    )
+    texts = _texts(known) if written is None else {}
     found: set[int] = set()
     for section in page.sections:
         if section.title not in titles:
             continue
         kept: list[Item | str] = []
         for line in section.lines:
-            if written is not None and line in written:
-                found.add(written[str(line)])
-            elif line != pages.more(str(line)) and not (written is None and _is_known(str(line), texts, name)):
+            number = written.get(str(line)) if written is not None else _of_lesson(str(line), texts, name)
+            if number is not None:
+                found.add(number)
+            elif line != pages.more(str(line)):
                 kept.append(line)
         section.lines = _trimmed(kept)
+    if written is None and name == "memory":
+        for number in found & known.all.keys():
+            known.all[number].since = known.all[number].since or 1
     is_empty = not any(line for section in page.sections for line in (section.heading, *section.lines)) and not found
     return set() if written is None or is_empty else set(written.values()) - found
 
 
-def _is_known(line: str, texts: set[str], name: str) -> bool:
-    """Whether a line is the curator's own, told by its text where `lessons.json` is new; older versions dated their lines."""
+def _texts(known: Lessons) -> dict[str, int]:
+    """The lesson of each text that the curator may have written, where nobody knows what it wrote."""
+    texts = ((text, lesson.id) for lesson in known.all.values() for text in (*lesson.texts, lesson.said) if text)
+    return {form: number for text, number in texts for form in (text, shown(text))}
+
+
+def _of_lesson(line: str, texts: dict[str, int], name: str) -> int | None:
+    """The lesson of the curator's own line; -1 for an item of an older version's summary, None for a line of a person."""
     item = pages.parse_item(line)
     if item is None:
-        return (
-            name == "summary"
-            and line[:2] == "- "
-            and any(text.startswith(line[2:].removesuffix("…")) for text in texts)
-        )
-    plain = item.text.removeprefix(pages.AVOID_MARK).removeprefix(pages.FAIL_MARK)
-    return name == "summary" or AFTERWARDS.sub("", plain) in texts
+        return texts.get(line.removeprefix("- ")) if name == "summary" and line.startswith("- ") else None
+    text = item.text.removeprefix(pages.AVOID_MARK).removeprefix(pages.FAIL_MARK)
+    for ending in ENDINGS:
+        text = ending.sub("", text)
+    return texts.get(text, -1 if name == "summary" else None)
+
+
+def shown(text: str) -> str:
+    """A lesson as a line of the summary shows it."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
 
 
 def _trimmed(lines: list[Item | str]) -> list[Item | str]:

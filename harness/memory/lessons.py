@@ -186,8 +186,10 @@ class Lessons:
 
 
 def compared(kind: str, text: str) -> str:
-    """A note as it is compared: something to avoid says so."""
-    return f"avoid {text}" if kind == "avoid" and not words(text).refuses and not words(text).ordered else text
+    """A note as it is compared: a failure and something to avoid say so."""
+    return (
+        f"avoid {text}" if kind in ("avoid", "fail") and not words(text).refuses and not words(text).ordered else text
+    )
 
 
 # ---- lessons.json

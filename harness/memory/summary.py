@@ -19,7 +19,6 @@ FLOOR = 10  # lines that each heading has before the best of all headings are ta
 NEAR = 0.34  # two lessons may be one in far words
 COMMON = 80  # wordings of the page with a word: such a word brings no two lessons near
 SUPPORT = 0.3  # of the worth of such a lesson
-LONGEST = 240  # characters of a line
 
 
 def derive(made: Compaction) -> tuple[str, set[int]]:
@@ -136,18 +135,13 @@ class _Choice:
         return not _is_said(self.taken, lesson)
 
     def _take(self, title: str, lesson: Lesson) -> None:
-        line = f"- {shown(lesson.text)}"
+        line = f"- {edits.shown(lesson.text)}"
         cost = tokens.estimated(line + "\n")
         if cost <= self.left:
             self.chosen[title].append((line, lesson.id))
             self.ids.add(lesson.id)
             self.taken.add(lesson.text, 0)
             self.lines, self.left = self.lines - 1, self.left - cost
-
-
-def shown(text: str) -> str:
-    """A lesson as a line of the summary shows it."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
 
 
 def _is_said(taken: Index, lesson: Lesson) -> bool:

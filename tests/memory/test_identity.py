@@ -212,7 +212,8 @@ def test_a_long_wait_for_the_folder_ends_in_busy(folder: str, monkeypatch: pytes
 
 def test_a_crash_anywhere_is_repaired_by_recording_again(folder: str) -> None:
     """And it never counts as tampering."""
-    said, ups = [told(n, f"word{n}") for n in range(3)], [up(f"word{n}") for n in range(3)]
+    texts = ["run setup first", "close the parser behind the last line", "psql reads PGHOST"]
+    said, ups = [told(n, text) for n, text in enumerate(texts)], [up(text) for text in texts]
     teach(folder, 2, "z-9")
     for _ in crash.stops(lambda: identity.record(folder, said, ups, TODAY)):
         assert identity.tampered(folder) == []
@@ -221,7 +222,7 @@ def test_a_crash_anywhere_is_repaired_by_recording_again(folder: str) -> None:
         identity.record(folder, said, ups, TODAY)
         assert len(identity.evidence(folder)) == 5
         items = {item.text: item.count for item in identity.parse(identity.text(folder, "worker")).items("")}
-        assert [items[f"word{n}"] for n in range(3)] == [1, 1, 1]
+        assert [items[text] for text in texts] == [1, 1, 1]
         assert identity.tampered(folder) == []
         for name in files.names(folder):
             os.unlink(os.path.join(folder, name))

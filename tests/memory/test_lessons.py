@@ -1,0 +1,122 @@
+"""What a mission knows: lessons with wordings and evidence, kept in a file that is only believed where it fits."""
+
+from __future__ import annotations
+
+import random
+
+from harness.memory import lessons
+from harness.memory.lessons import DECISION, Lesson, Lessons
+from tests.helpers import nasty
+from tests.memory.curating import SERVER, SERVER_TOO
+
+
+def known(count: int) -> Lessons:
+    """So many lessons of each kind."""
+    made, dice = Lessons(), random.Random(1)
+    for number in range(count):
+        kind = (*lessons.ADVICE, DECISION, "other")[number % 6]
+        one = made.add(number, kind, f"{nasty(dice)} about thing{number}")
+        made.say(one, kind, f"thing{number} in other words")
+    return made
+
+
+def test_the_file_comes_back_as_written() -> None:
+    """Lessons, the lines of the pages, what is owed; and what is found is the same."""
+    made = known(60)
+    made.written, made.others, made.owed = {"memory": {"- x": 1}}, {"- F-1": 5}, [{"seq": 1}]
+    data = lessons.render(made, 60, 3)
+    back = lessons.parse(data, 60, 3)
+    assert back is not None
+    assert back.all == made.all
+    assert (back.written, back.others, back.owed) == (made.written, made.others, made.owed)
+    assert lessons.render(back, 60, 3) == data
+    for number in range(60):
+        for kind in ("lesson", DECISION):
+            assert back.relations(kind, f"thing{number} in words") == made.relations(kind, f"thing{number} in words")
+
+
+def test_a_file_that_does_not_fit_is_as_good_as_none() -> None:
+    """Of another state of the archive, of another format, torn, or not ours."""
+    data = lessons.render(known(6), 6, 3)
+    assert lessons.parse(data, 7, 3) is None
+    assert lessons.parse(data, 6, 4) is None
+    assert lessons.parse(None, 6, 3) is None
+    for broken in (
+        b"",
+        b"{}\n",
+        b"[]\n",
+        b"\xff",
+        data[: len(data) // 2],
+        data + b"{}\n",
+        data.replace(b'"format":1', b'"format":9'),
+    ):
+        assert lessons.parse(broken, 6, 3) is None
+
+
+def test_a_lesson_shows_its_shortest_telling_words_and_a_decision_its_newest() -> None:
+    """Unless a person or an agent gave it words."""
+    made = Lessons()
+    lesson = made.add(0, "lesson", SERVER_TOO)
+    made.say(lesson, "lesson", SERVER)
+    assert lesson.text == SERVER
+    decision = made.add(1, DECISION, "plain files only")
+    made.say(decision, DECISION, "only plain files are written")
+    assert decision.text == "only plain files are written"
+    made.say(decision, DECISION, "plain files only")
+    assert decision.text == "plain files only"
+    lesson.said = "given words"
+    assert lesson.text == "given words"
+
+
+def test_wordings_are_bounded_and_each_is_found() -> None:
+    """The first of advice stays, the oldest of a decision leaves."""
+    for kind, kept in (("lesson", "wording 0 of thing"), (DECISION, "wording 19 of thing")):
+        made = Lessons()
+        one = made.add(0, kind, "wording 0 of thing")
+        for number in range(20):
+            made.say(one, kind, f"wording {number} of thing")
+        assert len(one.texts) == lessons.MOST_WORDINGS
+        assert kept in one.texts
+        assert all(made.relations(kind, text) == (0, []) for text in one.texts)
+
+
+def test_a_fact_that_is_noted_as_advice_is_advice() -> None:
+    """And stays so; nothing becomes a decision that way."""
+    made = Lessons()
+    one = made.add(0, "fail", SERVER)
+    for kind, wanted in (
+        ("other", "fail"),
+        ("context", "context"),
+        ("avoid", "avoid"),
+        ("lesson", "avoid"),
+        ("fail", "avoid"),
+    ):
+        made.retag(one, kind)
+        assert one.kind == wanted
+    assert made.relations("avoid", SERVER)[0] == 0
+    made.retag(one, DECISION)
+    assert one.kind == "avoid"
+
+
+def test_two_lessons_become_one_with_the_evidence_of_both() -> None:
+    """And the one that left is found in its words."""
+    made = Lessons()
+    one, two = made.add(0, "lesson", SERVER), made.add(1, "lesson", "port 3000 is shared by e2e and dev")
+    one.count, two.count, two.voices = 2, 3, ["worker F-2"]
+    made.merge(two, one)
+    assert ([*made.all], one.count, one.voices) == ([0], 5, ["worker F-2"])
+    assert made.relations("lesson", "port 3000 is shared by e2e and dev")[0] == 0
+
+
+def test_of_too_many_lessons_the_weakest_are_forgotten() -> None:
+    """Those that do not hold and that nobody else noted first; what a person deleted stays known."""
+    made = Lessons()
+    for number in range(lessons.MOST + 50):
+        made.all[number] = Lesson(id=number, kind="other", texts=["x"], last=number)
+    made.all[0].state = lessons.FORGOTTEN
+    made.all[4000].state = lessons.SUPERSEDED
+    made.all[1].voices = ["a", "b"]
+    made.prune()
+    assert len(made.all) == lessons.MOST
+    assert {0, 1} <= made.all.keys()
+    assert 4000 not in made.all
