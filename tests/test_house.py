@@ -29,7 +29,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "store": 12,
     "process": 12,
     "git": 12,
-    "memory": 16,  # each format, and each step of a compaction, is a module
+    "memory": 18,  # each format, and each step of a compaction, is a module
     "model": 13,
     "agents": 13,
     "integrity": 12,
@@ -56,6 +56,7 @@ OWN_FILES = {
 }
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
     **dict.fromkeys(("agents.configs", "agents.driven", "agents.playbook", "agents.scripted"), "files of agents"),
+    "memory.tables": "tables beside the code",
     **dict.fromkeys(
         ("cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),
         "a file that a person names",

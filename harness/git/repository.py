@@ -388,11 +388,8 @@ def defined_names(project: str, found: list[str]) -> set[str]:
     plain = [name for name in found if name.replace("_", "").isalnum() and len(name) > 3]
     if not plain:
         return set()
-    pattern = (
-        r"(def|class|function|func|fn|type|struct|interface|enum|const|let|var|trait|module)[[:space:]]+("
-        + "|".join(plain)
-        + r")\b"
-    )
+    kinds = "def|class|function|func|fn|type|struct|interface|enum|const|let|var|trait|module"
+    pattern = rf"({kinds})[[:space:]]+({'|'.join(plain)})\b"
     _, out, _ = _call(project, "grep", "-h", "-o", "-i", "-I", "-E", "-e", pattern)  # 1 where it finds none
     return {line.split()[-1].decode("utf-8", "replace").lower() for line in out.split(b"\n") if line.strip()}
 

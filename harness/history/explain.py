@@ -8,7 +8,7 @@ from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.history import past, rebuild
-from harness.memory import tokens
+from harness.memory.tokens import estimated
 from harness.model import runs
 from harness.store.layout import Layout
 
@@ -87,7 +87,7 @@ def explain(layout: Layout, run_id: str) -> Explained:
 
 def tokens(text: str) -> int:
     """About how many tokens a text has."""
-    return tokens.estimated(text)
+    return estimated(text)
 
 
 def _cacheable(layout: Layout, earlier: list[str], data: bytes, known: rebuild.Objects) -> tuple[int | None, str]:
