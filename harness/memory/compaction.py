@@ -136,6 +136,8 @@ class Compaction:
             self.dispositions[entry.seq] = ("dropped", lesson.id, "a person deleted this lesson")
             return
         if lesson is None:
+            if len(self.lessons.all) > 2 * lessons.MOST:
+                self.lessons.prune()
             lesson = self.lessons.add(entry.seq, kind, note)
         else:
             lesson.state = ""

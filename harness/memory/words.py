@@ -222,7 +222,7 @@ class _Reader:
                 self.said = None
 
 
-@functools.lru_cache(16384)
+@functools.lru_cache(4096)
 def words(text: str) -> Words:
     """The words of a note."""
     reader = _Reader()
