@@ -13,7 +13,7 @@ from harness.base import clock
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.git import repository
-from harness.memory import archive, graduation, identity, lessons, pages, rebuild, summary, waiting
+from harness.memory import archive, graduation, identity, lessons, pages, raw, rebuild, summary, waiting
 from harness.memory.archive import Archived, Change
 from harness.memory.compaction import Compaction, Inputs
 from harness.memory.identity import Evidence, Graduation
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from harness.model.open_run import Run
+
+
+WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
 
 
 class CurationPlan(Record):
@@ -175,9 +178,9 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
 def _window(layout: Layout, plan: CurationPlan) -> Window:
     """The lines of raw.md that stay before the waiting ones, as they are; those that were gated, as the archive has them."""
     first, end = plan.curated.first_seq, plan.before.end
-    rows = {
-        row.seq - first: row.entry.encode("utf-8", "replace") for row in plan.archived if row.disposition == "gated"
-    }
+    earlier = archive.newest(layout.archive, plan.before.curated.folded, raw.WINDOW, WINDOW_BYTES)
+    gated = [row for row in (*earlier, *plan.archived) if row.disposition == "gated"]
+    rows = {row.seq - first: row.entry.encode("utf-8", "replace") for row in gated}
     return waiting.window(layout.raw, waiting.before(layout.raw, end, plan.curated.folded - first), end, rows)
 
 
