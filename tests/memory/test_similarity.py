@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from harness.memory import similarity
 from harness.memory.lessons import DECISION, Lessons
 from harness.memory.similarity import NEWER, SAME, UNRELATED, Index
+from harness.memory.words import words
 
 # Two wordings of one lesson.
 ALIKE = [
@@ -167,9 +167,7 @@ def test_a_removed_note_is_not_found() -> None:
         index.add(text, 7)
     index.remove("run setup first")
     index.remove("never added")
-    assert [index.texts[number] for _, number in index.near(similarity.words("run setup first"))] == [
-        "setup runs first of all"
-    ]
+    assert [index.texts[number] for _, number in index.near(words("run setup first"))] == ["setup runs first of all"]
     assert index.size == 1
 
 
