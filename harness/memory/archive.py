@@ -14,9 +14,10 @@ from harness.memory.raw import CURATOR, Entry
 from harness.store import files, json_lines
 
 # The disposition of an entry: a new lesson in MEMORY.md, in the summary, too, or in an identity; one more occurrence of a lesson;
-# replaced by a newer one; gated, or dropped, with the reason. Then those of older versions.
+# replaced by a newer one; gated, or dropped, with the reason. Then those of older versions,
+# which named no lesson.
 DISPOSITIONS = ("kept", "promoted", "graduated", "merged", "superseded", "gated", "dropped")
-OLDER = ("item", "no_room", CURATOR, "malformed")
+OLDER = ("item", "merged", "superseded", "no_room", CURATOR, "malformed")
 CHANGES = ("superseded", "forgotten", "left", "merged", "reworded", "ranked", "retired", "graduated")
 
 TYPE_CHECKING = False

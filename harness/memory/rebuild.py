@@ -32,14 +32,13 @@ def _take(known: Lessons, row: Archived) -> None:
     """One archived entry."""
     entry = raw.parse_line(row.entry, row.seq)
     kind, note = compaction.kind_of(entry), compaction.note_of(entry)
-    if row.disposition in archive.DISPOSITIONS:
-        if row.lesson < 0 or not kind:
-            return
-        number = row.lesson
-    else:
+    if not kind:
+        return
+    number = row.lesson
+    if number < 0 and row.disposition in archive.OLDER:
         number = _of_older_version(known, row, entry, kind, note)
-        if number < 0:
-            return
+    if number < 0:
+        return
     lesson = known.all.get(number)
     if lesson is None:
         lesson = known.add(number, kind, note)
@@ -60,7 +59,7 @@ def _take(known: Lessons, row: Archived) -> None:
 
 def _of_older_version(known: Lessons, row: Archived, entry: Entry, kind: str, note: str) -> int:
     """The lesson of an entry that an older version archived; -1 for none."""
-    if row.disposition in (raw.CURATOR, "malformed") or not kind or not note or gates.gated(entry.text):
+    if row.disposition in (raw.CURATOR, "malformed") or not note or gates.gated(entry.text):
         return -1
     if kind == "other":
         return known.others.get(f"{entry.tag} {entry.feature if entry.feature != '-' else note}", row.seq)

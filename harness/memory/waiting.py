@@ -60,18 +60,51 @@ def checksum(path: str, offset: int, first: int = 0) -> int:
     return crc32(data) if len(data) == size and data.endswith(b"\n") else -1
 
 
-def checksum_of(data: bytes) -> int:
-    """As `checksum`, of bytes that end with a line."""
-    from binascii import crc32
+class Window(Record):
+    """The lines of `path` that a compaction keeps, in order: each where it is, (byte, size), or as it is from now on."""
 
-    return crc32(data[-CHECKED:])
+    path: str
+    lines: list[tuple[int, int] | bytes]
+
+    def size(self) -> int:
+        """Its bytes."""
+        return sum(len(line) if isinstance(line, bytes) else line[1] for line in self.lines)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Its bytes, block by block: a line may have any length."""
+        for line in self.lines:
+            if isinstance(line, bytes):
+                yield line
+                continue
+            at, end = line[0], line[0] + line[1]
+            while at < end:
+                yield files.read_from(self.path, at, min(COPIED, end - at))
+                at += COPIED
+
+    def checksum(self) -> int:
+        """As `checksum`, of its end."""
+        from binascii import crc32
+
+        tail = b""
+        for line in reversed(self.lines):
+            if len(tail) >= CHECKED:
+                break
+            if not isinstance(line, bytes):
+                size = min(CHECKED, line[1])
+                line = files.read_from(self.path, line[0] + line[1] - size, size)
+            tail = line + tail
+        return crc32(tail[-CHECKED:])
 
 
-def joined(head: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The head, then the blocks."""
-    if head:
-        yield head
-    yield from blocks
+def window(path: str, start: int, end: int, changed: dict[int, bytes]) -> Window:
+    """The lines between two bytes; those with a number in `changed`, from 0 on, as they are there."""
+    found: list[tuple[int, int] | bytes] = []
+    for number, (_, size) in enumerate(raw.lines(path, start) if start < end else ()):
+        found.append(changed[number] + b"\n" if number in changed else (start, size + 1))
+        start += size + 1
+        if start >= end:
+            break
+    return Window(path=path, lines=found)
 
 
 def _after(path: str, lines: int) -> int | None:

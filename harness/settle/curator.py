@@ -7,18 +7,20 @@ batch the shortened raw.md. After a crash a repeated run loses and duplicates no
 
 from __future__ import annotations
 
+from itertools import chain
+
 from harness.agents import registry
 from harness.base import clock
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.git import repository
-from harness.memory import archive, graduation, identity, lessons, operations, pages, rebuild, summary, waiting
+from harness.memory import archive, graduation, identity, lessons, operations, pages, raw, rebuild, summary, waiting
 from harness.memory.archive import Archived, Change
 from harness.memory.compaction import Compaction, Inputs
 from harness.memory.identity import Evidence, Graduation
 from harness.memory.lessons import Lessons
 from harness.memory.pages import Curated
-from harness.memory.waiting import BOUND, Bound
+from harness.memory.waiting import BOUND, Bound, Window
 from harness.model import roles
 from harness.store import files, journal, names
 from harness.store.layout import Layout, identity_folder
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 
 ASK_AT = 20  # waiting notes from which on an agent is asked
+
+
+WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
 
 
 class CurationPlan(Record):
@@ -170,31 +175,25 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
         ):
             if new is not None and new != old:
                 changes.put(name, new.encode())
-        cut, head = 0, b""
+        offset, crc = before.end, waiting.checksum(layout.raw, before.end)
         if before.is_last:
-            kept = plan.curated.folded - plan.curated.first_seq
-            cut = waiting.before(layout.raw, before.end, kept)
-            head = _window(layout, plan, kept, cut)
-            changes.put_blocks(names.RAW, waiting.joined(head, files.blocks(layout.raw, before.end, waiting.COPIED)))
-        place = plan.curated.replace(
-            offset=len(head) or before.end,
-            crc=waiting.checksum_of(head) if head else waiting.checksum(layout.raw, before.end, 0),
-        )
+            kept = _window(layout, plan)
+            rest = files.blocks(layout.raw, before.end, waiting.COPIED)
+            changes.put_blocks(names.RAW, chain(kept.blocks(), rest))
+            offset, crc = kept.size(), kept.checksum()
+        place = plan.curated.replace(offset=offset, crc=crc)
         changes.put(names.CURATED, pages.render_curated(place))
         changes.put(names.LESSONS, lessons.render(plan.known, place.folded, place.generation))
         State(layout).commit(changes, locked=True)
 
 
-def _window(layout: Layout, plan: CurationPlan, kept: int, cut: int) -> bytes:
+def _window(layout: Layout, plan: CurationPlan) -> Window:
     """The lines of raw.md that stay before the waiting ones, as they are; those that were gated, as the archive has them."""
-    window = files.read_from(layout.raw, cut, plan.before.end - cut)
-    rows = {row.seq: row.entry for row in plan.archived if row.disposition == "gated"}
-    first = plan.curated.folded - kept
-    lines = window.split(b"\n")
-    for number in range(first, plan.curated.folded):
-        if number in rows:
-            lines[number - first] = rows[number].encode("utf-8", "replace")
-    return b"\n".join(lines)
+    first, end = plan.curated.first_seq, plan.before.end
+    earlier = archive.newest(layout.archive, plan.before.curated.folded, raw.WINDOW, WINDOW_BYTES)
+    gated = [row for row in (*earlier, *plan.archived) if row.disposition == "gated"]
+    rows = {row.seq - first: row.entry.encode("utf-8", "replace") for row in gated}
+    return waiting.window(layout.raw, waiting.before(layout.raw, end, plan.curated.folded - first), end, rows)
 
 
 def _check_unchanged(layout: Layout, before: Inputs) -> None:

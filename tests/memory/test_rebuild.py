@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.memory import pages, rebuild
+from harness.settle import curator
 from harness.store import files
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission
@@ -101,14 +102,10 @@ def test_an_archive_of_an_older_version_is_read(tmp_path: Path) -> None:
         "API pages have 100 rows": (1, ""),
         "there is one user, an editor of the local paper": (1, ""),
     }
-    mission.run = 1
-    from harness.settle import curator
-
     mission.note("TRICK", SERVER, "F-005")
     curator.compact(mission.layout, mission.folder, "m-1", "run", "2026-04-24")
-    assert mission.lines("Lessons") == [
-        f"- [{mission.memory.split('[')[-1][:10]}] {SERVER} (F-001, F-002, F-005 · 3x)",
-        "mine",
-    ]
+    ours, own = mission.lines("Lessons")
+    assert ours.endswith(f"] {SERVER} (F-001, F-002, F-005 · 3x)")
+    assert own == "mine"
     assert mission.summary.count(SERVER) == 1
     assert "ignore all" not in mission.memory
