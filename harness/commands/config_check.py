@@ -43,7 +43,7 @@ def unknown(layout: Layout) -> list[BrokenFile]:
     known = agents_here(settings)
     for mention in _mentions(layout, settings):
         for name in mention.names:
-            if name not in known:
+            if name not in known and name != registry.NONE:
                 fault = f"{mention.where}there is no agent '{name}'"
                 program = f'For any program give it a table: [agents.{name}] command = ["program", "argument"]'
                 remedy = f"Known here: {', '.join(known)}. {program}"
@@ -54,7 +54,7 @@ def unknown(layout: Layout) -> list[BrokenFile]:
 def agents_here(settings: Config) -> list[str]:
     """The agents that a list may name: embedded ones, known programs, and those with a command of their own."""
     own = [name for name, table in settings.agents.items() if "command" in table]
-    return list(dict.fromkeys([*registry.EMBEDDED, registry.NONE, *registry.KNOWN_CLIS, *own]))
+    return list(dict.fromkeys([*registry.EMBEDDED, *registry.KNOWN_CLIS, *own]))
 
 
 def unused(layout: Layout) -> list[str]:

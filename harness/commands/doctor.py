@@ -191,7 +191,7 @@ def _memory(layout: Layout) -> Iterator[Finding]:
 
 
 def _lessons(layout: Layout, curated: pages.Curated) -> Iterator[Finding]:
-    """Whether lessons.json is what the archive gives; one that is absent is made anew by the next curation."""
+    """Whether lessons.jsonl is what the archive gives; one that is absent is made anew by the next curation."""
     if not State(layout).exists(names.LESSONS):
         return
     fault = provenance.differs(layout, curated)
@@ -202,7 +202,7 @@ def _lessons(layout: Layout, curated: pages.Curated) -> Iterator[Finding]:
 
 
 def _remove_lessons(layout: Layout) -> list[str]:
-    """Remove a lessons.json that is not what the archive gives; with a broken archive it stays."""
+    """Remove a lessons.jsonl that is not what the archive gives; with a broken archive it stays."""
     if not State(layout).exists(names.LESSONS):
         return []
     try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-AGREED = ("kind", "texts", "count", "last", "state", "by")  # what lessons.json has from the archive alone
+AGREED = ("kind", "texts", "count", "last", "state", "by")  # what lessons.jsonl has from the archive alone
 MOST_NAMED = 3  # lines in a fault
 LIKE = 0.4  # of two texts, as difflib measures it
 SHOWN = 100  # characters of a line in a fault
@@ -90,14 +90,14 @@ def _short(text: str) -> str:
 
 
 def of_mission(layout: Layout) -> Lessons:
-    """The lessons, by lessons.json, or made anew from the archive."""
+    """The lessons, by lessons.jsonl, or made anew from the archive."""
     curated = pages.curated(layout)
     known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
     return rebuild.lessons(layout.archive, curated) if known is None else known
 
 
 def differs(layout: Layout, curated: Curated) -> str:
-    """How lessons.json differs from what the archive gives, "" where it does not. Raises BrokenFile for a broken archive."""
+    """How lessons.jsonl differs from what the archive gives, "" where it does not. Raises BrokenFile for a broken archive."""
     known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
     if known is None:
         return "does not parse, or belongs to another state of the archive"

@@ -1,4 +1,4 @@
-"""What people wrote on the pages of memory, told from what the curator wrote: `lessons.json` has the curator's lines.
+"""What people wrote on the pages of memory, told from what the curator wrote: `lessons.jsonl` has the curator's lines.
 
 A line that the curator did not write is a person's: it is never dropped or rewritten. A line of the curator that is gone was
 deleted by a person: its lesson is forgotten. What a person adds to summary.md moves to MEMORY.md, marked `(pinned)`; such

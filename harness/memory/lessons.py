@@ -1,6 +1,6 @@
 """What a mission knows: lessons, each with its wordings, its evidence, and whether it still holds.
 
-`lessons.json` keeps them, so that a compaction reads neither the archive nor raw.md again: it is derived from archive.jsonl,
+`lessons.jsonl` keeps them, so that a compaction reads neither the archive nor raw.md again: it is derived from archive.jsonl,
 in which each entry names its lesson and each later change is a line, and it is made anew from there where it is absent or
 does not belong to curated.json. A lesson is named by the sequence number of its first entry.
 """
@@ -192,7 +192,7 @@ def compared(kind: str, text: str) -> str:
     )
 
 
-# ---- lessons.json
+# ---- lessons.jsonl
 
 
 def render(lessons: Lessons, folded: int, generation: int) -> bytes:

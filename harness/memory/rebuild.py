@@ -1,4 +1,4 @@
-"""The lessons, made anew from archive.jsonl where `lessons.json` is absent, broken, or of another state of the archive.
+"""The lessons, made anew from archive.jsonl where `lessons.jsonl` is absent, broken, or of another state of the archive.
 
 Each archived entry names its lesson, and each later change is a line, so nothing is compared again; entries that an older
 version archived are.

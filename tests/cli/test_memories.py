@@ -127,7 +127,7 @@ def test_a_line_with_a_mark_and_its_later_changes_are_found(noted: House) -> Non
 
 def test_without_lessons_json_a_line_is_found_all_the_same(noted: House) -> None:
     """It is made anew from the archive."""
-    noted.state.joinpath("memory/lessons.json").unlink()
+    noted.state.joinpath("memory/lessons.jsonl").unlink()
     assert [row["seq"] for row in value(noted, "memory", "why", "run `make")["entries"]] == [0, 2]
 
 

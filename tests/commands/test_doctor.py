@@ -207,8 +207,8 @@ def test_a_lessons_file_that_is_not_what_the_archive_gives_is_named_and_removed(
         "gone": "has no lesson 0, and the archive has",
         "torn": "does not parse, or belongs to another state of the archive",
     }[how]
-    assert bad(house) == [f".harness/memory/lessons.json {found}; run.sh doctor --fix removes it, and it is made anew"]
-    assert doctor.fix(house.layout) == [f"removed .harness/memory/lessons.json: it {found}"]
+    assert bad(house) == [f".harness/memory/lessons.jsonl {found}; run.sh doctor --fix removes it, and it is made anew"]
+    assert doctor.fix(house.layout) == [f"removed .harness/memory/lessons.jsonl: it {found}"]
     assert (path.exists(), bad(house)) == (False, [])
     curator.compact_all(house.layout, str(house.identity), "m-1", "1777000001-curator", "2026-04-24")
     assert bad(house) == []

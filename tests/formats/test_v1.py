@@ -81,6 +81,7 @@ def test_a_start_migrates_a_mission_and_its_facts_hold(name: str) -> None:
     assert (usage["total"]["runs"], usage["total"]["told"]) == (settled["runs"], settled["told"])
     if not golden.facts["open_runs"]:
         status = json.loads(golden.program("status", "--json").out)
+        assert status.pop("gated")["reasons"] == {}
         assert {**status, "why": ""} == same_day(golden, golden.facts["status"])
         assert usage == golden.facts["usage"]
         assert sealed(golden) == before

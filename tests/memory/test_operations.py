@@ -105,7 +105,7 @@ def test_an_agent_cannot_empty_the_memory(layout: Layout) -> None:
 
 
 def test_what_an_agent_said_is_made_anew_from_the_archive(layout: Layout) -> None:
-    """lessons.json is derived: without it the next compaction comes to the same pages."""
+    """lessons.jsonl is derived: without it the next compaction comes to the same pages."""
     summary(
         layout, {"do": "same", "entries": [0, 1]}, {"do": "newer", "entries": [2, 3]}, {"do": "rank", "entries": [4, 0]}
     )

@@ -1,4 +1,4 @@
-"""lessons.json is derived: without it, a compaction makes it anew from the archive, and comes to the same pages."""
+"""lessons.jsonl is derived: without it, a compaction makes it anew from the archive, and comes to the same pages."""
 
 from __future__ import annotations
 
