@@ -251,6 +251,12 @@ class House:
             preexec_fn=heard,
         )
 
+    def work_again(self, feature: str = "F-001") -> dict[str, Any]:
+        """One more worker's run on a feature that is not due; returns its result."""
+        done = self.role("worker", feature, "--again")
+        assert "Traceback" not in done.err, done
+        return self.result()
+
     def begin_role(self, role: str, *args: str, session: bool = False, **env: str) -> subprocess.Popen[bytes]:
         """Start a role that runs in the background; its remains end with the test."""
         quiet = subprocess.DEVNULL

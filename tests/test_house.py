@@ -29,7 +29,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "store": 12,
     "process": 12,
     "git": 12,
-    "memory": 16,  # each format, and each step of a compaction, is a module
+    "memory": 18,  # each format, and each step of a compaction, is a module
     "model": 13,
     "agents": 13,
     "integrity": 12,
@@ -37,8 +37,9 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "decision": 12,
     "settle": 12,
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
-    "commands": 13,  # the pause of a person, and the first config.toml, are modules of their own
-    "cli": 12,
+    "history": 12,
+    "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
+    "cli": 15,  # memory and identity, and past runs, have their commands in modules of their own
 }
 MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}
@@ -55,6 +56,7 @@ OWN_FILES = {
 }
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
     **dict.fromkeys(("agents.configs", "agents.driven", "agents.playbook", "agents.scripted"), "files of agents"),
+    "memory.tables": "tables beside the code",
     **dict.fromkeys(
         ("cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),
         "a file that a person names",
@@ -92,6 +94,10 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
+    "history.export": "copies for another machine",
+    "history.pruning": "files of runs, which go",
+    "history.search": "identities, which missions share",
+    "history.matching": "streams of what may be large",
     "cli.help": "the header of run.sh",
     "cli.log": "streams that grow",
     "integrity.workplace": "trees",

@@ -32,7 +32,9 @@ __all__ = [
     "settings_of",
 ]
 
-EMBEDDED = ("playbook", "scripted")
+PLAYBOOK = "playbook"
+NONE = "none"  # no agent: for roles that code alone can carry out
+EMBEDDED = (PLAYBOOK, "scripted")
 KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py describes them; imported when one runs
 
 

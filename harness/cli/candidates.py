@@ -102,12 +102,20 @@ def _runs(where: Layout) -> list[str]:
     return [*(one.run for one in lease.alive(where)), *(one.run for one in islice(runs.finished(where), NEWEST))]
 
 
+def _curations(where: Layout) -> list[str]:
+    """The newest runs that curated, the newest first."""
+    role = roles.due(where)["curates"]
+    return [*islice((one.run for one in runs.finished(where) if one.role == role), NEWEST)]
+
+
 SOURCES = {  # by the name of the argument
     "feature_id": (_features,),
     "name": (_features, _claims),
     "claim_id": (_claims,),
     "claim_ids": (_claims,),
     "issue_id": (_issues,),
+    "curation": (_curations,),
+    "role": (roles.known,),
     "run_id": (_runs,),
     "of": (_features, _runs),
     "what": (_features, roles.known, _runs),

@@ -8,7 +8,7 @@ import sys
 import click
 
 from harness.base import console, errors
-from harness.cli import claims, completion, help, orders, steering
+from harness.cli import claims, completion, help, history, memories, orders, steering
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.store.layout import command
@@ -224,21 +224,6 @@ def why(name: str, as_json: bool) -> None:
 
 
 @cli.group()
-def memory() -> None:
-    """What the mission remembers."""
-
-
-@memory.command(name="show")
-@click.argument("layer", type=click.Choice(["raw", "summary", "memory", "identity", "all"]), default="all")
-@as_json
-def memory_show(layer: str, as_json: bool) -> None:
-    """The layers of memory: raw, summary, memory, identity, or all."""
-    from harness.cli import show, values
-
-    values.echo(values.memory(here(), layer)) if as_json else show.memory(here(), layer)
-
-
-@cli.group()
 def runs() -> None:
     """What ran: list, show."""
 
@@ -255,9 +240,15 @@ def runs_list(most: int, as_json: bool) -> None:
 
 @runs.command(name="show")
 @click.argument("of", metavar="RUN|FEATURE")
+@click.option("--prompt", is_flag=True, help="Its prompt, byte for byte; of a run of an archived mission, too.")
 @as_json
-def runs_show(of: str, as_json: bool) -> None:
+def runs_show(of: str, prompt: bool, as_json: bool) -> None:
     """One run, or the newest one of a feature: result, receipts, and where its files are."""
+    if prompt:
+        from harness.cli import history_show
+
+        history_show.prompt(here(), of, as_json)
+        return
     from harness.cli import show, values
 
     values.echo(values.run(here(), of)) if as_json else show.run(here(), of)
@@ -314,5 +305,16 @@ def ending(word: str) -> None:
     console.print_line("\n".join(status.ending(here(), word)))
 
 
-for _made in (help.help_, completion.completion, claims.claim, *orders.COMMANDS, *steering.COMMANDS):
+for _made in (
+    help.help_,
+    completion.completion,
+    claims.claim,
+    history.replay,
+    history.search,
+    history.gc,
+    history.export,
+    *memories.GROUPS,
+    *orders.COMMANDS,
+    *steering.COMMANDS,
+):
     cli.add_command(_made)

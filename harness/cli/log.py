@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 BLOCK = 65536
 POLL_SECONDS = 0.2
-FOR_MACHINES = ("agent", "raw", "usage", "time")  # other rows show their meaning
 MARKS = {"said": "says", "did": "does", "output": "   |"}
 
 
@@ -59,7 +58,7 @@ class Reader:
             for line in lines:
                 row = transcript.parse(line)
                 self.asked = self.asked or (row is not None and row.kind == "agent")
-                if row is None or row.kind not in FOR_MACHINES:
+                if row is None or row.kind not in transcript.FOR_MACHINES:
                     self.shown = True
                     yield line if row is None else row
 
@@ -72,6 +71,8 @@ class Reader:
         result = runs.result(self.layout, self.run_id)
         if result is None and not self.over():
             return "the agent works, and has said nothing yet" if self.asked else "the run is still starting"
+        if result and result.agent and not os.path.exists(self.path):
+            return "its transcript is gone: gc removed it"
         if self.asked:
             reason = result.reason.split("\n")[0] if result else "the run died"
             return "the agent said nothing" + (f": {reason}" if reason else "")

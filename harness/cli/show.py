@@ -14,6 +14,7 @@ from rich.text import Text
 
 from harness.base import clock, console, errors, faults
 from harness.cli import values
+from harness.commands.curations import gated_words
 from harness.commands.status import cost as money
 from harness.decision import rules, views
 from harness.memory import raw
@@ -42,7 +43,7 @@ def _console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else ENDLESS)
 
 
-def _table(table: Table) -> None:
+def print_table(table: Table) -> None:
     """A table; without a terminal no line has trailing blanks."""
     out = _console()
     with out.capture() as captured:
@@ -87,7 +88,7 @@ def status(value: dict[str, Any]) -> None:
         table.add_row(_safe(row["id"]), state, tries, proven, _safe(row["last"]), _safe(what))
     _console().print(_safe(f"{value['mission']} on {value['branch']}", "bold"))
     if value["features"]:
-        _table(table)
+        print_table(table)
     for name, text in _below(value):
         _line(f"{name:<9} ", text)
 
@@ -107,6 +108,7 @@ def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
         *value["proof"].items(),
         ("issues", ", ".join(f"{row['id']} {row['severity']}: {row['title']}" for row in value["issues"])),
         ("notes", f"{value['uncurated']} wait to be curated" if value["uncurated"] else ""),
+        ("gated", gated_words(value["gated"])),
         *(("warning", line) for line in value["warnings"]),
         ("runs", f"{totals['runs']} in {totals['seconds']:.0f} s, at most {value['limits']['max_runs']}"),
         ("cost", money(*spent) if spent != (None, 0) else ""),
@@ -242,7 +244,7 @@ def usage(value: dict[str, Any]) -> None:
             cells = _spent(row)
             table.add_row(_safe(name or "-"), *cells)
             shown |= {name or "-", *(cell.split(" ")[0] for cell in cells)}
-        _table(table)
+        print_table(table)
     for line in _legend(shown, value["total"]["uncounted"]):
         console.print_line(line)
 

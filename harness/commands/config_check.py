@@ -54,7 +54,7 @@ def unknown(layout: Layout) -> list[BrokenFile]:
 def agents_here(settings: Config) -> list[str]:
     """The agents that a list may name: embedded ones, known programs, and those with a command of their own."""
     own = [name for name, table in settings.agents.items() if "command" in table]
-    return list(dict.fromkeys([*registry.EMBEDDED, *registry.KNOWN_CLIS, *own]))
+    return list(dict.fromkeys([*registry.EMBEDDED, registry.NONE, *registry.KNOWN_CLIS, *own]))
 
 
 def unused(layout: Layout) -> list[str]:

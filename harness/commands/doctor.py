@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 
 from harness.agents import registry
 from harness.base.errors import BrokenFile, HarnessError, Unavailable
-from harness.commands import config_check, try_agent
+from harness.commands import config_check, provenance, try_agent
 from harness.commands.try_agent import Finding
 from harness.decision import doubts
 from harness.git import beginning, repository
@@ -15,7 +16,7 @@ from harness.integrity import inside, mission_lock, reconcile, recovery_evidence
 from harness.memory import archive, pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
 from harness.run import orders, recover
-from harness.store import files, journal, json_lines, manifests, migrations
+from harness.store import files, journal, json_lines, manifests, migrations, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
@@ -60,6 +61,7 @@ def fix(layout: Layout) -> list[str]:
         done += _new_ledger(layout)
         done += [line for path in layout.append_only() for line in _heal(layout, path)]
         done += recover.recover(layout)
+        done += _remove_lessons(layout)
         done += recover.restore_objects(layout) if manifests.lost(layout) else []
         done += [f"order {name}: {result}" for name, result in orders.apply_pending(layout).items()]
         reconcile.accept_edits(layout)
@@ -180,9 +182,36 @@ def _memory(layout: Layout) -> Iterator[Finding]:
     if invalid:
         yield Finding(state="note", what=f"raw.md has {invalid} lines that are no entries, the first: {first!r}")
     try:
-        yield _ok("archive", f"{sum(1 for _ in archive.backwards(layout.archive, curated.folded))} entries")
+        found = Counter(row.disposition for row in archive.backwards(layout.archive, curated.folded))
+        ends = ", ".join(f"{found[name]} {name}" for name in sorted(found))
+        yield _ok("archive", f"{curated.folded} entries{f', each with one disposition: {ends}' if ends else ''}")
+        yield from _lessons(layout, curated)
     except BrokenFile as fault:  # lost entries: the mission goes on, and a compaction that needs them stops
         yield Finding(state="warn", what=str(fault))
+
+
+def _lessons(layout: Layout, curated: pages.Curated) -> Iterator[Finding]:
+    """Whether lessons.json is what the archive gives; one that is absent is made anew by the next curation."""
+    if not State(layout).exists(names.LESSONS):
+        return
+    fault = provenance.differs(layout, curated)
+    if not fault:
+        yield _ok("lessons", "as the archive has them")
+        return
+    yield _bad(f"{layout.relative(layout.lessons)} {fault}; {command('doctor --fix')} removes it, and it is made anew")
+
+
+def _remove_lessons(layout: Layout) -> list[str]:
+    """Remove a lessons.json that is not what the archive gives; with a broken archive it stays."""
+    if not State(layout).exists(names.LESSONS):
+        return []
+    try:
+        fault = provenance.differs(layout, pages.curated(layout))
+    except BrokenFile:
+        return []
+    if fault:
+        State(layout).remove(names.LESSONS)
+    return [f"removed {layout.relative(layout.lessons)}: it {fault}"] if fault else []
 
 
 def _tails(layout: Layout) -> Iterator[Finding]:

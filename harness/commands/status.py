@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from harness.base import clock, faults
+from harness.commands import curations
 from harness.decision import doubts, escalations, rules, views
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
@@ -47,11 +48,13 @@ def status(layout: Layout) -> dict[str, Any]:
         "proof": dict(proof_lines(layout, known)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
         "uncurated": waiting.uncurated(layout, curated, MANY),
+        "gated": curations.gated(layout),
         "warnings": [
             *(cap.words for cap in rules.near(view.limits, view.totals)),
             *_trouble(view.newest),
             *(doubt.text for doubt in view.doubts),
             *_secrets(layout),
+            *curations.filled(layout),
         ],
         "confined": view.newest[0].confined if view.newest else "",
         "totals": view.totals.asdict(),

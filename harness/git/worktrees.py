@@ -64,6 +64,14 @@ def _survey(folder: str) -> tuple[bool, list[str]]:
         return False, []
 
 
+def clean_at(project: str, folder: str) -> str:
+    """The commit of a tree without any change or untracked file; "" where it has one, or git cannot tell. 2 calls."""
+    with settings.HeldLock(folder + ".lock"):
+        settings.share(project, folder, _git_folder(project, folder))
+        same, kept = _survey(folder)
+        return _left_at(project, folder) if same and not kept else ""
+
+
 def join(project: str, folder: str, commit: str) -> None:
     """Our git knows the tree again, whose files stay as somebody left them, and so does a commit that they made on top of
     `commit`, where the tree was. 0 calls, 1 where there is one."""

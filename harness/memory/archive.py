@@ -39,8 +39,8 @@ TOGETHER = "raw.md, archive.jsonl and curated.json belong together: restore memo
 
 
 class Archived(Record):
-    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that shows
-    it, the run, and the lesson that it belongs to (the number of the lesson's first entry, -1 for none)."""
+    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that shows it,
+    the run, and the lesson that it belongs to (the number of the lesson's first entry, -1 for none)."""
 
     seq: int
     entry: str
@@ -112,14 +112,7 @@ def backwards(path: str, folded: int) -> Iterator[Archived]:
     """The archived entries, newest first, each read and checked when it is asked for. Raises BrokenFile with the line that is
     neither an entry nor a change, or with the first number that is not the one before: entries are `folded` - 1 to 0."""
     seq = folded
-    for offset, line in json_lines.backwards(path, BLOCK):
-        if not line.strip(b"\0 \r"):
-            continue
-        try:
-            row = parse(line)
-        except (ValueError, TypeError, KeyError) as fault:
-            message = str(fault) if isinstance(fault, schema.InvalidField) else "neither an entry nor a change"
-            raise BrokenFile(path, message, line=_number(path, offset), remedy=REPAIR) from None
+    for row in rows_backwards(path):
         if not isinstance(row, Archived):
             continue
         seq -= 1
@@ -129,6 +122,18 @@ def backwards(path: str, folded: int) -> Iterator[Archived]:
         yield row
     if seq:
         raise BrokenFile(path, f"has {folded - seq} entries; curated.json says {folded}", remedy=TOGETHER)
+
+
+def rows_backwards(path: str) -> Iterator[Archived | Move | Change]:
+    """Every line of the archive, newest first, each read when it is asked for. Raises BrokenFile with the line that is none."""
+    for offset, line in json_lines.backwards(path, BLOCK):
+        if not line.strip(b"\0 \r"):
+            continue
+        try:
+            yield parse(line)
+        except (ValueError, TypeError, KeyError) as fault:
+            message = str(fault) if isinstance(fault, schema.InvalidField) else "neither an entry nor a change"
+            raise BrokenFile(path, message, line=_number(path, offset), remedy=REPAIR) from None
 
 
 def _number(path: str, offset: int) -> int:

@@ -31,8 +31,8 @@ VOICES_OF_AVOID = 2  # a failure that so many noted is something to avoid
 
 # Lines of MEMORY.md that each section has before the others share what is left, in this order.
 FLOORS = {pages.DECISIONS: 60, pages.LESSONS: 70, pages.CONTEXT: 25, pages.HISTORY: 15}
-HALF_LIFE = 6000  # entries after which a lesson that nobody noted again is worth half
-TAG_WORTH = {"context": 0.8, "fail": 0.7, "other": 0.1}
+HALF_LIFE = 3000  # entries after which a lesson that nobody noted again is worth half
+TAG_WORTH = {"context": 0.8, "fail": 1.0, "other": 0.1}
 REPEATED = 0.25  # what one more note by the same voice adds to a lesson's worth
 PATH = re.compile(r"(?<![\w/.:@-])((?:[\w.-]+/)+[\w.-]+\.\w{1,5})\b")
 GONE = 0.5  # worth of a lesson that names a path which is no longer there
@@ -136,6 +136,8 @@ class Compaction:
             self.dispositions[entry.seq] = ("dropped", lesson.id, "a person deleted this lesson")
             return
         if lesson is None:
+            if len(self.lessons.all) > 2 * lessons.MOST:
+                self.lessons.prune()
             lesson = self.lessons.add(entry.seq, kind, note)
         else:
             lesson.state = ""
@@ -144,6 +146,13 @@ class Compaction:
         for number in older:
             self.supersede(self.lessons.all[number], lesson, f"entry {entry.seq} is newer")
         self._count(lesson, entry, note)
+
+    def moved(self, gone: int, into: int) -> None:
+        """The entries of a lesson belong to another now."""
+        for seq, (what, number, why) in self.dispositions.items():
+            if number == gone:
+                self.dispositions[seq] = ("merged" if what == "kept" else what, into, why)
+        self.said = [one.replace(lesson=into) if one.lesson == gone else one for one in self.said]
 
     def supersede(self, older: Lesson, newer: Lesson, why: str) -> None:
         """The newer lesson holds in the place of the older."""

@@ -28,11 +28,11 @@ FORMAT = 1
 
 
 class Lesson(Record):
-    """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last. `voices`:
-    role and feature of those who noted it, the newest last, and `heard` by how many runs. `last`: the number of its newest entry.
-    `state`: "" while it holds, and `by` the lesson that replaced it. `since`: the generation in which it came to MEMORY.md,
-    0 while it is not there. `said`: wording that a person or an agent gave it. `rank`: what an agent added to its worth.
-    `evidenced`: how often it is in evidence.jsonl. `best`: the place of the wording that is shown."""
+    """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last, and `best` the
+    place of the one that is shown. `voices`: role and feature of those who noted it, the newest last, and `heard` by how many
+    runs. `last`: the number of its newest entry. `state`: "" while it holds, and `by` the lesson that replaced it. `since`: the
+    generation in which it came to MEMORY.md, 0 while it is not there. `said`: words that an agent gave it, and `rank` what it
+    added to its worth. `evidenced`: how often it is in evidence.jsonl."""
 
     id: int
     kind: str
@@ -165,8 +165,8 @@ class Lessons:
             self.say(into, into.kind, text)
         into.count, into.heard = into.count + gone.count, into.heard + gone.heard
         into.last, into.date = max(into.last, gone.last), max(into.date, gone.date)
-        into.where = [*dict.fromkeys([*gone.where, *into.where])][-MOST_NAMED:]
-        into.voices = [*dict.fromkeys([*gone.voices, *into.voices])][-MOST_VOICES:]
+        into.where = [*dict.fromkeys([*into.where, *gone.where])][-MOST_NAMED:]
+        into.voices = [*dict.fromkeys([*into.voices, *gone.voices])][-MOST_VOICES:]
         into.roles = [*dict.fromkeys([*gone.roles, *into.roles])]
 
     def prune(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
-MARKS = {tag if tag == "-" else f"{tag}:": tag for tag in TAGS}
+MARKS = {f"{tag}:": tag for tag in TAGS} | {"-": "-"}  # an untagged entry is read with a colon, and written without
 LONGEST = 300  # characters in a note of a run
 LONGEST_OF_PERSON = 1000  # characters in a note of a person, and in what pages and prompts show of any note
 LONGEST_LINE = 65536  # bytes; a longer line is no entry

@@ -90,4 +90,4 @@ def change(known: Lessons, row: Change) -> None:
     elif row.change == "graduated":
         lesson.graduated = row.text
     elif row.change == "ranked":
-        lesson.rank = float(row.text)
+        lesson.rank = float(row.why)

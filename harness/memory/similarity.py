@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from math import log, sqrt
 
+from harness.memory import tables
 from harness.memory.words import Words, stem, words
 
 TYPE_CHECKING = False
@@ -34,15 +35,7 @@ FEWEST_NOTES = 200  # terms are weighted as if there were at least so many notes
 MOST_COMPARED = 24  # notes that one note is compared with
 MOST_LISTED = 400  # notes looked at for one term
 
-OPPOSITES = (
-    "enable disable, first last, true false, sync async, add remove, install uninstall, allow deny, accept reject,"
-    " minimum maximum, min max, start stop, upper lower, uppercase lowercase, read write, push pull, open close, old new,"
-    " ascending descending, local remote, pass fail, client server, include exclude, encode decode, encrypt decrypt,"
-    " serial parallel, public private, upgrade downgrade, increase decrease, before after, online offline, required optional,"
-    " mutable immutable, strict loose, lock unlock, mount unmount, export import, opt-in opt-out, staging production, on off,"
-    " up down, more less, tab space, left right, above below, inside outside, merge rebase, keep delete, accept refuse"
-)
-_PAIRS = [tuple(stem(word) for word in row.split()) for row in OPPOSITES.split(",")]
+_PAIRS = [tuple(stem(word) for word in row.split()) for row in tables.sections("words.txt")["opposites"]]
 OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
 

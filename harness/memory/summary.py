@@ -15,7 +15,7 @@ from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
 ALIKE = 0.8  # of the closeness of two notes: on a page of forty lines two that are nearly the same are one too many
-FLOOR = 8  # lines that each heading has before the best of all headings are taken
+FLOOR = 10  # lines that each heading has before the best of all headings are taken
 NEAR = 0.34  # two lessons may be one in far words
 COMMON = 80  # wordings of the page with a word: such a word brings no two lessons near
 SUPPORT = 0.3  # of the worth of such a lesson

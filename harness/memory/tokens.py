@@ -1,8 +1,8 @@
 """How many tokens a text has at most, estimated by classes of characters. Pure; no vocabulary is loaded.
 
-Calibrated in November 2026 on four published vocabularies (docs/memory.md names them, and has the table), over English and
-German prose, Python, JavaScript, shell, logs, test output, Chinese, Japanese and Korean: it is at most 10 % below the one that
-makes most tokens of a text. Characters / 2.8, which it replaces, was 48 % short for Japanese and 66 % over for English.
+Calibrated in November 2026 on four published vocabularies (docs/memory.md names them), over English prose, Python,
+JavaScript, shell, logs, test output, Chinese, Japanese and Korean: it is at most 10 % below the one that makes most tokens of a
+text (docs/memory.md has the table). Characters / 2.8, which it replaces, was 48 % short for Japanese and 66 % over for English.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ HANGUL = 1.15
 OTHER = 1.0  # a letter with an accent, or of another alphabet
 _CLASSES = re.compile(
     r"(?P<word>[A-Za-z]+)|(?P<digits>[0-9]+)|(?P<blank>[ \t]+)"
-    r"|(?P<hangul>[\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff]+)"
-    r"|(?P<wide>[\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]+)"
+    r"|(?P<hangul>[\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff]+)|(?P<wide>[\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]+)"
     r"|(?P<sign>[!-/:-@\[-`{-~\n\r])|(?P<other>.)",
     re.DOTALL,
 )

@@ -12,41 +12,23 @@ import re
 import unicodedata
 
 from harness.base.record import Record
+from harness.memory import tables
 
 SHORTEST_STEM = 3
 LONGEST_TOKEN = 80  # characters; a longer one is cut, so that a line of garbage costs no time
 
-STOP_WORDS = frozenset(
-    "the a an and or but if so that this these those is are was were be been being it its to of in on at by for from with as"
-    " into when while which who whose what how there here will would can could should must may might do does did done has"
-    " have had you your we our us they them their he she i me my also just really very much some any all each every both such"
-    " own too s t ll ve d re m since because otherwise else until till again always per one only even still more most than"
-    " then now about up out off over under after before between during through get gets got let lets make makes made need"
-    " needs needed want wants use uses used using via etc eg ie ok please remember note see keep keeps instead rather longer"
-    " replace replaced replaces moved move switched switch"
-    " der die das den dem des ein eine einen einem einer und oder aber wenn ist sind war wird werden im am auf mit von vom zu"
-    " zum zur für bei aus als auch noch nur man es sich wir ihr sie er ich muss müssen soll sollen immer vor nach".split()
-)
-DENIALS = frozenset(
-    "never avoid don't mustn't shouldn't won't nie niemals kein keine keinen statt anstatt"
-    " refuse forbid drop ditch abandon nor".split()
-)
-PAST = frozenset(
-    "dropped replaced replace replaces replacing abandoned deprecated retired retire removed ditched".split()
-)
+STOP_WORDS = tables.words("words.txt", "stop words")
+DENIALS = tables.words("words.txt", "denials")
+PAST = tables.words("words.txt", "past")
 INSTEAD = frozenset(("instead", "rather", "longer"))  # instead of, rather than, no longer
-ORDERS = frozenset(
-    "do must should may shall to we please never nicht and then".split()
-)  # before "not": the note gives an order
-AFFIRMS = frozenset(
-    "use using prefer run call keep set always enable adopt choose pick take with by sondern nutze".split()
-)
-MOVES = frozenset("move moved moving switch switched switching migrate migrated change changed".split())
-LIFTS = frozenset("without unless ohne until".split())  # "never run X without Y" orders Y
-NEGATIONS = frozenset("not no none cannot nicht never".split())
+ORDERS = tables.words("words.txt", "orders")
+AFFIRMS = tables.words("words.txt", "affirms")
+MOVES = tables.words("words.txt", "moves")
+LIFTS = tables.words("words.txt", "lifts")
+NEGATIONS = tables.words("words.txt", "negations")
 UNTOLD = STOP_WORDS | NEGATIONS
 REACH = 3  # terms behind a denial or an order that it is about
-CLAUSE = re.compile(r"[.;:!?,)(](?:\s|$)|\s[–—-]\s|[。；，！？、]|\s=>|\s->|→")
+CLAUSE = re.compile(r"[.;:!?,)(](?:\s|$)|\s[\u2013\u2014-]\s|[\u3002\uff1b\uff0c\uff01\uff1f\u3001]|\s=>|\s->|\u2192")
 TOKEN = re.compile(r"`[^`]{1,200}`|\S+")
 IDENTIFIER = re.compile(r"[/_*$@=\\|~<>#]|::|[a-z][A-Z]|\w\.\w|\d[a-zA-Z]|[a-zA-Z]\d|^--?[A-Za-z]")
 NUMBER = re.compile(
@@ -59,7 +41,7 @@ WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\u3040-\u30ff"
 WIDE_RUN = re.compile(f"[{WIDE}]+")
 WIDE_DENIAL = re.compile("不再使用|不再用|不要使用|不要用|禁止使用|不使用|不用|不要|不再|禁止|切勿|而不是|而非")
 WIDE_REFUSED = re.compile("(?:使わない|使用しない|使わず|使うな|やめ|廃止|禁止)")  # behind what it denies
-EDGES = ".,;:!?()[]{}\"'<>…“”‘’«»–—`"
+EDGES = ".,;:!?()[]{}\"'<>\u2026\u201c\u201d\u2018\u2019\u00ab\u00bb\u2013\u2014`"
 NUMBER_WORDS = {
     word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
 }
@@ -240,7 +222,7 @@ class _Reader:
                 self.said = None
 
 
-@functools.lru_cache(16384)
+@functools.lru_cache(4096)
 def words(text: str) -> Words:
     """The words of a note."""
     reader = _Reader()

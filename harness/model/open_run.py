@@ -123,7 +123,7 @@ class OpenRun(Begun, frozen=True):
 class Outcome(Record):
     """The outcome of a run, alive or dead. All changes land with the result, in `changes`: `features` (`feature` is the one of
     this run) by `save`, the contract when it is assigned, `issues` with their numbers. While the agent works, `features` are
-    those at opening; `begin_changes` takes them as they are when the run settles.
+    those at opening; `begin_changes` takes them as they are when the run settles. `offer`: what its agent is asked, too.
 
     `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when the
     vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the agent;
@@ -139,6 +139,7 @@ class Outcome(Record):
     feature: Feature | None = None
     ended: str = "ok"
     reason: str = ""
+    offer: str = ""
     verdict: str = ""
     commit: str = ""
     newly_green: int = 0

@@ -20,7 +20,6 @@ from harness.model.contract_log import PERSON, Entry
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from harness.process import supervise, temporary
-from harness.process.confine import NONE
 from harness.proof import fire, fresh, index, services
 from harness.run import recover
 from harness.settle import planner
@@ -169,7 +168,6 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
     """The receipts of these checks in a fresh clone at a position, after setup and with services."""
     (claim,) = whole.claims
     settings, tree = config.load(layout), workplace.folder_of(mission.load(layout).id)
-    tier = confine.tier(layout, settings)
     place = CheckEnvironment(
         directory=tree,
         head=at.head,
@@ -177,8 +175,7 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         tag=_tag(layout),
         seconds=settings.check_seconds,
         passed=settings.passed,
-        confinement=confine.of_mission(layout, settings, tree, tier),
-        home="" if tier == NONE else tree,
+        confinement=confine.of_mission(layout, settings, tree, confine.tier(layout, settings)),
     )
     kept = settings.workplace != "project"
     with fresh.cloned(layout, place, "claim", workplace.recorded(layout)) as clone:

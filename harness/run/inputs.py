@@ -53,7 +53,7 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
         receipts_path=layout.relative(layout.runs),
         findings=_findings(run, outcome) if "findings" in role.reads else [],
         issues=issues.serious(issues.load(layout)) if "issues" in role.reads else [],
-        raw=_raw(run) if "raw" in role.reads else "",
+        raw="\n\n".join(filter(None, [_raw(run), outcome.offer])) if "raw" in role.reads else "",
         steer=State(layout).text(names.STEER) or "" if "steer" in role.reads else "",
         runtime=runtime(context),
         how_to_reply=HOW_TO_REPLY,

@@ -315,7 +315,7 @@ def _agents(
     want: Asked, role: Role, configured: list[str], settings: Config, feature: Feature | None
 ) -> tuple[list[tuple[str, registry.Agent]], list[str]]:
     """The available agents and the names of missing ones; raises Unavailable without any, unless optional for the role."""
-    if want.trigger == "leaving":
+    if want.trigger == "leaving" or (role.agent_optional and configured == [registry.NONE]):
         return [], []
     layout = want.layout
     names = registry.choose(configured, layout.project, layout.relative(layout.config))

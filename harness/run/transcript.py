@@ -29,6 +29,7 @@ CUT = "[… {} bytes cut …]"
 LONGEST_STREAM = 256 * MIB
 MOST_SECONDS = 1e9
 KINDS = ("agent", "said", "did", "output", "usage", "time", "raw", "cut")
+FOR_MACHINES = ("agent", "raw", "usage", "time")  # other rows show their meaning
 
 
 if TYPE_CHECKING:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from itertools import chain
 
+from harness.agents import registry
 from harness.base import clock
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.git import repository
-from harness.memory import archive, graduation, identity, lessons, pages, raw, rebuild, summary, waiting
+from harness.memory import archive, graduation, identity, lessons, operations, pages, raw, rebuild, summary, waiting
 from harness.memory.archive import Archived, Change
 from harness.memory.compaction import Compaction, Inputs
 from harness.memory.identity import Evidence, Graduation
 from harness.memory.lessons import Lessons
 from harness.memory.pages import Curated
 from harness.memory.waiting import BOUND, Bound, Window
+from harness.model import roles
 from harness.store import files, journal, names
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import Changes, State
@@ -27,15 +29,18 @@ from harness.store.state import Changes, State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
-    from harness.model.open_run import Run
+    from harness.model.open_run import OpenRun, Run
 
 
+ASK_AT = 20  # waiting notes from which on an agent is asked
 WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
 
 
 class CurationPlan(Record):
-    """All that `apply` writes, and in `before` the inputs. Without waiting entries there is nothing to write."""
+    """All that `apply` writes, and in `before` the inputs. Without waiting entries there is nothing to write. `taken`: how many
+    operations of an agent were valid; `wrong`: why the others were not."""
 
     before: Inputs
     curated: Curated
@@ -46,6 +51,8 @@ class CurationPlan(Record):
     changes: list[Change] = []
     evidence: list[Evidence] = []
     graduations: list[Graduation] = []
+    taken: int = 0
+    wrong: list[str] = []
     warning: str = ""
 
 
@@ -66,9 +73,9 @@ class Place(Record):
 # ---- the plan, and its application
 
 
-def plan(before: Inputs) -> CurationPlan:
-    """All that one batch writes; `apply` completes `curated` with the place in raw.md. Raises BrokenFile where a page has a
-    heading twice."""
+def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - nobody changes it
+    """All that one batch writes; `apply` completes `curated` with the place in raw.md. `rows` are an agent's operations. Raises
+    BrokenFile where a page has a heading twice."""
     old, stop = before.curated, before.curated.folded + len(before.waiting)
     if not before.waiting:
         return CurationPlan(
@@ -79,6 +86,7 @@ def plan(before: Inputs) -> CurationPlan:
     made = Compaction(before)
     for entry in before.waiting:
         made.take(entry)
+    taken, wrong = operations.Operations(made).apply(rows)
     made.lay_out()
     short, promoted = summary.derive(made)
     evidence, graduations = graduation.graduates(made)
@@ -93,6 +101,8 @@ def plan(before: Inputs) -> CurationPlan:
         changes=made.changes,
         evidence=evidence,
         graduations=graduations,
+        taken=taken,
+        wrong=wrong,
     )
 
 
@@ -207,9 +217,10 @@ def compact(
     *,
     bound: Bound = BOUND,
     symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
+    rows: list[Any] | None = None,
 ) -> CurationPlan:
     """Gather, plan and apply one batch; returns the plan. `folder` has the identities, `project_names` the paths and ids of the
-    project; `symbols` gives those of some names that its code defines."""
+    project; `symbols` gives those of some names that its code defines; `rows` are an agent's operations."""
     own = frozenset(project_names)
     place = Place(
         layout=layout,
@@ -221,7 +232,8 @@ def compact(
         symbols=symbols,
         bound=bound,
     )
-    made = plan(gather(place))
+    before = gather(place)
+    made = plan(before, rows if rows and before.is_last else [])
     apply(layout, folder, made)
     return made
 
@@ -236,30 +248,61 @@ def compact_all(
     *,
     bound: Bound = BOUND,
     symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
+    rows: list[Any] | None = None,
 ) -> tuple[int, int, str]:
-    """Compact all that waits, batch by batch; returns how many entries, how many of their notes graduated, and a warning."""
-    folded, graduated, warning, is_last = 0, 0, "", False
+    """Compact all that waits, batch by batch; returns how many entries, how many of their notes graduated, and what a person
+    should know: the agent's operations, an identity folder that cannot be written."""
+    folded, graduated, is_last, told = 0, 0, False, ""
     while not is_last:
-        made = compact(layout, folder, mission, run, today, project_names, bound=bound, symbols=symbols)
+        made = compact(layout, folder, mission, run, today, project_names, bound=bound, symbols=symbols, rows=rows)
         folded, graduated = folded + len(made.archived), graduated + len(made.graduations)
-        warning, is_last = made.warning or warning, made.before.is_last
+        is_last, told = made.before.is_last, _told(made, rows)
         del made  # the next batch needs its room
-    return folded, graduated, warning
+    return folded, graduated, told
+
+
+def _told(made: CurationPlan, rows: list[Any] | None) -> str:
+    """What a person should know of a plan."""
+    taken = f"{made.taken} of {len(rows)} operations of the agent taken" if rows else ""
+    return "; ".join(filter(None, [taken, *made.wrong[:1], made.warning]))
+
+
+def offer(run: OpenRun) -> str:
+    """The computed plan for the prompt of an agent; "" where there is nothing to ask about. Nothing is written."""
+    before = gather(_place(run, frozenset()))
+    if not before.waiting:
+        return ""
+    made = Compaction(before)
+    for entry in before.waiting:
+        made.take(entry)
+    return operations.offer(made)
+
+
+def _place(run: OpenRun, own: frozenset[str]) -> Place:
+    today, folder = clock.day(clock.now()), identity_folder()
+    return Place(layout=run.layout, folder=folder, mission=run.mission.id, run=run.id, today=today, project_names=own)
 
 
 def prepare(asked: Run) -> bool:
-    """No agent is asked: code computes the compaction, and an agent's operations are not applied yet."""
-    return False
+    """Whether an agent is asked: where a real one is configured, once ASK_AT notes wait. Its prompt has the computed plan."""
+    run, outcome = asked.opened, asked.outcome
+    names = roles.agents_of(run.settings, run.role)
+    if not names or set(names) <= {registry.PLAYBOOK, registry.NONE}:
+        return False
+    if waiting.uncurated(run.layout, pages.curated(run.layout), ASK_AT) < ASK_AT:
+        return False
+    outcome.offer = offer(run)
+    return bool(outcome.offer)
 
 
 def settle(asked: Run) -> None:
-    """The curator's run: all that waits is compacted, by code."""
+    """The curator's run: all that waits is compacted, by code, and with what an agent's reply adds to it."""
     run, outcome = asked.opened, asked.outcome
     own = {*repository.tracked_names(run.checkout), run.mission.id}
     for feature in outcome.features:
         own |= {feature.id, *feature.claims}
     before = identity.items(identity_folder())
-    folded, _, warning = compact_all(
+    folded, _, told = compact_all(
         run.layout,
         identity_folder(),
         run.mission.id,
@@ -267,7 +310,8 @@ def settle(asked: Run) -> None:
         clock.day(clock.now()),
         own,
         symbols=lambda found: repository.defined_names(run.checkout, found),
+        rows=(outcome.reply or {}).get("operations"),
     )
     there = identity.items(identity_folder())
     counts = f"{folded} notes folded, {len(there - before)} new in identities ({len(there)} in all)"
-    outcome.reason = outcome.reason or "; ".join(filter(None, [counts, warning]))
+    outcome.reason = "; ".join(filter(None, [outcome.reason or counts, told]))

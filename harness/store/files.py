@@ -242,6 +242,13 @@ def names(folder: str) -> list[str]:
         return []
 
 
+def size_below(path: str) -> int:
+    """Bytes of a file, or of all files below a folder; 0 where there is none. Links are not followed."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        return sum(size_below(os.path.join(path, name)) for name in names(path))
+    return os.lstat(path).st_size if os.path.lexists(path) else 0
+
+
 class Lock:
     """An flock on a side file that is never replaced; the kernel frees it when the last holder dies.
 

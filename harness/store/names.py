@@ -52,6 +52,7 @@ CURATED_TOO = (RAW, ARCHIVE)
 CONTEXT, MANIFEST, PROMPT, REPLY = "context.json", "manifest.json", "prompt.md", "reply.md"
 NOTES, RECEIPTS, RESULT, REFUSED = "notes.jsonl", "receipts.jsonl", "result.json", "refused"
 REPLY_FAULT = "reply-fault.txt"
+STREAM, STDERR = "stream.jsonl", "stderr.log"
 
 
 def of_run(run_id: str, name: str) -> str:

@@ -33,6 +33,10 @@ def test_each_argument_gets_what_it_may_be(house: House) -> None:
     assert offered(house, "claim accept VAL-L") == ["VAL-LOOK"]
     assert offered(house, "issue close ") == ["I-001"]
     assert offered(house, "memory show s") == ["summary"]
+    assert offered(house, "identity ") == ["forget", "list", "why"]
+    assert "worker" in offered(house, "identity list ")
+    assert house.role("curator").code == 0
+    assert offered(house, "memory diff ") == [house.result()["run"]]
     assert {"F-001", "worker", run_id} <= set(offered(house, "log "))
 
 

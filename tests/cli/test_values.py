@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
+from harness.memory import identity
+from harness.memory.identity import Graduation
+from harness.settle import curator
 from tests.missions import CHECKOUT, House
 
 SHOWS = (
     *("status", "usage", "next", "log", "why F-001", "why VAL-1", "check", "verify", "doctor", "doctor agents"),
     *("feature list", "feature show F-001", "issue list", "memory show", "runs list", "runs show RUN", "steer"),
+    *("memory diff", "memory why use", "identity list", "identity why stop"),
+    *("replay RUN", "replay RUN --explain", "replay --all", "runs show RUN --prompt", "search hello", "gc --dry-run"),
 )
 
 
@@ -22,13 +27,29 @@ def busy(house: House) -> House:
     house.write("1.txt")
     house.work({"say": "hello \x1b[2J\u202e"})
     house.harness("issue", "slow \x9b\u202e", "--severity", "major")
+    house.harness("note", "--tag", "TRICK", "use make")
+    learn(house)
     house.harness("note", "a note")
     return house
 
 
+def learn(house: House) -> None:
+    """A curation, and a line in an identity."""
+    curator.compact_all(house.layout, str(house.identity), "m-1", "1777000000-curator", "2026-04-24")
+    moved = Graduation(role="worker", text="stop at the first failure", tag="TRICK", missions=["m-2"], count=2)
+    identity.record(str(house.identity), [], [moved], "2026-04-24")
+
+
+def lines(words: str) -> str:
+    """How a line begins that the command knows."""
+    return "stop" if words.startswith("identity") else "use"
+
+
 def value(house: House, words: str) -> Any:
     """What a command shows."""
-    done = house.harness(*words.replace("RUN", house.result()["run"]).split(), "--json")
+    done = house.harness(
+        *words.replace(" RUN", f" {house.result()['run']}").replace("LINE", lines(words)).split(), "--json"
+    )
     assert done.err == ""
     return json.loads(done.out)
 
@@ -64,7 +85,7 @@ def test_records_of_the_mission_are_whole(busy: House) -> None:
     found = value(busy, "check F-001")
     assert (found["green"], [one["verdict"] for one in found["receipts"]]) == (True, ["green"])
     assert value(busy, "why VAL-1")["claims"][0]["claim"] == "VAL-1"
-    assert [row["text"] for row in value(busy, "memory show raw")["raw"]] == ["a note"]
+    assert [row["text"] for row in value(busy, "memory show raw")["raw"]] == ["use make", "a note"]
     assert value(busy, "next")["line"] == busy.harness("next").out.strip()
 
 

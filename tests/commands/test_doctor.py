@@ -10,6 +10,7 @@ import pytest
 from harness.base.errors import Busy, UsageFault
 from harness.commands import doctor
 from harness.model import runs
+from harness.settle import curator
 from harness.store import files
 from tests.missions import DISPOSABLE, House, differences, listing, until
 from tests.run.test_recover import killed
@@ -182,11 +183,35 @@ def test_an_archive_that_lost_an_entry_is_told(house: House) -> None:
     for number in range(3):
         house.harness("note", f"word{number}")
     assert house.role("curator").code == 0
-    assert "archive: 3 entries" in [one.what for one in doctor.examine(house.layout)]
+    assert "archive: 3 entries, each with one disposition: 3 kept" in [one.what for one in doctor.examine(house.layout)]
     lines = house.read("memory/archive.jsonl").split("\n")
     (house.state / "memory/archive.jsonl").write_text("\n".join(lines[1:]))
     (warning,) = [one.what for one in doctor.examine(house.layout) if one.state == "warn"]
     assert "has 2 entries; curated.json says 3" in warning
+
+
+@pytest.mark.parametrize("how", ["count", "gone", "torn"])
+def test_a_lessons_file_that_is_not_what_the_archive_gives_is_named_and_removed(house: House, how: str) -> None:
+    """The next curation makes it anew; one that is absent is no fault."""
+    house.harness("note", "--tag", "TRICK", "run `make seed` before the browser tests")
+    curator.compact_all(house.layout, str(house.identity), "m-1", "1777000000-curator", "2026-04-24")
+    assert "lessons: as the archive has them" in [one.what for one in doctor.examine(house.layout)]
+    path = Path(house.layout.lessons)
+    text = path.read_text()
+    spoiled = {"count": text.replace('"count":1', '"count":7'), "gone": text.split("\n")[0] + "\n", "torn": text[:-9]}[
+        how
+    ]
+    path.write_text(spoiled)
+    found = {
+        "count": "has 7 as count of lesson 0, the archive gives 1",
+        "gone": "has no lesson 0, and the archive has",
+        "torn": "does not parse, or belongs to another state of the archive",
+    }[how]
+    assert bad(house) == [f".harness/memory/lessons.json {found}; run.sh doctor --fix removes it, and it is made anew"]
+    assert doctor.fix(house.layout) == [f"removed .harness/memory/lessons.json: it {found}"]
+    assert (path.exists(), bad(house)) == (False, [])
+    curator.compact_all(house.layout, str(house.identity), "m-1", "1777000001-curator", "2026-04-24")
+    assert bad(house) == []
 
 
 def test_lines_of_raw_that_are_no_entries_are_told(house: House) -> None:

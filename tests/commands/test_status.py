@@ -20,7 +20,7 @@ from tests.missions import House, until
 from tests.planned import reseal, role
 
 KEYS = [
-    *("mission", "branch", "due", "why", "under_way", "features", "claims", "proof", "issues", "uncurated"),
+    *("mission", "branch", "due", "why", "under_way", "features", "claims", "proof", "issues", "uncurated", "gated"),
     *("warnings", "confined", "totals", "limits"),
 ]
 

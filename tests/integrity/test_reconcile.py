@@ -288,6 +288,14 @@ def test_well_formed_lines_that_were_appended_to_raw_stand(unconfined: House) ->
     assert unconfined.read("memory/raw.md") == before + ENTRY.format("use make")
 
 
+def test_an_untagged_line_with_a_colon_is_an_entry(unconfined: House) -> None:
+    """A run that appends one by hand is not refused for it, and the curator reads it."""
+    line = "[2026-04-24T10:18:33Z] validator F-023 -: F-023 verified via curl\n"
+    result = unconfined.work(sh(f"cat >> .harness/memory/raw.md <<'END'\n{line}END"))
+    assert (result["outcome"], result["refused"]) == ("no_op", [])
+    assert unconfined.read("memory/raw.md") == line
+
+
 def test_malformed_lines_in_raw_go_and_good_ones_beside_them_stand(unconfined: House) -> None:
     """A malformed entry is kept with the refused files."""
     unconfined.harness("note", "from before")

@@ -31,6 +31,14 @@ def test_an_entry_reads_exactly_as_documented() -> None:
     assert raw.render(AT, "person", "", "-", "hello") == f"[{AT}] person - - hello"
 
 
+def test_an_untagged_entry_may_have_a_colon() -> None:
+    """Either form is read, one is written."""
+    entry = raw.parse_line(f"[{AT}] validator F-023 -: F-023 verified via curl", 0)
+    assert (entry.role, entry.feature, entry.tag, entry.text) == ("validator", "F-023", "-", "F-023 verified via curl")
+    assert entry.line() == f"[{AT}] validator F-023 - F-023 verified via curl"
+    assert raw.parse_line(entry.line(), 0) == entry
+
+
 @pytest.mark.parametrize("tag", raw.TAGS)
 def test_an_entry_comes_back_field_by_field_and_byte_by_byte(tag: str) -> None:
     """With any text: line breaks become one space, nothing else changes."""
@@ -54,7 +62,6 @@ def test_an_entry_comes_back_field_by_field_and_byte_by_byte(tag: str) -> None:
         "\0\0",
         "[x] a b TRICK: no time",
         f"[{AT}] worker F-1 TRICK no colon",
-        f"[{AT}] worker F-1 -: a colon",
         f"[{AT}] worker F-1 LIE: no tag",
         f"[{AT}] worker TRICK: no feature",
         f" {LINE}",

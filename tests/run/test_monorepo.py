@@ -13,7 +13,7 @@ from harness.integrity import workplace
 from harness.model import mission
 from harness.model.contract import Contract, Service
 from tests.missions import CHECKOUT, House, listing
-from tests.planned import claim, due, feature, lay, reply
+from tests.planned import accept_all, claim, due, feature, lay, planned_from, reply
 from tests.run.test_recover import kill, open_run, recovered
 
 RUN_SH = str(CHECKOUT / "run.sh")
@@ -32,6 +32,7 @@ def begun(house: House, name: str = "made", plan: Contract | None = None) -> Hou
     """A mission with one feature, and scripts that take it to DONE."""
     house.begin()
     lay(house, [feature("F-001")], plan or Contract(claims=[claim("VAL-001", f"test -f {name}")]))
+    accept_all(house)
     house.script("planner", reply(features=[], contract=[]))
     house.script("worker", {"run": f"echo done > {name}"}, reply(status="implemented"))
     house.script("validator", reply(checks=[]))
@@ -102,6 +103,18 @@ def test_it_goes_to_done_there_and_leaves_a_persons_files_alone(ours: House) -> 
     assert f"- Working directory: {tree}\n- Top of its repository, from which git names files: {ours.tree}\n" in text
     assert (tree / ".harness").readlink() == ours.state
     assert (ours.git("ls-files", "--", ".harness"), ours.refused(work["run"])) == ("", {})
+
+
+def test_a_plan_is_proven_there(repo: House) -> None:
+    """Its checks were red in the folder before, with what lies beside it, and nobody has to accept anything."""
+    begun(repo).script("worker", DID, reply(status="implemented"))
+    planned_from(
+        repo, Contract(claims=[claim("VAL-002", "test -f made && test -f ../other"), claim("VAL-003", SHARED)])
+    )
+    repo.script("planner", reply(features=[], contract=[]))
+    done = repo.run([RUN_SH])
+    assert (done.code, "proven    2 of 2 claims, by 2 checks" in done.out) == (0, True), done
+    assert "accepted" not in done.out
 
 
 def test_anybody_can_verify_it_on_a_clone_of_the_repository(ours: House) -> None:
@@ -294,6 +307,18 @@ def test_checks_by_hand_run_in_the_folder(repo: House) -> None:
     repo.write("unmade")
     done = repo.harness("check", "VAL-001")
     assert (done.code, re.findall(r"green|red", done.out)) == (0, ["green"]), done
+
+
+def test_large_files_of_the_repository_are_in_the_home_of_checks(repo: House) -> None:
+    """Those that git-lfs keeps in its git folder; in a run and by hand."""
+    kept = Path(repo.layout.top) / ".git/lfs/objects/ab/cd/abcd"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    begun(repo, plan=Contract(claims=[claim("VAL-001", 'test -e "$HOME/.git-lfs/objects/ab/cd/abcd"')]))
+    assert "green" in repo.harness("check", "VAL-001").out
+    repo.role("worker")
+    repo.role("validator", "F-001")
+    assert repo.feature().status == "passed"
 
 
 def test_ignored_files_of_the_folder_are_carried(repo: House) -> None:

@@ -1,0 +1,109 @@
+"""What a curation did, from the archive: `memory diff`, and what `status` says of gated notes and of pages that people filled."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from harness.base.errors import BrokenFile
+from harness.memory import archive, pages, tokens
+from harness.memory.archive import Archived, Change
+from harness.model import mission, runs
+from harness.store import json_lines, names
+from harness.store.layout import Layout, command
+from harness.store.state import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from harness.memory.archive import Move
+
+MOST_LOOKED_AT = 2000  # lines of the archive that `status` reads
+
+
+def diff(layout: Layout, run_id: str) -> dict[str, Any]:
+    """What a curation changed, by default the newest: `run`, `entries` and `changes` as archived, in order; `why` where there are
+    none. Raises UsageFault for an unknown run."""
+    mission.check_format(layout)
+    if run_id:
+        runs.context(layout, run_id)
+    rows = list(_of_run(archive.rows_backwards(layout.archive), run_id))[::-1]
+    nothing = f"{run_id} curated nothing" if run_id else "nothing was curated yet"
+    return {
+        "run": rows[0].run if rows else run_id,
+        "why": "" if rows else nothing,
+        "entries": [row for row in rows if isinstance(row, Archived)],
+        "changes": [row for row in rows if not isinstance(row, Archived)],
+    }
+
+
+def _of_run(rows: Iterable[Archived | Move | Change], run_id: str) -> Iterator[Archived | Move | Change]:
+    """The lines that one run wrote, which stand together; "" is the run of the first."""
+    found = False
+    for row in rows:
+        run_id = run_id or row.run
+        if row.run == run_id:
+            found = True
+            yield row
+        elif found:
+            return
+
+
+def gated(layout: Layout) -> dict[str, Any]:
+    """{run, reasons}: the newest curation, and how many notes it gated, by reason. Reads at most MOST_LOOKED_AT lines; a
+    broken one ends it, and `doctor` names it."""
+    reasons: dict[str, int] = {}
+    run_id = ""
+    try:
+        for row in _of_run(islice(archive.rows_backwards(layout.archive), MOST_LOOKED_AT), ""):
+            run_id = row.run
+            if isinstance(row, Archived) and row.disposition == "gated":
+                reasons[row.why] = reasons.get(row.why, 0) + 1
+    except BrokenFile:
+        return {"run": run_id, "reasons": reasons}
+    return {"run": run_id, "reasons": reasons}
+
+
+def gated_words(found: dict[str, Any]) -> str:
+    """What `gated` found as a person reads it; "" for nothing."""
+    reasons = found["reasons"]
+    if not reasons:
+        return ""
+    counted = ", ".join(f"{count} {why}" for why, count in sorted(reasons.items(), key=lambda one: (-one[1], one[0])))
+    total = sum(reasons.values())
+    notes = "1 note was" if total == 1 else f"{total} notes were"
+    return f"{notes} kept out of memory by the newest curation: {counted}   ({command('memory diff')})"
+
+
+def filled(layout: Layout) -> list[str]:
+    """The pages on which what people wrote leaves the curator no room, a line each."""
+    written = _written(layout)
+    if written is None:
+        return []
+    found = []
+    for page, name, most in (
+        ("memory", names.MEMORY, (pages.MEMORY_LINES, 0)),
+        ("summary", names.SUMMARY, (pages.SUMMARY_LINES, pages.SUMMARY_TOKENS)),
+    ):
+        ours = written.get(page, {})
+        lines = (State(layout).text(name) or "").split("\n")
+        hand = [line for line in lines if line.strip() and ours.get(line, -1) < 0 and not pages.more(line)]
+        words = [f"{len(hand)} lines, of {most[0]}"] if len(hand) >= most[0] else []
+        size = tokens.estimated("\n".join(hand)) if most[1] else 0
+        words += [f"{size} tokens, of {most[1]}"] if most[1] and size >= most[1] else []
+        found += [
+            f"{layout.relative(State(layout).path(name))} is full of what people wrote ({one}): no lesson is added"
+            for one in words[:1]
+        ]
+    return found
+
+
+def _written(layout: Layout) -> dict[str, dict[str, int]] | None:
+    """{page: its lines that the curator wrote}; None where nothing knows."""
+    head = (State(layout).data(names.LESSONS) or b"").partition(b"\n")[0]
+    try:
+        found = json_lines.value(head)["written"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return found if isinstance(found, dict) and found else None

@@ -1,0 +1,91 @@
+"""`identity`: the lines that roles know across missions, where each came from, and taking one back for good."""
+
+from __future__ import annotations
+
+from harness.base.errors import UsageFault
+from harness.commands.provenance import Line, plain, select
+from harness.integrity import inside
+from harness.memory import identity, pages
+from harness.store.layout import Layout, identity_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from harness.memory.identity import Evidence
+    from harness.memory.pages import Item
+
+
+def listed(role: str) -> list[dict[str, Any]]:
+    """The lines of a role's identity, "" for all roles, in order. A person's line has no missions, and 0 as its count."""
+    texts = identity.texts(identity_folder())
+    if role and role not in texts:
+        raise UsageFault(f"There is no identity of '{role}'. There is: {', '.join(sorted(texts)) or 'none'}.")
+    return [row for name in sorted(texts) if role in ("", name) for row in _rows(name, texts[name])]
+
+
+def _rows(role: str, content: str) -> list[dict[str, Any]]:
+    """The lines of one identity."""
+    found: list[dict[str, Any]] = []
+    for section in identity.parse(content).sections:
+        for line in section.lines:
+            if isinstance(line, pages.Item):
+                row = {"text": line.text, "date": line.date, "missions": line.where, "count": line.count}
+            elif line.startswith("- "):
+                row = {"text": line[2:], "date": "", "missions": [], "count": 0}
+            else:
+                continue
+            found.append({"role": role, **row})
+    return found
+
+
+def why(asked: str, role: str) -> dict[str, Any]:
+    """A line as `listed`, with the `rule` by which it came, "" for a person's, and its `evidence`. Raises UsageFault where no
+    line, or more than one, is meant."""
+    row = _find(asked, role)
+    if not row["count"]:
+        return {**row, "rule": "", "evidence": []}
+    folder = identity_folder()
+    items = identity.parse(identity.text(folder, row["role"])).items("")
+    found = _evidence(items, row["text"], identity.evidence(folder))
+    return {**row, "rule": _rule(row, found), "evidence": found}
+
+
+def _evidence(items: list[Item], text: str, known: list[Evidence]) -> list[Evidence]:
+    """The occurrences that say what an item says."""
+    index = identity.ItemIndex(items)
+    shown = {tuple_: identity.shown_text(*tuple_) for tuple_ in {(one.tag, one.text) for one in known}}
+    mine = {key for key, words in shown.items() if (item := index.find(words)) is not None and item.text == text}
+    return [one for one in known if (one.tag, one.text) in mine]
+
+
+def _rule(row: dict[str, Any], found: list[Evidence]) -> str:
+    """The first rule that the evidence meets."""
+    if row["text"].startswith(pages.AVOID_MARK) and len({one.mission for one in found}) > 1:
+        return "a failure in two missions"
+    voices = {(one.mission, one.feature) for one in found if one.role == row["role"]}
+    if len(voices) > 1:
+        return f"a trick that the {row['role']} of {len(voices)} features noted"
+    return "a convention, noted again after it was in memory"
+
+
+def forget(layout: Layout, asked: str, role: str) -> dict[str, Any]:
+    """Take a line back for good; only a person may. Returns its role and text; raises UsageFault inside a run, for a line of a
+    person, and where no line, or more than one, is meant."""
+    inside.refuse(layout, "identity forget")
+    row = _find(asked, role)
+    if not row["count"]:
+        raise UsageFault(f"A person wrote '{row['text']}': take it out of {row['role']}.md by hand.")
+    identity.forget(identity_folder(), row["role"], row["text"])
+    return {"role": row["role"], "text": row["text"]}
+
+
+def _find(asked: str, role: str) -> dict[str, Any]:
+    """The line that is meant."""
+    rows = listed(role)
+    lines = [Line(text=plain(row["text"]), place=f"{row['role']}.md") for row in rows]
+    found = select(asked, lines)
+    mine = [row for row, line in zip(rows, lines, strict=True) if line in found]
+    if len({row["role"] for row in mine}) > 1:
+        raise UsageFault(f"{' and '.join(row['role'] for row in mine)} know this line: say which with --role.")
+    return mine[0]

@@ -1,0 +1,188 @@
+"""`memory why`: the entries of raw.md behind a line of memory, and how a line is found by its words."""
+
+from __future__ import annotations
+
+import re
+
+from harness.base.errors import UsageFault
+from harness.base.record import Record
+from harness.memory import archive, compaction, lessons, pages, raw, rebuild
+from harness.memory.archive import Archived, Change
+from harness.memory.lessons import FORGOTTEN, Lesson, Lessons
+from harness.memory.pages import Curated
+from harness.model import mission
+from harness.store import names
+from harness.store.layout import Layout
+from harness.store.state import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+AGREED = ("kind", "texts", "count", "last", "state", "by")  # what lessons.json has from the archive alone
+MOST_NAMED = 3  # lines in a fault
+LIKE = 0.4  # of two texts, as difflib measures it
+SHOWN = 100  # characters of a line in a fault
+MARKS = re.compile(
+    r"^-(?: |$)|^\[\d{4}-\d\d-\d\d\] | \((?:missions: )?(?:[\w.-]+(?:, [\w.-]+)* · )?\d+x\)$| \(pinned\)$"
+    r"| \(superseded by entry -?\d+\)$| \(retired\)$|^(?:Avoid|Failed): |…$"
+)
+
+
+class Line(Record):
+    """A line of memory: its words, where it stands ("" for a wording that is on no page), and its lesson, -1 for a person's."""
+
+    text: str
+    place: str = ""
+    lesson: int = -1
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What it says: equal for two lines of one lesson."""
+        return (self.lesson, "") if self.lesson >= 0 else (-1, self.text.casefold())
+
+
+def plain(line: str) -> str:
+    """The words of a line, without date, counts and marks."""
+    text, before = " ".join(line.split()), ""
+    while text != before:
+        before, text = text, MARKS.sub("", text).strip()
+    return text
+
+
+def select(asked: str, *groups: list[Line]) -> list[Line]:
+    """The lines that read as asked, or else begin so, of the first group that has some. Raises UsageFault where they say
+    different things, or where there is none."""
+    wanted = plain(asked).casefold()
+    if not wanted:
+        raise UsageFault("Say the line, or how it begins.")
+    for lines in groups:
+        for fits in (str.__eq__, str.startswith):
+            found = [one for one in lines if fits(one.text.casefold(), wanted)]
+            if len({one.key for one in found}) == 1:
+                return found
+            if found:
+                raise UsageFault(f"Several lines begin with '{_short(asked)}': {_named(found)}. Say more of it.")
+    near = _nearest(wanted, [one for lines in groups for one in lines if one.place])
+    raise UsageFault(f"No line reads '{_short(asked)}'.{f' Did you mean {_named(near)}?' if near else ''}")
+
+
+def _nearest(wanted: str, lines: list[Line]) -> list[Line]:
+    """The lines that look most like the words."""
+    import difflib  # 5 ms, and only for a line that is not found
+
+    there = {one.text.casefold(): one for one in lines}
+    return [there[text] for text in difflib.get_close_matches(wanted, list(there), MOST_NAMED, LIKE)]
+
+
+def _named(lines: Iterable[Line]) -> str:
+    texts = list(dict.fromkeys(_short(one.text) for one in lines))
+    more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
+    return " or ".join(f"'{text}'" for text in texts[:MOST_NAMED]) + more
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+# ---- what the mission knows
+
+
+def of_mission(layout: Layout) -> Lessons:
+    """The lessons, by lessons.json, or made anew from the archive."""
+    curated = pages.curated(layout)
+    known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
+    return rebuild.lessons(layout.archive, curated) if known is None else known
+
+
+def differs(layout: Layout, curated: Curated) -> str:
+    """How lessons.json differs from what the archive gives, "" where it does not. Raises BrokenFile for a broken archive."""
+    known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
+    if known is None:
+        return "does not parse, or belongs to another state of the archive"
+    anew = rebuild.lessons(layout.archive, curated)
+    pruned = len(known.all) >= lessons.MOST
+    if not pruned and (apart := sorted(known.all.keys() ^ anew.all.keys())):
+        side = "has no lesson" if apart[0] in anew.all else "has a lesson"
+        return f"{side} {apart[0]}, and the archive {'has' if apart[0] in anew.all else 'has none'}"
+    for number in sorted((known.all.keys() & anew.all.keys()) - _forgotten(layout)):
+        one, other = known.all[number], anew.all[number]
+        for name in AGREED:
+            if getattr(one, name) != getattr(other, name):
+                return f"has {getattr(one, name)!r} as {name} of lesson {number}, the archive gives {getattr(other, name)!r}"
+    return ""
+
+
+def _forgotten(layout: Layout) -> set[int]:
+    """The lessons whose line a person deleted: whether before or behind a note of the same batch, the archive does not say."""
+    rows = archive.rows_backwards(layout.archive)
+    return {row.lesson for row in rows if isinstance(row, Change) and row.change == FORGOTTEN}
+
+
+# ---- memory why
+
+
+def why(layout: Layout, asked: str) -> dict[str, Any]:
+    """What is behind a line of summary.md or MEMORY.md, or a lesson that left them: see docs/contract.md for the keys. Raises
+    UsageFault where no line, or more than one, is meant."""
+    mission.check_format(layout)
+    known = of_mission(layout)
+    on_pages, wordings = _on_pages(layout, known), _wordings(known)
+    found = select(asked, on_pages, wordings)
+    lesson = known.all.get(found[0].lesson)
+    places = [one.place for one in on_pages if one.key == found[0].key]
+    entries, changes = _behind(layout, lesson) if lesson else ([], [])
+    text = lesson.text if lesson else found[0].text
+    return {"line": text, "places": places, "lesson": lesson, "entries": entries, "changes": changes}
+
+
+def _wordings(known: Lessons) -> list[Line]:
+    return [
+        Line(text=plain(text), lesson=one.id)
+        for one in known.all.values()
+        for text in filter(None, (*one.texts, one.said))
+    ]
+
+
+def _on_pages(layout: Layout, known: Lessons) -> list[Line]:
+    """The lines of summary.md and MEMORY.md, each with its lesson where the curator wrote it."""
+    texts = {plain(one.text).casefold(): one.id for one in known.all.values()}
+    found = []
+    for page, name in (("summary", names.SUMMARY), ("memory", names.MEMORY)):
+        written, path = known.written.get(page), layout.relative(State(layout).path(name))
+        for number, line in enumerate((State(layout).text(name) or "").split("\n"), 1):
+            text = plain(line)
+            if text and not line.startswith("#") and not pages.more(line):
+                lesson = texts.get(text.casefold(), -1) if written is None else written.get(line, -1)
+                found.append(Line(text=text, place=f"{path}:{number}", lesson=lesson))
+    return found
+
+
+def _behind(layout: Layout, lesson: Lesson) -> tuple[list[dict[str, Any]], list[Change]]:
+    """The archived entries of a lesson and of those that were merged into it, and what became of it and by it, in order."""
+    rows: dict[int, list[Archived]] = {}
+    changes: list[Change] = []
+    for row in archive.forwards(layout.archive):
+        if isinstance(row, Archived):
+            rows.setdefault(_lesson_of(row, lesson), []).append(row)
+        elif isinstance(row, Change):
+            changes.append(row)
+    ids = {lesson.id}
+    for change in reversed(changes):
+        if change.change == "merged" and change.by in ids:
+            ids.add(change.lesson)
+    mine = sorted((row for number in ids for row in rows.get(number, [])), key=lambda row: row.seq)
+    return [_entry(row) for row in mine], [one for one in changes if one.lesson in ids or one.by in ids]
+
+
+def _lesson_of(row: Archived, lesson: Lesson) -> int:
+    """The lesson of an entry; an older version did not write it down, so its words decide."""
+    if row.disposition in archive.DISPOSITIONS:
+        return row.lesson
+    return lesson.id if compaction.note_of(raw.parse_line(row.entry, row.seq)) in lesson.texts else -1
+
+
+def _entry(row: Archived) -> dict[str, Any]:
+    entry = raw.parse_line(row.entry, row.seq)
+    return {**entry.asdict(), "run": row.run, "disposition": row.disposition, "target": row.target, "why": row.why}

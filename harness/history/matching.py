@@ -1,0 +1,153 @@
+"""What a search looks for in a file: its candidate lines by a literal that each hit must have, then the whole query on each.
+
+No index: ripgrep, where it is installed, says which files have the literal; else their bytes are searched block by block.
+Both only leave files out. What is a hit is decided here, on decoded text, so both give the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from re import _parser  # type: ignore[attr-defined]  # the parsed form of a pattern: there is no public one
+
+from harness.base import lean
+from harness.base.errors import Unavailable, UsageFault
+from harness.base.record import Record
+from harness.process import spawn
+from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.store.state import State
+
+BLOCK = 256 * 1024
+LONGEST = 4 * 1024 * 1024  # a line that goes on longer is taken in pieces of that size
+MOST_FILES = 1000  # a call of ripgrep gets
+RIPGREP = ("-l", "--null", "-F", "-a", "-uu", "--no-config", "--no-messages", "--encoding", "none")
+
+
+class Query(Record):
+    """Words that a line must all have, as they are written, or a regular expression. `literal`: the longest text that each hit
+    must have, "" where there is none."""
+
+    words: list[str]
+    pattern: re.Pattern[str] | None = None
+    literal: str = ""
+
+    def at(self, text: str) -> int:
+        """Where the hit begins in a line of text; -1 if it is none."""
+        if self.pattern:
+            found = self.pattern.search(text)
+            return found.start() if found else -1
+        return text.find(self.words[0]) if all(word in text for word in self.words) else -1
+
+    def needles(self, escaped: bool) -> list[bytes]:
+        """The bytes of which a candidate line has at least one; [] where every line is one. `escaped`: the text is in JSON, whose
+        writers may escape what is not ASCII."""
+        if not self.literal:
+            return []
+        if not escaped:
+            return [self.literal.encode("utf-8", "surrogateescape")]
+        forms = (lean.dumps(self.literal, ascii_only=only)[1:-1] for only in (False, True))
+        return [*dict.fromkeys(form.encode("utf-8", "surrogatepass") for form in forms)]
+
+
+def query(words: Sequence[str], regex: bool) -> Query:
+    """The query of a command line; raises UsageFault for none, and for a regular expression that is not one."""
+    given = [word for word in words if word]
+    if not given:
+        raise UsageFault("Say what to search for: words that a line must all have, or -e and a regular expression.")
+    if not regex:
+        return Query(words=given, literal=max(given, key=len))
+    try:
+        pattern = re.compile(" ".join(given))
+    except (re.error, RecursionError, OverflowError) as fault:
+        raise UsageFault(f"'{' '.join(given)}' is no regular expression: {fault}.") from None
+    return Query(words=given, pattern=pattern, literal=_mandatory(pattern))
+
+
+def _mandatory(pattern: re.Pattern[str]) -> str:
+    """The longest literal that each match has; "" where case does not count, or there is none."""
+    if pattern.flags & (re.IGNORECASE | re.VERBOSE):
+        return ""
+    found = [""]
+    for kind, value in _parser.parse(pattern.pattern):
+        if str(kind) == "LITERAL":
+            found[-1] += chr(value)
+        elif str(kind) != "AT":
+            found.append("")
+    return max(found, key=len)
+
+
+def lines(path: str, asked: Query, escaped: bool) -> Iterator[tuple[int, bytes]]:
+    """(offset, line) of each candidate line, in order; a last line without a newline is one too. Memory is bounded: the file is
+    read into one buffer, behind what is left of its last line there."""
+    try:
+        descriptor = files.open_regular(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    needles, buffer, kept, offset = asked.needles(escaped), bytearray(BLOCK), 0, 0
+    with open(descriptor, "rb", buffering=0) as file:
+        while size := file.readinto(memoryview(buffer)[kept:]):
+            end = kept + size
+            whole = buffer.rfind(b"\n", 0, end) + 1 or (end if end >= LONGEST else 0)
+            yield from _candidates(buffer, whole, needles, offset)
+            rest = bytes(buffer[whole:end])
+            offset, kept = offset + whole, len(rest)
+            if kept * 2 > len(buffer):
+                buffer = bytearray(len(buffer) * 2)
+            buffer[:kept] = rest
+    yield from _candidates(buffer, kept, needles, offset)
+
+
+def _candidates(data: bytearray, end: int, needles: list[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
+    """The candidate lines in data[:end]."""
+    at, places = 0, dict.fromkeys(needles, -1)
+    while at < end:
+        for needle, place in list(places.items()):
+            if place < at and (place := data.find(needle, at, end)) < 0:
+                del places[needle]  # nor is it in what follows
+            else:
+                places[needle] = place
+        if needles and not places:
+            return
+        first = min(places.values(), default=at)
+        begin = data.rfind(b"\n", at, first) + 1 or at
+        stop = data.find(b"\n", first, end)
+        stop = end if stop < 0 else stop
+        yield offset + begin, bytes(data[begin:stop])
+        at = stop + 1
+
+
+def number_of(path: str, offset: int) -> int:
+    """The number of the line that begins at this offset."""
+    number, at = 1, 0
+    for block in files.blocks(path, 0, BLOCK):
+        if at + len(block) >= offset:
+            return number + block.count(b"\n", 0, offset - at)
+        number, at = number + block.count(b"\n"), at + len(block)
+    return number
+
+
+def with_literal(state: State, found: list[str], asked: Query, escaped: bool) -> set[str]:
+    """The names that can have a hit: those whose bytes have the literal, where ripgrep can say so; else all."""
+    needles = asked.needles(escaped)
+    try:
+        program = spawn.program("rg", os.environ)
+    except FileNotFoundError:
+        return set(found)
+    if not needles:
+        return set(found)
+    plain = [name for name in found if os.path.isfile(state.path(name))]
+    kept = set(found) - set(plain)  # whoever reads them says what is wrong
+    for start in range(0, len(plain), MOST_FILES):
+        batch = plain[start : start + MOST_FILES]
+        words = [word for needle in needles for word in ("-e", needle.decode("utf-8", "surrogateescape"))]
+        try:
+            code, out, _ = spawn.capture([program, *RIPGREP, *words, "--", *batch], cwd=state.path(""))
+        except (Unavailable, OSError):
+            code, out = 2, b""
+        kept |= set(out.decode("utf-8", "surrogateescape").split("\0")) if code in (0, 1) else set(batch)
+    return kept & set(found)

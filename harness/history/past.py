@@ -1,0 +1,66 @@
+"""Where past runs are: in the mission, and in the missions that were put away."""
+
+from __future__ import annotations
+
+from harness.base import lean
+from harness.base.errors import UsageFault
+from harness.model import mission, runs
+from harness.store import json_lines, migrations, names
+from harness.store.layout import Layout, command
+from harness.store.state import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def require(layout: Layout) -> None:
+    """Raises UsageFault where there is no mission, BrokenFile where its format is not known; an older one will do."""
+    if not migrations.is_due(layout):
+        mission.check_format(layout)
+
+
+def missions(layout: Layout) -> list[Layout]:
+    """The mission, and those of its archive."""
+    state = State(layout)
+    archived = [layout.archive_of(name) for name in state.list(names.ARCHIVED)]
+    found = [Layout(layout.project, path) for path in archived]
+    return [layout, *(one for one in found if mission.exists(one))]
+
+
+def find(layout: Layout, name: str) -> tuple[Layout, str]:
+    """The mission that has the run, and the run's id. `name` is an id, or `MISSION/RUN` for one of an archived mission. Raises
+    UsageFault where there is no such run, and where several archived missions have one."""
+    require(layout)
+    above, _, run_id = name.rpartition("/")
+    found = [one for one in missions(layout) if _has(one, run_id) and above in ("", mission.read(one).id)]
+    if len(found) > 1 and found[0] is not layout:
+        which = " or ".join(f"{mission.read(one).id}/{run_id}" for one in found)
+        raise UsageFault(f"Several archived missions have a run '{run_id}'. Say: {which}")
+    if not found:
+        raise UsageFault(f"There is no run '{name}'. See: {command('runs list')}")
+    require(found[0])
+    return found[0], run_id
+
+
+def _has(layout: Layout, run_id: str) -> bool:
+    return runs.is_id(run_id) and State(layout).exists(f"{names.RUNS}/{run_id}")
+
+
+def title(layout: Layout, run_id: str) -> str:
+    """The run as `find` takes it: of an archived mission with the mission's id."""
+    return f"{mission.read(layout).id}/{run_id}" if layout.state != Layout(layout.project).state else run_id
+
+
+def before(layout: Layout, run_id: str, role: str) -> Iterator[str]:
+    """The ids of the finished runs of a role before this run, the newest first. A line is parsed only where it may be one."""
+    own, same = (f'"{key}":{lean.dumps(text)}'.encode() for key, text in (("run", run_id), ("role", role)))
+    passed = not State(layout).exists(names.of_run(run_id, names.RESULT))
+    for start, line in json_lines.backwards(layout.run_log):
+        if passed and same in line:
+            found, fault = runs.parse(line)
+            if found is None:
+                raise runs.misread(layout, start, fault)
+            if found.role == role:
+                yield found.run
+        passed = passed or own in line

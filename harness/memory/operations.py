@@ -1,0 +1,173 @@
+"""What an agent may add to a compaction: it sees the computed plan and answers with operations on entries, by number.
+
+Code checks each operation and takes the valid ones: its sources exist, it adds no fact, keeps commands and identifiers, and
+nothing leaves without a reason. Far paraphrases, which share no word, are found this way alone.
+"""
+
+from __future__ import annotations
+
+from harness.memory import gates
+from harness.memory.compaction import Compaction
+from harness.memory.lessons import DECISION, RETIRED, Lesson, compared
+from harness.memory.similarity import UNRELATED
+from harness.memory.words import words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+KINDS = ("same", "newer", "reword", "rank", "retire")
+OLDER = {"merge": "same"}  # how an earlier version called it
+LONGEST = 300  # characters of new words
+KNOWN = 0.6  # share of a new wording's words that its sources have
+MOST_RANKED, MOST_RANK = 40, 3.0
+FEWEST_RETIRED, MOST_RETIRED = 5, 0.2  # so many lessons, or this share of all, may one compaction retire
+NEAR_MISS = 0.15  # closeness of two lessons that an agent is asked about
+MOST_SHOWN = 60
+
+
+class Wrong(Exception):
+    """An operation that is not taken, with the reason."""
+
+
+class Operations:
+    """Applies operations to a compaction before its pages are laid out."""
+
+    def __init__(self, made: Compaction) -> None:
+        self.made, self.lessons = made, made.lessons
+        self.retired = 0
+
+    def apply(self, rows: list[Any]) -> tuple[int, list[str]]:
+        """Apply what is valid; returns how many were taken, and why each other was not."""
+        taken, wrong = 0, []
+        for number, row in enumerate(rows, 1):
+            try:
+                self._one(row)
+                taken += 1
+            except Wrong as fault:
+                wrong.append(f"operation {number}: {fault}")
+        return taken, wrong
+
+    def _one(self, row: Any) -> None:
+        what = row.get("do") if isinstance(row, dict) else None
+        what = OLDER.get(str(what), what)
+        if what not in KINDS:
+            raise Wrong(f"'do' is one of {', '.join(KINDS)}")
+        entries = row.get("entries")
+        if not isinstance(entries, list) or not entries or not all(isinstance(one, int) for one in entries):
+            raise Wrong("'entries' is a list of entry numbers")
+        found = list(dict.fromkeys(self._lesson(number).id for number in entries))
+        sources = [self.lessons.all[number] for number in found]
+        {"same": self._same, "newer": self._newer, "reword": self._reword, "rank": self._rank, "retire": self._retire}[
+            what
+        ](sources, row)
+
+    def _lesson(self, number: int) -> Lesson:
+        """The lesson of an entry."""
+        known = self.made.dispositions.get(number, ("", number, ""))[1]
+        lesson = self.lessons.all.get(known)
+        if lesson is None or not lesson.holds or lesson.kind == "other":
+            raise Wrong(f"entry {number} is no lesson that holds")
+        return lesson
+
+    def _same(self, sources: list[Lesson], row: dict[str, Any]) -> None:
+        if len(sources) < 2:
+            raise Wrong("the entries are one lesson already")
+        if len({one.kind == DECISION for one in sources}) > 1:
+            raise Wrong("a decision is not the same as a lesson")
+        first, *others = sorted(sources, key=lambda one: one.id)
+        for gone in others:
+            self.made.change("merged", gone, "an agent: the same lesson", first.id)
+            self.lessons.merge(gone, first)
+            self.made.moved(gone.id, first.id)
+        if row.get("text"):
+            self._reword([first], row)
+
+    def _newer(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
+        if len(sources) < 2:
+            raise Wrong("it names the older and the newer entry")
+        newest = max(sources, key=lambda one: one.last)
+        for older in sources:
+            if older is not newest:
+                self.made.supersede(older, newest, "an agent: the newer holds")
+
+    def _reword(self, sources: list[Lesson], row: dict[str, Any]) -> None:
+        text = row.get("text")
+        if len(sources) != 1:
+            raise Wrong("'reword' is of one lesson; say first that they are the same")
+        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST or "\n" in text:
+            raise Wrong(f"'text' is one line of at most {LONGEST} characters")
+        lesson, text = sources[0], text.strip()
+        why = gates.gated(text)
+        if why:
+            raise Wrong(f"the new words have {why}")
+        known = [words(one) for one in lesson.texts]
+        terms = frozenset[str]().union(*(one.terms for one in known))
+        new = words(text)
+        added = (new.names | new.numbers) - terms
+        if added or len(new.terms & terms) < KNOWN * len(new.terms):
+            raise Wrong(f"the new words add facts: {', '.join(sorted(added or new.terms - terms)[:5])}")
+        lost = words(lesson.text).names - new.terms
+        if lost:
+            raise Wrong(f"the new words lose {', '.join(sorted(lost)[:5])}")
+        lesson.said = text
+        self.made.change("reworded", lesson, "an agent: shorter")
+
+    def _rank(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
+        if len(sources) > MOST_RANKED:
+            raise Wrong(f"at most {MOST_RANKED} entries are ranked")
+        for place, lesson in enumerate(sources):
+            lesson.rank = round(MOST_RANK * (len(sources) - place) / len(sources), 2)
+            self.made.change("ranked", lesson, str(lesson.rank))
+
+    def _retire(self, sources: list[Lesson], row: dict[str, Any]) -> None:
+        why = row.get("why")
+        if not isinstance(why, str) or not why.strip() or gates.gated(why):
+            raise Wrong("'why' says in a few words why it leaves")
+        most = max(FEWEST_RETIRED, int(MOST_RETIRED * len(self.lessons.all)))
+        if self.retired + len(sources) > most:
+            raise Wrong(f"one compaction retires at most {most} lessons")
+        for lesson in sources:
+            lesson.state = RETIRED
+            self.retired += 1
+            self.made.change("retired", lesson, f"an agent: {why.strip()[:120]}")
+
+
+def offer(made: Compaction) -> str:
+    """The computed plan, for the prompt: what the entries became, and pairs that code could not decide, by number."""
+    new = {number for what, number, _ in made.dispositions.values() if what in ("kept", "merged")}
+    lines = []
+    for number in sorted(new & made.lessons.all.keys()):
+        lesson = made.lessons.all[number]
+        if lesson.kind == "other":
+            continue
+        mine = sorted({seq for seq, (_, of, _) in made.dispositions.items() if of == number} | {number})
+        state = "" if lesson.holds else f" (superseded by {lesson.by})"
+        lines.append(f"{', '.join(map(str, mine))}: {lesson.kind}: {lesson.text}{state}")
+    pairs = _near_misses(made, new)
+    asked = [f"{one.id} ? {other.id}: {one.text}  <>  {other.text}" for one, other in pairs]
+    parts = [
+        ("The computed groups (entries: what they became)", lines),
+        ("The same, newer, or neither? (code could not tell)", asked),
+    ]
+    return "\n\n".join(f"{head}:\n" + "\n".join(rows) for head, rows in parts if rows)
+
+
+def _near_misses(made: Compaction, new: set[int]) -> list[tuple[Lesson, Lesson]]:
+    """Pairs of a lesson of this compaction and another that are near, and neither the same nor superseded; nearest first."""
+    found: dict[tuple[int, int], float] = {}
+    for number in sorted(new & made.lessons.all.keys()):
+        lesson = made.lessons.all[number]
+        if lesson.kind == "other" or not lesson.holds:
+            continue
+        index = made.lessons.index_of(lesson.kind)
+        note = words(compared(lesson.kind, lesson.text))
+        for cosine, at in index.near(note):
+            other = made.lessons.all.get(index.owners[at])
+            if other is None or other is lesson or not other.holds or cosine < NEAR_MISS:
+                continue
+            pair = (min(number, other.id), max(number, other.id))
+            if index.relation(note, words(index.texts[at]), cosine, decisions=lesson.kind == DECISION) == UNRELATED:
+                found[pair] = max(found.get(pair, 0.0), cosine)
+    best = sorted(found, key=lambda pair: (-found[pair], pair))[:MOST_SHOWN]
+    return [(made.lessons.all[one], made.lessons.all[other]) for one, other in best]

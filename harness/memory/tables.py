@@ -1,0 +1,26 @@
+"""The tables beside this module: rules and words, a line each, in sections. They are data, which people can read and extend."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from harness.store import files
+
+
+@functools.cache
+def sections(name: str) -> dict[str, list[str]]:
+    """The lines of each section of a table; `= name` begins one, and `# ` a comment."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in (files.read_text(os.path.join(os.path.dirname(__file__), name)) or "").split("\n"):
+        if line.startswith("= "):
+            lines = found.setdefault(line[2:], [])
+        elif line and not line.startswith("# "):
+            lines.append(line)
+    return found
+
+
+def words(name: str, section: str) -> frozenset[str]:
+    """The words of a section, any number a line."""
+    return frozenset(word for line in sections(name)[section] for word in line.split())

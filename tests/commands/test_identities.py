@@ -1,0 +1,35 @@
+"""Where the line of an identity came from."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.commands import identities
+from harness.memory import identity
+from harness.memory.identity import Evidence, Graduation
+from tests.missions import House
+
+
+def row(mission: str, feature: str, seq: int, tag: str, role: str = "worker") -> Evidence:
+    """One note."""
+    text, at = "pass --maxfail=1 to pytest", "2026-04-24T10:05:12Z"
+    return Evidence(mission=mission, feature=feature, run="r", seq=seq, role=role, at=at, tag=tag, text=text)
+
+
+@pytest.mark.parametrize(
+    ("tag", "rows", "rule"),
+    [
+        ("AVOID", [("m-1", "F-1"), ("m-2", "F-1")], "a failure in two missions"),
+        ("TRICK", [("m-1", "F-1"), ("m-1", "F-2")], "a trick that the worker of 2 features noted"),
+        ("TRICK", [("m-1", "F-1"), ("m-1", "F-1")], "a convention, noted again after it was in memory"),
+    ],
+)
+def test_the_rule_is_the_one_that_the_evidence_meets(
+    house: House, tag: str, rows: list[tuple[str, str]], rule: str
+) -> None:
+    """Of three."""
+    found = [row(mission, feature, seq, tag) for seq, (mission, feature) in enumerate(rows)]
+    moved = Graduation(role="worker", text=found[0].text, tag=tag, missions=["m-1"], count=2)
+    identity.record(str(house.identity), found, [moved], "2026-04-24")
+    value = identities.why("pass --maxfail", "")
+    assert (value["rule"], value["evidence"]) == (rule, found)
