@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 
 ASK_AT = 20  # waiting notes from which on an agent is asked
-
-
 WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
 
 

@@ -71,6 +71,17 @@ def test_what_people_forgot_and_what_graduated_is_known_from_the_archive(tmp_pat
     assert (known.all[0].count, known.all[0].voices) == (2, ["worker F-001", "worker F-002"])
 
 
+def test_a_convention_that_was_in_memory_still_graduates(tmp_path: Path) -> None:
+    """What the page shows tells that it was there."""
+    mission = Mission(tmp_path)
+    mission.note("CONTEXT", "all timestamps must be UTC and end with Z", "F-1", "planner")
+    mission.fold()
+    files.remove(mission.layout.lessons)
+    mission.note("CONTEXT", "all timestamps must be UTC and end with Z", "F-2", "planner")
+    (one,) = mission.fold().graduations
+    assert one.role == "planner"
+
+
 def test_an_archive_of_an_older_version_is_read(tmp_path: Path) -> None:
     """Its dispositions have no lesson; the notes are grouped anew, and hostile ones stay out. Its pages stay the curator's."""
     mission = Mission(tmp_path)
