@@ -19,7 +19,7 @@ TITLES = {
     "said again": ("merged",),
     "superseded": ("superseded",),
     "gated": ("gated",),
-    "dropped": ("dropped", *archive.OLDER[1:]),
+    "dropped": ("dropped", *(one for one in archive.OLDER[1:] if one not in archive.DISPOSITIONS)),
 }
 WHERE = {"promoted": "in summary.md, too", "graduated": "in an identity, too"}
 
