@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--times", type=click.IntRange(1, 100), default=1, help="Fire it so often, and show the spread. [1]")
 @as_json
 def replay(of: str, explains: bool, whole: bool, agent: str, as_json: bool, **fired: Any) -> int:
-    """Rebuild the prompt of a past run, and compare it byte for byte: 65 and the difference where it is another. Or fire it again."""
+    """Rebuild the prompt of a past run, and compare it byte for byte (65 where it is another); or fire it again."""
     from harness.cli import history_show
 
     if agent or any(fired[name] != default for name, default in NOT_FIRED.items()):

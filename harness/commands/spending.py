@@ -45,7 +45,7 @@ def _of_replays(layout: Layout) -> dict[str, dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for one in replays.samples(layout):
         used = one.usage or {}
-        name = f"{used.get('agent') or 'an agent'} {used.get('model') or ''}".strip()
+        name = f"{one.agent} {used.get('model') or ''}".strip()
         _add(rows.setdefault(name, _blank()), _counts(used, one.seconds, one.uncounted, told=one.usage is not None))
     return {name: _finished([rows[name]]) for name in sorted(rows)}
 

@@ -42,7 +42,7 @@ class Side(Record):
 
 
 class Compared(Record):
-    """Both sides; `work` is the difference of the two patches and `replies` that of the replies, as lines; equal ones have none."""
+    """Both sides; `work` is the difference of the two patches, `replies` that of the replies, as lines; none where equal."""
 
     then: Side
     now: Side
@@ -51,8 +51,8 @@ class Compared(Record):
 
 
 class Spread(Record):
-    """What several times had in common: how often each outcome, then [least, median, most] of the checks that passed, of tokens, of
-    cost and of seconds; None where no time has the number."""
+    """The spread of several times: how often each outcome, then [least, median, most] of the checks that passed, of tokens, of cost
+    and of seconds; None where no time has the number."""
 
     outcomes: dict[str, int]
     passed: list[float] | None

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from harness.model.features import Feature
 
 PATCH = "work.patch"
+GONE = "what the agent left of the place cannot be looked at"
 COPIED = (names.REPLY, names.REPLY_FAULT, names.NOTES)  # of the folder of the run that was fired
 
 
@@ -198,12 +199,14 @@ def _shot(one: _Shooting) -> Shot:
         thinking.think(opened, data.decode(), _stable_bytes(one.stage))
     except (Interrupted, GuardianKilled) as fault:
         cut, outcome.ended, outcome.reason = fault, "killed", "interrupted"
+    except OSError as fault:
+        outcome.ended, outcome.reason = "agent_error", f"{GONE}: {fault}"
     try:
         checks, fault_words = ([], "interrupted") if cut else _looked_at(run, outcome)
         patch = staging.patch(run.layout.top, run.context.head, outcome.tree) if outcome.tree else b""
         notes += [f"put back: {name}" for name in outcome.refused]
-    except HarnessError as fault:  # what the agent left is no working folder any more
-        checks, fault_words = [], str(fault)
+    except (HarnessError, OSError) as fault:
+        checks, fault_words = [], f"{GONE}: {fault}"
     finally:
         opened.lease.release()
     shot = _kept(one, run, outcome, checks, fault_words, patch, notes)
@@ -313,6 +316,7 @@ def _kept(
     used = closing.used_by(outcome, run.settings)
     sample = Sample(
         number=one.number,
+        agent=one.order.agent,
         outcome=outcome.ended,
         reason=outcome.reason,
         seconds=run.seconds(),

@@ -52,6 +52,7 @@ class Sample(Record):
     why there are none. `uncounted`: 1 where part of its cost is not known. `changed`: files that differ from the commit."""
 
     number: int
+    agent: str
     outcome: str
     reason: str
     seconds: float
@@ -125,7 +126,7 @@ def _sample(layout: Layout, name: str, number: int) -> Sample:
     try:
         found = schema.record(Sample, row, SAMPLE_FORM)
         if invalid := schema.invalid_field(Usage, found.usage or {}):
-            raise BrokenFile(state.path(f"{name}/{names.RESULT}"), f"'usage: {invalid}' is not what a replay writes there")
+            raise TypeError(f"'usage: {invalid}' is not what a replay writes there")
     except (TypeError, schema.InvalidField) as fault:
         raise BrokenFile(state.path(f"{name}/{names.RESULT}"), str(fault), line=1, remedy="Remove that replay.") from None
     return found
@@ -138,6 +139,7 @@ def _killed(stream: str, number: int) -> Sample:
     known = used if used and used.raw else None
     return Sample(
         number=number,
+        agent=said.usages[-1].agent if said.usages else "",
         outcome="killed",
         reason="the replay was killed, or is still at work",
         seconds=said.seconds,

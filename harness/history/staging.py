@@ -138,12 +138,11 @@ def _can_be_mounted(path: str) -> bool:
 
 def _mounts(layout: Layout, staged: Staged, tree: str) -> list[tuple[str, str, bool]]:
     """(path inside, folder, writable) of each mount: the clone in the place of the tree and of the project, then the state."""
-    found = [(tree, staged.clone, True)]
-    found += [(layout.top, staged.clone, False)] if tree != layout.top else []
-    inner = os.path.basename(layout.state)
-    places = dict.fromkeys([layout.state, *(os.path.join(layout.within(one), inner) for one in (tree, layout.top))])
-    found += [(place, staged.state, False) for place in places]
-    return [*found, *([(path, staged.identities, False)] if _can_be_mounted(path := identity_folder()) else [])]
+    tops = list(dict.fromkeys(map(os.path.realpath, (tree, layout.top))))
+    found = [(top, staged.clone, number == 0) for number, top in enumerate(tops)]
+    found += [(os.path.join(layout.within(top), os.path.basename(layout.state)), staged.state, False) for top in tops]
+    identities = os.path.realpath(identity_folder())
+    return [*found, *([(identities, staged.identities, False)] if _can_be_mounted(identities) else [])]
 
 
 def _lead_to_state(layout: Layout, staged: Staged, *, mounted: bool) -> None:

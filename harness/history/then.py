@@ -29,11 +29,13 @@ LEFT = (names.STREAM, names.STDERR)  # of them: large, and kept out of the searc
 
 
 class Past(Record):
-    """A run and its mission: where its state is now, its context, and the manifest of its prompt."""
+    """A run and its mission: where its state is now, its context, the manifest of its prompt, and {managed file: its object} when
+    the run before it closed."""
 
     where: Layout
     context: Context
     rows: list[dict[str, object]]
+    snapshot: dict[str, str] = {}
 
     @property
     def identity(self) -> bytes | None:
@@ -95,13 +97,17 @@ def _managed(past: Past, name: str) -> tuple[bytes | None, str]:
     row = past.context.live.get(name)
     if row is None:
         return None, ""
-    now = State(past.where).data(name)
+    now, known = State(past.where).data(name), [(str(row[0]), "")]
     if now is not None and encoding.digest(now) == row[0]:
         return now, ""
-    try:
-        return objects.get(past.where, str(row[0])), ""
-    except BrokenFile:
-        return now, f"{name} as it is now: what it was then is not kept"
+    if name in past.snapshot:
+        known.append((past.snapshot[name], f"{name} is that of the run before: what changed up to this one is not kept"))
+    for digest, note in known:
+        try:
+            return objects.get(past.where, digest), note
+        except BrokenFile:
+            continue
+    return now, f"{name} is as it is now: what it was then is not kept"
 
 
 def _write_raw(past: Past, staged: Layout) -> list[str]:
@@ -147,4 +153,9 @@ def _write_runs(where: Layout, staged: Layout) -> None:
 def of_run(where: Layout, run_id: str) -> Past:
     """The run; raises as `rebuild.text_of`."""
     rebuild.text_of(where, run_id)
-    return Past(where=where, context=runs.context(where, run_id), rows=rebuild.rows_of(where, run_id) or [])
+    context = runs.context(where, run_id)
+    size = int(context.live.get(names.RUN_LOG, ["", 0])[1])
+    before = next((result.run for result in runs.finished(where, size)), "")
+    known = State(where).json(f"{names.SNAPSHOTS}/{before}.json") if before else None
+    snapshot = known.get("live") if isinstance(known, dict) else None
+    return Past(where=where, context=context, rows=rebuild.rows_of(where, run_id) or [], snapshot=snapshot or {})

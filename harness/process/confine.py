@@ -54,8 +54,8 @@ class Glass(Record):
 
     `writable`: folders that it may change. `readable`: folders that it sees read-only although they lie below a private,
     hidden or writable one. `hidden`: folders and files that are empty inside, also below a writable one. The deepest path
-    decides. `network`: host, or none (a loopback of its own). `moved`: {path inside: the folder that is seen there}; such a
-    path is also one of `writable` or `readable`, and in the order in which `Confinement.seen` takes them.
+    decides. `network`: host, or none (a loopback of its own). `moved`: {path inside, without links: the folder that is
+    seen there}, in the order in which `Confinement.seen` takes them; such a path is also one of `writable` or `readable`.
     """
 
     writable: list[str] = []
@@ -68,11 +68,15 @@ class Glass(Record):
         """(path without links, option) of each mount over the read-only root, in order: a later one lies above."""
         private = [(folder, TMPFS) for folder in PRIVATE if os.path.isdir(folder) and not os.path.islink(folder)]
         hidden = [(os.path.realpath(path), TMPFS if os.path.isdir(path) else EMPTY) for path in _there(self.hidden)]
-        readable = [(os.path.realpath(path), READ) for path in self.readable if path in self.moved or os.path.exists(path)]
-        writable = [(os.path.realpath(path), WRITE) for path in self.writable]
+        readable = [(self._real(path), READ) for path in self.readable if path in self.moved or os.path.exists(path)]
+        writable = [(self._real(path), WRITE) for path in self.writable]
         return sorted(
             [*private, *hidden, *readable, *writable], key=lambda one: (one[0].count("/"), ORDER.index(one[1]))
         )
+
+    def _real(self, path: str) -> str:
+        """The path without links; one of `moved` has none, since what is outside at that path does not count."""
+        return path if path in self.moved else os.path.realpath(path)
 
 
 class Confinement(Record):
@@ -96,8 +100,7 @@ class Confinement(Record):
             return list(argv)
         layers = self.glass.layers()
         self._check(argv[0], cwd, env, layers)
-        sources = {os.path.realpath(inside): folder for inside, folder in self.glass.moved.items()}
-        words = bubblewrap(argv, layers, self.glass.network, os.uname().release, sources)
+        words = bubblewrap(argv, layers, self.glass.network, os.uname().release, self.glass.moved)
         at = self.seen(cwd)
         return words if at == cwd else [words[0], "--chdir", at, *words[1:]]
 
