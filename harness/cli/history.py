@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 @click.option("--all", "whole", is_flag=True, help="Every run, of archived missions too; a line for each that fails.")
 @click.option("--agent", default="", metavar="NAME", help="Fire it again, by this agent, in a throw-away clone.")
 @click.option("--model", default="", metavar="M", help="The agent's model; by default as config.toml has it.")
-@click.option("--with", "swaps", multiple=True, metavar="ITEM=…", help=f"Swap one item first: {SWAPS}. May be repeated.")
+@click.option(
+    "--with", "swaps", multiple=True, metavar="ITEM=…", help=f"Swap one item first: {SWAPS}. May be repeated."
+)
 @click.option("--times", type=click.IntRange(1, 100), default=1, help="Fire it so often, and show the spread. [1]")
 @as_json
 def replay(of: str, explains: bool, whole: bool, agent: str, as_json: bool, **fired: Any) -> int:

@@ -105,7 +105,12 @@ def _print_spread(value: Spread) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("", "least", "median", "most"):
         table.add_column(title, justify="left" if not title else "right")
-    shown = {"checks passed": value.passed, "tokens": value.tokens, "cost USD": value.cost_usd, "seconds": value.seconds}
+    shown = {
+        "checks passed": value.passed,
+        "tokens": value.tokens,
+        "cost USD": value.cost_usd,
+        "seconds": value.seconds,
+    }
     for name, three in shown.items():
         table.add_row(name, *(f"{one:.6g}" for one in three) if three else ("?", "?", "?"))
     show.print_table(table)

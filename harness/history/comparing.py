@@ -51,8 +51,8 @@ class Compared(Record):
 
 
 class Spread(Record):
-    """The spread of several times: how often each outcome, then [least, median, most] of the checks that passed, of tokens, of cost
-    and of seconds; None where no time has the number."""
+    """The spread of several times: how often each outcome, then [least, median, most] of the checks that passed, of tokens, of
+    cost and of seconds; None where no time has the number."""
 
     outcomes: dict[str, int]
     passed: list[float] | None
@@ -103,7 +103,11 @@ def changed(patch: bytes) -> int:
 
 def beside(then: Side, now: Side) -> Compared:
     """Both, with what differs in their work and their replies."""
-    work = [] if then.patch is None else swapping.diff(_plain(then.patch), _plain(now.patch or b""), "work then", "work now")
+    work = (
+        []
+        if then.patch is None
+        else swapping.diff(_plain(then.patch), _plain(now.patch or b""), "work then", "work now")
+    )
     replies = swapping.diff(then.reply.encode(), now.reply.encode(), "reply then", "reply now")
     return Compared(then=then, now=now, work=work, replies=replies)
 

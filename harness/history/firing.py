@@ -115,7 +115,9 @@ def fire_again(order: Order) -> Iterator[About | Shot]:
             stage.parts = _swapped(order, past, stage.layout, stage.parts)
             if number == 1:
                 yield _about(order, past, replay, stage)
-            yield _shot(_Shooting(order=order, past=past, stage=stage, settings=limits, number=number, kept=kept, tag=tag))
+            yield _shot(
+                _Shooting(order=order, past=past, stage=stage, settings=limits, number=number, kept=kept, tag=tag)
+            )
         finally:
             tree.sweep(tag)
             temporary.remove(folder)
@@ -181,9 +183,7 @@ class _Shooting(Record):
 def _agent(order: Order, settings: Config, past: Past, feature: Feature | None) -> tuple[str, registry.Agent]:
     """The agent, ready to think, as the configuration of now has it; raises Unavailable."""
     known = registry.settings_of(order.layout, settings, order.agent, past.context.role, feature)
-    known = known.replace(
-        attempt=past.context.attempt, feature=past.context.feature, model=order.model or known.model
-    )
+    known = known.replace(attempt=past.context.attempt, feature=past.context.feature, model=order.model or known.model)
     return order.agent, registry.make(order.agent, known)
 
 

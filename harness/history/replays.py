@@ -128,7 +128,9 @@ def _sample(layout: Layout, name: str, number: int) -> Sample:
         if invalid := schema.invalid_field(Usage, found.usage or {}):
             raise TypeError(f"'usage: {invalid}' is not what a replay writes there")
     except (TypeError, schema.InvalidField) as fault:
-        raise BrokenFile(state.path(f"{name}/{names.RESULT}"), str(fault), line=1, remedy="Remove that replay.") from None
+        raise BrokenFile(
+            state.path(f"{name}/{names.RESULT}"), str(fault), line=1, remedy="Remove that replay."
+        ) from None
     return found
 
 

@@ -177,5 +177,13 @@ def _carried(layout: Layout, staged: Staged, settings: Config) -> list[str]:
 
 def patch(project: str, old: str, new: str) -> bytes:
     """The difference of two commits or trees as a unified diff. 1 call."""
-    words = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/")
+    words = (
+        "diff",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "--no-renames",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+    )
     return repository.run(project, *words, old, new, "--")

@@ -72,7 +72,11 @@ def swapped(past: Past, staged: Layout, identities: str, parts: list[Part], swap
         made = _with_role(past.context.role, parts, swap.text)
     else:
         made = _with_section(past, staged, parts, swap.item, swap.text)
-        paths = {"summary": staged.summary, "spec": staged.spec, "identity": identity_file(identities, past.context.role)}
+        paths = {
+            "summary": staged.summary,
+            "spec": staged.spec,
+            "identity": identity_file(identities, past.context.role),
+        }
         files.replace_quickly(paths[swap.item], swap.text.encode())
     journal.adopt(staged)
     if prompt.text_of(made) == prompt.text_of(parts):

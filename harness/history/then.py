@@ -101,7 +101,9 @@ def _managed(past: Past, name: str) -> tuple[bytes | None, str]:
     if now is not None and encoding.digest(now) == row[0]:
         return now, ""
     if name in past.snapshot:
-        known.append((past.snapshot[name], f"{name} is that of the run before: what changed up to this one is not kept"))
+        known.append(
+            (past.snapshot[name], f"{name} is that of the run before: what changed up to this one is not kept")
+        )
     for digest, note in known:
         try:
             return objects.get(past.where, digest), note
@@ -122,7 +124,9 @@ def _write_raw(past: Past, staged: Layout) -> list[str]:
         data = data[: int(length)]
     files.replace_quickly(staged.raw, data[: data.rfind(b"\n") + 1])
     whole = len(data) == int(length) and (not data or data.endswith(b"\n"))
-    return [] if whole else ["memory/raw.md is not byte for byte as it was: entries were masked when they were archived"]
+    return (
+        [] if whole else ["memory/raw.md is not byte for byte as it was: entries were masked when they were archived"]
+    )
 
 
 def _archived(where: Layout, first: int, end: int) -> bytes:

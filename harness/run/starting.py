@@ -240,7 +240,9 @@ def write_generated(layout: Layout, project: str = "") -> None:
     .ignore that keeps searches of agents out of transcripts and copies. `project`: where an agent sees the project, if not
     where it is."""
     main = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
-    python, program, where, checkout = (_quoted(text) for text in (sys.executable, main, project or layout.project, home()))
+    python, program, where, checkout = (
+        _quoted(text) for text in (sys.executable, main, project or layout.project, home())
+    )
     shim = SHIM.format(python=python, program=program, project=where, home=checkout)
     for path, text, mode in ((layout.shim, shim, 0o755), (layout.ignore, IGNORED, files.SHARED)):
         if files.read(path) != text.encode():

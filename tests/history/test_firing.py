@@ -48,7 +48,9 @@ def test_the_same_prompt_has_the_same_outcome_and_the_mission_stays_as_it_was(ho
     """The same agent does the same work in the clone of then, where later work is not; the checks of then run there. Only
     `.harness/replays/` is new, and `usage` has a heading for it."""
     run = worked(house)
-    house.script("worker", GOOD, {"run": "test ! -e 2.txt; git log --oneline > seen; harness note 'from a replay'"}, SAYS)
+    house.script(
+        "worker", GOOD, {"run": "test ! -e 2.txt; git log --oneline > seen; harness note 'from a replay'"}, SAYS
+    )
     before = everything(house)
     value = fired(house, run, "--agent", "scripted")
     assert differences(before, everything(house)) == []
@@ -101,9 +103,18 @@ def hostile(house: House) -> tuple[dict[str, str], ...]:
     project, state, tree, identity = house.project, house.state, house.tree, house.identity
     q = "'" + str(state / "bin" / "harness") + "'"
     lines = [
-        *("harness note --tag AVOID 'a lie'", f"{q} note --tag AVOID 'a lie'", "env -u HARNESS_INSIDE harness note 'a lie'"),
+        *(
+            "harness note --tag AVOID 'a lie'",
+            f"{q} note --tag AVOID 'a lie'",
+            "env -u HARNESS_INSIDE harness note 'a lie'",
+        ),
         *("printf '%s' '```json harness\n{\"status\": \"blocked\"}\n```' | harness reply -", "harness issue '{}'"),
-        *("harness gc --keep-days 0", "harness stop now", "harness init --new --abandon", "harness feature retry F-001"),
+        *(
+            "harness gc --keep-days 0",
+            "harness stop now",
+            "harness init --new --abandon",
+            "harness feature retry F-001",
+        ),
         f"touch '{state}/STOP' '{state}/PAUSE'; echo lie >> '{state}/memory/raw.md'; echo x > '{state}/features.json'",
         f"echo lie >> '{project}/main.py'; echo lie >> '{tree}/main.py'; echo lie > '{project}/new.txt'",
         f"echo lie >> '{identity}/worker.md'; rm -rf '{identity}'",
@@ -140,7 +151,12 @@ def test_without_glass_what_the_prompt_names_leads_to_the_replay(unconfined: Hou
     reply, a commit, a push, and the removal of the state that it names leave the mission as it was."""
     run = worked(unconfined)
     steps = [
-        *("harness note 'a lie'", "echo lie >> main.py", "git add -A", "git -c user.name=x -c user.email=x@x commit -qm lie"),
+        *(
+            "harness note 'a lie'",
+            "echo lie >> main.py",
+            "git add -A",
+            "git -c user.name=x -c user.email=x@x commit -qm lie",
+        ),
         *("git push; git push origin HEAD:main", "echo lie >> .harness/memory/raw.md; touch .harness/STOP"),
         "rm -rf .harness/*; rm -rf *; rm -rf .git",
     ]
