@@ -7,7 +7,7 @@ from rich.text import Text
 
 from harness.base import console, errors
 from harness.cli import show, values
-from harness.history import comparing, firing, swapping, then
+from harness.history import firing, side_by_side, swapping, then
 from harness.history.firing import Order, Shot
 from harness.history.replays import About
 from harness.model import runs
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from harness.history.comparing import Compared, Side, Spread
+    from harness.history.side_by_side import Compared, Side, Spread
 
 
 def order(
@@ -47,7 +47,7 @@ def fired(asked: Order, as_json: bool) -> int:
     if lines and not as_json:
         console.print_line("\n".join(lines))
     past, about, shots = then.of_run(asked.where, asked.run), None, list[Shot]()
-    old, sides = comparing.before(asked.layout, past), list["Compared"]()
+    old, sides = side_by_side.before(asked.layout, past), list["Compared"]()
     for one in firing.fire_again(asked):
         if isinstance(one, About):
             about = one
@@ -55,10 +55,10 @@ def fired(asked: Order, as_json: bool) -> int:
             continue
         shots.append(one)
         who = " ".join(filter(None, [asked.agent, one.sample.used.model or asked.model]))
-        sides.append(comparing.beside(old, comparing.after(one, who)))
+        sides.append(side_by_side.beside(old, side_by_side.after(one, who)))
         if not as_json:
             _print_sides(sides[-1], one, len(shots) if asked.times > 1 else 0)
-    made = comparing.spread([one.sample for one in shots])
+    made = side_by_side.spread([one.sample for one in shots])
     where = f".harness/replays/{about.id}/" if about else ""
     if as_json:
         values.echo(_value(about, lines, sides, shots, made))
@@ -85,7 +85,7 @@ def _print_sides(value: Compared, shot: Shot, number: int) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in (f"time {number}" if number else "", "then", "now"):
         table.add_column(title, overflow="fold")
-    for cells in comparing.rows(value):
+    for cells in side_by_side.rows(value):
         table.add_row(*(Text(console.sanitise(cell)) for cell in cells))
     show.print_table(table)
     reason = shot.sample.reason if shot.sample.outcome not in runs.GOOD else ""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.process import confine
+from harness.process import confine, landlock
 from harness.process.confine import BUBBLEWRAP
 from tests.missions import CHECKOUT, House, differences, listing, tagged, until
 
@@ -146,6 +146,28 @@ def test_a_hostile_agent_leaves_every_byte_of_the_mission(house: House) -> None:
     assert [name for name in os.listdir(house.env["TMPDIR"]) if "replay" in name] == []
 
 
+@pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")
+def test_where_only_the_kernel_refuses_writes_the_mission_stays_as_it_was(house: House) -> None:
+    """Landlock, where bubblewrap is missing: nothing is mounted, the agent sees the mission, and changes none of its bytes."""
+    house.identity.mkdir(exist_ok=True)
+    (house.identity / "worker.md").write_text("- [2026-01-01] knows a thing (1x)\n")
+    run = worked(house)
+    programs = house.folder / "programs"
+    programs.mkdir()
+    for path in Path("/usr/bin").iterdir():
+        if path.name != "bwrap":
+            (programs / path.name).symlink_to(path)
+    house.script("worker", *hostile(house), SAYS)
+    before = everything(house)
+    done = house.program("replay", run, "--agent", "scripted", "--json", PATH=str(programs))
+    assert differences(before, everything(house)) == []
+    value = json.loads(done.out)
+    assert not value["replay"]["mounted"]
+    kept = house.state / "replays" / value["replay"]["id"] / "1"
+    assert "a lie" in (kept / "notes.jsonl").read_text()
+    until(lambda: tagged(json.loads(house.read("mission.json"))["id"]) == [])
+
+
 def test_without_glass_what_the_prompt_names_leads_to_the_replay(unconfined: House) -> None:
     """The Runtime context names the clone and the state of the replay, and nothing else of the prompt is another; a bare note, a
     reply, a commit, a push, and the removal of the state that it names leave the mission as it was."""
@@ -200,7 +222,7 @@ def test_a_cap_that_is_used_up_stops_replays_and_no_replay_uses_up_the_mission_s
     house.config('agent = "scripted"', "limits = { max_cost_usd = 0.4 }")
     due = house.program("next").out
     done = house.program("replay", run, "--agent", "scripted", "--times", "2")
-    assert done.code == 78 or "Nothing is fired again" in done.err, done
+    assert (done.code, "Nothing is fired again" in done.err) == (11, True), done
     assert len(list((house.state / "replays").glob("*/*/result.json"))) == 1
     assert house.program("next").out == due
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from harness.history import comparing
-from harness.history.comparing import Side
+from harness.history import side_by_side
 from harness.history.replays import Sample
+from harness.history.side_by_side import Side
 from tests.missions import House
 
 SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n```'}
@@ -38,9 +38,9 @@ def sample(number: int, **changed: object) -> Sample:
 
 def test_equal_sides_differ_in_nothing() -> None:
     """Digests of files in the patches are no difference; then there are no lines, and no row for a check."""
-    value = comparing.beside(side(), side(patch=PATCH.replace(b"1..2", b"3..4")))
+    value = side_by_side.beside(side(), side(patch=PATCH.replace(b"1..2", b"3..4")))
     assert (value.work, value.replies) == ([], [])
-    assert {what: (then, now) for what, then, now in comparing.rows(value)} == {
+    assert {what: (then, now) for what, then, now in side_by_side.rows(value)} == {
         "agent": ("mine", "mine"),
         "outcome": ("ok", "ok"),
         "checks": ("1 of 1 green", "1 of 1 green"),
@@ -54,22 +54,22 @@ def test_equal_sides_differ_in_nothing() -> None:
 def test_each_check_that_came_out_otherwise_has_a_row() -> None:
     """And a work that git has no more is not known, which is not none."""
     now = side(checks=[["VAL-1", "red (exit 1)"], ["VAL-2", "green"]], patch=PATCH.replace(b"+b", b"+c"))
-    value = comparing.beside(side(), now)
-    assert comparing.rows(value)[-2:] == [("  VAL-1", "green", "red (exit 1)"), ("  VAL-2", "not known", "green")]
+    value = side_by_side.beside(side(), now)
+    assert side_by_side.rows(value)[-2:] == [("  VAL-1", "green", "red (exit 1)"), ("  VAL-2", "not known", "green")]
     assert [line for line in value.work if line[1:2] == "+"][-2:] == ["-+b", "++c"]
-    gone = comparing.beside(side(patch=None, changed=None), now)
-    assert gone.work == [] and ("files changed", "not known", "1") in comparing.rows(gone)
+    gone = side_by_side.beside(side(patch=None, changed=None), now)
+    assert gone.work == [] and ("files changed", "not known", "1") in side_by_side.rows(gone)
 
 
 def test_the_spread_has_least_median_and_most() -> None:
     """Of what is known; nothing known is None."""
     used = {"input": 1, "output": 1, "cost_usd": 0.5}
     samples = [sample(1, outcome="idle"), sample(2, checks=[["a", "green"], ["b", "red"]]), sample(6, usage=used)]
-    value = comparing.spread(samples)
+    value = side_by_side.spread(samples)
     assert value.outcomes == {"idle": 1, "ok": 2}
     assert (value.passed, value.tokens, value.cost_usd) == ([1, 1, 1], [2, 2, 2], [0.5, 0.5, 0.5])
     assert value.seconds == [1.0, 2.0, 6.0]
-    assert comparing.spread(samples[:1]).tokens is None
+    assert side_by_side.spread(samples[:1]).tokens is None
 
 
 def test_the_checks_of_then_are_those_of_the_next_judgement(house: House) -> None:
