@@ -115,15 +115,15 @@ def _managed(past: Past, name: str) -> tuple[bytes | None, str]:
 def _write_raw(past: Past, staged: Layout) -> list[str]:
     """raw.md of then: its entries that were archived since, and those that are still there."""
     length, generation = past.context.raw
-    now = pages.curated(past.where)
-    if str(now.generation) == generation:
-        data = State(past.where).part(names.RAW, 0, int(length))
-    else:
-        first = pages.curated(staged).first_seq
-        data = _archived(past.where, first, now.first_seq) + (State(past.where).data(names.RAW) or b"")
-        data = data[: int(length)]
-    files.replace_quickly(staged.raw, data[: data.rfind(b"\n") + 1])
-    whole = len(data) == int(length) and (not data or data.endswith(b"\n"))
+    now, data = pages.curated(past.where), State(past.where).data(names.RAW) or b""
+    if str(now.generation) != generation:
+        data = _archived(past.where, pages.curated(staged).first_seq, now.first_seq) + data
+    exact = data[: int(length)]
+    whole = len(exact) == int(length) and exact[-1:] in (b"", b"\n")
+    if not whole:  # by their times, since their lengths are others
+        lines = data.split(b"\n")[:-1]
+        exact = b"".join(line + b"\n" for line in lines if line[1:21].decode("utf-8", "replace") <= past.context.at)
+    files.replace_quickly(staged.raw, exact)
     return (
         [] if whole else ["memory/raw.md is not byte for byte as it was: entries were masked when they were archived"]
     )
