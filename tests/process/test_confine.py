@@ -363,7 +363,7 @@ def test_the_deepest_path_decides(given: Given) -> None:
 
 @needs_bubblewrap
 def test_a_folder_is_seen_at_another_path_and_nothing_else_is_there(given: Given) -> None:
-    """What lies outside at that path is out of reach; the program starts where its folder is seen; paths need not exist outside."""
+    """What lies outside at that path is out of reach; the program starts where its folder is seen, and no path need exist."""
     mine, theirs, new = str(given.mine), str(given.theirs), "/tmp/not/there"
     glass = Glass(writable=[mine, theirs], readable=[new], moved={theirs: mine, new: mine})
     script = "pwd; echo written > file; rm -rf /tmp/not/there/file; ls /tmp/not/there"
