@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from harness.history import side_by_side
 from harness.history.replays import Sample
 from harness.history.side_by_side import Side
@@ -79,8 +77,5 @@ def test_the_checks_of_then_are_those_of_the_next_judgement(house: House) -> Non
     house.role("validator", "F-001")
     house.work({"run": "echo one > 1.txt"}, SAYS)
     house.role("validator", "F-001")
-    value = json.loads(house.program("replay", run, "--agent", "scripted", "--json").out)
-    assert value["then"]["checks"] == [["VAL-1", "red (exit 1)"]], value["then"]
-    assert value["now"][0]["checks"] == [["VAL-1", "green"]]
     shown = house.program("replay", run, "--agent", "scripted").out.split("\n")
     assert [line.split() for line in shown if "VAL-1" in line] == [["VAL-1", "red", "(exit", "1)", "green"]]

@@ -35,8 +35,7 @@ def git(stage: staging.Stage, *words: str) -> str:
 
 
 def test_the_clone_has_what_was_there_and_nothing_later(house: House, tmp_path: Path) -> None:
-    """The commit, work that had been interrupted by then, no remote to push to; no later commit, tag or branch."""
-    house.git("remote", "add", "origin", "https://example.org/there")
+    """The commit, work that had been interrupted by then; no later commit, tag or branch."""
     cut = str(house.work({"run": "echo half > half.txt; exit 1"})["run"])
     run = str(house.work_again("F-001")["run"])
     house.work({"run": "echo later > later.txt"}, SAYS, feature="F-002")
@@ -47,7 +46,6 @@ def test_the_clone_has_what_was_there_and_nothing_later(house: House, tmp_path: 
     assert git(stage, "rev-parse", "HEAD") == head
     assert f"refs/harness/partial/{cut}" in git(stage, "for-each-ref", "--format=%(refname)")
     assert "later" not in git(stage, "log", "--all", "--name-only") + git(stage, "for-each-ref")
-    assert "example.org" not in (Path(stage.layout.clone) / ".git" / "config").read_text()
     assert git(stage, "status", "--porcelain") == ""
 
 
@@ -68,23 +66,25 @@ def test_uncommitted_changes_of_a_person_are_there_again(in_place: House, tmp_pa
 
 
 def test_a_project_in_a_folder_of_a_repository_is_in_its_place(bare: House) -> None:
-    """The clone is of the whole repository, and the agent starts in the folder; the checks of then find it."""
+    """The clone is of the whole repository, and has no remote; the agent starts in the folder, and the checks of then find it."""
     bare.repository()
     inner = bare.project / "services" / "api"
     inner.mkdir(parents=True)
     (inner / "SPEC.md").write_text("# An api\n\nIt works.\n")
     bare.git("add", "-A")
     bare.git("commit", "-qm", "api")
+    bare.git("remote", "add", "origin", "https://example.org/there")
     house = House(bare.folder, bare.env, "my project/services/api")
     house.begin()
     run = str(house.work({"run": "echo one > 1.txt"}, SAYS)["run"])
-    house.script("worker", {"run": "test -f SPEC.md; pwd > 1.txt; harness note from-inside"}, SAYS)
+    house.script("worker", {"run": "test -f SPEC.md; (pwd; git remote -v) > 1.txt; harness note from-inside"}, SAYS)
     done = house.program("replay", run, "--agent", "scripted", "--json")
     assert (done.code, done.err) == (0, ""), done
     value: dict[str, Any] = json.loads(done.out)
     assert value["now"][0]["checks"] == [["VAL-1", "green"]]
     tree = json.loads(house.read(f"runs/{run}/context.json"))["folder"]
     assert not MOUNTS or f"+{tree}/services/api" in value["now"][0]["patch"]
+    assert "example.org" not in value["now"][0]["patch"]
     assert "from-inside" in (house.state / "replays" / value["replay"]["id"] / "1" / "notes.jsonl").read_text()
 
 
