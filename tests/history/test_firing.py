@@ -171,7 +171,7 @@ def test_where_only_the_kernel_refuses_writes_the_mission_stays_as_it_was(house:
 def test_without_glass_what_the_prompt_names_leads_to_the_replay(unconfined: House) -> None:
     """The Runtime context names the clone and the state of the replay, and nothing else of the prompt is another; a bare note, a
     reply, a commit, a push, and the removal of the state that it names leave the mission as it was."""
-    run = worked(unconfined)
+    run = str(unconfined.work(GOOD, SAYS)["run"])
     steps = [
         *(
             "harness note 'a lie'",
@@ -194,7 +194,7 @@ def test_without_glass_what_the_prompt_names_leads_to_the_replay(unconfined: Hou
 
 def test_several_times_show_the_spread_and_their_cost(house: House) -> None:
     """Outcomes, passed checks, tokens and cost as least, median, most; usage has the sum under `replays`, the total has not."""
-    run = worked(house)
+    run = house.work(GOOD, SAYS)["run"]
     house.script(
         "worker",
         {"usage": {"input": 100, "output": 10, "cost_usd": 0.5, "model": "m", "raw": [{}]}},
@@ -213,7 +213,7 @@ def test_several_times_show_the_spread_and_their_cost(house: House) -> None:
 
 def test_a_cap_that_is_used_up_stops_replays_and_no_replay_uses_up_the_mission_s(house: House) -> None:
     """The second of two that would pass the cap does not start; `next` goes on as before."""
-    run = worked(house)
+    run = house.work(GOOD, SAYS)["run"]
     house.script("worker", {"usage": {"input": 100, "output": 10, "cost_usd": 0.5, "raw": [{}]}}, GOOD, SAYS)
     house.config('agent = "scripted"', "limits = { max_cost_usd = 0.4 }")
     due = house.program("next").out
@@ -225,7 +225,7 @@ def test_a_cap_that_is_used_up_stops_replays_and_no_replay_uses_up_the_mission_s
 
 def test_a_swap_changes_the_prompt_and_is_shown_first(house: House) -> None:
     """The identity of a file; the difference comes first, and the prompt that was sent has it."""
-    run = worked(house)
+    run = house.work(GOOD, SAYS)["run"]
     other = house.write("other.md", "- [2026-01-01] count to three (1x)\n")
     done = house.program("replay", run, "--agent", "scripted", "--with", f"identity={other}")
     assert done.out.startswith("--- as it was\n+++ as it is fired\n"), done
@@ -239,9 +239,9 @@ def test_a_swap_changes_the_prompt_and_is_shown_first(house: House) -> None:
 
 def test_it_is_refused_inside_a_run(house: House) -> None:
     """64, and nothing is fired."""
-    run = worked(house)
-    house.script("worker", {"run": f"harness replay {run} --agent scripted > out 2>&1 || echo $? >> out"}, SAYS)
-    house.work_again("F-002")
+    run = house.work(GOOD, SAYS)["run"]
+    inside = {"run": f"harness replay {run} --agent scripted > out 2>&1 || echo $? >> out"}
+    house.work(inside, SAYS, feature="F-002")
     assert house.git("show", "HEAD:out").endswith("\n64")
     assert not (house.state / "replays").exists()
 
@@ -265,7 +265,7 @@ def test_what_makes_no_sense_is_said_before_anything_is_fired(house: House) -> N
 @needs_mounts
 def test_after_a_kill_no_process_is_left_and_the_next_start_removes_the_clone(house: House) -> None:
     """kill -9 in the middle; usage has what it had reported."""
-    run = worked(house)
+    run = house.work(GOOD, SAYS)["run"]
     house.script(
         "worker",
         {"usage": {"input": 100, "output": 10, "cost_usd": 0.5, "model": "m", "raw": [{}]}},
