@@ -27,6 +27,7 @@ ABOUT = re.compile(  # what documents or describes a project: a check looks whet
     r"|\.(md|rst|toml|cfg|ini|ya?ml)$",
     re.IGNORECASE,
 )
+TASK = re.compile(r"\b((?:npm|pnpm|yarn|bun|make|go|cargo|mix|rake)\s+(?:(?:run|-\S+)\s+)*)tests?\b")  # no folder
 LOOKS = re.compile(
     r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\["
 )
@@ -48,9 +49,14 @@ def decides(path: str, check: str) -> bool:
     return bool(re.search(r"\b(diff|cmp|comm)\b", check)) or (not ABOUT.search(path) and _is_input(path, check))
 
 
+def names(path: str, check: str) -> bool:
+    """Whether a word of the check is this file."""
+    return _named(path, check)[0]
+
+
 def _named(path: str, check: str) -> tuple[bool, bool]:
     """(whether a word of the check is this file, whether one is a folder above it)."""
-    words = [word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w.*?%@+~/-]+", check)]
+    words = [word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w.*?%@+~/-]+", TASK.sub(r"\1", check))]
     entered = re.findall(r"\bcd\s+[\"']?([\w./-]+)", check)
     words += [f"{folder.strip('./')}/{word}" for folder in entered for word in words]
     named = any(
