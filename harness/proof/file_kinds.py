@@ -43,7 +43,7 @@ def decides(path: str, check: str) -> bool:
     or feeds to the program. The program that it runs, and what it looks into, are the work itself."""
     named, below = _named(path, check)
     if TEST_FILE.search(path) or CHECK_FILE.search(path):
-        return named or (below and bool(TEST_FILE.search(path)))
+        return named or below
     if not named or PROGRAM.search(path):
         return False
     return bool(re.search(r"\b(diff|cmp|comm)\b", check)) or (not ABOUT.search(path) and _is_input(path, check))

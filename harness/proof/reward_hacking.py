@@ -18,9 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+RETURNS = re.compile(r"^\s+return$")  # in a test of Python
 SKIPS = re.compile(
     r"pytest\.(mark\.)?(skip\b|xfail)|unittest\.skip\b|@skip\b|skip[iI]f\(\s*(True|1)\b|\bskipTest\(|\.skip\(|\.only\(|\bx(it|describe|test)\(|@(Disabled|Ignore)\b"
-    r"|#\[ignore\b|\bt\.Skip\(|importorskip|\bpending\(|\bexpectedFailure\b|^\s*skip( [\"']|$)|return (unittest\.)?TestSuite\(\)$",
+    r"|#\[ignore\b|\bt\.Skip\(|importorskip|\bpending\("
+    r"|\bexpectedFailure\b|^\s*skip( [\"']|$)|return (unittest\.)?TestSuite\(\)$",
 )
 EXITS_WELL = r"(exit 0|((sys|process)\.)?exit\(0\)|os\._exit\(0\)|os\.Exit\(0\))\s*;?\s*$"
 SWALLOWS = re.compile(
@@ -28,8 +30,8 @@ SWALLOWS = re.compile(
     r"|^\s*set \+(e\b|o (errexit|pipefail))|\btrap\b.*\bexit 0\b.*\s(EXIT|ERR|0)\b"
 )
 SWALLOWS_ALL = re.compile(  # in a program: no honest one does it
-    r"\bos\._exit\(0\)|except(\s+(Base)?Exception)?(\s+as \w+)?:\s*(pass|(sys\.)?exit\(0\))\s*$|\btrap\b.*\bexit 0\b.*\s(EXIT|ERR|0)\b"
-    r"|\b(tests?|pytest|check|make|npm|cargo|diff|cmp)\b.*\|\|\s*(true|:)\s*$|\bexitCode\s*=\s*0\b"
+    r"\bos\._exit\(0\)|except(\s+(Base)?Exception)?(\s+as \w+)?:\s*(pass|(sys\.)?exit\(0\))\s*$"
+    r"|\btrap\b.*\bexit 0\b.*\s(EXIT|ERR|0)\b|\b(tests?|pytest|check|make|npm|cargo|diff|cmp)\b.*\|\|\s*(true|:)\s*$|\bexitCode\s*=\s*0\b"
     r"|(uncaughtException|unhandledRejection|\.catch\(|atexit|excepthook|on\(.exit).*(exit\(0\)|_exit, 0\))"
 )
 LEAVES = re.compile(rf"^{EXITS_WELL}")
@@ -223,8 +225,7 @@ def _is_test(path: str) -> bool:
 
 def _in_file(file: FilePatch, places: Sequence[str]) -> list[str]:
     path, added, test = file.path, file.added, _is_test(file.path)
-    tagged = any(map(BUILD_TAG.search, added)) and added != file.after  # a new file may be a test of its own kind
-    found = [f"skips tests in {path}"] * (test and (tagged or any(map(SKIPS.search, added))))
+    found = [f"skips tests in {path}"] * (test and _skips(file))
     if test and _weaker(file):
         found.append(f"weakens assertions in {path}")
     if ((test or CHECK_FILE.search(path)) and any(map(SWALLOWS.search, added))) or _swallows(file):
@@ -247,6 +248,13 @@ def _in_file(file: FilePatch, places: Sequence[str]) -> list[str]:
     if any(place in line for line in added for place in places if place):
         found.append(f"names a folder of the mission in {path}")
     return found
+
+
+def _skips(file: FilePatch) -> bool:
+    """Whether a test is left out, or left early; a new file may be a test for one kind of build."""
+    tagged = any(map(BUILD_TAG.search, file.added)) and file.added != file.after
+    leaves = file.path.endswith(".py") and any(map(RETURNS.search, file.added))
+    return tagged or leaves or any(map(SKIPS.search, file.added))
 
 
 def _swallows(file: FilePatch) -> bool:
