@@ -59,10 +59,13 @@ def _named(path: str, check: str) -> tuple[bool, bool]:
     words = [word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w.*?%@+~/-]+", TASK.sub(r"\1", check))]
     entered = re.findall(r"\bcd\s+[\"']?([\w./-]+)", check)
     words += [f"{folder.strip('./')}/{word}" for folder in entered for word in words]
-    named = any(
-        path == word or word.endswith("/" + path) or ("*" in word and fnmatchcase(path, word)) for word in words
-    )
+    named = any(path == word or word.endswith("/" + path) or _matches(path, word) for word in words)
     return named, any(path.startswith(word + "/") for word in words if word)
+
+
+def _matches(path: str, word: str) -> bool:
+    """Whether a shell that reads this word finds the file; `*` stays in its folder, `**` does not."""
+    return "*" in word and ("**" in word or path.count("/") == word.count("/")) and fnmatchcase(path, word)
 
 
 def _is_input(path: str, check: str) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RETURNS = re.compile(r"^\s+return$")  # in a test of Python
 SKIPS = re.compile(
     r"pytest\.(mark\.)?(skip\b|xfail)|unittest\.skip\b|@skip\b|skip[iI]f\(\s*(True|1)\b|\bskipTest\(|\.skip\(|\.only\(|\bx(it|describe|test)\(|@(Disabled|Ignore)\b"
-    r"|#\[ignore\b|\bt\.Skip\(|importorskip|\bpending\("
+    r"|#\[(ignore|cfg\(any\(\)\))|\bt\.Skip\(|importorskip|\bpending\("
     r"|\bexpectedFailure\b|^\s*skip( [\"']|$)|return (unittest\.)?TestSuite\(\)$",
 )
 EXITS_WELL = r"(exit 0|((sys|process)\.)?exit\(0\)|os\._exit\(0\)|os\.Exit\(0\))\s*;?\s*$"
@@ -31,8 +31,9 @@ SWALLOWS = re.compile(
 )
 SWALLOWS_ALL = re.compile(  # in a program: no honest one does it
     r"\bos\._exit\(0\)|except(\s+(Base)?Exception)?(\s+as \w+)?:\s*(pass|(sys\.)?exit\(0\))\s*$"
-    r"|\btrap\b.*\bexit 0\b.*\s(EXIT|ERR|0)\b|\b(tests?|pytest|check|make|npm|cargo|diff|cmp)\b.*\|\|\s*(true|:)\s*$|\bexitCode\s*=\s*0\b"
-    r"|(uncaughtException|unhandledRejection|\.catch\(|atexit|excepthook|on\(.exit).*(exit\(0\)|_exit, 0\))"
+    r"|\btrap\b.*\bexit 0\b.*\s(EXIT|ERR|0)\b|\b(tests?|pytest|check|make|npm|cargo|diff|cmp)\b.*\|\|\s*(true|:)\s*$"
+    r"|\bexitCode\s*=\s*0\b"
+    r"|(uncaughtException|unhandledRejection|\.catch\(|at_?exit|excepthook|on\(.exit).*(exit\(0\)|exit!? 0|_exit, 0\))"
 )
 LEAVES = re.compile(rf"^{EXITS_WELL}")
 EXCEPT = re.compile(
@@ -84,6 +85,7 @@ CONFIG = re.compile(r"\.config\.[^/]+$")
 WEAK = re.compile(
     r"approx\(.*(rel|abs)=\s*([1-9]|0\.[1-9])|toBeCloseTo\(.*,\s*(0|-\d+)\)|(places=\s*(0|-)|delta=\s*[1-9])"
     r"|math\.Abs\(.*>\s*(\d\d|\de\d)|\.(toBeDefined|toBeTruthy)\(|assertIsNotNone|\bassert\b.* is not None|\banything\(|\bANY\b"
+    r"|\bassert\b.*\bor True\b"
 )
 EXACT = re.compile(r"[=!]=|\bto(Strict)?(Be|Equal)\(|[eE]qual\w*\(")
 TEST_NAME = re.compile(r"^\s*(?:async )?(?:def|func) [Tt]est")
@@ -91,7 +93,11 @@ OTHER_NAME = re.compile(r"^\s*(?:async )?(?:def|func) (?![Tt]est)\w")
 EMPTY = re.compile(r"^(\s*\w+)\s*=\s*[\[({][\])}]$")
 BUILD_TAG = re.compile(r"^//go:build (?!.*\b(go1|linux|windows|darwin|unix|js|wasm|cgo|race|a(md|rm)64)\b)")
 RUNNERS_NAME = re.compile(r"(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]+$", re.IGNORECASE)
-ASSERTS = re.compile(r"\b(assert\w*|expect|should|\w+Equal)\b|\b(test|it)\(|^\s*(test|diff|cmp|grep|\[+)\s|\bt\.\w+\(")
+ASSERTS = re.compile(
+    r"\b(assert\w*|expect|should|\w+Equal)\b|\b(test|it)\(|^\s*(test|diff|cmp|grep|\[+)\s|\bt\.(?!Log)\w+\("
+)
+FAILS = re.compile(r"\b(exit|return) [1-9]|\bexit\([1-9]|\bt\.(Error|Fatal|Fail)")
+COMMENT = re.compile(r"^\s*(//|#\s|#$)")
 CASES = re.compile(r"parametrize|pytest\.param|\.each\(|\bfor\b.*\b(in|of)\b|subTest")
 UNSKIPS = re.compile(r"xfail|expectedFailure|\bskip", re.IGNORECASE)
 NAMES = re.compile(r"^\s*(?:async\s+)?(?:def|class|func|fn|function|const|let)\s+(\w+)")
@@ -175,16 +181,20 @@ def _found_by_runner(file: FilePatch | None) -> bool:
 def _assertions(files: list[FilePatch]) -> list[str]:
     """The test files that lose assertions, unless others get as many, they become a table of cases, or the
     failures that were expected no longer are."""
-    balance = {file.path: _count(file.added) - _count(file.removed) for file in files if _is_test(file.path)}
+    tests = [file for file in files if _is_test(file.path)]
     cases = {
         file.path for file in files if any(map(CASES.search, file.added)) or any(map(UNSKIPS.search, file.removed))
     }
-    fewer = [path for path, more in balance.items() if more < 0 and path not in cases]
-    return fewer if sum(balance.values()) < 0 else []
+    found: list[str] = []
+    for kind in (ASSERTS, FAILS):
+        balance = {file.path: _count(file.added, kind) - _count(file.removed, kind) for file in tests}
+        if sum(balance.values()) < 0:
+            found += [path for path, more in balance.items() if more < 0 and path not in cases]
+    return found
 
 
-def _count(lines: list[str], kind: re.Pattern[str] = ASSERTS) -> int:
-    return sum(bool(kind.search(line)) for line in lines)
+def _count(lines: list[str], kind: re.Pattern[str]) -> int:
+    return sum(bool(kind.search(line)) and not COMMENT.search(line) for line in lines)
 
 
 def _weaker(file: FilePatch) -> bool:
