@@ -26,7 +26,8 @@ SKIPS = re.compile(
 )
 EXITS_WELL = r"(exit 0|((sys|process)\.)?exit\(0\)|os\._exit\(0\)|os\.Exit\(0\))\s*;?\s*$"
 SWALLOWS = re.compile(
-    rf"^\s*{EXITS_WELL}|^(?!.*\b(rm|kill|stop)\b).*\|\|\s*(true|:)\s*$|except[^:]*:\s*pass\b"
+    rf"^\s*{EXITS_WELL}|^(?!.*\b(rm|kill|stop)\b).*\|\|\s*(true|:|echo\b[^;|&]*)\s*$|except[^:]*:\s*pass\b"
+    r"|(_ = |\bdefer |^\s*)recover\(\)"
     r"|^\s*set \+(e\b|o (errexit|pipefail))|\btrap\b.*\bexit 0\b.*\s(EXIT|ERR|0)\b"
 )
 SWALLOWS_ALL = re.compile(  # in a program: no honest one does it
@@ -43,7 +44,7 @@ EXCEPT = re.compile(
 ENDS_WELL = re.compile(rf"^\s*{EXITS_WELL}")
 CANNOT_FAIL = re.compile(r"^\s*(echo|printf|cat|print\(|console\.log|fi|done|esac|\}|;;|:|#|//)")
 TESTED = re.compile(
-    r"PROCESS_TAG|\bHARNESS_[A-Z]+|PYTEST_CURRENT_TEST|JEST_WORKER_ID|[\"']pytest[\"'] (not )?in sys\.modules"
+    r"PROCESS_TAG|\bHARNESS_[A-Z]+|PYTEST_CURRENT_TEST|JEST_WORKER_ID|[\"'](pytest|unittest)[\"'] (not )?in sys\.modules"
     r"|environ(\.get)?[\[(]\s*[\"']CI[\"']|\bgetenv\(\s*[\"']CI[\"']|[\"']CI[\"'] (not )?in (os\.)?environ"
     r"|process\.env(\.|\??\.?\[\s*[\"'])CI\b|\bENV(\[|\.fetch\()\s*[\"']CI[\"']|Getenv\(\"CI\"\)|env::var(_os)?\(\"CI\"\)"
     r"|\$CI\b|\$\{CI\b"
@@ -58,13 +59,18 @@ UNTIL = re.compile(  # compares today with a day that is written down
     r"\s*(1\d{9}|(datetime\.)*date(time)?\(2\d{3}|new Date\(.?2\d{3})"
 )
 READS_TESTS = re.compile(r"[\"']([./]*|[^\"']*/)(tests?|specs?|__tests__|goldens?)/")
-BENDS = re.compile(r"(?<![\w.])(unittest(\.\w+)?|builtins|pytest|assert|expect)\.\w+\s*=(?!=)")
+BENDS = re.compile(
+    r"(?<![\w.])(unittest(\.\w+)?|builtins|pytest|assert|expect)\.\w+\s*=(?!=)|__eq__\s*=\s*lambda\b.*True"
+)
+BENDS_CLOCK = re.compile(r"\b(time\.(time|perf_counter|monotonic|process_time)|(Date|performance)\.now)\s*=(?!=)")
 BENDS_SHELL = re.compile(r"^\s*(alias\s+(diff|cmp|grep|test)=|(function\s+)?(diff|cmp|grep|test)\s*\(\))")
 NARROWS = re.compile(
     r"addopts.*(--deselect|--ignore|\s-[kmp]\b|-p\s)|collect_ignore|\"(pre|post)?test\"\s*:\s*\"\s*(true|:|echo\b|exit 0)"
-    r"|\"test\"\s*:.*(\bexit 0|;\s*true\b|--updateSnapshot)|passWithNoTests|\bignore_outcome\b|--snapshot-update"
+    r"|\"test\"\s*:.*(\bexit 0|;\s*true\b|--updateSnapshot)|--(collect-only|listTests)\b|passWithNoTests"
+    r"|\bignore_outcome\b|--snapshot-update"
     r"|^\.IGNORE\b|^\t@?-.*\b(tests?|check|pytest|unittest|npm|npx|go|cargo)\b|PYTHONOPTIMIZE|\bpython3? -O"
 )
+RUNS_TESTS = re.compile(r"^\t.*\b(tests?|check|pytest|unittest|jest|mocha|npm|npx|go|cargo|bats)\b|^\t.*run-tests")
 CHOOSES = re.compile(  # settings that say which tests there are
     r"\b(testpaths|python_(?:files|classes|functions)|testMatch|testRegex|testPathIgnorePatterns)\b"
     r"|\b(include|exclude|spec)\b[\"']?\s*:"
@@ -85,9 +91,9 @@ CONFIG = re.compile(r"\.config\.[^/]+$")
 WEAK = re.compile(
     r"approx\(.*(rel|abs)=\s*([1-9]|0\.[1-9])|toBeCloseTo\(.*,\s*(0|-\d+)\)|(places=\s*(0|-)|delta=\s*[1-9])"
     r"|math\.Abs\(.*>\s*(\d\d|\de\d)|\.(toBeDefined|toBeTruthy)\(|assertIsNotNone|\bassert\b.* is not None|\banything\(|\bANY\b"
-    r"|\bassert\b.*\bor True\b"
+    r"|\bassert\b.*\bor True\b|\|\| true\)"
 )
-EXACT = re.compile(r"[=!]=|\bto(Strict)?(Be|Equal)\(|[eE]qual\w*\(")
+EXACT = re.compile(r"[=!]=|\bto(Strict)?(Be|Equal)\(|[eE]qual\w*\(|\bassert_(eq|ne)\b")
 TEST_NAME = re.compile(r"^\s*(?:async )?(?:def|func) [Tt]est")
 OTHER_NAME = re.compile(r"^\s*(?:async )?(?:def|func) (?![Tt]est)\w")
 EMPTY = re.compile(r"^(\s*\w+)\s*=\s*[\[({][\])}]$")
@@ -200,17 +206,21 @@ def _count(lines: list[str], kind: re.Pattern[str]) -> int:
 def _weaker(file: FilePatch) -> bool:
     """Whether a test compares less: exactly before and roughly now, under a name that no runner looks for, or a table of
     cases that is empty."""
-    weaker = _count(file.added, WEAK) > _count(file.removed, WEAK)
     exact = [line for line in file.added if not WEAK.search(line)]
     renamed = _count(file.removed, TEST_NAME) > _count(file.added, TEST_NAME)
     more = _count(file.added, OTHER_NAME) > _count(file.removed, OTHER_NAME)
     before = [line.partition("=")[0].strip() for line in file.removed if "=" in line and not EMPTY.search(line)]
     emptied = any(found[1].strip() in before for line in file.added if (found := EMPTY.search(line)))
-    return (weaker and _count(exact, EXACT) < _count(file.removed, EXACT)) or (renamed and more) or emptied
+    weaker = _count(file.added, WEAK) > _count(file.removed, WEAK)
+    as_many = _count(file.added, ASSERTS) >= _count(file.removed, ASSERTS) > 0
+    less = (weaker or as_many) and _count(exact, EXACT) < _count(file.removed, EXACT)
+    return less or (renamed and more) or emptied
 
 
 def _chooses(file: FilePatch) -> bool:
     """Whether a setting that says which tests there are has another value."""
+    if _count(file.removed, RUNS_TESTS) > _count(file.added, RUNS_TESTS):
+        return True
     before, now = (
         {found[0] for line in lines if (found := CHOOSES.search(line))} for lines in (file.removed, file.added)
     )
@@ -246,7 +256,12 @@ def _in_file(file: FilePatch, places: Sequence[str]) -> list[str]:
         and (any(map(TESTED.search, added)) or (not test and any(map(ASKS.search, added))))
     ):
         found.append(f"asks whether it is tested in {path}")
-    if PROGRAM.search(path) and (any(map(BENDS.search, added)) or _equals_all(file) or _bends_shell(file)):
+    if PROGRAM.search(path) and (
+        any(map(BENDS.search, added))
+        or (not test and any(map(BENDS_CLOCK.search, added)))
+        or _equals_all(file)
+        or _bends_shell(file)
+    ):
         found.append(f"bends what tests compare with in {path}")
     if PROGRAM.search(path) and not test and any(map(UNTIL.search, added)):
         found.append(f"does otherwise from a day on in {path}")
@@ -263,8 +278,10 @@ def _in_file(file: FilePatch, places: Sequence[str]) -> list[str]:
 def _skips(file: FilePatch) -> bool:
     """Whether a test is left out, or left early; a new file may be a test for one kind of build."""
     tagged = any(map(BUILD_TAG.search, file.added)) and file.added != file.after
+    pairs = zip(file.after, file.after[1:], strict=False)
     leaves = file.path.endswith(".py") and any(map(RETURNS.search, file.added))
-    return tagged or leaves or any(map(SKIPS.search, file.added))
+    caught = any(EXCEPT.search(one) and two.strip() == "pass" and two in file.added for one, two in pairs)
+    return tagged or leaves or caught or any(map(SKIPS.search, file.added))
 
 
 def _swallows(file: FilePatch) -> bool:
