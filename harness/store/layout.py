@@ -27,6 +27,7 @@ class Layout:
         self.issues = under + names.ISSUES
         self.orders = under + names.ORDERS
         self.answers = under + names.ANSWERS
+        self.restores = under + names.RESTORES
         self.raw = under + names.RAW
         self.summary = under + names.SUMMARY
         self.memory = under + names.MEMORY

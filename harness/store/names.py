@@ -14,6 +14,7 @@ CONTRACT_LOG = "contract-log.jsonl"
 ISSUES = "issues.jsonl"
 ORDERS = "orders.jsonl"
 ANSWERS = "answers.jsonl"
+RESTORES = "restores.jsonl"
 RAW = "memory/raw.md"
 SUMMARY = "memory/summary.md"
 MEMORY = "memory/MEMORY.md"
@@ -45,7 +46,7 @@ MANAGED = (
     *(SUMMARY, MEMORY, CURATED, LESSONS, ESCALATION),
 )
 # these grow by whole JSON lines
-APPEND_ONLY = (CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, ARCHIVE, RUN_LOG)
+APPEND_ONLY = (CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, RESTORES, ARCHIVE, RUN_LOG)
 # a curation shortens the first of these, so that a length alone is no version of it
 CURATED_TOO = (RAW, ARCHIVE)
 
