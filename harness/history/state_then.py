@@ -28,6 +28,13 @@ MASKED = "its lines are those of the archive, where some were masked"
 CUT = "it was cut since, and the format of then does not say where it began"
 SHORTER = "the file is shorter now than it was then"
 EVERY = (*names.MANAGED, *names.APPEND_ONLY, names.RAW)
+PUT_BACK = (names.SPEC, names.FEATURES, names.CONTRACT, names.SUMMARY, names.MEMORY, names.CURATED, names.LESSONS)
+CUT_BACK = (
+    names.CONTRACT_LOG,
+    names.ISSUES,
+    names.ARCHIVE,
+    names.RAW,
+)  # by a restore, which keeps a copy; others only grow
 
 
 class Restored(Record):
@@ -96,7 +103,7 @@ class Source:
 
     def part(self, name: str, length: int | None = None) -> bytes:
         """The first bytes of a file, or all; empty where it is absent."""
-        if self.cut is not None:
+        if self.cut is not None and name in (*PUT_BACK, *CUT_BACK):
             return objects.get(self.layout, self.cut[name])[:length] if name in self.cut else b""
         return self.state.part(name, 0, self.state.length(name) if length is None else length)
 
@@ -198,7 +205,7 @@ def _whole(layout: Layout, snapshot: str) -> dict[str, str]:
     """{file: object} of the snapshot that was made before a restore."""
     name = f"{names.SNAPSHOTS}/{snapshot}.json"
     found = State(layout).json(name)
-    rows = {**found.get("live", {}), **found.get("whole", {})} if isinstance(found, dict) else {}
+    rows = {**found.get("live", {}), **found.get("copies", {})} if isinstance(found, dict) else {}
     if not rows or not all(isinstance(one, str) for one in rows.values()):
         fault = "the file is missing" if found is None else "no snapshot that was made before a restore"
         raise BrokenFile(State(layout).path(name), fault, remedy=_look())

@@ -54,6 +54,7 @@ class Layout:
         self.roles = under + "roles"
         self.archived = under + names.ARCHIVED
         self.archiving = under + names.ARCHIVING
+        self.restoring = under + names.RESTORING
         self.git = under + ".git"
         self.git_record = under + names.GIT_RECORD
         self.git_private = under + "git-config"  # what our git reads in place of the repository's configuration

@@ -39,6 +39,7 @@ OBJECTS = "objects"
 LOCKS = "locks"
 ARCHIVED = "archive"  # missions that were put away
 ARCHIVING = "archiving"  # one is being put away
+RESTORING = "restoring"  # the mission's position is being moved, after a restore
 
 # the harness replaces these whole; an agent never writes them
 MANAGED = (
