@@ -115,10 +115,13 @@ def run_named(where: Layout, name: str) -> str:
 def run(where: Layout, name: str) -> dict[str, Any]:
     """One run, by its id or its feature: how it was opened, how it ended (null: it has not), its receipts, and its folder."""
     run_id = run_named(where, name)
+    folder = os.path.relpath(where.run(run_id).folder, where.project)
+    if gone := runs.forgotten(where).get(run_id):
+        left: dict[str, Any] = {"context": None, "result": runs.result(where, run_id), "receipts": [], "files": folder}
+        return {"run": run_id, "state": "forgotten", "at": gone.at, "by": gone.by, **left}
     context, result = runs.context(where, run_id), runs.result(where, run_id)
     state = "finished" if result else "died" if runs.is_dead(where, run_id) else "under way"
     found = receipts.load(where.run(run_id).receipts)
-    folder = os.path.relpath(where.run(run_id).folder, where.project)
     return {
         "run": run_id,
         "state": state,

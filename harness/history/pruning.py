@@ -10,7 +10,7 @@ import os
 from harness.base import clock
 from harness.base.record import Record
 from harness.git import refs, worktrees
-from harness.history import past
+from harness.history import forgetting, past
 from harness.integrity import inside, lease, mission_lock, unsettled, workplace
 from harness.model import mission, runs
 from harness.process import temporary
@@ -45,6 +45,7 @@ def prune(layout: Layout, days: int, *, dry_run: bool) -> Pruned:
     done, before = Pruned(dry_run=dry_run, days=days), clock.now() - days * DAY
     with mission_lock.take(layout):
         for where in past.missions(layout):
+            done.bytes += 0 if dry_run else forgetting.complete(where)
             for result in runs.finished(where):
                 if result.ended < before:
                     _prune_run(where, result.run, done)

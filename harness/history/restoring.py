@@ -137,8 +137,8 @@ def _now(layout: Layout, name: str, at: str, commit: str) -> bytes:
     """The snapshot of now, with the whole of each file that the restore cuts."""
     value, state = closing.snapshot_of(layout, name, commit, at), State(layout)
     data = {one: state.data(one) for one in CUT_BACK}
-    copies = {one: objects.put(layout, found) for one, found in data.items() if found is not None}
-    return encoding.dump_json({**value, "copies": copies})
+    saved = {one: objects.put(layout, found) for one, found in data.items() if found is not None}
+    return encoding.dump_json({**value, "saved": saved})
 
 
 def _said(layout: Layout, before: str, branch: str, then: Then) -> list[str]:

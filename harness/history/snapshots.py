@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import difflib
+import os
 from itertools import islice
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.history import state_then
+from harness.history import past, rebuild, state_then
 from harness.history.state_then import Source, Then, Wanted
+from harness.integrity import workplace
 from harness.model import features, mission, runs
-from harness.store import names
+from harness.store import names, objects
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
@@ -31,7 +33,7 @@ DIFF_LINES = 400
 class Snapshot(Record):
     """A file of snapshots/. `live`: {managed file: object}; `grown`: {append-only file: ["", length]}; `raw`: length and
     generation of raw.md, `entries`: how many it had had (-1: an older version did not count); `identity`: {file: object} as the
-    prompt showed it; `copies`: {append-only file: object}, only before a restore."""
+    prompt showed it; `saved`: {append-only file: object}, only before a restore."""
 
     run: str
     at: str
@@ -41,7 +43,7 @@ class Snapshot(Record):
     raw: list[Any]
     entries: int = -1
     identity: dict[str, str] = {}
-    copies: dict[str, str] = {}
+    saved: dict[str, str] = {}
 
 
 class Row(Record):
@@ -136,7 +138,11 @@ def now(layout: Layout) -> Then:
     state = State(layout)
     data = {name: state.data(name) for name in state_then.EVERY}
     return Then(
-        at="", commit="", files={name: one for name, one in data.items() if one is not None}, unknown={}, inexact={}
+        at="",
+        commit=workplace.position(layout).head,
+        files={name: one for name, one in data.items() if one is not None},
+        unknown={},
+        inexact={},
     )
 
 
@@ -146,15 +152,35 @@ def of(layout: Layout, name: str) -> Then:
 
 
 def diff(layout: Layout, one: str, two: str) -> list[str]:
-    """What became other between two snapshots, as a unified diff of the files that people read. Raises BrokenFile for a file
-    that is not recorded: that is never no difference."""
+    """What became other between two snapshots: features field by field, a unified diff of the other files that people read, and
+    the commits. Raises BrokenFile for a file that is not recorded: that is never no difference."""
     before, after, lines = of(layout, one), of(layout, two), list[str]()
     for name in SHOWN:
         old, new = before.known(name), after.known(name)
-        if old != new:
+        if old != new and name == names.FEATURES:
+            lines += _features_diff(queue_of(layout, before), queue_of(layout, after))
+        elif old != new:
             left, right = ((data or b"").decode("utf-8", "backslashreplace").split("\n") for data in (old, new))
             found = difflib.unified_diff(left, right, f"{one}/{name}", f"{two}/{name}", lineterm="", n=1)
             lines += [*islice(found, DIFF_LINES)]
+    if before.commit != after.commit:
+        lines.append(f"code: git diff {before.commit[:12]} {after.commit[:12]}")
+    return lines
+
+
+def _features_diff(before: list[features.Feature], after: list[features.Feature]) -> list[str]:
+    """A line for each feature that is other, with its fields."""
+    old, new = ({one.id: one.asdict() for one in queue} for queue in (before, after))
+    lines = [f"{name}: gone" for name in old.keys() - new.keys()]
+    for name, row in new.items():
+        was = old.get(name)
+        if was is None:
+            lines.append(f"{name}: new, {row['status']}, {row['title']}")
+        elif was != row:
+            changed = {key for key in row if row[key] != was[key]}
+            fields = [f"{key} {was[key]} -> {row[key]}" for key in sorted(changed - {"notes"})]
+            fields += [f"notes {len(was['notes'])} -> {len(row['notes'])}"] if "notes" in changed else []
+            lines.append(f"{name}: {', '.join(fields)}")
     return lines
 
 
@@ -164,6 +190,48 @@ def is_whole(layout: Layout, found: Then) -> list[str]:
     return lines + [f"{layout.relative(State(layout).path(name))}: {why}" for name, why in found.inexact.items()]
 
 
-def digest_of(data: bytes | None) -> str:
-    """The first characters of a file's digest; "absent" without one."""
-    return "absent" if data is None else encoding.digest(data)[:12]
+def value(layout: Layout, name: str) -> dict[str, Any]:
+    """A snapshot as one value: `files` {file, bytes, digest}, `features` (None where they are not recorded), `faults`."""
+    found = load(layout, name)
+    state = then(layout, found)
+    rows = [{"file": one, "bytes": len(data), "digest": encoding.digest(data)} for one, data in state.files.items()]
+    return {
+        **{key: getattr(found, key) for key in ("at", "commit", "identity")},
+        "id": found.run,
+        "files": rows,
+        "features": None if names.FEATURES in state.unknown else _rows(layout, state),
+        "faults": is_whole(layout, state),
+    }
+
+
+def _rows(layout: Layout, found: Then) -> list[dict[str, Any]]:
+    return [
+        {name: getattr(one, name) for name in ("id", "status", "attempts", "title")} for one in queue_of(layout, found)
+    ]
+
+
+def due(where: Layout, run_id: str) -> dict[str, Any]:
+    """The features as a run found them, and what was due, which is the run. Raises BrokenFile where they are not recorded."""
+    context = runs.context(where, run_id)
+    found = state_then.at(where, run_id, (names.FEATURES,))
+    words = " ".join(filter(None, (context.role, context.feature)))
+    return {"run": past.title(where, run_id), "at": context.at, "due": words, "features": _rows(where, found)}
+
+
+def remembered(where: Layout, run_id: str) -> dict[str, Any]:
+    """summary.md and MEMORY.md as a run found them: `files` {name: text}, `unknown` {name: why it is not recorded}. The summary
+    of an older record is the one in the prompt."""
+    found = state_then.at(where, run_id, (names.SUMMARY, names.MEMORY))
+    if names.SUMMARY in found.unknown:
+        rows = rebuild.rows_of(where, run_id) or []
+        asked = next((row["object"] for row in rows if row.get("source", "").endswith(f"/{names.SUMMARY}")), "")
+        if asked:
+            found.files[names.SUMMARY] = objects.get(where, asked)
+            del found.unknown[names.SUMMARY]
+    short = {os.path.basename(one): one for one in (names.SUMMARY, names.MEMORY)}
+    return {
+        "run": past.title(where, run_id),
+        "at": found.at,
+        "files": {one: found.files.get(name, b"").decode("utf-8", "replace") for one, name in short.items()},
+        "unknown": {one: found.unknown[name] for one, name in short.items() if name in found.unknown},
+    }

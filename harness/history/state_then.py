@@ -205,7 +205,7 @@ def _whole(layout: Layout, snapshot: str) -> dict[str, str]:
     """{file: object} of the snapshot that was made before a restore."""
     name = f"{names.SNAPSHOTS}/{snapshot}.json"
     found = State(layout).json(name)
-    rows = {**found.get("live", {}), **found.get("copies", {})} if isinstance(found, dict) else {}
+    rows = {**found.get("live", {}), **found.get("saved", {})} if isinstance(found, dict) else {}
     if not rows or not all(isinstance(one, str) for one in rows.values()):
         fault = "the file is missing" if found is None else "no snapshot that was made before a restore"
         raise BrokenFile(State(layout).path(name), fault, remedy=_look())

@@ -28,6 +28,7 @@ class Layout:
         self.orders = under + names.ORDERS
         self.answers = under + names.ANSWERS
         self.restores = under + names.RESTORES
+        self.forgotten = under + names.FORGOTTEN
         self.raw = under + names.RAW
         self.summary = under + names.SUMMARY
         self.memory = under + names.MEMORY

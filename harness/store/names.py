@@ -15,6 +15,7 @@ ISSUES = "issues.jsonl"
 ORDERS = "orders.jsonl"
 ANSWERS = "answers.jsonl"
 RESTORES = "restores.jsonl"
+FORGOTTEN = "forgotten.jsonl"
 RAW = "memory/raw.md"
 SUMMARY = "memory/summary.md"
 MEMORY = "memory/MEMORY.md"
@@ -47,7 +48,7 @@ MANAGED = (
     *(SUMMARY, MEMORY, CURATED, LESSONS, ESCALATION),
 )
 # these grow by whole JSON lines
-APPEND_ONLY = (CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, RESTORES, ARCHIVE, RUN_LOG)
+APPEND_ONLY = (CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, RESTORES, FORGOTTEN, ARCHIVE, RUN_LOG)
 # a curation shortens the first of these, so that a length alone is no version of it
 CURATED_TOO = (RAW, ARCHIVE)
 
