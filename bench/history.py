@@ -3,8 +3,8 @@
     python bench/history.py [--runs 100,10000] [--rounds 7]
 
 It plays the example to its end, and copies its runs, each with an id, a prompt, a digest and a snapshot of its own: `doctor`
-finds nothing wrong. Objects that name their run are other ones in each copy, and so is each page of memory. It prints medians of whole
-processes, warm, and their ratio (goal: 1.3), and the apparent size, folders counted too (goal: 400 MB for 10,000 runs).
+finds nothing wrong. Objects that name their run are other ones in each copy, and so is each page of memory. It prints medians
+of whole processes, warm, and their ratio (goal: 1.3), and the apparent size, folders counted too (goal: 400 MB for 10,000 runs).
 """
 
 from __future__ import annotations

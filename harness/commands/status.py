@@ -16,6 +16,7 @@ from harness.model.features import TRIES, TRIES_REPLANNED, Feature
 from harness.process.confine import LANDLOCK
 from harness.proof import index
 from harness.proof.index import ClaimStatus
+from harness.store import json_lines
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
@@ -73,7 +74,11 @@ def _trouble(newest: list[runs.Result]) -> list[str]:
 
 def _secrets(layout: Layout) -> list[str]:
     """What runs would have committed, or did commit, that is or may be a secret, newest first."""
-    found = [f"{line} (run {one.run})" for one in runs.finished(layout) for line in one.secrets]
+    lines = (
+        line for _, line in json_lines.backwards(layout.run_log) if b'"secrets":["' in line
+    )  # others need no parser
+    results = (one for one, _ in map(runs.parse, lines) if one)
+    found = [f"{line} (run {one.run})" for one in results for line in one.secrets]
     more = [f"and {len(found) - SECRETS_SHOWN} more of these: {command('runs show')} RUN"]
     return found[:SECRETS_SHOWN] + (more if len(found) > SECRETS_SHOWN else [])
 

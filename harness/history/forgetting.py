@@ -17,6 +17,7 @@ from harness.integrity import inside, mission_lock
 from harness.model import features, mission, receipts, runs
 from harness.model.runs import Forgotten
 from harness.process import temporary
+from harness.proof import index
 from harness.store import files, names, objects
 from harness.store.layout import Layout
 from harness.store.state import State
@@ -117,6 +118,7 @@ def _remove(layout: Layout, wanted: list[str], made: Removed) -> None:
         made.bytes += files.length(path)
         made.objects += 1
         files.remove(path)
+    state.remove(f"{names.CACHE}/{index.NAME}.json")  # made anew, without their receipts
     for run_id in wanted:
         for path in sorted(remains(layout, run_id), key=lambda path: os.path.basename(path) in POINTS):
             made.bytes += files.size_below(path)

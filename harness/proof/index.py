@@ -22,7 +22,7 @@ from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable, Mapping
     from typing import Any
 
     from harness.base.schema import Whole
@@ -64,11 +64,12 @@ else:
 
 class Held(Record):
     """What the cache keeps: the trails, length and digest of the lines of the run log that they were made from, the runs
-    whose receipts count, and what the files of these looked like."""
+    that did not count because files of theirs were changed, and what the files of these, and of those that the trails name,
+    looked like."""
 
     size: Whole = 0
     digest: str = ""
-    counted: list[str] = []
+    changed: list[str] = []
     looks: str = ""
     trails: dict[str, HistoryRow] = {}
 
@@ -93,17 +94,17 @@ def load(layout: Layout) -> dict[str, CheckHistory]:
     data = State(layout).data(names.RUN_LOG) or b""
     data = data[: data.rfind(b"\n") + 1]
     held = _held(layout, data)
-    trails, counted = {key: CheckHistory(**row) for key, row in held.trails.items()}, list(held.counted)
+    trails, changed = {key: CheckHistory(**row) for key, row in held.trails.items()}, list(held.changed)
     for number, line in json_lines.whole(data[held.size :]):
         run_id, seal = _fired(layout, line, data[: held.size].count(b"\n") + number)
-        if run_id:
-            counted.append(run_id)
-            if seal in ("", runs.seal(layout.run(run_id))):  # "": a run of format 1
-                _take(layout, trails, run_id)
+        if run_id and seal in ("", runs.seal(layout.run(run_id))):  # "": a run of format 1
+            _take(layout, trails, run_id)
+        elif run_id:
+            changed.append(run_id)
     if len(data) != held.size:
         rows = {key: trail.asdict() for key, trail in trails.items()}
-        looks = _looks(layout, counted)
-        made = Held(size=len(data), digest=encoding.digest(data), counted=counted, looks=looks, trails=rows)
+        looks = _looks(layout, rows, changed)
+        made = Held(size=len(data), digest=encoding.digest(data), changed=changed, looks=looks, trails=rows)
         documents.keep(layout.cache, NAME, "", made.asdict(), FIELDS)
     for receipt in contract_log.fired(contract_log.load(layout)):
         _join(trails, receipt)
@@ -135,15 +136,16 @@ def _held(layout: Layout, data: bytes) -> Held:
         held = schema.record(Held, row, "we leave")
     except (TypeError, ValueError):
         return Held()
-    same = encoding.digest(data[: held.size]) == held.digest and _looks(layout, held.counted) == held.looks
+    same = encoding.digest(data[: held.size]) == held.digest and _looks(layout, held.trails, held.changed) == held.looks
     return held if same else Held()
 
 
-def _looks(layout: Layout, counted: list[str]) -> str:
-    """A digest of size, time and number of the files that the digests of these runs cover: nobody can set the time of a
-    change of a file."""
+def _looks(layout: Layout, trails: Mapping[str, Mapping[str, Any]], changed: Iterable[str]) -> str:
+    """A digest of size, time and number of the files of the runs that brought the newest red and green of each check, and of those
+    that were changed: nobody can set the time of a change of a file. What older runs brought was read while their digest held."""
+    named = {place[0] for row in trails.values() for place in (row["red"], row["green"]) if place}
     top, seen = layout.runs, []
-    for run_id in counted:
+    for run_id in sorted(named.union(changed)):
         for name in runs.SEALED:
             try:
                 one = os.stat(f"{top}/{run_id}/{name}")
