@@ -141,8 +141,9 @@ def _held(layout: Layout, data: bytes) -> Held:
 
 
 def _looks(layout: Layout, trails: Mapping[str, Mapping[str, Any]], changed: Iterable[str]) -> str:
-    """A digest of size, time and number of the files of the runs that brought the newest red and green of each check, and of those
-    that were changed: nobody can set the time of a change of a file. What older runs brought was read while their digest held."""
+    """A digest of size, time and number of the files of the runs that brought the newest red and green of each check, and of
+    those that were changed: nobody can set the time of a change of a file. What older runs brought was read while their digest
+    held."""
     named = {place[0] for row in trails.values() for place in (row["red"], row["green"]) if place}
     top, seen = layout.runs, []
     for run_id in sorted(named.union(changed)):

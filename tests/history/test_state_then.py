@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_raw_is_made_again_after_it_was_cut(house: House) -> None:
     run_id, then = house.work()["run"], house.read("memory/raw.md")
     raw = house.read("memory/raw.md").splitlines(keepends=True)
     for masked in (False, True):
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"seq": n, "entry": line.rstrip("\n"), "disposition": "dropped", "target": "", "run": "c"}
             for n, line in enumerate(raw)
         ]
