@@ -39,7 +39,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
     "history": 12,
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
-    "cli": 15,  # memory and identity, and past runs, have their commands in modules of their own
+    "cli": 16,  # memory and identity, past runs, and what is kept, have their commands in modules of their own
 }
 MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}
@@ -95,7 +95,8 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
     "history.export": "copies for another machine",
-    "history.pruning": "files of runs, which go",
+    **dict.fromkeys(("history.forgetting", "history.pruning"), "files of runs, which go"),
+    "history.restoring": "the lock of a loop",
     "history.search": "identities, which missions share",
     "history.matching": "streams of what may be large",
     "cli.help": "the header of run.sh",

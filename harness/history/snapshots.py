@@ -46,7 +46,7 @@ class Snapshot(Record):
     saved: dict[str, str] = {}
 
 
-class Row(Record):
+class Listed(Record):
     """A snapshot in a list: `what` it is after or before, `features` as `passed of all`; `fault` instead where it is broken."""
 
     id: str
@@ -100,7 +100,7 @@ def then(layout: Layout, found: Snapshot, only: Iterable[str] = state_then.EVERY
     )
 
 
-def listed(layout: Layout, most: int) -> list[Row]:
+def listed(layout: Layout, most: int) -> list[Listed]:
     """The newest snapshots, oldest first; a broken one has its fault."""
     mission.check_format(layout)
     return [_row(layout, *one) for one in islice(_newest(layout), most)][::-1]
@@ -118,8 +118,8 @@ def _newest(layout: Layout) -> Iterator[tuple[str, str, str]]:
     yield from ((made.kept, made.at, f"before the restore of {made.to}") for made in restores)
 
 
-def _row(layout: Layout, snapshot_id: str, at: str, what: str) -> Row:
-    row = Row(id=snapshot_id, at=at, what=what, commit="", features="")
+def _row(layout: Layout, snapshot_id: str, at: str, what: str) -> Listed:
+    row = Listed(id=snapshot_id, at=at, what=what, commit="", features="")
     try:
         found = load(layout, snapshot_id)
         queue = queue_of(layout, then(layout, found, (names.FEATURES,)))
