@@ -18,7 +18,7 @@ from harness.model import features, mission, receipts, runs
 from harness.model.runs import Forgotten
 from harness.process import temporary
 from harness.proof import index
-from harness.store import files, names, objects
+from harness.store import files, journal, names, objects
 from harness.store.layout import Layout
 from harness.store.state import State
 
@@ -91,11 +91,13 @@ def _require(layout: Layout, run_id: str) -> None:
 
 def _bury(layout: Layout, wanted: list[str]) -> list[Forgotten]:
     """Add the tombstones that are not there yet, in one commit; those of all."""
+    files.make_folder(layout.locks)
+    with State(layout).lock("state"):
+        journal.finish_journal(layout)  # of a call that was killed
     known = runs.forgotten(layout)
     at, by = clock.stamp(clock.now()), who()
     results = {run_id: runs.result(layout, run_id) for run_id in wanted if run_id not in known}
     made = {name: Forgotten(run=name, at=at, by=by, seal=one.seal) for name, one in results.items() if one}
-    files.make_folder(layout.locks)
     if made:
         State(layout).append(names.FORGOTTEN, b"".join(encoding.dump_json(one.asdict()) for one in made.values()))
     return [made.get(run_id) or known[run_id] for run_id in wanted]
