@@ -166,17 +166,20 @@ def commands(layout: Layout) -> dict[str, list[str]]:
     }
 
 
-def measure(layout: Layout, rounds: int) -> dict[str, float]:
-    """Medians in seconds of whole processes, in turn; each was called before."""
-    found: dict[str, list[float]] = {}
+def measure(missions: list[Layout], rounds: int) -> list[dict[str, float]]:
+    """Medians in seconds of whole processes, of each mission; each command was called before, and the missions take turns."""
+    found: list[dict[str, list[float]]] = [{} for _ in missions]
+    asked = [commands(layout) for layout in missions]
     for turn in range(rounds + 1):
-        for name, words in commands(layout).items():
-            begun = time.perf_counter()
-            done = subprocess.run([RUN_SH, *words], cwd=layout.project, capture_output=True, check=False)
-            if done.returncode:
-                raise SystemExit(f"{name} ended with {done.returncode}: {done.stderr.decode()}")
-            found.setdefault(name, []).append((time.perf_counter() - begun) if turn else 0)
-    return {name: statistics.median(values[1:]) for name, values in found.items()}
+        for name in asked[0]:
+            for layout, words, mine in zip(missions, asked, found, strict=True):
+                begun = time.perf_counter()
+                done = subprocess.run([RUN_SH, *words[name]], cwd=layout.project, capture_output=True, check=False)
+                if done.returncode:
+                    raise SystemExit(f"{name} ended with {done.returncode}: {done.stderr.decode()}")
+                mine.setdefault(name, []).append(time.perf_counter() - begun)
+                mine[name] = mine[name] if turn else []
+    return [{name: statistics.median(values) for name, values in mine.items()} for mine in found]
 
 
 def apparent(folder: str) -> int:
@@ -195,15 +198,19 @@ def main() -> None:
     parser.add_argument("--doctor", action="store_true", help="end where doctor finds something wrong")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        layout = example(Path(folder))
-        growing, columns = Growing(layout), list[dict[str, float]]()
+        played, missions = example(Path(folder)), list[Layout]()
         for wanted in map(int, asked.runs.split(",")):
-            growing.to(wanted)
+            project = Path(folder, f"todo-{wanted}")
+            shutil.copytree(played.project, project, symlinks=True)
+            layout = Layout(str(project))
+            Growing(layout).to(wanted)
+            size = apparent(layout.state)
+            above = "  above the goal" if size / wanted > LARGEST / 10_000 else ""
+            print(f"{wanted} runs: {size / 1e6:.1f} MB, {size / wanted / 1e3:.1f} KB a run{above}", flush=True)
             if asked.doctor:
                 subprocess.run([RUN_SH, "doctor"], cwd=layout.project, stdout=subprocess.DEVNULL, check=True)
-            columns.append(measure(layout, asked.rounds))
-            size = apparent(layout.state)
-            print(f"{wanted} runs: {size / 1e6:.1f} MB, {size / wanted / 1e3:.1f} KB a run", flush=True)
+            missions.append(layout)
+        columns = measure(missions, asked.rounds)
         print(f"\n{'ms':<20} " + " ".join(f"{one:>8}" for one in asked.runs.split(",")) + "    ratio")
         for name, first in columns[0].items():
             values = " ".join(f"{column[name] * 1e3:8.1f}" for column in columns)
