@@ -76,7 +76,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
     text = outcome.changes.contents.get(names.CONTRACT)
     if text is not None:  # cached, so that the next start need not parse it
         contract.remember(run.layout, text.decode(), outcome.contract)
-    _snapshot(run.layout, run.id, head, run.context.at)
+    _snapshot(run.layout, run.id, head, result.at)
     return result
 
 
