@@ -16,7 +16,7 @@ from harness.history import past, rebuild, state_then
 from harness.history.state_then import Source, Then, Wanted
 from harness.integrity import workplace
 from harness.model import features, mission, runs
-from harness.store import names, objects
+from harness.store import migrations, names, objects
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NOW = "now"
+QUEUE = (names.FORMAT, names.FEATURES)
 SHOWN = (names.SPEC, names.FEATURES, names.CONTRACT, names.ISSUES, names.SUMMARY, names.MEMORY, names.CONFIG)
 DIFF_LINES = 400
 
@@ -122,15 +123,18 @@ def _row(layout: Layout, snapshot_id: str, at: str, what: str) -> Listed:
     row = Listed(id=snapshot_id, at=at, what=what, commit="", features="")
     try:
         found = load(layout, snapshot_id)
-        queue = queue_of(layout, then(layout, found, (names.FEATURES,)))
+        queue = queue_of(then(layout, found, QUEUE))
         return row.replace(commit=found.commit, features=f"{len(features.passed(queue))} of {len(queue)}")
     except (BrokenFile, UsageFault) as fault:
         return row.replace(fault=str(fault))
 
 
-def queue_of(layout: Layout, found: Then) -> list[features.Feature]:
-    """The features of then; raises BrokenFile where they are not recorded, or do not parse."""
-    return features.parse(found.known(names.FEATURES), layout.features)
+def queue_of(found: Then) -> list[features.Feature]:
+    """The features of then; needs the format, too. Raises BrokenFile where they are not recorded, or do not parse."""
+    data, path = found.known(names.FEATURES), f"{names.FEATURES} of {found.at or NOW}"
+    if data is not None and (found.files.get(names.FORMAT) or b"").strip() == b"1":
+        data = migrations.queue_2(path, encoding.parse_json(data, path))
+    return features.parse(data, path)
 
 
 def now(layout: Layout) -> Then:
@@ -158,7 +162,7 @@ def diff(layout: Layout, one: str, two: str) -> list[str]:
     for name in SHOWN:
         old, new = before.known(name), after.known(name)
         if old != new and name == names.FEATURES:
-            lines += _features_diff(queue_of(layout, before), queue_of(layout, after))
+            lines += _features_diff(queue_of(before), queue_of(after))
         elif old != new:
             left, right = ((data or b"").decode("utf-8", "backslashreplace").split("\n") for data in (old, new))
             found = difflib.unified_diff(left, right, f"{one}/{name}", f"{two}/{name}", lineterm="", n=1)
@@ -199,23 +203,21 @@ def value(layout: Layout, name: str) -> dict[str, Any]:
         **{key: getattr(found, key) for key in ("at", "commit", "identity")},
         "id": found.run,
         "files": rows,
-        "features": None if names.FEATURES in state.unknown else _rows(layout, state),
+        "features": None if names.FEATURES in state.unknown else _rows(state),
         "faults": is_whole(layout, state),
     }
 
 
-def _rows(layout: Layout, found: Then) -> list[dict[str, Any]]:
-    return [
-        {name: getattr(one, name) for name in ("id", "status", "attempts", "title")} for one in queue_of(layout, found)
-    ]
+def _rows(found: Then) -> list[dict[str, Any]]:
+    return [{name: getattr(one, name) for name in ("id", "status", "attempts", "title")} for one in queue_of(found)]
 
 
 def due(where: Layout, run_id: str) -> dict[str, Any]:
     """The features as a run found them, and what was due, which is the run. Raises BrokenFile where they are not recorded."""
     context = runs.context(where, run_id)
-    found = state_then.at(where, run_id, (names.FEATURES,))
+    found = state_then.at(where, run_id, QUEUE)
     words = " ".join(filter(None, (context.role, context.feature)))
-    return {"run": past.title(where, run_id), "at": context.at, "due": words, "features": _rows(where, found)}
+    return {"run": past.title(where, run_id), "at": context.at, "due": words, "features": _rows(found)}
 
 
 def remembered(where: Layout, run_id: str) -> dict[str, Any]:
