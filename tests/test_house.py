@@ -39,7 +39,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
     "history": 20,  # each command about past runs is one or two modules; a replay has a place, an item, a comparison
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
-    "cli": 17,  # memory and identity, and past runs, have their commands in modules of their own
+    "cli": 18,  # memory and identity, and past runs, have their commands in modules of their own
 }
 MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}
@@ -99,7 +99,8 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ("history.then", "history.staging", "history.swapping"), "the state of then, in a temporary folder"
     ),
     **dict.fromkeys(("history.firing", "history.replays"), "replays, which are no state"),
-    "history.pruning": "files of runs, which go",
+    **dict.fromkeys(("history.forgetting", "history.pruning"), "files of runs, which go"),
+    "history.restoring": "the lock of a loop",
     "history.search": "identities, which missions share",
     "history.matching": "streams of what may be large",
     "cli.help": "the header of run.sh",

@@ -58,12 +58,16 @@ def every(layout: Layout, as_json: bool) -> int:
     total = rebuild.every(layout)
     if as_json:
         faults = [{"run": run, "fault": fault} for run, fault in total.faults]
-        values.echo({**total.asdict(), "faults": faults})
+        removed = [{"run": run, "forgotten": words} for run, words in total.forgotten]
+        values.echo({**total.asdict(), "faults": faults, "forgotten": removed})
     else:
         for run, fault in total.faults:
             console.print_line(f"{run}: {fault}")
+        for run, words in total.forgotten:
+            console.print_line(f"{run}: {words}")
         none = f"; {total.without_prompt} ended before they had one" if total.without_prompt else ""
-        console.print_line(f"{total.equal} of {total.runs} runs: the prompt is rebuilt byte for byte{none}")
+        gone = f"; {len(total.forgotten)} forgotten" if total.forgotten else ""
+        console.print_line(f"{total.equal} of {total.runs} runs: the prompt is rebuilt byte for byte{none}{gone}")
     return errors.BROKEN if total.faults else errors.DONE
 
 
