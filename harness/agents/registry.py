@@ -32,9 +32,10 @@ __all__ = [
     "settings_of",
 ]
 
-PLAYBOOK = "playbook"
+PLAYBOOK, RECORDED = "playbook", "recorded"
+PLAYED_BACK = "HARNESS_RECORDING"  # the path of a recording, which takes the place of every agent
 NONE = "none"  # no agent: for roles that code alone can carry out
-EMBEDDED = (PLAYBOOK, "scripted")
+EMBEDDED = (PLAYBOOK, "scripted", RECORDED)
 KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py describes them; imported when one runs
 
 
@@ -62,6 +63,10 @@ def settings_of(
 
 def make(name: str, settings: Settings) -> Agent:
     """The agent, ready to think. Raises Unavailable without its program or playbook, TrustMissing, or BrokenFile."""
+    if name == RECORDED or PLAYED_BACK in os.environ:
+        from harness.agents.recorded import Recorded
+
+        return Recorded(name, settings)
     if "command" in settings.table:
         from harness.agents.command import Command
 

@@ -14,19 +14,25 @@ MOST_HITS = 10_000
 
 
 @click.command()
-@click.argument("of", metavar="[RUN|FEATURE]", default="")
+@click.argument("of", metavar="[RUN|FEATURE|MISSION]", default="")
 @click.option(
     "--explain", "explains", is_flag=True, help="Its sections: size, source, last change; what a cache can serve."
 )
 @click.option("--all", "whole", is_flag=True, help="Every run, of archived missions too; a line for each that fails.")
+@click.option("--mission", "plays", is_flag=True, help="Play the whole mission again from its records, or MISSION's.")
+@click.option("--config", "config", default="", metavar="FILE", help="With --mission: under this config.toml instead.")
 @as_json
-def replay(of: str, explains: bool, whole: bool, as_json: bool) -> int:
+def replay(of: str, explains: bool, whole: bool, plays: bool, config: str, as_json: bool) -> int:
     """Rebuild the prompt of a past run, and compare it byte for byte. Ends with 65 and the difference where it is another."""
     from harness.cli import history_show
 
+    if plays and not (whole or explains):
+        return history_show.played(here(), of, config, as_json)
+
     if whole == bool(of) or (whole and explains):
         raise errors.UsageFault(
-            f"Say which run, or all: {command('replay RUN [--explain]')}   {command('replay --all')}"
+            f"Say which run, or all: {command('replay RUN [--explain]')}   {command('replay --all')}   "
+            f"{command('replay --mission')}"
         )
     if whole:
         return history_show.every(here(), as_json)

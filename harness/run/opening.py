@@ -353,4 +353,5 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         temporary=temporary.base(),
         dirty=reconcile.dirty_copies(layout, tree.dirty),
         version=starting.version(),
+        started="again" if want.again else "loop" if want.looping else "hand",
     )
