@@ -29,7 +29,7 @@ def replay(of: str, explains: bool, whole: bool, plays: bool, config: str, as_js
     if plays and not (whole or explains):
         return history_show.played(here(), of, config, as_json)
 
-    if whole == bool(of) or (whole and explains):
+    if plays or bool(config) or whole == bool(of) or (whole and explains):
         raise errors.UsageFault(
             f"Say which run, or all: {command('replay RUN [--explain]')}   {command('replay --all')}   "
             f"{command('replay --mission')}"

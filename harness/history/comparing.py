@@ -71,6 +71,8 @@ def _each(records: Records, past: Past, replica: Replica) -> Iterator[Difference
     if here is None:
         yield Difference(run=past.run, what="its end", expected=past.result.outcome, got=said)
         return
+    if past.head not in ("", past.result.head):
+        yield Difference(run=past.run, what="its commit", expected=past.head, got=f"{past.result.head} in its result")
     killed = past.result.outcome == "killed"
     for what, expected, got in [
         *([] if killed else _exits(records.where, replica.layout, past.run)),
@@ -121,7 +123,7 @@ def _exit(code: int | None) -> str:
 
 def _files(records: Records, past: Past, replica: Replica) -> Iterator[Difference]:
     """Queue, contract, accepted spec and memory as they were once the run had settled."""
-    here = left_by(State(replica.layout), past.run)
+    here, _ = left_by(State(replica.layout), past.run)
     if not past.after:
         replica.missing.append(f"{past.run}: its snapshot; queue and memory after it are not compared")
         return

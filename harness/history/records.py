@@ -30,13 +30,14 @@ PERSON = "person"
 
 class Past(Record):
     """A finished run as recorded. `behind`: how many lines the run log had when it opened; `before` and `after`: lengths and
-    digests of the state's files when it opened, and once it had settled."""
+    digests of the state's files when it opened, and once it had settled; `head`: the commit in its snapshot, "" without one."""
 
     result: Result
     context: Context | None
     behind: int
     before: dict[str, Any]
     after: dict[str, Any]
+    head: str = ""
 
     @property
     def run(self) -> str:
@@ -81,9 +82,9 @@ class Records:
         context = runs.context(self.where, result.run) if known and result.role != UNKNOWN else None
         before = dict(context.live) if context else {}
         size = before.get(names.RUN_LOG, ["", 0])[1]
-        after = left_by(self.state, result.run)
+        after, head = left_by(self.state, result.run)
         behind = sum(end <= size for end in ends) if context else len(ends)
-        return Past(result=result, context=context, behind=behind, before=before, after=after)
+        return Past(result=result, context=context, behind=behind, before=before, after=after, head=head)
 
     # what a run did
 
@@ -230,8 +231,9 @@ class Records:
             yield Act(at=clock.seconds_of(entry.at), verb="note", texts=[entry.tag, entry.text])
 
 
-def left_by(state: State, run_id: str) -> dict[str, Any]:
-    """{name: [digest, length]} of the state's files once the run had settled, from its snapshot; empty without one."""
+def left_by(state: State, run_id: str) -> tuple[dict[str, Any], str]:
+    """{name: [digest, length]} of the files of the state once the run had settled, and the commit, as its snapshot has them."""
     snapshot = state.json(f"{names.SNAPSHOTS}/{run_id}.json") or {}
     found: dict[str, Any] = {name: [digest, 0] for name, digest in snapshot.get("live", {}).items()}
-    return found | {name: row for name, row in snapshot.get("grown", {}).items() if row}
+    found |= {name: row for name, row in snapshot.get("grown", {}).items() if row}
+    return found, str(snapshot.get("commit", ""))

@@ -34,7 +34,7 @@ OURS = ("HARNESS_", "FEATURE_ID", "TRIGGER", "REASON", "PROCESS_TAG")
 KEPT = ("HARNESS_HOME", "HARNESS_PYTHON", "HARNESS_DEBUG", "HARNESS_CALLED")
 NETWORK = ("remote.", "url.", "http.", "credential.")  # sections of git's configuration that lead elsewhere
 MERGED = "what a person did there"  # in the message of a merge of ours
-EDITED = (names.SUMMARY, names.MEMORY, names.CONTRACT, names.FEATURES)  # a person may edit them by hand
+EDITED = (names.SPEC, names.SUMMARY, names.MEMORY, names.CONTRACT, names.FEATURES)  # a person may edit them by hand
 
 
 class Replica:
@@ -158,10 +158,16 @@ class Replica:
             self.missing.append(f"{past.run}: config.toml as it was then")
         else:
             self.configure(data)
-        for name in EDITED if before and before.after and past.behind else ():
+        for name in (
+            () if self.pids or _ordered(past, before) else EDITED
+        ):  # a run that opens, and an order, change the queue
             old, new = (known.get(name, [""])[0] for known in (before.after if before else {}, past.before))
-            data = self.records.object(new) if new and old != new else None
-            if data is not None and self._is_as(name, old):
+            if old == new or (before and not before.after):
+                continue
+            data = self.records.object(new) if new else None
+            if new and data is None:
+                self.missing.append(f"{past.run}: {name} as a person had edited it before")
+            else:
                 self._write(name, data)
         spec = workplace.asked_spec(self.layout)
         rows = rebuild.rows_of(self.records.where, past.run) or []
@@ -176,11 +182,6 @@ class Replica:
     def object(self, digest: str) -> bytes:
         """The bytes of an object of the copy."""
         return objects.get(self.layout, digest)
-
-    def _is_as(self, name: str, digest: str) -> bool:
-        """Whether a file of the copy still is what it was after the recorded run before; no command of a person changed it."""
-        data = State(self.layout).data(name)
-        return (encoding.digest(data) if data is not None else "") == digest
 
     def _write(self, name: str, data: bytes | None) -> None:
         path = State(self.layout).path(name)
@@ -304,3 +305,9 @@ class Replica:
 
 _FOLDERS = {"XDG_STATE_HOME": "state", "HARNESS_IDENTITY": "identity"}
 _PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
+
+
+def _ordered(past: Past, before: Past | None) -> bool:
+    """Whether a person gave an order between two runs."""
+    ends = [known.get(names.ORDERS, ["", 0])[1] for known in (before.after if before else {}, past.before)]
+    return bool(ends[0] != ends[1])
