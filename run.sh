@@ -30,7 +30,7 @@ if [ ! -x "$python" ]; then
   [ -z "$(ls -d "$python" 2>/dev/null)" ] || what="$(id -un) cannot run $python: closed, or gone. Open it, or anew"
   echo "harness: $what: make -C '$HARNESS_HOME' setup" >&2 && exit 69
 fi
-harness() { "$python" -P "$program" "$@"; }
+harness() { "$python" -SP "$program" "$@"; }
 
 child='' signal=''
 pass_on() { # a signal of ours to the run under way; a shell's background child may ignore INT, so TERM follows it
@@ -49,9 +49,9 @@ await() { # wait for the child through any number of signals; gives its exit cod
   return "$code"
 }
 
-find_role() { # $script: the role's script, the mission's own first
-  for script in "$HARNESS_STATE/roles/$1.py" "$HARNESS_HOME/roles/$1.py"; do [ -f "$script" ] && return 0; done
-  return 1
+find_role() { # $script: the role's script, the mission's own first, which may import any installed package
+  script=$HARNESS_STATE/roles/$1.py flags=-P
+  [ -f "$script" ] || { script=$HARNESS_HOME/roles/$1.py flags=-SP && [ -f "$script" ]; }
 }
 
 wish() { # L0: what a run of ROLE [FEATURE] is told, and the id that it would like to have
@@ -62,7 +62,7 @@ wish() { # L0: what a run of ROLE [FEATURE] is told, and the id that it would li
 start() { # one run of ROLE [FEATURE]
   find_role "$1" || { echo "harness: there is no role '$1'" >&2; exit 64; }
   wish "$1" "${2-}"
-  "$python" -P "$script" ${2:+"$2"} </dev/null 9>&- &
+  "$python" "$flags" "$script" ${2:+"$2"} </dev/null 9>&- &
   child=$!; await
 }
 
@@ -107,14 +107,14 @@ loop() { # decide, carry out, again; with $1 once
 }
 
 case ${1-} in
-  '') [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -P "$program"; loop '' ;;
+  '') [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -SP "$program"; loop '' ;;
   --once) loop once ;;
   *)
     if [ "${commands#* "$1" }" = "$commands" ] && [[ ${2-} != -h && ${2-} != --help ]] && find_role "$1"; then
       case ${2-} in -*) wish "$1" "${3-}" ;; *) wish "$1" "${2-}" ;; esac
       shift
-      exec "$python" -P "$script" "$@"
+      exec "$python" "$flags" "$script" "$@"
     fi
-    exec "$python" -P "$program" "$@"
+    exec "$python" -SP "$program" "$@"
     ;;
 esac

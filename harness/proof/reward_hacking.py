@@ -16,7 +16,7 @@ from harness.proof.patches import FilePatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 SKIPS = re.compile(
     r"pytest\.(mark\.)?(skip|xfail)|unittest\.skip|@skip|\bskipTest\(|\.skip\(|\.only\(|\bx(it|describe|test)\(|@(Disabled|Ignore)\b"
@@ -69,15 +69,18 @@ def signs(
     claims: Iterable[Claim],
     places: Sequence[str] = (),
     prefix: str = "",
+    own: Collection[str] = (),
 ) -> list[str]:
     """The signals in a diff. `changed`: (git's status letter, path); `patch`: the unified diff; `places`: folders of the
-    mission, which no file should name; `prefix`: where checks run, such as `services/api/`."""
+    mission, which no file should name; `prefix`: where checks run, such as `services/api/`; `own`: files that this work
+    added before and nothing accepted yet, so that to write them again is no edit of a check."""
     letters = {path: letter for letter, path in changed}
     files = patches.parse(patch)
     known = {file.path: file for file in files}
     gone = [path for path, letter in letters.items() if letter == "D" and TEST_FILE.search(path)]
     found = [f"deletes the test file {path}" for path in gone if not _moved(known.get(path), files)]
-    found += _files_of_checks(letters, known, claims, prefix)
+    old = {path: letter for path, letter in letters.items() if letter != "A" and path not in own}
+    found += _files_of_checks(old, known, claims, prefix)
     fewer = _assertions(files)
     for file in files:
         found += _in_file(file, places)
@@ -87,13 +90,12 @@ def signs(
 
 
 def _files_of_checks(
-    letters: dict[str, str], known: dict[str, FilePatch], claims: Iterable[Claim], prefix: str
+    old: dict[str, str], known: dict[str, FilePatch], claims: Iterable[Claim], prefix: str
 ) -> list[str]:
     """Changed or deleted files that are a part of a check. What is only added to a test is the work itself."""
-    old = [(path, letter) for path, letter in letters.items() if letter != "A"]
     verbs = [
         (path, "deletes" if letter == "D" else "edits")
-        for path, letter in old
+        for path, letter in old.items()
         if not _only_adds(known.get(path), letter)
     ]
     return [

@@ -351,7 +351,9 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         temporary=temporary.base(),
-        dirty=reconcile.dirty_copies(layout, tree.dirty),
+        dirty=reconcile.dirty_copies(
+            layout, tree.dirty if tree.folder else [*tree.dirty, layout.prefix + names.ASKED_SPEC]
+        ),
         version=starting.version(),
         started="again" if want.again else "loop" if want.looping else "hand",
     )
