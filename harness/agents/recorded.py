@@ -13,9 +13,8 @@ from __future__ import annotations
 import os
 import shlex
 
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, how
+from harness.agents.base import PLAYED_BACK, Event, ExecutionContext, Failed, Finished, Settings, how
 from harness.agents.playbook import cut_by, find, shell
-from harness.agents.registry import EMBEDDED, PLAYED_BACK
 from harness.base import encoding
 from harness.base.errors import BrokenFile, Unavailable
 from harness.model.usage import Usage
@@ -38,7 +37,8 @@ class Recorded:
     needs: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: Settings, *, optional: bool = True) -> None:
+        """`optional`: it may be missing where nobody was asked; a vendor's program was there all the same."""
         folder = os.path.join(settings.project, str(settings.table.get("path", "recordings")))
         self.name, self.path = name, os.environ.get(PLAYED_BACK) or find(folder, settings, ".json")
         found = files.read_json(self.path)
@@ -47,7 +47,7 @@ class Recorded:
         self.recording: dict[str, Any] = found
         self.asked: list[str] | None = found.get("agents")
         left_out = PLAYED_BACK in os.environ and self.asked is not None and name not in self.asked
-        if left_out and (self.asked or name in EMBEDDED):  # where nobody was asked, a vendor's program was there
+        if left_out and (self.asked or optional):
             raise Unavailable(f"{name} was not asked in the recorded run.")
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.agents.base import Agent, ExecutionContext, Settings, installed
+from harness.agents.base import PLAYED_BACK, Agent, ExecutionContext, Settings, installed
 from harness.base.errors import BrokenFile, Unavailable
 from harness.store import layout
 
@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 PLAYBOOK, RECORDED = "playbook", "recorded"
-PLAYED_BACK = "HARNESS_RECORDING"  # the path of a recording, which takes the place of every agent
 NONE = "none"  # no agent: for roles that code alone can carry out
 EMBEDDED = (PLAYBOOK, "scripted", RECORDED)
 KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py describes them; imported when one runs
@@ -66,7 +65,7 @@ def make(name: str, settings: Settings) -> Agent:
     if name == RECORDED or PLAYED_BACK in os.environ:
         from harness.agents.recorded import Recorded
 
-        return Recorded(name, settings)
+        return Recorded(name, settings, optional=name in EMBEDDED)
     if "command" in settings.table:
         from harness.agents.command import Command
 

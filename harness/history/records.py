@@ -7,7 +7,7 @@ at once are told apart from those that followed each other.
 from __future__ import annotations
 
 from harness.base import clock, encoding
-from harness.base.errors import BrokenFile
+from harness.base.errors import BrokenFile, Refused
 from harness.base.record import Record
 from harness.git import clones, refs, repository
 from harness.memory import raw
@@ -144,7 +144,7 @@ class Records:
         capability = roles.capability_of(self.where, past.result.role)
         try:
             return replies.find(capability, [reply]) or {}
-        except Exception:  # noqa: BLE001 - a reply that was refused then is refused now
+        except Refused:  # then as now
             return {}
 
     def _issues(self) -> list[dict[str, Any]]:
