@@ -7,7 +7,7 @@ what people did in between is done again. All of it happens in a `Replica`.
 from __future__ import annotations
 
 from harness.base import clock, console, faults
-from harness.base.errors import UsageFault
+from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.history import past as pasts
@@ -16,7 +16,7 @@ from harness.history.records import UNKNOWN, Past, Records
 from harness.history.replica import Replica
 from harness.integrity import inside, workplace
 from harness.model import mission
-from harness.store.layout import Layout
+from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,20 +101,31 @@ class _Playback:
         """Do what people did, decide, and start the run."""
         self.opened.add(past.run)
         context = past.context
-        if context is None or past.result.role == UNKNOWN:
-            self.replica.missing.append(f"{past.run}: how it had opened; it is passed over")
+        if past.result.role == UNKNOWN:
+            self.replica.missing.append(f"{past.run}: what it was; it died and left nothing")
             return None
+        if context is None:
+            raise self._lacks(past, self.records.where.run(past.run).context, "the file is missing")
         at = clock.seconds_of(context.at)
         if found := self._people(past.before, at, past.run):
             return found
         self.replica.show(at)
         self.replica.follow(context.head)
+        if not self.replica.configure_as(past):
+            raise self._lacks(past, self.records.where.objects, "config.toml as the run found it is missing")
         self.replica.edits(past, self.records.runs[past.behind - 1] if past.behind else None)
         if found := self._decided(past, at):
             return found
         if said := self.replica.start(past):
             return Difference(run=past.run, what="the start of the run", expected="it opens", got=said)
         return at_open(past, self.replica)
+
+    def _lacks(self, past: Past, path: str, what: str) -> BrokenFile:
+        """The fault for which the mission cannot be played any further: no difference, and not the same either."""
+        done = (
+            f"{self.played} of {len(self.records.runs)} runs came out the same, and none is played from {past.run} on"
+        )
+        return BrokenFile(path, f"{what}: {done}", remedy=f"See: {command('doctor')}")
 
     def _decided(self, past: Past, at: int) -> Difference | None:
         """Whether that run is due now; a person may start any by hand."""

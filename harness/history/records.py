@@ -6,6 +6,8 @@ at once are told apart from those that followed each other.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, Refused
 from harness.base.record import Record
@@ -14,7 +16,7 @@ from harness.memory import raw
 from harness.model import issues, replies, roles, runs
 from harness.model.runs import Context, Result
 from harness.store import json_lines, names, objects
-from harness.store.layout import Layout
+from harness.store.layout import Layout, command
 from harness.store.state import State
 
 TYPE_CHECKING = False
@@ -107,19 +109,17 @@ class Records:
 
     def _said(self, past: Past) -> list[str]:
         """The messages before the last one, where one of them was the reply; a transcript may have been let go."""
-        data = self.state.data(names.of_run(past.run, names.STREAM))
-        if data is None or not past.result.agents:
+        if not past.result.agents:
             return []
-        rows = [json_lines.value(line) for _, line in json_lines.whole(data)]
+        rows = self._rows(names.of_run(past.run, names.STREAM))
         return [row["text"] for row in rows if row.get("kind") == "said" and "```json" in row.get("text", "")]
 
     def _asked(self, past: Past, reply: str) -> list[list[str]]:
         """What the agent asked its run for, in order. The reply that counted is taken as it was kept, with any secret in it."""
         name = names.of_run(past.run, names.ASKED)
-        data = self.state.data(name)
-        if data is None:
+        if not self.state.exists(name):
             return self._asked_before(past, reply)
-        rows = [json_lines.value(line) for _, line in json_lines.whole(data)]
+        rows = self._rows(name)
         asked = [[row["verb"], *row["arguments"]] for row in rows]
         kept = [number for number, row in enumerate(rows) if row["verb"] == "reply" and row["code"] == 0]
         if kept and reply:
@@ -129,12 +129,11 @@ class Records:
     def _asked_before(self, past: Past, reply: str) -> list[list[str]]:
         """The same for a run of an older version, which recorded notes and issues alone: those that the reply does not have."""
         value = self._reply(past, reply)
-        data = self.state.data(names.of_run(past.run, names.NOTES))
-        notes = [json_lines.value(line) for _, line in json_lines.whole(data)]
+        notes = self._rows(names.of_run(past.run, names.NOTES))
         own = [{"tag": row["tag"], "text": row["text"]} for row in value.get("notes", [])]
         notes = notes[: len(notes) - len(own)] if own and notes[-len(own) :] == own else notes
         titles = {row["title"] for row in value.get("issues", [])}
-        made = [row for row in self._issues() if row.get("by") == past.run and "title" in row]
+        made = [row for row in self._rows(names.ISSUES) if row.get("by") == past.run and "title" in row]
         made = [row for row in made if row["title"] not in titles and not row["title"].startswith(FLAKY)]
         fields = issues.Given.fields
         given = [encoding.dump_json({key: row[key] for key in fields if row.get(key)}).decode() for row in made]
@@ -147,8 +146,17 @@ class Records:
         except Refused:  # then as now
             return {}
 
-    def _issues(self) -> list[dict[str, Any]]:
-        return [json_lines.value(line) for _, line in json_lines.whole(self.state.data(names.ISSUES))]
+    def _rows(self, name: str) -> list[dict[str, Any]]:
+        """The objects in the lines of a file; [] where it is absent, BrokenFile with the line that is none."""
+        return [row for _, row in self._placed(name)]
+
+    def _placed(self, name: str) -> list[tuple[int, dict[str, Any]]]:
+        """(the offset behind its line, object) of each line."""
+        data, remedy = self.state.data(name), f"See: {command('doctor')}"
+        rows = json_lines.parse(data, self.state.path(name), dict, "the line is no JSON object", remedy)
+        ends = accumulate(len(line) + 1 for line in (data or b"").split(b"\n")[:-1])
+        lines = zip(ends, (data or b"").split(b"\n"), strict=False)
+        return list(zip((end for end, line in lines if line.strip(b"\0 \r")), rows, strict=True))
 
     # its work
 
@@ -193,19 +201,13 @@ class Records:
         return sorted([*self._orders(), *self._own_issues(), *self._own_notes()], key=lambda act: act.at)
 
     def _orders(self) -> Iterator[Act]:
-        end = 0
-        for line in (self.state.data(names.ORDERS) or b"").split(b"\n")[:-1]:
-            end += len(line) + 1
-            row = json_lines.value(line)
+        for end, row in self._placed(names.ORDERS):
             if "verb" in row:
                 texts = [row["verb"], *row["args"]]
                 yield Act(at=clock.seconds_of(row["at"]), verb="order", texts=texts, name=names.ORDERS, end=end)
 
     def _own_issues(self) -> Iterator[Act]:
-        end = 0
-        for line in (self.state.data(names.ISSUES) or b"").split(b"\n")[:-1]:
-            end += len(line) + 1
-            row = json_lines.value(line)
+        for end, row in self._placed(names.ISSUES):
             if row.get("by") == PERSON:
                 given = {key: row[key] for key in issues.Given.fields if row.get(key)}
                 close = ["close", row["id"], row.get("why", "")]
@@ -215,8 +217,7 @@ class Records:
     def _own_notes(self) -> Iterator[Act]:
         """Notes of people: archived ones, then those that are only in raw.md."""
         folded = 0
-        for _, line in json_lines.whole(self.state.data(names.ARCHIVE)):
-            row = json_lines.value(line)
+        for row in self._rows(names.ARCHIVE):
             if "entry" in row:
                 folded = row["seq"] + 1
                 yield from self._note(row["entry"])

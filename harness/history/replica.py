@@ -151,16 +151,9 @@ class Replica:
             orders.place(layout, act.texts[0], act.texts[1:])
 
     def edits(self, past: Past, before: Past | None) -> None:
-        """What people wrote by hand into files of the state and into SPEC.md before the run opened."""
-        row = past.before.get(names.CONFIG)
-        data = self.records.object(row[0]) if row else None
-        if row and data is None:
-            self.missing.append(f"{past.run}: config.toml as it was then")
-        else:
-            self.configure(data)
-        for name in (
-            () if self.pids or _ordered(past, before) else EDITED
-        ):  # a run that opens, and an order, change the queue
+        """What people wrote by hand into managed files and into SPEC.md before the run opened."""
+        quiet = not self.pids and not _ordered(past, before)  # a run that opens, and an order, change the queue
+        for name in EDITED if quiet else ():
             old, new = (known.get(name, [""])[0] for known in (before.after if before else {}, past.before))
             if old == new or (before and not before.after):
                 continue
@@ -174,6 +167,13 @@ class Replica:
         asked = next((row["object"] for row in rows if row.get("source") == names.ASKED_SPEC and "object" in row), "")
         if asked and spec is None:  # not in any commit
             files.replace(self.layout.asked_spec, self.records.object(asked) or b"")
+
+    def configure_as(self, past: Past) -> bool:
+        """The configuration that the run found; whether that is recorded."""
+        row = past.before.get(names.CONFIG)
+        data = self.records.object(row[0]) if row else None
+        self.configure(data)
+        return row is None or data is not None or self.config is not None
 
     def configure(self, config: bytes | None) -> None:
         """The configuration of then; the one that was given takes its place."""

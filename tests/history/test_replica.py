@@ -68,9 +68,10 @@ def test_the_configuration_and_edits_by_hand_are_as_each_run_found_them(house: H
     with replica(house) as copy:
         for past, number in zip(copy.records.runs, (11, 12), strict=True):
             copy.edits(past, copy.records.runs[past.behind - 1] if past.behind else None)
+            assert copy.configure_as(past)
             assert f"curate_after = {number}" in Path(copy.layout.config).read_text()
         assert '"id":"F-001"' in Path(copy.layout.features).read_text()
         assert copy.missing == []
     with Replica(Records(house.layout, house.layout), b"[limits]\n") as copy:
-        copy.edits(copy.records.runs[0], None)
+        assert copy.configure_as(copy.records.runs[0])
         assert Path(copy.layout.config).read_bytes() == b"[limits]\n"
