@@ -10,6 +10,7 @@ from harness.base import clock, console, faults
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.decision import rules, views
+from harness.git.repository import GitFailed
 from harness.history import past as pasts
 from harness.history.comparing import Difference, after_run, at_end, at_open, due_at_end
 from harness.history.records import UNKNOWN, Past, Records
@@ -59,8 +60,12 @@ def play(layout: Layout, name: str = "", config: bytes | None = None) -> Played:
     if not records.runs:
         raise UsageFault("No run of that mission has ended: there is nothing to play back.")
     due = due_at_end(records)
-    with Replica(records, config) as replica:
-        return _Playback(records, replica, due).all()
+    try:
+        with Replica(records, config) as replica:
+            return _Playback(records, replica, due).all()
+    except GitFailed as fault:
+        whole = f"its commits in {layout.top} are not whole, so it is not played back: {fault}"
+        raise BrokenFile(where.state, whole.rstrip("."), remedy=f"See: git -C '{layout.top}' fsck") from None
 
 
 class _Playback:
