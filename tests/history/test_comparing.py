@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.history import comparing
 from harness.history.replica import Replica
 from harness.model import features
@@ -47,6 +49,6 @@ def test_the_exits_of_a_check_are_compared_in_turn() -> None:
     assert [comparing._exit(code) for code in (1, 0, None)] == ["1", "0", "out of time"]
 
 
-def _rest() -> dict[str, object]:
+def _rest() -> dict[str, Any]:
     texts = dict.fromkeys(("output", "output_sha256", "head", "tree", "by", "host", "at"), "")
     return {**texts, "seconds": 0.1}

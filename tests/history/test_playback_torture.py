@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ SERVICE = {"name": "web", "run": "python3 -m http.server $PORT", "ready": "curl 
 MINE = """cat >/dev/null; test "$STILL" = here; echo one > one.txt; echo talk; printf '%s\\n' "$SAID"; echo bye"""
 
 
-def begun(house: House, *lines: str, plan: dict[str, object] = PLAN) -> House:
+def begun(house: House, *lines: str, plan: Mapping[str, object] = PLAN) -> House:
     """A mission whose agents take it to DONE."""
     house.harness("init")
     house.config('agent = "scripted"', *lines)
