@@ -161,6 +161,8 @@ class _Playback:
         return after_run(self.records, past, self.replica)
 
 
-def _opening(past: Past) -> tuple[str, str]:
-    """The order of runs that opened behind the same line of the run log: by time, then by the number of their tree."""
-    return (past.context.at, past.context.folder) if past.context else ("", "")
+def _opening(past: Past) -> tuple[str, int, str]:
+    """The order of runs that opened behind the same line of the run log: by time, by the start of their process (which a lane
+    does when it is its turn), then by the number of their tree."""
+    context = past.context
+    return (context.at, int(context.process.get("started") or 0), context.folder) if context else ("", 0, "")
