@@ -37,9 +37,9 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "decision": 12,
     "settle": 12,
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
-    "history": 12,
+    "history": 20,  # each command about past runs is one or two modules; a replay has a place, an item, a comparison
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
-    "cli": 15,  # memory and identity, and past runs, have their commands in modules of their own
+    "cli": 17,  # memory and identity, and past runs, have their commands in modules of their own
 }
 MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}
@@ -98,6 +98,10 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
     "history.export": "copies for another machine",
+    **dict.fromkeys(
+        ("history.then", "history.staging", "history.swapping"), "the state of then, in a temporary folder"
+    ),
+    **dict.fromkeys(("history.firing", "history.replays"), "replays, which are no state"),
     "history.pruning": "files of runs, which go",
     "history.replica": "a mission made again, which is thrown away",
     "history.search": "identities, which missions share",

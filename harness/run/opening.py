@@ -26,7 +26,7 @@ from harness.model.runs import Context
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
 from harness.run import recover, reservations, starting
-from harness.store import journal, names
+from harness.store import journal, names, objects
 from harness.store.files import PRIVATE
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
@@ -241,6 +241,7 @@ def _home(layout: Layout, claimed: Claimed) -> str:
 def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
     """Record how the run opened; the feature of a role that commits is in progress from now on, `again` with all its tries."""
     layout = run.layout
+    objects.keep(layout, run.context.live)
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
     if not run.kept:
         dotgit.copy_index(layout.top, os.path.join(run.paths.folder, "index"))
