@@ -49,7 +49,7 @@ class Context(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
     path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the
     tree where the run works, "" for the project folder; `temporary`: where its temporary folders are; `confined`: its tier of
-    confinement."""
+    confinement; `started`: by the `loop`, by `hand`, or by hand `again`, "" in records of older versions."""
 
     run: str
     role: str
@@ -73,6 +73,7 @@ class Context(Record):
     folder: str = ""
     confined: str = ""
     temporary: str = ""
+    started: str = ""
 
 
 class Totals(Record):

@@ -374,4 +374,5 @@ def _context(want: Asked, claimed: Claimed) -> Context:
             layout, tree.dirty if tree.folder else [*tree.dirty, layout.prefix + names.ASKED_SPEC]
         ),
         version=starting.version(),
+        started="again" if want.again else "loop" if want.looping else "hand",
     )

@@ -121,6 +121,7 @@ class RunLayout:
         self.reply = under + "reply.md"
         self.reply_fault = under + names.REPLY_FAULT
         self.notes = under + "notes.jsonl"
+        self.asked = under + names.ASKED
         self.receipts = under + "receipts.jsonl"
         self.result = under + "result.json"
         self.refused = under + "refused"

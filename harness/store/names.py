@@ -54,7 +54,7 @@ CURATED_TOO = (RAW, ARCHIVE)
 
 CONTEXT, MANIFEST, PROMPT, REPLY = "context.json", "manifest.json", "prompt.md", "reply.md"
 NOTES, RECEIPTS, RESULT, REFUSED = "notes.jsonl", "receipts.jsonl", "result.json", "refused"
-REPLY_FAULT = "reply-fault.txt"
+REPLY_FAULT, ASKED = "reply-fault.txt", "asked.jsonl"
 STREAM, STDERR = "stream.jsonl", "stderr.log"
 
 
