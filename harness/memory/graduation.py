@@ -93,7 +93,6 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
             evidence += [_evidence(before.mission, before.run, one) for one in new]
         graduation = _graduation(made, lesson, said, texts, others)
         if graduation is not None and not identity.is_forgotten(graduation, before.forgotten):
-            lesson.graduated = graduation.role
             made.change("graduated", lesson, f"to {graduation.role}.md: {graduation.why}")
             found.append(graduation)
     return evidence, found

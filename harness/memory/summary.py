@@ -37,13 +37,13 @@ def derive(made: Compaction) -> tuple[str, set[int]]:
     for apart in (True, False):
         choice.fill(_offers(standing, holding), apart=apart)
     chosen = choice.chosen
-    written = {rest: -1} if rest and room[0] >= 0 and room[1] >= 0 else {}
+    written = {rest: edits.POINTER} if rest and room[0] >= 0 and room[1] >= 0 else {}
     for title, found in chosen.items():
         edits.place_lines(page, title, [*pinned[title], *(line for line, _ in found)])
         written |= dict(found)
     edits.dense(page)
     text = pages.render_page(page) + "".join(f"{line}\n" for line in [rest] if line in written)
-    made.lessons.written["summary"] = written | {line: -1 for lines in pinned.values() for line in lines}
+    made.lessons.written["summary"] = written | {line: edits.PERSONS for lines in pinned.values() for line in lines}
     return text, {number for found in chosen.values() for _, number in found}
 
 

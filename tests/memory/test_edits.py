@@ -101,6 +101,23 @@ def test_a_pinned_line_that_is_deleted_is_gone(mission: Mission) -> None:
     assert "always ask Ann" not in mission.memory + mission.summary
 
 
+@pytest.mark.parametrize("title", pages.SUMMARY_TITLES)
+def test_a_pinned_line_that_is_deleted_from_the_summary_stays_away(mission: Mission, title: str) -> None:
+    """MEMORY.md keeps it without the mark, and where a person adds it again it is pinned again."""
+    mission.edit("summary", f"## {title}\n", f"## {title}\n- always ask Ann\n")
+    again(mission)
+    assert mission.memory.count(f"always ask Ann{PINNED}\n") == 1
+    mission.edit("summary", "- always ask Ann\n", "")
+    for _ in range(2):
+        again(mission)
+        assert "always ask Ann" not in mission.summary
+        assert mission.memory.count("always ask Ann\n") == 1
+    mission.edit("summary", f"## {title}\n", f"## {title}\n- always ask Ann\n")
+    again(mission)
+    assert mission.summary.count("- always ask Ann\n") == 1
+    assert mission.memory.count("always ask Ann") == mission.memory.count(f"always ask Ann{PINNED}\n") == 1
+
+
 @pytest.mark.parametrize(("page", "title"), [("memory", "Lessons"), ("summary", "Avoid")])
 def test_a_heading_that_is_there_twice_is_named_with_its_line(mission: Mission, page: str, title: str) -> None:
     """Nothing is folded until a person made one of both."""

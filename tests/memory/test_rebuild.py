@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.memory import pages, rebuild
+from harness.memory import identity, lessons, pages, rebuild
 from harness.settle import curator
 from harness.store import files
 from tests.helpers import put
@@ -67,8 +67,34 @@ def test_what_people_forgot_and_what_graduated_is_known_from_the_archive(tmp_pat
         SERVER: "",
         "run make gen before the build": "forgotten",
     }
-    assert known.all[0].graduated
     assert (known.all[0].count, known.all[0].voices) == (2, ["worker F-001", "worker F-002"])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_archive_gives_all_that_the_file_has(tmp_path: Path, seed: int) -> None:
+    """Also after lines were deleted, noted again by workers and people, and merged, superseded and ranked by an agent."""
+    dice, mission = random.Random(seed), Mission(tmp_path)
+    for _ in range(8):
+        for _ in range(dice.randrange(1, 9)):
+            tag, text = dice.choice(NOTES)
+            feature = dice.choice(["F-001", "F-002", "-", "with space", "F/3"]).split()[0]
+            mission.line(text, tag, feature, dice.choice(["worker", "worker", "validator", "person"]))
+        numbers = [dice.randrange(30) for _ in range(4)]
+        rows = [
+            {"do": dice.choice(["same", "newer", "rank"]), "entries": numbers[:2]},
+            {"do": "rank", "entries": numbers},
+        ]
+        mission.fold(rows=rows)
+        shown = [line for title in ("Lessons", "Decisions") for line in mission.lines(title)]
+        if shown and dice.random() < 0.6:
+            mission.edit("memory", dice.choice(shown) + "\n", "")
+    curated = pages.curated(mission.layout)
+    known = lessons.parse(files.read(mission.layout.lessons), curated.folded, curated.generation)
+    seqs = {one.seq for one in identity.evidence(mission.folder)}
+    anew = rebuild.lessons(mission.layout.archive, curated, seqs)
+    assert known is not None
+    assert anew.all == known.all
+    assert anew.others == known.others
 
 
 def test_a_convention_that_was_in_memory_still_graduates(tmp_path: Path) -> None:
