@@ -17,7 +17,7 @@ from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
 PINNED = " (pinned)"
-PERSONS, POINTER = -1, -2  # in `written`, in the place of a lesson: a pinned line, and the last line of the summary
+PERSONS = -1  # in `written`, in the place of a lesson: a pinned line
 LONGEST = 240  # characters of a line of the summary
 ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(retired\)$"))
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
@@ -28,7 +28,7 @@ def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -
     for text, titles, path in ((memory, pages.MEMORY_TITLES, places[0]), (summary, pages.SUMMARY_TITLES, places[1])):
         seen: set[str] = set()
         for number, line in enumerate((text or "").split("\n"), 1):
-            title = line.rstrip("\r")[3:].strip() if line.startswith("## ") else ""
+            title = pages.title_of(line) if line.startswith("## ") else ""
             if title in titles and title in seen:
                 raise BrokenFile(
                     path, f"has the heading '## {title}' twice", line=number, remedy="Make one section of both."
@@ -45,6 +45,7 @@ def take(page: Page, short: Page, known: Lessons) -> tuple[list[int], set[int]]:
     gone |= _strip(short, pages.SUMMARY_TITLES, known, "summary")[0]
     for section in short.sections:
         if section.title in MOVES_TO:
+            section.heading = f"## {section.title}"
             for line in section.lines:
                 _pin(page, section.title, str(line).strip())
             section.lines = []

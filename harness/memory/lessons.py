@@ -180,8 +180,10 @@ class Lessons:
             self.index_of(kind).add(compared(kind, text), lesson.id)
 
     def supersede(self, older: Lesson, by: Lesson) -> None:
-        """The newer lesson holds instead; it has the standing of the older."""
+        """The newer lesson holds instead. A decision has the standing of the older; advice has to earn its own."""
         older.state, older.by = SUPERSEDED, by.id
+        if by.kind != DECISION:
+            return
         by.heard += older.heard
         by.where = newest([*older.where, *by.where], MOST_NAMED)
         by.voices = newest([*older.voices, *by.voices], MOST_VOICES)

@@ -34,6 +34,8 @@ RARE_NAME = 12  # notes that may have an identifier for it to be rare
 FEWEST_NOTES = 200  # terms are weighted as if there were at least so many notes
 MOST_COMPARED = 24  # notes that one note is compared with
 MOST_LISTED = 400  # notes looked at for one term
+MILLION = 1_000_000
+RARE = 50_000  # a term of less rarity tells nothing of two notes that share it
 
 _PAIRS = [tuple(stem(word) for word in row.split()) for row in tables.sections("words.txt")["opposites"]]
 OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
@@ -104,6 +106,19 @@ class Index:
         """How close two notes are, 0 to 1."""
         shared = self.length(one.terms & other.terms)
         return shared / (sqrt(self.length(one.terms) * self.length(other.terms)) or 1.0)
+
+    def rarity(self, term: str, owners: int) -> int:
+        """How much it tells of two of so many owners that both have a term, in millionths: all where only these two have it. What
+        many notes have tells nothing."""
+        listed = self.listed.get(term, ())
+        if len(listed) > MOST_LISTED:
+            return 0
+        has = len({self.owners[number] for number in listed})
+        return (
+            min(round(1e6 * (log((owners + 1) / (has + 0.5)) / log((owners + 1) / 2.5)) ** 4), MILLION)
+            if has < owners
+            else 0
+        )
 
     def near(self, note: Words) -> list[tuple[float, int]]:
         """(cosine, number) of the nearest notes, the nearest and then the oldest owner first."""
