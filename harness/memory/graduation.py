@@ -54,7 +54,8 @@ class _Others:
         notes = [words(compared(lesson.kind, text)) for text in lesson.texts[:3]]
         for number in self._candidates(lesson):
             one = self.rows[number]
-            other = words(compared("avoid" if one.tag in identity.FAILURES else lesson.kind, one.text))
+            is_avoid = one.tag == "AVOID" and lesson.kind not in FAILURES
+            other = words(compared("avoid" if is_avoid else lesson.kind, one.text))
             if any(index.relation(note, other, index.cosine(note, other), decisions=False) == SAME for note in notes):
                 found.append(one)
         return found

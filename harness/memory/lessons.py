@@ -70,9 +70,9 @@ class Lesson(Record):
         return self.texts[-1] if self.kind in (DECISION, "other") else self.texts[self.best]
 
     def hear(self, entry: Entry) -> None:
-        """Count an occurrence. One that a person brought back holds again."""
+        """Count an occurrence. What is noted again holds again."""
         voice = voice_of(entry)
-        self.state, self.last = "", entry.seq
+        self.state, self.by, self.last = "", -1, entry.seq
         self.count += 1
         self.heard += self.voices[-1:] != [voice]
         self.date = max(self.date, entry.at[:10] if DAY.match(entry.at) else "")
@@ -125,25 +125,30 @@ class Lessons:
         return self.decisions if kind == DECISION else self.advice
 
     def relations(self, kind: str, text: str) -> tuple[int | None, list[int]]:
-        """(the lesson that says the same, the lessons of the same subject that the note replaces)."""
-        index, same, older = self.index_of(kind), None, []
-        exact = index.exact.get(plain(compared(kind, text)))
-        if exact is not None and exact in self.all and self.all[exact].holds:
-            return exact, []
+        """(the lesson that says the same, the lessons of the same subject that the note replaces). The same is one that was
+        replaced where no other says it: it comes back."""
+        index, older = self.index_of(kind), dict[int, None]()
+        same = index.exact.get(plain(compared(kind, text)))
+        known = self.all.get(same) if same is not None else None
+        if known and known.holds:
+            return same, []
+        same, replaced = None, same if known and known.state != RETIRED else None
         note = words(compared(kind, text))
         for cosine, number in index.near(note):
             owner = index.owners[number]
             lesson = self.all.get(owner)
-            if lesson is None or owner in older or owner == same or lesson.state in (SUPERSEDED, RETIRED):
+            if lesson is None or lesson.state == RETIRED or owner == same or owner in older:
                 continue
             found = index.relation(note, words(index.texts[number]), cosine, decisions=kind == DECISION)
-            if found == SAME and same is None:
+            if found == SAME and lesson.state == SUPERSEDED:
+                replaced = owner if replaced is None else replaced
+            elif found == SAME and same is None:
                 same = owner
             elif found == NEWER and lesson.holds:
-                older.append(owner)
+                older[owner] = None
         if same is not None and kind != DECISION:
-            older = []
-        return same, older
+            return same, []
+        return (replaced if same is None else same), list(older)
 
     def add(self, seq: int, kind: str, text: str) -> Lesson:
         """A new lesson."""
@@ -184,7 +189,7 @@ class Lessons:
         older.state, older.by = SUPERSEDED, by.id
         if by.kind != DECISION:
             return
-        by.heard += older.heard
+        by.heard = max(by.heard, older.heard)
         by.where = newest([*older.where, *by.where], MOST_NAMED)
         by.voices = newest([*older.voices, *by.voices], MOST_VOICES)
 
@@ -224,10 +229,8 @@ class Lessons:
 
 
 def compared(kind: str, text: str) -> str:
-    """A note as it is compared: a failure and something to avoid say so."""
-    return (
-        f"avoid {text}" if kind in ("avoid", "fail") and not words(text).refuses and not words(text).ordered else text
-    )
+    """A note as it is compared: something to avoid says so."""
+    return f"avoid {text}" if kind == "avoid" and not words(text).refuses and not words(text).ordered else text
 
 
 # ---- lessons.jsonl

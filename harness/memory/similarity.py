@@ -12,7 +12,7 @@ import heapq
 from math import log, sqrt
 
 from harness.memory import tables
-from harness.memory.words import Words, stem, words
+from harness.memory.words import AFFIRMS, Words, stem, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ MILLION = 1_000_000
 RARE = 50_000  # a term of less rarity tells nothing of two notes that share it
 
 _PAIRS = [tuple(stem(word) for word in row.split()) for row in tables.sections("words.txt")["opposites"]]
+ORDERING = frozenset(map(stem, AFFIRMS))
 OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
 
@@ -149,7 +150,8 @@ class Index:
         if apart(new.numbers, old.numbers) or (
             not shared_names and apart(new.names - old.terms, old.names - new.terms)
         ):
-            return NEWER if decisions or self.rest(new, old) >= REST else UNRELATED
+            is_change = decisions or (self.rest(new, old) >= REST and not said_of_others(new, old))
+            return NEWER if is_change else UNRELATED
         if is_contrast(new, old) and cosine >= FRAME:
             return NEWER if decisions else UNRELATED
         return SAME if near else NEWER
@@ -195,12 +197,24 @@ def has_opposites(new: Words, old: Words) -> bool:
     return any(OPPOSITE.get(form) in said for term in mine - yours for form in (term, stem(term)))
 
 
+def said_of_others(new: Words, old: Words) -> bool:
+    """Whether the two differ in more than numbers and names: each has a word that the other lacks."""
+    mine, yours = new.terms - old.terms, old.terms - new.terms
+    return bool(mine - new.numbers - new.names and yours - old.numbers - old.names)
+
+
 def is_contrast(new: Words, old: Words) -> bool:
     """Whether the two are one sentence with a few words replaced: a contrast, not a paraphrase."""
-    mine, yours = len(new.terms - old.terms), len(old.terms - new.terms)
+    mine, yours = (len(swapped(one, two)) for one, two in ((new, old), (old, new)))
     if not (1 <= mine <= MOST_SWAPPED and 1 <= yours <= MOST_SWAPPED):
         return False
     return [term for term in new.order if term in old.terms] == [term for term in old.order if term in new.terms]
+
+
+def swapped(one: Words, other: Words) -> set[str]:
+    """The words that the other lacks, but for verbs of ordering, and "unchanged" where the other says "not change"."""
+    lacks = one.terms - other.terms - ORDERING
+    return {term for term in lacks if term.removeprefix("un") not in other.terms and f"un{term}" not in other.terms}
 
 
 def apart(mine: frozenset[str], yours: frozenset[str]) -> bool:

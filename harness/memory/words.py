@@ -20,6 +20,7 @@ LONGEST_TOKEN = 80  # characters; a longer one is cut, so that a line of garbage
 STOP_WORDS = tables.words("words.txt", "stop words")
 DENIALS = tables.words("words.txt", "denials")
 PAST = tables.words("words.txt", "past")
+ATTACHED = frozenset(("with", "by", "mit"))  # belongs to what was ordered before
 INSTEAD = frozenset(("instead", "rather", "longer"))  # instead of, rather than, no longer
 ORDERS = tables.words("words.txt", "orders")
 AFFIRMS = tables.words("words.txt", "affirms")
@@ -169,9 +170,7 @@ class _Reader:
             self.moves = True
         elif self.moves and word in ("from", "von"):
             self.says(self.denied)
-        elif (self.moves and word in ("to", "zu", "auf")) or (
-            word in AFFIRMS and self.said is not self.denied and self.said is not self.refused
-        ):
+        elif (self.moves and word in ("to", "zu", "auf")) or self.affirms(word, before):
             self.says(self.ordered)
         if word in NUMBER_WORDS:
             word = NUMBER_WORDS[word]
@@ -181,6 +180,12 @@ class _Reader:
             self.terms[stem(word)] = None  # the verb is not what the note orders or denies
         elif word and word not in UNTOLD:
             self.term(stem(word))
+
+    def affirms(self, word: str, before: str) -> bool:
+        """Whether the note orders what follows: "run X", and "with Y" behind such words; not "cannot run X", "fails with Y"."""
+        if word not in AFFIRMS or before in NEGATIONS or self.said is self.denied or self.said is self.refused:
+            return False
+        return word not in ATTACHED or bool(self.ordered)
 
     def says(self, target: set[str]) -> None:
         """The next terms are what the note denies, or what it orders."""
