@@ -7,6 +7,7 @@ does not belong to curated.json. A lesson is named by the sequence number of its
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 
@@ -230,7 +231,13 @@ class Lessons:
 
 def compared(kind: str, text: str) -> str:
     """A note as it is compared: something to avoid says so."""
-    return f"avoid {text}" if kind == "avoid" and not words(text).refuses and not words(text).ordered else text
+    return text if kind != "avoid" or _says_so(text) else f"avoid {text}"
+
+
+@functools.lru_cache(MOST * MOST_WORDINGS)
+def _says_so(text: str) -> bool:
+    found = words(text)
+    return found.refuses or bool(found.ordered)
 
 
 # ---- lessons.jsonl

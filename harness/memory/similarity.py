@@ -121,6 +121,11 @@ class Index:
             else 0
         )
 
+    def closeness(self, one: str, other: str) -> float:
+        """How close two notes of the index are, 0 to 1."""
+        mine, yours = self.terms_of(one), self.terms_of(other)
+        return self.length(set(mine) & set(yours)) / (sqrt(self.length(mine) * self.length(yours)) or 1.0)
+
     def near(self, note: Words) -> list[tuple[float, int]]:
         """(cosine, number) of the nearest notes, the nearest and then the oldest owner first."""
         shared: dict[int, int] = {}

@@ -97,11 +97,14 @@ class _Standing:
 
     def _differ(self, one: Lesson, other: Lesson) -> bool:
         """Whether two of their wordings are close, and not the same."""
-        pairs = ((words(mine), words(yours)) for mine in self.notes[one.id] for yours in self.notes[other.id])
-        for mine, yours in pairs:
-            cosine = self.index.cosine(mine, yours)
-            if cosine >= TOLD_APART and self.index.relation(mine, yours, cosine, decisions=False) != SAME:
-                return True
+        index = self.index
+        for mine in self.notes[one.id]:
+            for yours in self.notes[other.id]:
+                cosine = index.closeness(mine, yours)
+                if cosine < TOLD_APART:
+                    continue
+                if index.relation(words(mine), words(yours), cosine, decisions=False) != SAME:
+                    return True
         return False
 
     def leads(self, lesson: Lesson) -> bool:
