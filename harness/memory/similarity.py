@@ -151,7 +151,8 @@ class Index:
         if near and decisions and denies(new, old):
             return NEWER
         if has_opposites(new, old) and self.rest(new, old) >= FRAME:
-            return NEWER if decisions or begins_with_opposite(new, old) else UNRELATED
+            is_order = begins_with_opposite(new, old) or (new.must and old.must)
+            return NEWER if decisions or is_order else UNRELATED
         if apart(new.numbers, old.numbers) or (
             not shared_names and apart(new.names - old.terms, old.names - new.terms)
         ):

@@ -20,10 +20,10 @@ LONGEST_TOKEN = 80  # characters; a longer one is cut, so that a line of garbage
 STOP_WORDS = tables.words("words.txt", "stop words")
 DENIALS = tables.words("words.txt", "denials")
 PAST = tables.words("words.txt", "past")
-ATTACHED = frozenset(("with", "by", "mit"))  # belongs to what was ordered before
 INSTEAD = frozenset(("instead", "rather", "longer"))  # instead of, rather than, no longer
 ORDERS = tables.words("words.txt", "orders")
 AFFIRMS = tables.words("words.txt", "affirms")
+MODAL = tables.words("words.txt", "modal")
 MOVES = tables.words("words.txt", "moves")
 LIFTS = tables.words("words.txt", "lifts")
 NEGATIONS = tables.words("words.txt", "negations")
@@ -51,7 +51,7 @@ NUMBER_WORDS = {
 class Words(Record, frozen=True):
     """What a note says, for comparison. `terms`: all words and identifiers, `order`: as they come; `names`: the identifiers;
     `denied` and `ordered`: the terms that the note says not to use, and to use; `refused`: denied, and not just in
-    passing; `refuses`: it says so of something. `lead`: its first word."""
+    passing; `refuses`: it says so of something. `lead`: its first word; `must`: it says what has to be."""
 
     text: str
     terms: frozenset[str]
@@ -63,6 +63,7 @@ class Words(Record, frozen=True):
     refused: frozenset[str]
     refuses: bool
     lead: str
+    must: bool
 
 
 @functools.lru_cache(65536)
@@ -182,10 +183,9 @@ class _Reader:
             self.term(stem(word))
 
     def affirms(self, word: str, before: str) -> bool:
-        """Whether the note orders what follows: "run X", and "with Y" behind such words; not "cannot run X", "fails with Y"."""
-        if word not in AFFIRMS or before in NEGATIONS or self.said is self.denied or self.said is self.refused:
-            return False
-        return word not in ATTACHED or bool(self.ordered)
+        """Whether the note orders what follows: "run X", and not "cannot run X"."""
+        is_said = self.said is self.denied or self.said is self.refused
+        return word in AFFIRMS and before not in NEGATIONS and not is_said
 
     def says(self, target: set[str]) -> None:
         """The next terms are what the note denies, or what it orders."""
@@ -244,7 +244,8 @@ def words(text: str) -> Words:
         ordered=frozenset(reader.ordered - denied),
         refused=frozenset(reader.refused),
         refuses=reader.refuses,
-        lead=stem(text.split(" ", 1)[0].lower()),
+        lead=stem(text.removeprefix("avoid ").split(" ", 1)[0].lower()),
+        must=not MODAL.isdisjoint(text.lower().split()),
     )
 
 
