@@ -106,7 +106,7 @@ def table(layout: Layout, number: int, rounds: int) -> dict[str, float]:
     """Medians in seconds: the baseline and each command, in turn."""
     commands = {
         "baseline": ["bash", "-c", f'"{sys.executable}" -I -c pass'],
-        "imports": ["bash", "-c", '"$0" -P -c "$1" "$2"', sys.executable, IMPORTS, str(HOME)],
+        "imports": ["bash", "-c", '"$0" -SP -c "$1" "$2"', sys.executable, IMPORTS, str(HOME)],
         "next": [RUN_SH, "next"],
         "note": [RUN_SH, "note", "--tag", "TRICK", "one line for the next stranger"],
         "run": [RUN_SH, "worker", "F-001"],
@@ -134,6 +134,7 @@ TIMED_WORKER = """
 import os, sys, time
 sys.path.append(os.environ["HARNESS_HOME"])
 from harness.run import leave, main
+main
 from harness.git import settings
 from harness.settle import worker
 parts = ("git", "fsync", "replace")
@@ -158,23 +159,35 @@ raise SystemExit(leave(code))
 """
 
 
+def timed_home(folder: Path) -> Path:
+    """A checkout of links, but for the worker's script: `TIMED_WORKER`, started as the shipped one is."""
+    home = folder / "home"
+    if not home.exists():
+        (home / "roles").mkdir(parents=True)
+        for path in HOME.iterdir():
+            if path.name != "roles":
+                (home / path.name).symlink_to(path)
+        for path in (HOME / "roles").iterdir():
+            if path.name != "worker.py":
+                (home / "roles" / path.name).symlink_to(path)
+        (home / "roles" / "worker.py").write_text(TIMED_WORKER)
+    return home
+
+
 def apart(layout: Layout, number: int, rounds: int) -> tuple[float, list[tuple[float, int]]]:
     """(seconds without them, [(seconds, calls) of git, fsync, and renames and unlinks]) of a no-op run, medians: in each run
     what it waited for them is taken off, so that a slow moment of the machine does not count twice or not at all."""
-    own = Path(layout.state, "roles", "worker.py")
-    own.parent.mkdir(exist_ok=True)
-    own.write_text(TIMED_WORKER)
+    env = {**os.environ, "HARNESS_HOME": str(timed_home(Path(layout.project).parent))}
     rows, rest = [], []
     for turn in range(rounds + 1):
         reset(layout, number)
         started = time.perf_counter()
         words = [RUN_SH, "worker", f"F-{turn % 10 + 1:03d}"]
-        done = subprocess.run(words, cwd=layout.project, capture_output=True, text=True, check=True)
+        done = subprocess.run(words, cwd=layout.project, env=env, capture_output=True, text=True, check=True)
         took = time.perf_counter() - started
         found = [float(word) for word in done.stdout.splitlines()[-1].split()]
         rows.append(list(zip(found[::2], map(int, found[1::2]), strict=True)))
         rest.append(took - sum(found[::2]))
-    own.unlink()
     return statistics.median(rest[1:]), [sorted(part)[rounds // 2] for part in zip(*rows[1:], strict=True)]
 
 

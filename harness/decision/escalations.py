@@ -8,7 +8,7 @@ from harness.base import console, faults
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.model import contract, features, roles, runs
-from harness.model.contract import Contract
+from harness.model.contract import Claim
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from harness.model.runs import Result
@@ -34,6 +34,7 @@ MOST_FEATURES = 5  # that are shown with what is red
 MOST_LINES = 12  # of a command
 LAST_LINES = 15  # of an output
 INDENT = "    "
+GONE = "not in the contract any more"
 
 
 class Shown(Record):
@@ -62,7 +63,7 @@ def shown(layout: Layout, now: int) -> Shown:
 
 def render(layout: Layout, view: rules.View, kind: str) -> str:
     """The text of escalation.md for every kind but setup."""
-    known = contract.load(layout)
+    known = {claim.id: claim for claim in contract.load(layout).claims}
     waiting = [feature for feature in view.features if feature.status != "passed"]
     red = {feature.id: _red(layout, feature) for feature in waiting[:MOST_FEATURES]}
     lines = ["---", f"kind: {kind}", "---", WHY.get(kind, UNKNOWN), ""]
@@ -113,13 +114,12 @@ def _red(layout: Layout, feature: Feature) -> list[Receipt]:
     return list(found.values())
 
 
-def _evidence(known: Contract, feature: Feature, red: list[Receipt]) -> Iterator[str]:
+def _evidence(known: dict[str, Claim], feature: Feature, red: list[Receipt]) -> Iterator[str]:
     """What is red of a feature: claim, check, and the end of its output; else the claims that it is about."""
-    texts = {claim.id: claim.text for claim in known.claims}
-    if not red and (claims := known.of(feature.claims)):
+    if not red and (claims := [known[name] for name in feature.claims if name in known]):
         yield f"  It is to bring {'; '.join(f'{claim.id}: {claim.text}' for claim in claims)}"
     for receipt in red:
-        yield f"  {receipt.claim}: {texts.get(receipt.claim, 'not in the contract any more')}"
+        yield f"  {receipt.claim}: {known[receipt.claim].text if receipt.claim in known else GONE}"
         yield f"  {receipt.verdict} in run {receipt.by}: {faults.cut(receipt.fault, REASON_CHARS)}"
         yield "  its check:"
         yield from _indented(receipt.command, MOST_LINES)

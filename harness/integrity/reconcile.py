@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from harness.base import encoding
+from harness.base import console, encoding
 from harness.base.errors import BrokenFile
 from harness.git import dotgit, repository, worktrees
 from harness.integrity import lease, recovery_evidence, workplace
@@ -230,7 +230,7 @@ def identity_copies(layout: Layout) -> dict[str, str]:
 
 
 def dirty_copies(layout: Layout, paths: list[str]) -> dict[str, str]:
-    """{tracked path: object} of a person's uncommitted changes at open; "" where the file is deleted."""
+    """{path: object} of a person's uncommitted changes at open, and of SPEC.md in place; "" where there is no plain file."""
     return {path: _object_of(layout, path, keep=True) for path in paths}
 
 
@@ -270,12 +270,13 @@ def tree(run: Begun, outcome: Outcome) -> None:
         outcome.tree, outcome.kept_out = done.tree, done.kept_out
         _look_for_secrets(run, outcome, index)
         if run.kept and spec in done.left and spec not in run.context.untracked:
-            outcome.refused += _refuse_spec(run, spec)  # in place, nobody can tell it from a person's edit
+            outcome.refused += _refuse_spec(run, spec)
         if outcome.tree == run.context.tree:
             outcome.refused += _keep_commits(run) if run.kept else _restore_head(run)
     else:
         outcome.refused += _restore_tree(run) if run.kept else [*_restore_head(run), *_restore_tracked(run)]
     if not run.kept:
+        outcome.refused += _restore_spec(run)
         for name in ("index", "index.lock"):
             files.remove(os.path.join(run.paths.folder, name))
 
@@ -347,7 +348,7 @@ def _restore_head(run: Begun) -> list[str]:
 
 
 def _restore_tracked(run: Begun) -> list[str]:
-    """Tracked files as they were at open, with a person's earlier edits. SPEC.md always belongs to people."""
+    """Tracked files but SPEC.md as they were at open, with a person's earlier edits."""
     project, before, spec = run.layout.top, run.context.dirty, run.layout.prefix + names.ASKED_SPEC
     changed = [path for path in repository.dirty(project) if path not in before and path != spec]
     edited = [path for path, name in before.items() if path != spec and _object_of(run.layout, path) != name]
@@ -356,10 +357,30 @@ def _restore_tracked(run: Begun) -> list[str]:
     _refuse(run, PATCH, repository.patch(project, run.context.head))
     repository.restore_files(project, run.context.head, changed)
     for path in edited:
-        whole = os.path.join(project, path)
-        mode = os.stat(whole).st_mode & 0o777 if os.path.exists(whole) else files.SHARED
-        if before[path]:
-            files.replace(whole, objects.get(run.layout, before[path]), mode)
-        else:
-            files.remove(whole)
+        _put_back(run, path)
     return changed + edited
+
+
+def _restore_spec(run: Begun) -> list[str]:
+    """SPEC.md of the project folder as it was at open. Nobody can tell an agent's edit from a person's there: it is kept."""
+    spec = run.layout.prefix + names.ASKED_SPEC
+    if run.context.dirty.get(spec, "") in ("", _object_of(run.layout, spec)):
+        return []
+    refused = _refuse_spec(run, spec)
+    kept = f"{run.layout.relative(run.paths.refused)}/{spec}"
+    console.print_line(
+        console.sanitise(f"  {spec} changed during the run and was put back. Is the change yours? cp {kept} {spec}")
+    )
+    repository.restore_files(run.layout.top, run.context.head, [spec])  # in the index, too
+    _put_back(run, spec)
+    return refused
+
+
+def _put_back(run: Begun, path: str) -> None:
+    """One file of the project folder as `dirty_copies` kept it."""
+    whole, name = os.path.join(run.layout.top, path), run.context.dirty[path]
+    mode = os.stat(whole).st_mode & 0o777 if os.path.exists(whole) else files.SHARED
+    if name:
+        files.replace(whole, objects.get(run.layout, name), mode)
+    else:
+        files.remove(whole)

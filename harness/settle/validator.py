@@ -79,12 +79,14 @@ def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) 
 def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
     """Reward-hacking signals in the commits of the feature's workers since it last passed, about any claim's checks."""
     found: list[str] = []
+    own: set[str] = set()
     trees = os.path.dirname(workplace.folder_of(run.mission.id))
     places = list(dict.fromkeys(path for one in (run.layout.top, trees) for path in (one, os.path.realpath(one))))
     for commit in _commits(run):
         changed = repository.changed(run.layout.top, commit + "^", commit)
         patch = repository.patch_between(run.layout.top, commit + "^", commit).decode("utf-8", "replace")
-        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places, run.layout.prefix)
+        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places, run.layout.prefix, own)
+        own |= {path for letter, path in changed if letter == "A"}
     return list(dict.fromkeys(found))
 
 

@@ -86,3 +86,22 @@ def test_every_command_and_every_role_uses_it(copy: Path, tmp_path: Path) -> Non
         path = copy / "__pycache__" / NAME
         assert path.exists(), words
         path.unlink()
+
+
+LATE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from harness.base import bundle, clock
+bundle.use()
+assert "site" not in sys.modules
+import click
+try:
+    import no_such_package
+except ModuleNotFoundError as fault:
+    print(click.__name__, fault)
+"""
+
+
+def test_a_start_without_site_finds_installed_packages_once_one_is_needed(copy: Path) -> None:
+    done = subprocess.run([sys.executable, "-SP", "-c", LATE, str(copy.parent)], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("click No module named 'no_such_package'\n", "")

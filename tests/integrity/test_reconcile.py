@@ -359,7 +359,7 @@ def test_stray_files_are_moved_out_and_the_outcome_stands(unconfined: House) -> 
 
 
 def test_what_people_lay_down_is_never_put_back(unconfined: House) -> None:
-    """STOP, PAUSE, STEER.md and SPEC.md may change while a run is open."""
+    """STOP, PAUSE and STEER.md may change while a run is open."""
     unconfined.work(WORK, sh("for f in STOP PAUSE STEER.md; do echo person > .harness/$f; done"))
     assert unconfined.result()["refused"] == []
     assert {name: unconfined.read(name) for name in ("STOP", "PAUSE", "STEER.md")} == dict.fromkeys(
@@ -367,17 +367,25 @@ def test_what_people_lay_down_is_never_put_back(unconfined: House) -> None:
     )
 
 
-@pytest.mark.parametrize("role", ["planner", "validator"])
-def test_a_spec_that_is_changed_meanwhile_is_never_put_back(in_place: House, role: str) -> None:
-    """SPEC.md is tracked, and a person edits it while a role other than the worker runs."""
-    in_place.lay(in_place.feature().replace(status="validating"), in_place.feature("F-002"))
+@pytest.mark.parametrize("tracked", [True, False])
+@pytest.mark.parametrize("role", ["planner", "worker", "validator"])
+def test_a_spec_that_changes_in_place_during_a_run_is_put_back_and_kept(
+    in_place: House, role: str, tracked: bool
+) -> None:
+    """Nobody can tell an agent's edit from a person's there; what a person had not committed before stays."""
+    in_place.lay(
+        in_place.feature().replace(status="todo" if role == "worker" else "validating"), in_place.feature("F-002")
+    )
     in_place.write("1.txt")
-    in_place.git("add", "1.txt")
+    in_place.git(*("add", "1.txt") if tracked else ("rm", "-q", "--cached", "SPEC.md"))
     in_place.git("commit", "-qm", "one")
-    in_place.script(role, sh("echo '## More' >> SPEC.md"))
-    in_place.role(role, "F-001")
-    assert (in_place.project / "SPEC.md").read_text().endswith("## More\n")
-    assert in_place.result()["refused"] == []
+    in_place.write("SPEC.md", "# A program of mine\n")
+    in_place.script(role, sh("echo '## More' >> SPEC.md; git add -A; git commit -qm all"))
+    done = in_place.role(role, "F-001")
+    assert "SPEC.md changed during the run and was put back. Is the change yours? cp .harness/runs/" in done.out
+    assert in_place.git("diff", "--cached", "--name-only", "--", "SPEC.md") == ""
+    assert (in_place.project / "SPEC.md").read_text() == "# A program of mine\n"
+    assert in_place.refused()["SPEC.md"] == b"# A program of mine\n## More\n"
 
 
 def test_a_persons_edits_from_before_a_planners_run_stay(in_place: House) -> None:

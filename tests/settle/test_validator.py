@@ -610,6 +610,20 @@ def test_an_honest_diff_has_no_signs(built: House) -> None:
     assert "signs of gaming" not in built.prompt()
 
 
+def test_a_file_of_a_check_that_the_same_work_added_may_be_written_again_until_it_is_accepted(built: House) -> None:
+    """A second try rewrites the check script of the first: no sign. Once it has passed, the same edit is one."""
+    lay(built, [feature("F-001", "VAL-1")], Contract(claims=[claim("VAL-1", "bash check.sh && test -f made")]))
+    worked(built, {"run": "printf 'set -e\nfalse\n' >check.sh"}, reply(status="implemented", summary="s"))
+    judged(built, "F-001")
+    worked(built, {"run": "printf 'set -e\ntrue\n' >check.sh; touch made"}, reply(status="implemented", summary="s"))
+    judged(built, "F-001")
+    assert [(one.green, one.notes) for one in fired(built)] == [(True, [])]
+    built.script("worker", {"run": "echo 'test -f made' >check.sh"}, reply(status="implemented", summary="s"))
+    role(built, "worker", "F-001", "--again")
+    judged(built, "F-001")
+    assert fired(built)[0].notes == ["edits check.sh, which a check of VAL-1 names"]
+
+
 # what the receipts of a sweep report
 
 
