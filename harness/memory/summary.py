@@ -61,18 +61,23 @@ class _Standing:
         self._gather([one for one in ranked if one.kind != DECISION], self._shared(made, ranked))
 
     def _shared(self, made: Compaction, lessons: list[Lesson]) -> dict[tuple[int, int], int]:
-        """How much the words tell that two lessons share, in millionths of a word that only they have; 0 for most pairs."""
+        """How much the words tell that two wordings of two lessons share, in millionths of a word that only they have."""
         count = sum(one.kind in ADVICE for one in made.lessons.all.values())
+        wordings = [(one.id, key) for one in lessons for key in self.notes[one.id]]
         listed: dict[str, list[int]] = {}
-        for one in lessons:
-            for term in {term for key in self.notes[one.id] for term in self.index.terms_of(key)}:
-                listed.setdefault(term, []).append(one.id)
+        for place, (_, key) in enumerate(wordings):
+            for term in self.index.terms_of(key):
+                listed.setdefault(term, []).append(place)
+        pairs: dict[tuple[int, int], int] = {}
+        for term, places in listed.items():
+            rarity = self.index.rarity(term, count) if len(places) > 1 else 0
+            for number, place in enumerate(places) if rarity >= RARE else ():
+                for other in places[:number]:
+                    pairs[other, place] = pairs.get((other, place), 0) + rarity
         found: dict[tuple[int, int], int] = {}
-        for term, numbers in listed.items():
-            rarity = self.index.rarity(term, count) if len(numbers) > 1 else 0
-            for place, number in enumerate(numbers) if rarity >= RARE else ():
-                for other in numbers[:place]:
-                    found[other, number] = found.get((other, number), 0) + rarity
+        for (better, place), rarity in pairs.items():
+            both = wordings[better][0], wordings[place][0]
+            found[both] = max(found.get(both, 0), rarity)
         return found
 
     def _gather(self, ranked: list[Lesson], shared: dict[tuple[int, int], int]) -> None:
