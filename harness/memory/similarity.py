@@ -35,7 +35,7 @@ FEWEST_NOTES = 200  # terms are weighted as if there were at least so many notes
 MOST_COMPARED = 24  # notes that one note is compared with
 MOST_LISTED = 400  # notes looked at for one term
 MILLION = 1_000_000
-RARE = 50_000  # a term of less rarity tells nothing of two notes that share it
+RARE = 150_000  # a term of less rarity tells nothing of two notes that share it
 
 _PAIRS = [tuple(stem(word) for word in row.split()) for row in tables.sections("words.txt")["opposites"]]
 ORDERING = frozenset(map(stem, AFFIRMS))
