@@ -58,7 +58,7 @@ def write(past: Past, staged: Layout, identities: str) -> list[str]:
         data = State(where).data(name)
         notes.append(f"{name} is {'as it is now' if data is not None else 'not there'}: {why}")
         then.files |= {} if data is None else {name: data}
-    for name, data in then.files.items():
+    for name, data in {names.RAW: b"", **then.files}.items():
         files.replace_quickly(f"{staged.state}/{name}", data)
     steer = part_of(where, past.rows, names.STEER)
     if steer is not None:
