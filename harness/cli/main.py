@@ -31,6 +31,7 @@ COMMANDS = (
     "pause",
     "replay",
     "reply",
+    "report",
     "resume",
     "runs",
     "search",
@@ -39,6 +40,7 @@ COMMANDS = (
     "stop",
     "usage",
     "verify",
+    "watch",
     "why",
 )  # fmt: skip - a list of words; run.sh has the same
 
