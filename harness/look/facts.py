@@ -29,7 +29,7 @@ from harness.store.state import State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     T = TypeVar("T")
 
@@ -146,15 +146,19 @@ class _Gathering:
         self.layout, self.state, self.archived = layout, State(layout), archived
         self.faults: list[str] = []
 
-    def part(self, read: Callable[[], T], otherwise: Any) -> T:
-        """What `read` gives; where it cannot, its fault is kept."""
+    def part(self, read: Callable[[], T]) -> T | None:
+        """What `read` gives; where it cannot, None, and its fault is kept."""
         try:
             return read()
         except HarnessError as fault:
             self.fault(str(fault))
         except OSError as fault:
             self.fault(f"{fault.filename or self.layout.state}: {fault.strerror or fault}")
-        return otherwise
+        return None
+
+    def listed(self, read: Callable[[], list[T]]) -> list[T]:
+        """As `part`, of a list: an empty one where it cannot be read."""
+        return self.part(read) or []
 
     def fault(self, words: str) -> None:
         """Keep a fault, once."""
@@ -164,10 +168,10 @@ class _Gathering:
     def facts(self) -> Facts:
         """The whole; what other parts need comes first."""
         layout, part, text = self.layout, self.part, self.state.text
-        made = part(lambda: mission.read(layout), None)
+        made = part(lambda: mission.read(layout))
         past = [self.past(result, usage) for result, usage in self.results()]
-        limits = part(lambda: views.limits_of(config.load(layout)), views.limits_of(config.Config()))
-        curated = part(lambda: pages.curated(layout), pages.Curated())
+        limits = part(lambda: views.limits_of(config.load(layout))) or views.limits_of(config.Config())
+        curated = part(lambda: pages.curated(layout)) or pages.Curated()
         found = Facts(
             id=made.id if made else os.path.basename(layout.state if self.archived else layout.project),
             project=os.path.basename(layout.project),
@@ -175,18 +179,18 @@ class _Gathering:
             created=made.created if made else "",
             made=int(time.time()),
             archived=self.archived,
-            due="" if self.archived else part(self.due, "cannot be decided"),
-            features=part(lambda: features.load(layout), []),
+            due="" if self.archived else part(self.due) or "cannot be decided",
+            features=self.listed(lambda: features.load(layout)),
             proofs=self.proofs(),
             runs=past,
             unfinished=self.unfinished({one.result.run for one in past}),
-            issues=part(lambda: issues.load(layout), []),
+            issues=self.listed(lambda: issues.load(layout)),
             asked=[*self.open_questions(), *self.answered_questions()],
-            answers=part(lambda: runs.answers(layout), []),
+            answers=self.listed(lambda: runs.answers(layout)),
             growth=self.growth({one.result.run: one.end for one in past}),
-            waiting=part(lambda: waiting.uncurated(layout, curated, MANY), 0),
-            summary=part(lambda: text(names.SUMMARY), None) or "",
-            memory=part(lambda: text(names.MEMORY), None) or "",
+            waiting=part(lambda: waiting.uncurated(layout, curated, MANY)) or 0,
+            summary=part(lambda: text(names.SUMMARY) or "") or "",
+            memory=part(lambda: text(names.MEMORY) or "") or "",
         )
         found.caps = [cap.words for cap in rules.caps(limits, found.totals)]
         found.faults = self.faults
@@ -200,7 +204,7 @@ class _Gathering:
 
     def results(self) -> Iterator[tuple[Result, Usage]]:
         """The lines of the run log, oldest first; each that is none is a fault."""
-        path, data = self.layout.run_log, self.part(lambda: self.state.data(names.RUN_LOG), None) or b""
+        path, data = self.layout.run_log, self.part(lambda: self.state.data(names.RUN_LOG)) or b""
         for number, line in json_lines.whole(data):
             found, fault = runs.parse(line)
             if found is None:
@@ -220,14 +224,14 @@ class _Gathering:
         if not runs.is_id(name) or not os.path.isdir(layout.run(name).folder):
             self.fault(f"{layout.runs}: the folder of the finished run {name} is gone.")
             return made
-        context = part(lambda: runs.context(layout, name), None)
+        context = part(lambda: runs.context(layout, name))
         if context:
             made.lane, made.attempt = lane_of(context), context.attempt
-        made.receipts = part(lambda: receipts.of_run(layout, name), [])
-        made.notes = part(lambda: self.notes(name), [])
-        reply = part(lambda: self.state.part(names.of_run(name, names.REPLY), 0, REPLY_BYTES), b"")
+        made.receipts = self.listed(lambda: receipts.of_run(layout, name))
+        made.notes = self.listed(lambda: self.notes(name))
+        reply = part(lambda: self.state.part(names.of_run(name, names.REPLY), 0, REPLY_BYTES)) or b""
         made.reply = reply.decode("utf-8", "replace")
-        made.changed = part(lambda: bool(result.seal) and runs.seal(layout.run(name)) != result.seal, True)
+        made.changed = part(lambda: bool(result.seal) and runs.seal(layout.run(name)) != result.seal) is not False
         if made.changed:
             self.fault(
                 f"{layout.run(name).folder}: its files have changed since the run closed; its receipts do not count."
@@ -242,15 +246,15 @@ class _Gathering:
 
     def unfinished(self, known: set[str]) -> list[Unfinished]:
         """The runs that no line of the run log has, oldest first."""
-        alive = {one.run for one in self.part(lambda: lease.alive(self.layout), [])}
+        alive = {one.run for one in self.listed(lambda: lease.alive(self.layout))}
         found = []
-        for name in self.part(lambda: self.state.list(names.RUNS), []):
+        for name in self.listed(lambda: self.state.list(names.RUNS)):
             if name in known or not runs.is_id(name):
                 continue
             state = "under way" if name in alive else "not in the run log"
             context = None
             if self.state.exists(names.of_run(name, names.CONTEXT)):
-                context = self.part(partial(runs.context, self.layout, name), None)
+                context = self.part(partial(runs.context, self.layout, name))
             row = (context.role, context.feature, context.at) if context else (UNKNOWN, "", "")
             found.append(Unfinished(run=name, role=row[0], feature=row[1], at=row[2], state=state))
         return sorted(found, key=lambda one: (one.at, one.run))
@@ -259,9 +263,9 @@ class _Gathering:
 
     def proofs(self) -> list[Proof]:
         """Each claim of the contract with its status."""
-        known = self.part(lambda: contract.load(self.layout), contract.Contract())
-        log = self.part(lambda: contract_log.load(self.layout), [])
-        trails = self.part(lambda: index.load(self.layout), None)
+        known = self.part(lambda: contract.load(self.layout)) or contract.Contract()
+        log = self.listed(lambda: contract_log.load(self.layout))
+        trails = self.part(lambda: index.load(self.layout))
         if trails is None:
             return [Proof(claim=claim) for claim in known.claims]
         sets = contract_log.weakened(log), contract_log.accepted(log), contract_log.changed(log)
@@ -278,19 +282,19 @@ class _Gathering:
 
     def open_questions(self) -> list[Asked]:
         """The escalation and the checkpoints that wait."""
-        text = self.part(lambda: self.state.text(names.ESCALATION), None)
+        text = self.part(lambda: self.state.text(names.ESCALATION))
         found = [Asked(kind=views.kind_of(text) or UNKNOWN, text=_body(text))] if text is not None else []
-        for name in self.part(lambda: self.state.list(names.CHECKPOINTS), []):
-            words = self.part(partial(self.state.text, f"{names.CHECKPOINTS}/{name}"), None) or ""
+        for name in self.listed(lambda: self.state.list(names.CHECKPOINTS)):
+            words = self.part(partial(self.state.text, f"{names.CHECKPOINTS}/{name}")) or ""
             found.append(Asked(kind=f"checkpoint {name.removesuffix('.md')}", text=words))
         return found
 
     def answered_questions(self) -> list[Asked]:
         """The escalations that a person has answered, oldest first."""
         found = []
-        for name in self.part(lambda: self.state.list(names.ESCALATIONS), []):
+        for name in self.listed(lambda: self.state.list(names.ESCALATIONS)):
             when, _, kind = name.removesuffix(".md").partition("-")
-            text = self.part(partial(self.state.text, f"{names.ESCALATIONS}/{name}"), None) or ""
+            text = self.part(partial(self.state.text, f"{names.ESCALATIONS}/{name}")) or ""
             at = clock.stamp(int(when)) if when.isdigit() and len(when) < len(str(runs.LAST_DAY)) else ""
             found.append(Asked(kind=kind, text=_body(text), at=at or name))
         return found

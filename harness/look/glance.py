@@ -36,8 +36,8 @@ TEXT_CHARS = 2000  # of a row
 
 
 class Lane(Record):
-    """A run under way: its role, feature, tree and attempt; since when, in unix seconds; `rows`: the last ones of its transcript;
-    `dead`: its process is gone, and the next start settles it."""
+    """A run under way: its role, feature, tree and attempt; since when, in unix seconds; `rows`: the last ones of its transcript; `checks`:
+    how many have run (of many, the last);    `dead`: its process is gone, and the next start settles it."""
 
     run: str
     role: str
@@ -46,6 +46,7 @@ class Lane(Record):
     since: int
     attempt: int = 0
     rows: list[Row] = []
+    checks: int = 0
     dead: bool = False
 
 
@@ -168,6 +169,7 @@ class Watcher:
         )
         made.attempt = self._part(lambda: self._of(paths.context, lambda: self._attempt(run_id)), 0)
         made.rows = self._of(paths.stream, lambda: last_rows(paths))
+        made.checks = len(self._of(paths.receipts, lambda: last_receipts(paths.receipts)))
         return made
 
     def _attempt(self, run_id: str) -> int:
@@ -188,7 +190,7 @@ class Watcher:
         made: list[Receipt] = []
         for run_id in [*(lane.run for lane in reversed(found.lanes)), *(one.run for one in found.newest)]:
             path = self.layout.run(run_id).receipts
-            made += self._of(path, partial(last_receipts, path))
+            made += self._of(path, partial(last_receipts, path))[:NEWEST]
             if len(made) >= NEWEST:
                 break
         return made[:NEWEST]
@@ -276,7 +278,7 @@ def last_receipts(path: str) -> list[Receipt]:
             found.append(schema.record(Receipt, json_lines.value(line), "a check leaves"))
         except (ValueError, TypeError):
             continue
-    return found[:NEWEST]
+    return found
 
 
 def _tail(path: str, size: int = TAIL_BYTES) -> bytes:

@@ -139,7 +139,12 @@ def _lane(lane: Lane, room: int) -> list[Text]:
         if text.strip()
     ]
     rows = rows[len(rows) - max(room - 1, 0) :] if len(rows) >= room else rows
-    return [head, *(rows or [_line("       it has said nothing yet", "dim")][: room - 1])]
+    return [head, *(rows or [_line(f"       {_silent(lane)}", "dim")][: room - 1])]
+
+
+def _silent(lane: Lane) -> str:
+    """What a run does whose agent has said nothing."""
+    return f"{lane.checks} check{'s have' if lane.checks > 1 else ' has'} run" if lane.checks else "nothing said yet"
 
 
 def _kept(text: str) -> Text:
