@@ -35,5 +35,5 @@ def report(of: str, target: str, opens: bool) -> int:
     if opens:
         click.launch(f"file://{made.path}")
     for fault in made.faults:
-        console.print_error(f"harness: not on the page: {fault}")
+        console.print_error(f"harness: {fault}")
     return errors.BROKEN if made.faults else errors.DONE

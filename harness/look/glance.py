@@ -36,8 +36,8 @@ TEXT_CHARS = 2000  # of a row
 
 
 class Lane(Record):
-    """A run under way: its role, feature, tree and attempt; since when, in unix seconds; `rows`: the last ones of its transcript; `checks`:
-    how many have run (of many, the last);    `dead`: its process is gone, and the next start settles it."""
+    """A run under way: its role, feature, tree and attempt; since when, in unix seconds; `rows`: the last ones of its transcript;
+    `checks`: how many have run (of many, the last); `dead`: its process is gone, and the next start settles it."""
 
     run: str
     role: str

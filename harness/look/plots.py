@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 COLOURS = 8  # of series, in style.py; further series share the last one
 HIGH, ABOVE, BELOW = 150, 14, 22  # pixels of the columns, and of the text around them
 LEFT = 9.0  # per cent, for the numbers of an axis
-LANE, BAR = 34, 22  # pixels
-NARROWEST = 0.25  # per cent of a bar
+LANE, NAME, BAR = 48, 16, 22  # pixels: of a lane, of its name above the bars, and of these
+NARROWEST, WIDEST = 0.25, 9.0  # per cent: of a bar, of a column
 MOST_LABELS = 8
 DAY = 24 * 3600
 
@@ -63,10 +63,11 @@ def columns(
             height = HIGH * values[at] / top
             y -= height
             tip = element("title", f"{label}, {name}: {shown(values[at])}")
-            sizes = {"x": _per(x + width * 0.12), "width": _per(min(width * 0.76, 9)), "y": f"{y:.1f}"}
+            wide = min(width * 0.76, WIDEST)
+            sizes = {"x": _per(x + (width - wide) / 2), "width": _per(wide), "y": f"{y:.1f}"}
             parts += [element("rect", tip, **sizes, height=f"{height:.1f}", class_=colour(number))] if height else []
         if at % -(-len(labels) // MOST_LABELS) == 0:
-            parts.append(_word(x + width * 0.12, ABOVE + HIGH + 16, label))
+            parts.append(_word(x + width / 2, ABOVE + HIGH + 16, label, anchor="middle"))
     picture = _picture(title, ABOVE + HIGH + BELOW, parts)
     rows = [[label, *(shown(values[at]) for values in series.values())] for at, label in enumerate(labels)]
     numbers = folded("the numbers", table(["", *series], rows, title))
@@ -97,11 +98,11 @@ def timeline(title: str, lanes: Sequence[str], bars: Sequence[Bar], series: Sequ
     span = max(last - first, 1.0)
     parts = []
     for at, name in enumerate(lanes):
-        parts.append(_word(0, at * LANE + LANE / 2 - 3, name))
-        y = f"{at * LANE + LANE - 2 + BAR / 2:.1f}"
+        parts.append(_word(0, at * LANE + NAME - 4, name))
+        y = f"{at * LANE + NAME + BAR / 2:.1f}"
         parts.append(element("line", x1="0", x2="100%", y1=y, y2=y, class_="grid"))
     parts += [_bar(bar, first, span) for bar in bars]
-    high = len(lanes) * LANE + BAR
+    high = (len(lanes) - 1) * LANE + NAME + BAR
     for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
         parts.append(_word(100 * share, high + 16, _moment(first + span * share, span), anchor=anchor))
     marks = [("bad", "red, not accepted, or cut")]
@@ -112,7 +113,7 @@ def timeline(title: str, lanes: Sequence[str], bars: Sequence[Bar], series: Sequ
 def _bar(bar: Bar, first: float, span: float) -> Html:
     x, width = 100 * (bar.start - first) / span, max(100 * (bar.end - bar.start) / span, NARROWEST)
     sizes = {"x": _per(min(x, 100 - NARROWEST)), "width": _per(width)}
-    y = bar.lane * LANE + LANE / 2 + 3
+    y = float(bar.lane * LANE + NAME)
     parts = [element("rect", y=f"{y:.1f}", height=BAR, class_=colour(bar.series), **sizes)]
     parts += [element("rect", y=f"{y + BAR - 6:.1f}", height=6, class_="bad", **sizes)] if bar.bad else []
     return element("a", element("title", bar.title), *parts, href=bar.link, tabindex=-1)
@@ -162,9 +163,9 @@ def tries(words: Sequence[tuple[str, str, str]]) -> Html:
     """A row of squares, one a try: (class, what it was, link)."""
     found = []
     for kind, meaning, link in words:
-        square = element(
-            "svg", element("rect", width="100%", height="100%", class_=kind), class_="try", aria_hidden="true"
-        )
+        dash = element("rect", x="25%", y="42%", width="50%", height="16%", class_="dash") if kind != "good" else ""
+        whole = element("rect", width="100%", height="100%", class_=kind)
+        square = element("svg", whole, dash, class_="try", aria_hidden="true")
         found.append(
             element("li", element("a", square, element("span", meaning, class_="unseen"), href=link, title=meaning))
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.base import clock, faults
-from harness.look.markup import Html, element, folded, joined, text
+from harness.look.markup import Html, element, folded, joined
 from harness.model import runs
 from harness.store.layout import command
 
@@ -24,7 +24,8 @@ def section(found: Facts) -> Html:
     """Every run, the newest first, with a field that filters them."""
     room = max(LEAST, min(MOST, ALL_BYTES // max(len(found.runs), 1)))
     rows = [_unfinished(one) for one in reversed(found.unfinished)]
-    rows += [_run(one, room) for one in reversed(found.runs)]
+    claims = {one.claim.id for one in found.proofs}
+    rows += [_run(one, room, claims) for one in reversed(found.runs)]
     field = element("label", "Show only runs with these words", element("input", type="search", autocomplete="off"))
     tools = element("div", field, element("button", "Open or close all", type="button"), class_="tools", hidden=True)
     count = element("p", element("output", f"{len(rows)} runs"), ", the newest first. Times are UTC.", class_="note")
@@ -73,7 +74,7 @@ def money(usd: float | None) -> str:
     return "" if usd is None else f"{usd:.2f} USD"
 
 
-def _run(one: Past, room: int) -> Html:
+def _run(one: Past, room: int, claims: set[str]) -> Html:
     result = one.result
     why = faults.first(result.reason, REASON_CHARS)
     parts = [
@@ -88,7 +89,7 @@ def _run(one: Past, room: int) -> Html:
         ),
     ]
     summary = element("span", *_spaced(parts), class_="line")
-    inside = [_facts(one), *_said(one, room)]
+    inside = [_facts(one), *_said(one, room, claims)]
     return folded(summary, *inside, id=anchor(result.run), class_="run")
 
 
@@ -137,12 +138,12 @@ def _cut(value: object) -> object:
     return value if isinstance(value, Html) else faults.cut(str(value), TEXT_CHARS)
 
 
-def _said(one: Past, room: int) -> list[Html]:
+def _said(one: Past, room: int, claims: set[str]) -> list[Html]:
     """Reason, receipts, notes and reply, in at most about so many characters."""
     parts = []
     if "\n" in one.result.reason or len(one.result.reason) > REASON_CHARS:
         parts.append(element("pre", faults.cut(one.result.reason, room // 4), tabindex=0))
-    parts += [_receipts(one.receipts, room // 2)] if one.receipts else []
+    parts += [_receipts(one.receipts, room // 2, claims)] if one.receipts else []
     if one.notes:
         left, rows = room // 4, []
         for tag, words in one.notes:
@@ -158,28 +159,38 @@ def _said(one: Past, room: int) -> list[Html]:
     return parts
 
 
-def _receipts(found: list[Receipt], room: int) -> Html:
+def _receipts(found: list[Receipt], room: int, claims: set[str]) -> Html:
     """The red ones with what they printed, the green ones by name."""
     red = [one for one in found if not one.green]
     share = room // max(len(red), 1)
-    rows = [_red(one, share) for one in red if share > len(one.claim)]
+    rows = [_red(one, share, claims) for one in red if share > len(one.claim)]
     if len(rows) < len(red):
         rows.append(element("p", f"and {len(red) - len(rows)} more red ones"))
     green = [one for one in found if one.green]
-    names = [joined([claim_link(one.claim), f" {one.seconds:.2f} s"]) for one in green[:MANY_GREEN]]
+    names = [
+        joined([claim_link(one.claim, one.claim in claims), f" {one.seconds:.2f} s"]) for one in green[:MANY_GREEN]
+    ]
     more = f", and {len(green) - len(names)} more" if len(green) > len(names) else ""
     words = element("p", badge(f"{len(green)} green", "good"), " ", joined(names, ", "), more) if green else ""
     return element("div", element("h3", "Receipts"), *rows, words)
 
 
-def _red(one: Receipt, room: int) -> Html:
-    head = element("p", badge(one.verdict, "bad"), " ", claim_link(one.claim), f" {one.phase}, {one.seconds:.2f} s")
+def _red(one: Receipt, room: int, claims: set[str]) -> Html:
+    head = element(
+        "p",
+        badge(one.verdict, "bad"),
+        " ",
+        claim_link(one.claim, one.claim in claims),
+        f" {one.phase}, {one.seconds:.2f} s",
+    )
     code = element("pre", faults.cut(one.command.strip(), room // 3), tabindex=0)
     output = one.output.strip()
     kept = output if len(output) <= room - room // 3 else "…" + output[-(room - room // 3) :]
     return element("div", head, code, element("pre", kept or "(it printed nothing)", tabindex=0))
 
 
-def claim_link(claim_id: str) -> Html:
-    """A link to a claim on the page."""
-    return element("a", text(claim_id), href=f"#claim-{claim_id}", class_="id")
+def claim_link(claim_id: str, known: bool = True) -> Html:
+    """A link to a claim on the page; its id alone where the contract does not have it any more."""
+    if not known:
+        return element("span", claim_id, class_="id")
+    return element("a", claim_id, href=f"#claim-{claim_id}", class_="id")

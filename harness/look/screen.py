@@ -90,12 +90,9 @@ def _head(glance: Glance, width: int) -> list[Text]:
     found += [_progress(glance, width)] if glance.features else []
     if glance.caps or glance.newest:
         words = [cap.words for cap in glance.caps]
-        tokens = glance.totals.tokens
-        words += (
-            [f"{tokens:,} tokens"]
-            if tokens is not None and not any(cap.name == "tokens" for cap in glance.caps)
-            else []
-        )
+        capped, totals = {cap.name for cap in glance.caps}, glance.totals
+        words += [f"cost {totals.cost_usd:.2f} USD"] if totals.cost_usd is not None and "cost" not in capped else []
+        words += [f"{totals.tokens:,} tokens"] if totals.tokens is not None and "tokens" not in capped else []
         found.append(_safe(" · ".join(words), "yellow" if any(cap.percent >= 80 for cap in glance.caps) else ""))
     return [*found, *(_safe(f"not read: {fault}", "red") for fault in glance.faults[:MOST_FAULTS])]
 

@@ -165,16 +165,25 @@ def spending(found: Facts) -> Html:
     if not found.runs:
         return element("p", "Nothing was spent yet.")
     parts: list[Html] = [element("p", f"Caps: {'; '.join(found.caps)}.")] if found.caps else []
-    costs: Callable[[Past], float | None] = lambda one: one.usage.cost_usd  # noqa: E731 - beside the other two
-    tokens: Callable[[Past], float | None] = lambda one: one.usage.tokens  # noqa: E731
-    minutes: Callable[[Past], float | None] = lambda one: one.result.seconds / 60  # noqa: E731
     for title, value, shown, unknown in (
-        ("Cost by role and day, in USD", costs, "{:.2f}".format, "cost"),
-        ("Tokens by role and day", tokens, _count, "tokens"),
-        ("Time at work by role and day, in minutes", minutes, "{:,.1f}".format, ""),
+        ("Cost by role and day, in USD", _cost, "{:.2f}".format, "cost"),
+        ("Tokens by role and day", _tokens, _count, "tokens"),
+        ("Time at work by role and day, in minutes", _minutes, "{:,.1f}".format, ""),
     ):
         parts.append(_by_day(found, title, value, shown, unknown))
     return joined([*parts, _by_role(found)])
+
+
+def _cost(one: Past) -> float | None:
+    return one.usage.cost_usd
+
+
+def _tokens(one: Past) -> float | None:
+    return one.usage.tokens
+
+
+def _minutes(one: Past) -> float | None:
+    return one.result.seconds / 60
 
 
 def _by_day(

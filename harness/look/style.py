@@ -108,7 +108,7 @@ svg a:hover rect{opacity:.7}
     + SERIES
     + """
 rect[class^=s]{stroke:none}
-svg .bad{fill:var(--bad);stroke:none}svg .good{fill:var(--good)}svg .warn{fill:var(--warn)}svg .none{fill:var(--edge)}
+svg .bad{fill:var(--bad);stroke:none}svg .good{fill:var(--good)}svg .warn{fill:var(--warn)}svg .dash{fill:var(--paper)}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;padding:0;margin:.2rem 0 .5rem;list-style:none;font-size:.88rem;
 color:var(--soft)}
 .key{width:.8em;height:.8em;vertical-align:-.05em}
