@@ -136,7 +136,7 @@ addEventListener("hashchange",reveal);
 document.addEventListener("click",function(event){var link=event.target.closest&&event.target.closest("a[href^='#']");
 if(link&&link.getAttribute("href")===location.hash)reveal()});
 var tools=document.querySelector(".tools");
-if(tools){tools.hidden=false;var field=tools.querySelector("input"),count=tools.querySelector("output");
+if(tools){tools.hidden=false;var field=tools.querySelector("input"),count=document.querySelector("#runs output");
 field.addEventListener("input",function(){var words=field.value.toLowerCase().split(/\\s+/),left=0;
 runs.forEach(function(run){var text=run.textContent.toLowerCase();
 var fits=words.every(function(word){return text.indexOf(word)>=0});run.hidden=!fits;left+=fits});
