@@ -40,9 +40,9 @@ def write(layout: Layout, of: str, target: str) -> Written:
 
 
 def _mission(layout: Layout, of: str) -> Layout:
+    past.require(layout)
     if not of:
         return layout
-    past.require(layout)
     there = {mission.read(one).id: one for one in past.missions(layout)}
     if of not in there:
         raise UsageFault(

@@ -52,8 +52,8 @@ def slow_run(house: House) -> None:
 
 def test_it_only_reads(house: House) -> None:
     """No file is opened for writing, no lock is taken, no program is started, while a run is under way."""
-    many.mission(house.layout, 8)
     slow_run(house)
+    many.mission(house.layout, 8)
     program = PROGRAM.format(home=str(CHECKOUT), project=str(house.project))
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False, env=house.env
@@ -164,7 +164,7 @@ def test_a_file_that_does_not_parse_is_said_and_ends_nothing(house: House, name:
 def test_how_it_stands_is_a_sentence(house: House) -> None:
     """Paused, stopped, a question, a checkpoint, a wait, a cap."""
     assert look(house).word == "halt"
-    house.harness("pause", "lunch")
+    house.harness("pause", "--why", "lunch")
     assert "paused: pause by" in look(house).state
     house.harness("stop")
     assert "stopped" in look(house).state

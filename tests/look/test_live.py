@@ -94,7 +94,7 @@ def test_it_draws_rests_follows_and_ends_by_a_key(house: House, terminal: Termin
     time.sleep(REST_SECONDS)
     assert terminal.spent() - before < REST_SECONDS * MOST_LOAD
     assert "paused" not in terminal.text
-    house.harness("pause", "lunch")
+    house.harness("pause", "--why", "lunch")
     terminal.until("paused")
     assert not termios.tcgetattr(terminal.theirs)[3] & termios.ICANON
     os.write(terminal.ours, b"xq")

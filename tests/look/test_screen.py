@@ -52,7 +52,7 @@ def test_eighty_by_twenty_four_has_something_of_everything(house: House) -> None
     """One lane with its last lines, the queue, receipts, runs, memory, spending."""
     text = "\n".join(line.plain for line in screen.lines(busy(house), 80, 24, keys=True))
     for words in (
-        "tree-1  worker F-001",
+        "tree-1 worker F-001",
         "1:1",
         "says a",
         "next     F-0",
@@ -69,12 +69,14 @@ def test_eighty_by_twenty_four_has_something_of_everything(house: House) -> None
 
 def test_each_of_three_lanes_has_its_last_line_and_more_are_counted(house: House) -> None:
     """Also where the terminal is small."""
-    lines = [line.plain for line in screen.lines(busy(house, 3), 80, 24, keys=True)]
+    found = busy(house, 8)
+    text = "\n".join(line.plain for line in screen.lines(found, 80, 16))
+    assert "more runs under way" in text
+    found.lanes = found.lanes[:3]
+    lines = [line.plain for line in screen.lines(found, 80, 24, keys=True)]
     heads = [at for at, line in enumerate(lines) if line.startswith("tree-")]
     assert len(heads) == 3
     assert all("says" in lines[at + 1] for at in heads)
-    text = "\n".join(line.plain for line in screen.lines(busy(house, 8), 80, 16))
-    assert "more runs under way" in text
 
 
 def test_the_newest_line_of_a_transcript_is_the_last_one(house: House) -> None:
