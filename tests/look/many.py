@@ -24,7 +24,8 @@ LESSON = "- [2026-04-24] the suite is green only with a test in it, so run it wi
 
 def mission(layout: Layout, count: int) -> None:
     """Add so many finished runs to a begun mission: four roles, three trees, costs, red receipts, notes, replies, a memory."""
-    chance, log, totals, rows = random.Random(7), [], Totals(), []
+    chance, totals, rows = random.Random(7), Totals(), list[Archived]()
+    log = []
     queue = [Feature(id=f"F-{at:03}", title=f"Part {at} of the program", claims=["VAL-1"]) for at in range(1, 41)]
     for at in range(count):
         role, feature = ROLES[at % 4], queue[at // 8 % 40]

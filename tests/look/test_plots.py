@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_many_columns_are_named_now_and_then() -> None:
 
 def test_bars_lie_in_their_lane_and_lead_to_their_run() -> None:
     """The first begins at the left edge, the last ends at the right one; a bad one has a mark."""
-    values = {"series": 0, "title": "a", "link": "#run-1"}
+    values: dict[str, Any] = {"series": 0, "title": "a", "link": "#run-1"}
     bars = [
         plots.Bar(lane=0, start=100.0, end=150.0, **values),
         plots.Bar(lane=1, start=150.0, end=200.0, bad=True, **values),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,9 +48,17 @@ def test_a_red_receipt_shows_its_command_and_the_end_of_its_output(house: House)
     assert '<span class="id">VAL-9</span>' in text
 
 
-def a_receipt(**values: object) -> Receipt:
+def a_receipt(**values: Any) -> Receipt:
     """A green receipt, but for these values."""
-    base = {"claim": "VAL-1", "command": "true", "phase": "after", "exit": 0, "seconds": 0.1, "output": "", "at": ""}
+    base: dict[str, Any] = {
+        "claim": "VAL-1",
+        "command": "true",
+        "phase": "after",
+        "exit": 0,
+        "seconds": 0.1,
+        "output": "",
+        "at": "",
+    }
     base |= {"output_sha256": "", "head": "b", "tree": "c", "by": "", "host": ""}
     return Receipt(**{**base, **values})
 
