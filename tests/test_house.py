@@ -32,15 +32,15 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "memory": 18,  # each format, and each step of a compaction, is a module
     "model": 13,
     "agents": 13,
-    "integrity": 12,
+    "integrity": 13,  # the turn of a lane
     "proof": 12,
     "decision": 12,
     "settle": 12,
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
-    "history": 12,
+    "history": 20,  # each command about past runs is one or two modules; a replay has a place, an item, a comparison
     "look": 12,
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
-    "cli": 16,  # memory and identity, past runs, and looking in, have their commands in modules of their own
+    "cli": 18,  # memory and identity, past runs, and looking in, have their commands in modules of their own
 }
 MOST_ARROWS = 94
 WRITERS = {"store.files", "store.journal"}
@@ -96,6 +96,10 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
     "history.export": "copies for another machine",
+    **dict.fromkeys(
+        ("history.then", "history.staging", "history.swapping"), "the state of then, in a temporary folder"
+    ),
+    **dict.fromkeys(("history.firing", "history.replays"), "replays, which are no state"),
     "history.pruning": "files of runs, which go",
     "history.search": "identities, which missions share",
     "history.matching": "streams of what may be large",

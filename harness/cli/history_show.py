@@ -140,6 +140,8 @@ def pruned(value: Pruned, as_json: bool) -> None:
     console.print_line(f"{verb} {value.bytes / 1e6:.1f} MB: transcripts, output and refused files of {of}")
     for folder in value.trees:
         console.print_line(f"{verb} the tree {folder}")
+    if value.replays:
+        console.print_line(f"{verb} what {len(value.replays)} older replays left; what they cost stays")
 
 
 def exported(value: Exported, what: str, as_json: bool) -> None:

@@ -233,7 +233,9 @@ def usage(value: dict[str, Any]) -> None:
         console.print_line("Nothing has run yet.")
         return
     shown: set[str] = set()
-    for number, title in enumerate(("role", "feature", "day", "model", "total")):
+    for number, title in enumerate(
+        ("role", "feature", "day", "model", "total", *(["replays"] * bool(value["replays"])))
+    ):
         if number:
             console.print_line("")
         table = Table(box=None, pad_edge=False, header_style="bold")

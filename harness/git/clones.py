@@ -15,7 +15,7 @@ from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 SAFE = '[safe]\n\tdirectory = *\n[core]\n\tattributesFile = "{attributes}"\n'
 FORMAT = ("core.repositoryformatversion", "extensions.objectformat", "extensions.partialclone")
@@ -31,16 +31,26 @@ def configuration(recorded: Recorded, home: str) -> str:
     return config
 
 
-def make(project: str, target: str, commit: str, recorded: Recorded, config: str, below: str = "") -> None:
+def make(
+    project: str,
+    target: str,
+    commit: str,
+    recorded: Recorded,
+    config: str,
+    below: str = "",
+    refs: Mapping[str, str] | None = None,
+) -> None:
     """`target` is a clone of `project` at `commit`, detached, made with the configuration file `config` alone; the folder
-    `below` is in it, also where the commit has nothing there.
+    `below` is in it, also where the commit has nothing there. `refs`: {ref: commit} of what is cloned, and nothing newer; by
+    default branches and tags.
 
     Its remote is the one that the project had when it was recorded. Filters of a person's own configuration run. Raises
     GitFailed. 4 calls.
     """
     door, above = target + ".git-source", os.path.dirname(target)
-    _open(project, door, commit, recorded)
-    _call(above, config, "-c", "protocol.file.allow=always", "clone", "-q", *WORDS, door, target)
+    _open(project, door, commit, recorded, refs)
+    ours = ("-c", "remote.origin.fetch=+refs/harness/*:refs/harness/*") if refs is not None else ()
+    _call(above, config, "-c", "protocol.file.allow=always", "clone", "-q", *WORDS, *ours, door, target)
     remote = next((value for key, value in recorded.config if key == "remote.origin.url" and value), "")
     _call(target, config, "config", "remote.origin.url", remote or "the-repository")
     large, theirs = os.path.join(target, ".git", "lfs"), os.path.join(dotgit.folders(project)[1], "lfs")
@@ -52,10 +62,13 @@ def make(project: str, target: str, commit: str, recorded: Recorded, config: str
     files.make_folder(os.path.join(target, below).rstrip("/"))
 
 
-def _open(project: str, door: str, commit: str, recorded: Recorded) -> None:
+def _open(project: str, door: str, commit: str, recorded: Recorded, refs: Mapping[str, str] | None) -> None:
     """Make the git folder that is cloned."""
     common = dotgit.folders(project)[1]
-    listed = repository.run(project, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
+    if refs is None:
+        listed = repository.run(project, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
+    else:
+        listed = b"".join(f"{refs[name]} {name}\n".encode() for name in sorted(refs))
     files.make_folder(os.path.join(door, "refs"))
     files.link(os.path.join(door, "objects"), os.path.abspath(os.path.join(common, "objects")))
     kept = [pair for pair in recorded.config if pair[0] in FORMAT or str(pair[0]).startswith("remote.")]

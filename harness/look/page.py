@@ -80,7 +80,7 @@ def _asks(found: Facts) -> list[Html]:
 
 
 def _tiles(found: Facts) -> list[tuple[str, str, str]]:
-    totals, proven = found.totals, [one for one in found.proofs if one.status and one.status.word == index.PROVEN]
+    totals = found.totals
     failing = sum(one.status in ("failing", "blocked") for one in found.features)
     red = sum(one.result.negative for one in found.runs)
     cost = "unknown" if totals.cost_usd is None else f"{totals.cost_usd:.2f} USD"
@@ -92,12 +92,20 @@ def _tiles(found: Facts) -> list[tuple[str, str, str]]:
             f"{len(features.passed(found.features))} of {len(found.features)}",
             _some(failing, "failing or blocked"),
         ),
-        ("claims proven", f"{len(proven)} of {len(found.proofs)}", _some(len(found.proofs) - len(proven), "not")),
+        ("claims proven", *_proven(found)),
         ("runs", f"{len(found.runs)}", _some(red, "red or cut short")),
         ("time at work", run_list.duration(totals.seconds), ""),
         ("cost", cost, rules.counted(totals.uncounted) if totals.uncounted else ""),
-        ("tokens", "none" if totals.tokens is None else f"{totals.tokens:,}", ""),
+        ("tokens", "none" if totals.tokens is None else sections.count(totals.tokens), ""),
     ]
+
+
+def _proven(found: Facts) -> tuple[str, str]:
+    """How many claims are proven, of how many; `?` where that cannot be computed."""
+    if any(one.status is None for one in found.proofs):
+        return f"? of {len(found.proofs)}", "not computed: a record cannot be read"
+    proven = sum(one.status is not None and one.status.word == index.PROVEN for one in found.proofs)
+    return f"{proven} of {len(found.proofs)}", _some(len(found.proofs) - proven, "not")
 
 
 def _some(count: int, words: str) -> str:

@@ -167,7 +167,7 @@ def spending(found: Facts) -> Html:
     parts: list[Html] = [element("p", f"Caps: {'; '.join(found.caps)}.")] if found.caps else []
     for title, value, shown, unknown in (
         ("Cost by role and day, in USD", _cost, "{:.2f}".format, "cost"),
-        ("Tokens by role and day", _tokens, _count, "tokens"),
+        ("Tokens by role and day", _tokens, count, "tokens"),
         ("Time at work by role and day, in minutes", _minutes, "{:,.1f}".format, ""),
     ):
         parts.append(_by_day(found, title, value, shown, unknown))
@@ -202,7 +202,7 @@ def _by_day(
     return plots.columns(title, [day[5:] for day in days], used, shown, note)
 
 
-def _count(value: float) -> str:
+def count(value: float) -> str:
     """A count of tokens, shortened."""
     if value < 10_000:
         return f"{value:.0f}"
@@ -225,7 +225,7 @@ def _by_role(found: Facts) -> Html:
             role,
             f"{row['runs']:.0f}",
             duration(row["seconds"]),
-            *(_count(row[name]) if name in row else "?" for name in names),
+            *(count(row[name]) if name in row else "?" for name in names),
             money(row["cost_usd"]) if "cost_usd" in row else "?",
         ]
         for role, row in sums.items()
@@ -306,7 +306,9 @@ def unread(faults: Iterable[str]) -> Html:
     rows = [element("li", fault) for fault in faults]
     if not rows:
         return Html("")
-    title = element("h2", f"{len(rows)} records could not be read" if len(rows) > 1 else "1 record could not be read")
+    title = element(
+        "h2", f"{len(rows)} faults: what could not be read" if len(rows) > 1 else "1 fault: what could not be read"
+    )
     return element("section", title, element("ul", *rows), class_="alert bad", id="unread")
 
 

@@ -69,7 +69,7 @@ nav a{display:inline-block;padding:.2rem 0}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.6rem;margin:1rem 0;padding:0}
 .tiles div{background:var(--field);border:1px solid var(--edge);border-radius:8px;padding:.6rem .8rem}
 .tiles dt{color:var(--soft);font-size:.85rem}
-.tiles dd{margin:0;font-size:1.25rem;font-weight:650;line-height:1.3}
+.tiles dd{margin:0;font-size:1.2rem;font-weight:650;line-height:1.3}
 .tiles small{display:block;font-size:.8rem;font-weight:400;color:var(--soft)}
 .alert{border:1px solid var(--edge);border-left:5px solid var(--warn);border-radius:6px;padding:.6rem .9rem;margin:1rem 0;
 background:var(--field)}
@@ -85,7 +85,7 @@ summary:hover{background:var(--field)}
 details[open]>summary{border-bottom:1px solid var(--edge);border-radius:6px 6px 0 0;background:var(--field)}
 details>:not(summary){margin-left:.8rem;margin-right:.8rem}
 details>:last-child:not(summary){margin-bottom:.7rem}
-figure details,.plain{border:0;margin:.2rem 0}
+figure details,.plain{border:0;margin-top:.2rem;margin-bottom:.2rem}
 figure details>summary,.plain>summary{padding:.2rem 0;color:var(--soft);font-size:.9rem;width:max-content;
 border:0!important;background:none!important}
 figure details>:not(summary),.plain>:not(summary){margin-left:0;margin-right:0}

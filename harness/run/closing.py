@@ -47,7 +47,7 @@ LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap
 def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Result:
     """Commit everything that the run changed in one journal with its result; durable on return."""
     inbox.remove(run.paths.inbox)
-    head, used = outcome.commit or run.context.head, _used(outcome, settings)
+    head, used = outcome.commit or run.context.head, used_by(outcome, settings)
     result = Result(
         **{name: getattr(run.context, name) for name in ("run", "role", "feature", "trigger")},
         **{name: getattr(outcome, name) for name in TAKEN},
@@ -116,7 +116,7 @@ def cost_so_far(run: OpenRun, outcome: Outcome) -> str:
 
 def reserve_used(lease: Lease, outcome: Outcome, settings: Config) -> None:
     """The lease reserves what the run has used of cost and tokens, where that is more than it reserved at open."""
-    used, terms = _used(outcome, settings), lease.terms
+    used, terms = used_by(outcome, settings), lease.terms
     if used and ((used.cost_usd or 0) > terms.cost_usd or (used.tokens or 0) > terms.tokens):
         lease.sign(cost_usd=max(used.cost_usd or 0, terms.cost_usd), tokens=max(used.tokens or 0, terms.tokens))
 
@@ -140,14 +140,14 @@ def retry_at(layout: Layout, until: int) -> int:
     return now + wait + round(chance * min(wait * JITTER, runs.MOST_JITTER))
 
 
-def _used(outcome: Outcome, settings: Config) -> Usage | None:
+def used_by(outcome: Outcome, settings: Config) -> Usage | None:
     """The usage that the run's agents reported, priced from the table where their vendor reports no cost."""
     return usage.total(usage.priced(one, settings.prices) for one in outcome.usages if one.raw)
 
 
 def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Totals:
     """The running totals with this run included. Limits, logins and kills do not count as failures."""
-    before, used, free = runs.totals(run.layout), _used(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
+    before, used, free = runs.totals(run.layout), used_by(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
     no_plan = run.capability == "plans" and outcome.ended not in runs.GOOD and not free
     return Totals(
         runs=before.runs + (not outcome.idle),
@@ -156,11 +156,11 @@ def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> T
         tokens=usage.plus(before.tokens, used.tokens if used else None),
         since_green=0 if outcome.newly_green else before.since_green + (run.capability != "curates" and not free),
         rejected=0 if outcome.accepted else before.rejected + (outcome.accepted is False or no_plan),
-        uncounted=before.uncounted + _uncounted(outcome, settings, used),
+        uncounted=before.uncounted + uncounted(outcome, settings, used),
     )
 
 
-def _uncounted(outcome: Outcome, settings: Config, used: Usage | None) -> bool:
+def uncounted(outcome: Outcome, settings: Config, used: Usage | None) -> bool:
     """Whether part of the run's cost is unknown: tokens without a cost, or no usage from an agent that costs."""
     if used and (used.tokens or used.cost_usd is not None):
         return used.cost_source == usage.UNKNOWN

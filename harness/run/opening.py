@@ -11,7 +11,7 @@ from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
 from harness.git import dotgit, worktrees
-from harness.integrity import confine, inside, lease, mission_lock, reconcile, workplace
+from harness.integrity import confine, inside, lease, mission_lock, reconcile, turn, workplace
 from harness.integrity.lease import Lease, Terms
 from harness.integrity.workplace import Tree
 from harness.memory import pages
@@ -26,7 +26,7 @@ from harness.model.runs import Context
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
 from harness.run import recover, reservations, starting
-from harness.store import journal, names
+from harness.store import journal, names, objects
 from harness.store.files import PRIVATE
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
@@ -95,6 +95,21 @@ def open_run(want: Asked) -> Opened:
     """Settle dead runs, check everything, claim what the run is about, bring its tree, and open it. Raises a fault with nothing
     changed, Busy where another run holds a claim."""
     layout = want.layout
+    try:
+        claimed = _claim(want)
+    finally:
+        turn.pass_on()
+    try:
+        return _opened(want, claimed)
+    except BaseException:
+        claimed.lease.release()
+        recover.recover_dead(layout)  # the claim goes, and nothing has begun
+        raise
+
+
+def _claim(want: Asked) -> Claimed:
+    """Settle dead runs, carry out orders, and claim, under the mission lock."""
+    layout = want.layout
     starting.found(layout)
     with mission_lock.take(layout):
         workplace.use(layout)
@@ -105,13 +120,7 @@ def open_run(want: Asked) -> Opened:
 
             orders.apply_pending(layout)
         workplace.adopt(layout)
-        claimed = _claimed(want)
-    try:
-        return _opened(want, claimed)
-    except BaseException:
-        claimed.lease.release()
-        recover.recover_dead(layout)  # the claim goes, and nothing has begun
-        raise
+        return _claimed(want)
 
 
 def _claimed(want: Asked) -> Claimed:
@@ -232,6 +241,7 @@ def _home(layout: Layout, claimed: Claimed) -> str:
 def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
     """Record how the run opened; the feature of a role that commits is in progress from now on, `again` with all its tries."""
     layout = run.layout
+    objects.keep(layout, run.context.live)
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
     if not run.kept:
         dotgit.copy_index(layout.top, os.path.join(run.paths.folder, "index"))

@@ -44,7 +44,7 @@ def start(layout: Layout) -> Mission:
         mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
     found(layout)
     made = mission.load(layout)
-    temporary.remove_abandoned(f"{made.id}/check", "verify", "try")
+    temporary.remove_abandoned(f"{made.id}/check", f"{made.id}/replay", "verify", "try")
     return made
 
 
@@ -235,11 +235,14 @@ def version() -> str:
     return f"{harness.__version__} {dotgit.commit(checkout)[:12]}".strip()
 
 
-def write_generated(layout: Layout) -> None:
+def write_generated(layout: Layout, project: str = "") -> None:
     """Write two files where they differ: the `harness` command on an agent's PATH (this mission, this interpreter), and the
-    .ignore that keeps searches of agents out of transcripts and copies."""
+    .ignore that keeps searches of agents out of transcripts and copies. `project`: where an agent sees the project, if not
+    where it is."""
     main = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
-    python, program, where, checkout = (_quoted(text) for text in (sys.executable, main, layout.project, home()))
+    python, program, where, checkout = (
+        _quoted(text) for text in (sys.executable, main, project or layout.project, home())
+    )
     shim = SHIM.format(python=python, program=program, project=where, home=checkout)
     for path, text, mode in ((layout.shim, shim, 0o755), (layout.ignore, IGNORED, files.SHARED)):
         if files.read(path) != text.encode():
