@@ -96,7 +96,7 @@ def _tiles(found: Facts) -> list[tuple[str, str, str]]:
         ("runs", f"{len(found.runs)}", _some(red, "red or cut short")),
         ("time at work", run_list.duration(totals.seconds), ""),
         ("cost", cost, rules.counted(totals.uncounted) if totals.uncounted else ""),
-        ("tokens", "none" if totals.tokens is None else sections.count(totals.tokens), ""),
+        ("tokens", "none" if totals.tokens is None else sections.shortened(totals.tokens), ""),
     ]
 
 

@@ -167,7 +167,7 @@ def spending(found: Facts) -> Html:
     parts: list[Html] = [element("p", f"Caps: {'; '.join(found.caps)}.")] if found.caps else []
     for title, value, shown, unknown in (
         ("Cost by role and day, in USD", _cost, "{:.2f}".format, "cost"),
-        ("Tokens by role and day", _tokens, count, "tokens"),
+        ("Tokens by role and day", _tokens, shortened, "tokens"),
         ("Time at work by role and day, in minutes", _minutes, "{:,.1f}".format, ""),
     ):
         parts.append(_by_day(found, title, value, shown, unknown))
@@ -202,7 +202,7 @@ def _by_day(
     return plots.columns(title, [day[5:] for day in days], used, shown, note)
 
 
-def count(value: float) -> str:
+def shortened(value: float) -> str:
     """A count of tokens, shortened."""
     if value < 10_000:
         return f"{value:.0f}"
@@ -225,7 +225,7 @@ def _by_role(found: Facts) -> Html:
             role,
             f"{row['runs']:.0f}",
             duration(row["seconds"]),
-            *(count(row[name]) if name in row else "?" for name in names),
+            *(shortened(row[name]) if name in row else "?" for name in names),
             money(row["cost_usd"]) if "cost_usd" in row else "?",
         ]
         for role, row in sums.items()
@@ -314,4 +314,4 @@ def unread(faults: Iterable[str]) -> Html:
 
 def when(stamp: str) -> str:
     """A timestamp as the page shows it."""
-    return stamp.replace("T", " ").replace("Z", " UTC") if clock.seconds_of(stamp) else stamp
+    return f"{stamp[:10]} {stamp[11:16]} UTC" if clock.seconds_of(stamp) else stamp
