@@ -15,6 +15,7 @@ def watch(once: bool) -> None:
     from harness.look import live, screen
     from harness.look.glance import Watcher
 
+    live.make_lenient()
     if live.able() and not once:
         live.watch(here().project)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import select
 import sys
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS, REST_SECONDS = 0.5, 1.0  # between two looks while runs are under way, and else
 QUIT = b"qQ\x03\x04"  # q, Ctrl-C and Ctrl-D
+
+
+def make_lenient() -> None:
+    """From now on a sign that the terminal's encoding lacks is shown as `?`."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def able() -> bool:

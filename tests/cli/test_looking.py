@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from harness.model import mission
 from tests.look import many
-from tests.missions import House
+from tests.missions import PROGRAM, House
 
 
 @pytest.mark.parametrize("words", [("watch",), ("watch", "--once")])
@@ -17,6 +19,14 @@ def test_without_a_terminal_the_live_view_is_printed_once(house: House, words: t
     assert (done.code, done.err) == (0, "")
     assert mission.load(house.layout).id in done.out
     assert "\x1b" not in done.out
+    assert "receipts green VAL-8" in done.out
+
+
+def test_a_terminal_without_our_signs_shows_the_words(house: House) -> None:
+    """An old encoding is no fault."""
+    many.mission(house.layout, 8)
+    done = house.run([sys.executable, "-P", str(PROGRAM), "watch"], env={"PYTHONIOENCODING": "ascii"})
+    assert (done.code, done.err) == (0, "")
     assert "receipts green VAL-8" in done.out
 
 
