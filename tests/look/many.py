@@ -62,7 +62,7 @@ def _run(layout: Layout, at: int, role: str, feature: str, chance: random.Random
         fired = [_receipt(run_id, number, red and number == 1, chance) for number in range(1, 9)]
         Path(paths.receipts).write_bytes(receipts.render(fired))
     Path(paths.prompt).write_text("Do what is due.\n" * 400)
-    Path(paths.reply).write_text("It is done, and here is what I found on the way. " * 30)
+    Path(paths.reply).write_text("It is done, and here is what I found on the way. " * 200)
     note = {"tag": "TRICK", "text": "the suite is green only with a test in it <b>&amp;"}
     Path(paths.notes).write_bytes(files.dump_json(note))
     used = Usage(agent="mine", model="m-1", input=chance.randrange(90_000), cache_read=200_000, output=4_000)

@@ -54,6 +54,7 @@ def test_it_only_reads(house: House) -> None:
     """No file is opened for writing, no lock is taken, no program is started, while a run is under way."""
     slow_run(house)
     many.mission(house.layout, 8)
+    house.config('agent = "scripted"', "# which no cache has yet")
     program = PROGRAM.format(home=str(CHECKOUT), project=str(house.project))
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False, env=house.env

@@ -107,20 +107,20 @@ def test_text_of_agents_stays_text(house: House) -> None:
 
 
 def test_five_hundred_runs_are_a_small_page_made_quickly(house: House) -> None:
-    """Less than 2 MB, in less than 2 s of processor time."""
+    """Well below 2 MB, in less than 2 s of processor time."""
     many.mission(house.layout, 500)
     before = time.process_time()
     data = page.render(facts.gather(house.layout))
     assert time.process_time() - before < 2
-    assert len(data) < 2_000_000
+    assert len(data) < 1_500_000
     assert data.count(b'class="run"') == 500
 
 
 def test_what_runs_print_does_not_swell_the_page(house: House) -> None:
     """Long replies, outputs and reasons are cut, and it says where the rest is."""
-    many.mission(house.layout, 8)
+    many.mission(house.layout, 40)
     for row in house.ran():
-        Path(house.layout.run(row["run"]).reply).write_text("x" * 10_000_000)
+        Path(house.layout.run(row["run"]).reply).write_text("x" * 100_000)
     data = page.render(facts.gather(house.layout))
     assert len(data) < 300_000
     assert b"runs show" in data
