@@ -19,10 +19,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 GROUPS = {
-    "Mission": ("init", "next", "doctor", "gc", "export", "completion", "help"),
+    "Mission": ("init", "next", "doctor", "snapshot", "gc", "forget", "export", "completion", "help"),
     "Look": (
-        *("status", "watch", "report", "log", "runs", "feature", "claim", "why"),
-        *("replay", "search", "memory", "identity", "usage"),
+        "status",
+        "watch",
+        "report",
+        "log",
+        "runs",
+        "feature",
+        "features",
+        "claim",
+        "why",
+        "replay",
+        "search",
+        "memory",
+        "identity",
+        "usage",
     ),
     "Steer": ("pause", "resume", "stop", "steer", "escalation", "accept"),
     "Inside a run, and outside": ("note", "issue", "reply"),

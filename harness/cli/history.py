@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("of", metavar="[RUN|FEATURE]", default="")
+@click.argument("of", metavar="[RUN|FEATURE|MISSION]", default="")
 @click.option(
     "--explain", "explains", is_flag=True, help="Its sections: size, source, last change; what a cache can serve."
 )
@@ -31,16 +31,23 @@ if TYPE_CHECKING:
     "--with", "swaps", multiple=True, metavar="ITEM=…", help=f"Swap one item first: {SWAPS}. May be repeated."
 )
 @click.option("--times", type=click.IntRange(1, 100), default=1, help="Fire it so often, and show the spread. [1]")
+@click.option("--mission", "plays", is_flag=True, help="Play the whole mission again from its records, or MISSION's.")
+@click.option("--config", default="", metavar="FILE", help="With --mission: under this config.toml instead.")
 @as_json
-def replay(of: str, explains: bool, whole: bool, agent: str, as_json: bool, **fired: Any) -> int:
+def replay(
+    of: str, explains: bool, whole: bool, agent: str, plays: bool, config: str, as_json: bool, **fired: Any
+) -> int:
     """Rebuild the prompt of a past run, and compare it byte for byte (65 where it is another); or fire it again."""
     from harness.cli import history_show
 
+    if plays and not (whole or explains or agent):
+        return history_show.played(here(), of, config, as_json)
     if agent or any(fired[name] != default for name, default in NOT_FIRED.items()):
         return _fired(of, agent, as_json, alone=not (explains or whole), **fired)
-    if whole == bool(of) or (whole and explains):
+    if plays or config or whole == bool(of) or (whole and explains):
         raise errors.UsageFault(
-            f"Say which run, or all: {command('replay RUN [--explain]')}   {command('replay --all')}"
+            f"Say which run, or all: {command('replay RUN [--explain]')}   {command('replay --all')}   "
+            f"{command('replay --mission')}"
         )
     if whole:
         return history_show.every(here(), as_json)
@@ -89,7 +96,7 @@ def search(words: tuple[str, ...], regex: bool, places: tuple[str, ...], most: i
 def gc(days: int, dry_run: bool, as_json: bool) -> None:
     """Free the room of old runs: transcripts, output, refused files, spare trees. Every prompt can still be rebuilt."""
     from harness.cli import history_show
-    from harness.history import pruning
+    from harness.replay import pruning
 
     history_show.pruned(pruning.prune(here(), days, dry_run=dry_run), as_json)
 

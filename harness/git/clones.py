@@ -3,6 +3,8 @@
 `git clone --no-local` reads from a *door*: a git folder that we make beside the clone, with the project's objects, branches
 and tags, and nothing else. So neither replaced objects nor grafts, attributes, filters, hooks or settings of the project's
 own git folder are in the clone, and every object is hashed again. 50,000 files take 30 s on a slow disk.
+
+A repository that plays a mission back only borrows the project's objects: it has no remote, and writes its own.
 """
 
 from __future__ import annotations
@@ -103,3 +105,47 @@ def local(project: str, recorded: Recorded) -> list[str]:
     found += ["refs/replace"] * bool(repository.run(project, "for-each-ref", "--count=1", "refs/replace"))
     keys = [str(key) for key, value in recorded.config if [key, value] not in (recorded.persons or [])]
     return [*found, *dict.fromkeys(key for key in keys if key.startswith("filter."))]
+
+
+def borrow(project: str, target: str, branch: str, commit: str) -> None:
+    """`target` is a repository of its own with the branch checked out at `commit`, which reads the objects of `project` where
+    they are; nothing leads back. 4 calls."""
+    common = dotgit.folders(project)[1]
+    files.make_folder(target)
+    form = "sha256" if len(commit) == 64 else "sha1"
+    repository.run(target, "init", "-q", "-b", branch, "--template=", f"--object-format={form}")
+    files.replace_quickly(target + "/.git" + settings.ALTERNATES, os.fsencode(os.path.realpath(common)) + b"/objects\n")
+    if shallow := files.read(os.path.join(common, "shallow")):
+        files.replace_quickly(target + "/.git/shallow", shallow)
+    move(target, commit)
+
+
+def move(project: str, commit: str) -> None:
+    """Put the branch that is checked out, and its files, at `commit`. 1 call."""
+    repository.run(project, "reset", "-q", "--hard", commit)
+
+
+def binary_patch(project: str, old: str, new: str) -> bytes:
+    """The difference between two commits for `git apply`, whatever the files hold. 1 call."""
+    words = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+    return repository.run(project, "diff", *words, "--src-prefix=a/", "--dst-prefix=b/", old, new, "--")
+
+
+def between(project: str, known: Iterable[str], commit: str) -> list[list[str]]:
+    """[commit, its parents …] of what `commit` holds and none of the `known` ones does, oldest first. 1 call."""
+    words = "".join(f"{name}\n" for name in (commit, *(f"^{one}" for one in known)))
+    out = repository.run(project, "rev-list", "--topo-order", "--reverse", "--parents", "--stdin", stdin=words.encode())
+    return [line.split(" ") for line in out.decode().split("\n") if line]
+
+
+def copy(project: str, commit: str, parents: Iterable[str]) -> str:
+    """The commit again, with other parents; its id. What signed it is left out. 2 calls."""
+    head, _, message = repository.run(project, "cat-file", "commit", commit).partition(b"\n\n")
+    kept: list[bytes] = []
+    skipped = False
+    for line in head.split(b"\n"):
+        skipped = line.startswith((b"gpgsig", b"parent ")) or (skipped and line.startswith(b" "))
+        kept += [] if skipped else [line]
+    kept[1:1] = [b"parent " + name.encode() for name in parents]
+    data = b"\n".join(kept) + b"\n\n" + message
+    return repository.run(project, "hash-object", "-t", "commit", "-w", "--stdin", stdin=data).decode().strip()

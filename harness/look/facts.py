@@ -18,7 +18,7 @@ from harness.model.contract import Claim
 from harness.model.features import Feature
 from harness.model.issues import Issue
 from harness.model.receipts import Receipt
-from harness.model.runs import Answer, Context, Result, Totals
+from harness.model.runs import Answer, Context, Forgotten, Result, Totals
 from harness.model.usage import Usage
 from harness.proof import index
 from harness.proof.index import ClaimStatus
@@ -43,7 +43,7 @@ MANY = 10**9
 
 class Past(Record):
     """A finished run: its lane, attempt, receipts, notes as (tag, text), the beginning of its reply; `changed`: its files have
-    changed since it closed."""
+    changed since it closed; `forgotten`: who removed its files, and when."""
 
     result: Result
     usage: Usage
@@ -53,6 +53,7 @@ class Past(Record):
     notes: list[tuple[str, str]] = []
     reply: str = ""
     changed: bool = False
+    forgotten: str = ""
 
     @property
     def end(self) -> int:
@@ -170,7 +171,8 @@ class _Gathering:
         """The whole; what other parts need comes first."""
         layout, part, text = self.layout, self.part, self.state.text
         made = part(lambda: mission.read(layout))
-        past = [self.past(result, usage) for result, usage in self.results()]
+        gone = part(lambda: runs.forgotten(layout)) or {}
+        past = [self.past(result, usage, gone.get(result.run)) for result, usage in self.results()]
         limits = part(lambda: views.limits_of(config.load(layout))) or views.limits_of(config.Config())
         curated = part(lambda: pages.curated(layout)) or pages.Curated()
         found = Facts(
@@ -218,10 +220,12 @@ class _Gathering:
         if data and not data.endswith(b"\n"):
             self.fault(f"{path}: the last line is torn; the next start repairs it.")
 
-    def past(self, result: Result, used: Usage) -> Past:
+    def past(self, result: Result, used: Usage, gone: Forgotten | None) -> Past:
         """A finished run with the files of its folder; each that cannot be read is a fault."""
         layout, name, part = self.layout, result.run, self.part
-        made = Past(result=result, usage=used)
+        made = Past(result=result, usage=used, forgotten=gone.words if gone else "")
+        if gone:
+            return made
         if not runs.is_id(name) or not os.path.isdir(layout.run(name).folder):
             self.fault(f"{layout.runs}: the folder of the finished run {name} is gone.")
             return made

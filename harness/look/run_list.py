@@ -128,6 +128,7 @@ def _facts(one: Past) -> Html:
         "kept out": ", ".join(result.kept_out),
         "secrets": "; ".join(result.secrets),
         "not landed": result.unlanded,
+        "forgotten": one.forgotten,
         "files": "changed since the run closed, so its receipts do not count" if one.changed else "",
     }
     cells = [element("dt", name) + element("dd", _cut(value)) for name, value in rows.items() if value]

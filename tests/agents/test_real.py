@@ -26,7 +26,8 @@ installs = pytest.mark.skipif(
 @installs
 @pytest.mark.parametrize("name", real.CLIS)
 def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
-    """Its own tool calls write the file, note and reply; no person and no vendor is involved."""
+    """Its own tool calls write the file, note and reply; no person and no vendor is involved. Then the mission is played back
+    where neither the CLI nor its model can be reached."""
     cli, prefix, home = real.CLIS[name], Path(PREFIX), tmp_path / "home"
     real.install(cli, prefix)
     house = House(tmp_path, surroundings(tmp_path))
@@ -35,7 +36,8 @@ def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
     house.git("config", "user.name", "p")  # aider would write a name into the configuration that has none
     house.git("config", "user.email", "p@localhost")
     house.write("SPEC.md", small_mission.SPEC)
-    house.env["PATH"] = real.search_path(cli, prefix, house.env["PATH"])
+    path = house.env["PATH"]
+    house.env["PATH"] = real.search_path(cli, prefix, path)
     with serving(small_mission.brain) as server:
         real.configure(cli, home, server.url)
         house.program("init")
@@ -48,6 +50,9 @@ def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
         fired_again(house, name, server)
     assert (house.project / "greeting.txt").read_text() == small_mission.GREETING + "\n"
     assert small_mission.TRICK in house.read("memory/raw.md")
+    house.env["PATH"] = path
+    played = house.program("replay", "--mission")
+    assert (played.code, "not recorded" in played.out) == (0, False), played
 
 
 def fired_again(house: House, name: str, server: Server) -> None:

@@ -89,6 +89,17 @@ def test_a_run_whose_files_are_damaged_is_named(house: House, name: str) -> None
     assert len(found.runs) == 4
 
 
+def test_a_run_that_a_person_removed_is_no_fault(house: House) -> None:
+    """It stays on the page, with who removed its files."""
+    house.work({"say": "a secret"})
+    run = house.result()["run"]
+    assert house.harness("forget", run, "--yes").code == 0
+    found = facts.gather(house.layout)
+    assert (found.faults, [one.result.run for one in found.runs]) == ([], [run])
+    assert found.runs[0].forgotten
+    assert found.runs[0].forgotten in page.render(found).decode()
+
+
 def test_a_run_that_is_not_in_the_log_is_there_too(house: House) -> None:
     """Under way, or lost."""
     many.mission(house.layout, 4)
