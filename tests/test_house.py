@@ -39,8 +39,9 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
     "history": 12,
     "replay": 12,
+    "look": 12,
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
-    "cli": 18,  # memory and identity, and past runs, have their commands in modules of their own
+    "cli": 19,  # memory and identity, past runs, and looking in, have their commands in modules of their own
 }
 MOST_ARROWS = 120
 WRITERS = {"store.files", "store.journal"}
@@ -107,6 +108,8 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     "history.search": "identities, which missions share",
     "history.matching": "streams of what may be large",
     "cli.help": "the header of run.sh",
+    "look.glance": "streams that grow, and who holds the locks",
+    "look.writing": "a page where a person wants it",
     "cli.log": "streams that grow",
     "integrity.workplace": "trees",
     "run.archiving": "the whole state of a mission, moved",

@@ -22,6 +22,8 @@ GROUPS = {
     "Mission": ("init", "next", "doctor", "snapshot", "gc", "forget", "export", "completion", "help"),
     "Look": (
         "status",
+        "watch",
+        "report",
         "log",
         "runs",
         "feature",

@@ -33,6 +33,7 @@ COMMANDS = (
     "pause",
     "replay",
     "reply",
+    "report",
     "resume",
     "runs",
     "search",
@@ -42,6 +43,7 @@ COMMANDS = (
     "stop",
     "usage",
     "verify",
+    "watch",
     "why",
 )  # fmt: skip - a list of words; run.sh has the same
 

@@ -60,6 +60,7 @@ class Layout:
         self.git_record = under + names.GIT_RECORD
         self.git_private = under + "git-config"  # what our git reads in place of the repository's configuration
         self.ignore = under + names.IGNORE
+        self.report = under + names.REPORT
         self.asked_spec = f"{self.project}/{names.ASKED_SPEC}"  # the spec that people write
         self.mission_lock = self.locks + "/mission"  # held for the milliseconds in which a run opens or settles
         self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal

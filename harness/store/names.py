@@ -30,6 +30,7 @@ PAUSE = "PAUSE"
 LEDGER = "ledger.json"
 SHIM = "bin/harness"
 IGNORE = ".ignore"
+REPORT = "report.html"
 
 RUNS = "runs"
 SNAPSHOTS = "snapshots"
