@@ -12,7 +12,7 @@
 # 65 broken state, 69 agent not available, 75 busy or killed, 130 and 143 interrupted. See docs/contract.md.
 set -u
 
-commands=' accept check claim completion doctor ending escalation export feature gc help hold identity init issue log memory next note pause replay reply resume runs search status steer stop usage verify why '
+commands=' accept check claim completion doctor ending escalation export feature gc help hold identity init issue log memory next note pause replay reply resume runs schedule search status steer stop usage verify why '
 here=${BASH_SOURCE[0]}
 while [ -L "$here" ]; do
   link=$(readlink "$here")

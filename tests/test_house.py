@@ -39,7 +39,8 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
     "history": 12,
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
-    "cli": 15,  # memory and identity, and past runs, have their commands in modules of their own
+    "unattended": 12,
+    "cli": 16,  # memory and identity, past runs, and schedules, have their commands in modules of their own
 }
 MOST_ARROWS = 90
 WRITERS = {"store.files", "store.journal"}

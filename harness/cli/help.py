@@ -22,6 +22,7 @@ GROUPS = {
     "Mission": ("init", "next", "doctor", "gc", "export", "completion", "help"),
     "Look": ("status", "log", "runs", "feature", "claim", "why", "replay", "search", "memory", "identity", "usage"),
     "Steer": ("pause", "resume", "stop", "steer", "escalation", "accept"),
+    "Unattended": ("schedule",),
     "Inside a run, and outside": ("note", "issue", "reply"),
     "Check": ("check", "verify"),
 }

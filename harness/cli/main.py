@@ -33,6 +33,7 @@ COMMANDS = (
     "reply",
     "resume",
     "runs",
+    "schedule",
     "search",
     "status",
     "steer",
