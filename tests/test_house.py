@@ -39,10 +39,10 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
     "history": 12,
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
-    "unattended": 12,
+    "unattended": 12,  # above what a person does by hand: what the machine does
     "cli": 16,  # memory and identity, past runs, and schedules, have their commands in modules of their own
 }
-MOST_ARROWS = 90
+MOST_ARROWS = 93
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
@@ -95,6 +95,12 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
+    **dict.fromkeys(
+        ("unattended.schedules", "unattended.schedule_log", "unattended.start"),
+        "what belongs to the machine that starts the mission",
+    ),
+    **dict.fromkeys(("unattended.crontab", "unattended.start"), "locks, and who holds them"),
+    **dict.fromkeys(("unattended.logins", "unattended.machine"), "files of other programs"),
     "history.export": "copies for another machine",
     "history.pruning": "files of runs, which go",
     "history.search": "identities, which missions share",

@@ -35,8 +35,8 @@ def rows(where: Layout) -> list[dict[str, Any]]:
     for one in crontab.entries(crontab.read()) if crontab.available() else []:
         row = found.setdefault(one.id, _row(Layout(one.folder), one.id, where))
         row["times"].append(one.times)
-    mine = schedules.load(where)
-    if mine and mine.id not in found:
+    mine = None if schedules.id_of(where) in found else schedules.load(where)
+    if mine:
         fault = "its lines are gone from your crontab" if mine.place == CRON else ""
         found[mine.id] = {**_row(where, mine.id, where), "times": mine.times, "fault": fault}
     for row in found.values():

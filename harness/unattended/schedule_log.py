@@ -61,7 +61,8 @@ class ScheduleLog:
 
     def _write(self, lines: Iterable[str]) -> None:
         stamp = clock.stamp(clock.now())
-        cut = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …" for line in lines]
+        plain = (line.replace("\n", " ") for line in lines)
+        cut = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …" for line in plain]
         data = "".join(f"{stamp} {console.sanitise(line)}\n" for line in cut).encode()
         if not data:
             return

@@ -7,6 +7,7 @@ nothing can go on (DONE, a person is needed) the log gets one line, and nothing 
 from __future__ import annotations
 
 import os
+import subprocess
 
 from harness.base import clock, errors
 from harness.base.errors import HarnessError, Interrupted
@@ -14,7 +15,6 @@ from harness.base.record import Record
 from harness.commands import status, steering
 from harness.decision import rules, views
 from harness.integrity import inside, lease, unsettled
-from harness.process import supervise
 from harness.run import orders
 from harness.store import files
 from harness.store.layout import Layout
@@ -24,10 +24,9 @@ from harness.unattended.schedules import Schedule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from typing import IO
 
 GOES_ON = False  # whether run.sh has `--for`; else each start carries out one decision
-GRACE_SECONDS = 24 * 3600  # a run that is under way when the time is over goes on to its end
 QUIET = "Nothing more is written here until that changes."
 
 
@@ -55,7 +54,7 @@ def start(where: Layout, schedule_id: str, *, by_hand: bool = False) -> int:
             if not free:
                 return _skipped(log, f"the start before still goes on (pid {lock.holder().get('pid', '?')})")
             lock.sign({"pid": os.getpid(), "since": clock.stamp(clock.now())})
-            return _go(where, found, log, lock.descriptor)
+            return _go(where, found, log)
         finally:
             lock.release()
 
@@ -87,7 +86,7 @@ def _skipped(log: ScheduleLog, why: str) -> int:
     return errors.BUSY
 
 
-def _go(where: Layout, found: Schedule, log: ScheduleLog, held: int) -> int:
+def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
     if holder := _holder(where):
         return _skipped(log, holder)
     look = _look(where)
@@ -99,7 +98,7 @@ def _go(where: Layout, found: Schedule, log: ScheduleLog, held: int) -> int:
         if reasons:
             text = f"not started: {'; '.join(reasons)}"
             return _told(log, look.replace(word="", text=text, key=text, code=errors.NEEDS_PERSON))
-    return _carry_out(where, found, log, look, held)
+    return _carry_out(where, found, log, look)
 
 
 def _holder(where: Layout) -> str:
@@ -145,7 +144,7 @@ def words_of(found: Schedule) -> list[str]:
     return ["--for", found.goes_on, *lanes] if GOES_ON else ["--once"]
 
 
-def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look, held: int) -> int:
+def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look) -> int:
     """Start run.sh, and keep what it says, and how it ended."""
     words, began = words_of(found), clock.now()
     with log.remembered() as seen:
@@ -153,7 +152,7 @@ def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look, hel
         log.say(seen, f"start: {look.text}   (run.sh {' '.join(words)}, pid {os.getpid()})")
     end, code = "", errors.TERMINATED
     try:
-        code = _run(where, found, log, words, held)
+        code = _run(where, log, words)
     except Interrupted as signalled:
         end, code = "interrupted, ", signalled.code
         raise
@@ -162,29 +161,28 @@ def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look, hel
     return code
 
 
-def _run(where: Layout, found: Schedule, log: ScheduleLog, words: list[str], held: int) -> int:
+def _run(where: Layout, log: ScheduleLog, words: list[str]) -> int:
+    """Carry out run.sh. A signal to us goes to it alone, so that it settles its run in peace; then we end, too."""
     own = ("HARNESS_CALLED", "HARNESS_AT", "HARNESS_IDENTITY", "HARNESS_PYTHON")
     env = {name: value for name, value in os.environ.items() if not name.startswith("HARNESS_") or name in own}
-    bash, script = schedules.start_words(where)[:2]
-    seconds = float(found.goes_on[:-1]) * times.SECONDS[found.goes_on[-1]] + GRACE_SECONDS
-    child = supervise.Child(
-        [bash, script, *words], cwd=where.project, env=env, wall_seconds=seconds, keep=[held], merge=True
-    )
-    with child:
-        for line in _lines(child):
-            log.write(f"  {line}")
-    assert child.ended is not None, "leaving the child waits for its end"
-    return child.ended.exit if child.ended.exit is not None else errors.SIGNALLED + (child.ended.signal or 0)
+    argv = [*schedules.start_words(where)[:2], *words]
+    pipe, none = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(argv, cwd=where.project, env=env, stdin=none, stdout=pipe, stderr=subprocess.STDOUT) as child:
+        assert child.stdout is not None, "it is a pipe"
+        try:
+            _keep(log, child.stdout)
+        except Interrupted:
+            child.terminate()
+            _keep(log, child.stdout)
+            raise
+    return child.returncode if child.returncode >= 0 else errors.SIGNALLED - child.returncode
 
 
-def _lines(child: supervise.Child) -> Iterator[str]:
-    """The lines that it prints, as they come."""
-    begun = b""
-    for _, chunk in child.output():
-        *whole, begun = (begun + chunk).split(b"\n")
-        yield from (line.decode("utf-8", "replace") for line in whole if line.strip())
-    if begun.strip():
-        yield begun.decode("utf-8", "replace")
+def _keep(log: ScheduleLog, output: IO[bytes]) -> None:
+    """Write the lines that it prints into the log, as they come."""
+    for line in output:
+        if text := line.decode("utf-8", "replace").rstrip():
+            log.write(f"  {text}")
 
 
 def _ended(where: Layout, log: ScheduleLog, how: str) -> None:

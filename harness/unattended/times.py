@@ -55,7 +55,7 @@ def every(text: str) -> str:
     number, unit = text[:-1], text[-1:]
     most, fields, single = UNITS.get(unit, (0, "", ""))
     count = int(number) if number.isascii() and number.isdigit() and len(number) < 4 else 0
-    if not count or most % count or (count == most and unit != "d"):
+    if not count or not most or most % count or (count == most and unit != "d"):
         known = "1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30 minutes (30m), 1, 2, 3, 4, 6, 8 or 12 hours (2h), or 1d"
         raise UsageFault(f"'{text}' does not divide an hour or a day. --every takes {known}; --cron takes any times.")
     return fields.format(count) if count > 1 else single
