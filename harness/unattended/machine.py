@@ -35,10 +35,15 @@ def cron_runs() -> bool | None:
         return True
     if not os.path.isdir("/proc/self"):
         return None
-    names = [
-        files.read_from(f"/proc/{pid}/comm", 0, 64).strip().decode() for pid in os.listdir("/proc") if pid.isdigit()
-    ]
+    names = [_name(pid) for pid in os.listdir("/proc") if pid.isdigit()]
     return any(name in DAEMONS for name in names)
+
+
+def _name(pid: str) -> str:
+    try:
+        return files.read_from(f"/proc/{pid}/comm", 0, 64).strip().decode("utf-8", "replace")
+    except ProcessLookupError:  # it ended while it was read
+        return ""
 
 
 def sleeps() -> tuple[bool | None, str]:

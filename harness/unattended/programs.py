@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 BEFORE = re.compile(
-    r"(?:^|\|\|?|&&?|;|\$\(|\(|\{|`|\b(?:if|then|else|elif|while|until|do|time|exec|env|!)\s)\s*", re.MULTILINE
+    r"(?:^|\|\|?|&&?|;|\$\(|\(|\{|`|!\s|\b(?:if|then|else|elif|while|until|do|time|exec|env)\s)\s*", re.MULTILINE
 )
 ASSIGNED = re.compile(r"(?:[A-Za-z_]\w*=\S*\s+)*")
 NAME = re.compile(r"[A-Za-z0-9_][\w.+-]*(?=[\s;|&)]|$)")

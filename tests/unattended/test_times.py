@@ -70,8 +70,8 @@ def test_day_and_weekday_are_either_where_both_are_named() -> None:
         "* * * * 8",
         "5-1 * * * *",
         "*/0 * * * *",
-    ]
-    + ["@reboot", "a * * * *", "1-2-3 * * * *", ", * * * *", "1/ * * * *", "-1 * * * *", "* * * * monday"],
+        *("@reboot", "a * * * *", "1-2-3 * * * *", ", * * * *", "1/ * * * *", "-1 * * * *", "* * * * monday"),
+    ],
 )
 def test_what_is_no_time_is_refused(text: str) -> None:
     """Each names what is wrong."""
