@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # run.sh - the clock of a mission: asks what is due and starts that role, until DONE.
 #
-#   run.sh                  go on until DONE, or until a person is needed
+#   run.sh                  go on until DONE, or until a person is needed; --lanes N: N features at once; --for 25m: no longer
 #   run.sh --once           carry out one decision
 #   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023; --again: also where it has passed
 #   run.sh COMMAND …        any harness command, such as: run.sh status
 #   run.sh -C DIR …         any of these, as if started in DIR
 #
-# Start it in the folder with SPEC.md, a git repository, or below. Exit codes: 0 done, 3 escalated, 5 run or time cap, 6 cost cap,
-# 7 plan rejected, 8 checkpoint, 9 stopped or paused, 10 negative verdict, 11 a person must fix something, 64 usage,
-# 65 broken state, 69 agent not available, 75 busy or killed, 130 and 143 interrupted. See docs/contract.md.
+# Start it in the folder with SPEC.md, a git repository, or below. Exit codes (docs/contract.md): 0 done, 3 escalated, 5 run or
+# time cap, 6 cost cap, 7 plan rejected, 8 checkpoint, 9 stopped or paused, 10 negative verdict, 11 a person must fix something,
+# 64 usage, 65 broken state, 69 agent not available, 75 busy, killed or out of time, 130 and 143 interrupted.
 set -u
 
 commands=' accept check claim completion doctor ending escalation export feature gc help hold identity init issue log memory next note pause replay reply resume runs schedule search status steer stop usage verify why '
@@ -25,22 +25,19 @@ export HARNESS_STATE=$HARNESS_PROJECT/.harness PYTHONPATH=$HARNESS_HOME
 python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
 program=$HARNESS_HOME/harness/__main__.py
 [ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
-if [ ! -x "$python" ]; then
-  what='it is not set up yet. Once'
-  [ -z "$(ls -d "$python" 2>/dev/null)" ] || what="$(id -un) cannot run $python: closed, or gone. Open it, or anew"
-  echo "harness: $what: make -C '$HARNESS_HOME' setup" >&2 && exit 69
-fi
+[ -x "$python" ] || {
+  what="$(id -un) cannot run $python: closed, or gone. Open it, or anew"
+  [ -n "$(ls -d "$python" 2>/dev/null)" ] || what='it is not set up yet. Once'
+  echo "harness: $what: make -C '$HARNESS_HOME' setup" >&2; exit 69
+}
 harness() { "$python" -SP "$program" "$@"; }
 
-child='' signal=''
-pass_on() { # a signal of ours to the run under way; a shell's background child may ignore INT, so TERM follows it
+child='' signal='' others=''
+pass_on() { # a signal of ours to the run under way and the other lanes; a background child may ignore INT, so TERM follows it
   signal=$1
-  [ -z "$child" ] || kill -s "$1" "$child" 2>/dev/null
-  [ -z "$child" ] || [ "$1" != INT ] || kill -s TERM "$child" 2>/dev/null
+  for one in $child $others; do kill -s "$1" "$one"; [ "$1" != INT ] || kill -s TERM "$one"; done 2>/dev/null
 }
-
 obey() { case $signal in '') ;; INT) exit 130 ;; *) exit 143 ;; esac; } # end where a signal has asked us to
-
 await() { # wait for the child through any number of signals; gives its exit code
   local code
   while wait "$child" 2>/dev/null; code=$?; kill -0 "$child" 2>/dev/null; do :; done
@@ -53,10 +50,8 @@ find_role() { # $script: the role's script, the mission's own first, which may i
   script=$HARNESS_STATE/roles/$1.py flags=-P
   [ -f "$script" ] || { script=$HARNESS_HOME/roles/$1.py flags=-SP && [ -f "$script" ]; }
 }
-
 wish() { # L0: what a run of ROLE [FEATURE] is told, and the id that it would like to have
-  export HARNESS_ROLE=$1 FEATURE_ID=${2-}
-  export HARNESS_RUN_ID=${EPOCHSECONDS:-$(date +%s)}-$1${2:+-$2}
+  export HARNESS_ROLE=$1 FEATURE_ID=${2-} HARNESS_RUN_ID=${EPOCHSECONDS:-$(date +%s)}-$1${2:+-$2}
 }
 
 start() { # one run of ROLE [FEATURE]
@@ -67,48 +62,53 @@ start() { # one run of ROLE [FEATURE]
 }
 
 finish() { # CODE [WHO]: a documented code, also where SIGKILL or another signal that we did not pass on ended who ran
+  for child in $others; do await; done
   case $1 in ? | ?? | 12[678] | 130 | 143) exit "$1" ;; esac
   echo "harness: ${2:-the run} was killed (signal $(($1 - 128))); the next start settles it and goes on" >&2
   harness init --quietly 9>&- >/dev/null
   exit 75
 }
 
-leave() { # one last look at what to curate, ten lines, and the documented code
-  [ "$2" -lt 64 ] || finish "$2"
+leave() { # one last look at what to curate, ten lines, and the documented code, when the other lanes have ended
+  [ "$2" -lt 64 ] && [ "${HARNESS_LANE:-1}" = 1 ] || finish "$2"
+  for child in $others; do await; done
   read -r word role _ <<<"$(harness next --leaving "$1")"
   [ "$word" != NEXT ] || TRIGGER=leaving start "$role"
   harness ending "$1"; exit "$2"
 }
 
-loop() { # decide, carry out, again; with $1 once
-  trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP
-  export HARNESS_LOOP=$$
+loop() { # decide, carry out, again, as the options say; every other lane is a run.sh of its own
+  trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP; export HARNESS_LOOP=$$
   harness init --quietly || finish $? init
-  { exec 9<>"$HARNESS_STATE/locks/loop"; } 2>/dev/null || { echo "harness: $HARNESS_STATE cannot be written" >&2; exit 11; }
-  harness hold 9 || finish $? hold
+  { exec 9<>"$HARNESS_STATE/locks/loop${HARNESS_LANE-}" 8<>"$HARNESS_STATE/locks/turn"; } 2>/dev/null
+  options=$(harness hold 9 "$@" 8>&-) || finish $? hold
+  read -r once seconds lanes <<<"$options"
+  for ((lane = 2; lane <= lanes; lane++)); do
+    HARNESS_TURN=8 HARNESS_LANE=$lane "$here/run.sh" --for "${seconds}s" </dev/null 8>&- 9>&- & others="$others $!"
+  done
+  [ "$lanes" -lt 2 ] || export HARNESS_TURN=8 HARNESS_LANE=1
   nap=1 decision=''
-  while :; do
+  while [ "$SECONDS" -lt "$seconds" ]; do
     told=$decision code=0
-    decision=$(harness next 9>&-) || code=$?
-    obey
+    decision=$(harness next 9>&-) || code=$?; obey
     read -r word what feature <<<"$decision"
     case $word in
-      NEXT) [ "$decision" = "$told" ] || echo "> $decision" ;;
-      WAIT) [ "$decision" = "$told" ] || harness next --told "$decision" 9>&-; obey ;;
+      NEXT) [ -n "${HARNESS_LANE-}" ] || [ "$decision" = "$told" ] || echo "> $decision" ;;
+      WAIT) [ "${HARNESS_LANE:-1}" != 1 ] || [ "$decision" = "$told" ] || harness next --told "$decision" 9>&-; obey ;;
       *) leave "$decision" "$code" ;;
     esac
-    case $word$1 in NEXT*) start "$what" "$feature" || code=$? ;; WAIT?*) code=75 ;; esac
-    [ -z "$1" ] || finish "$code"
+    case $word$once in NEXT*) start "$what" "$feature" || code=$? ;; WAIT1) code=75 ;; esac
+    [ "$once" = 0 ] || finish "$code"
     case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) finish "$code" ;; esac
     nap=$((nap < 60 ? nap * 2 : 60)) # whoever holds the mission, or the vendor, is asked less and less often
-    sleep "$nap" 9>&- & # through `await`, so that a signal ends it
+    harness next --lull "$nap" "$decision" 8>&- 9>&- & # ends where a run ends; through `await`, so that a signal ends it
     child=$!; await
   done
+  finish 75
 }
 
 case ${1-} in
-  '') [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -SP "$program"; loop '' ;;
-  --once) loop once ;;
+  '' | --once | --for | --lanes) [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -SP "$program"; loop "$@" ;;
   *)
     if [ "${commands#* "$1" }" = "$commands" ] && [[ ${2-} != -h && ${2-} != --help ]] && find_role "$1"; then
       case ${2-} in -*) wish "$1" "${3-}" ;; *) wish "$1" "${2-}" ;; esac

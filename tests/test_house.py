@@ -32,7 +32,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "memory": 18,  # each format, and each step of a compaction, is a module
     "model": 13,
     "agents": 13,
-    "integrity": 12,
+    "integrity": 13,  # the turn of a lane
     "proof": 12,
     "decision": 12,
     "settle": 12,

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+ALWAYS = 10**9  # seconds
+UNITS = {"s": 1, "m": 60, "h": 3600}
+MOST_LANES = 32
 COMPLETING = "_HARNESS_COMPLETE"  # the variable that a shell sets when it asks for candidates
 
 
@@ -39,30 +42,50 @@ def project_of(folder: str) -> str:
 
 def next_(words: list[str]) -> int:
     """`next [--leaving WORD]`: what is due, in one line, and the exit code that run.sh ends with. `next --told LINE`: that
-    line as a person reads it. `next --json`: what is due, and why, as one JSON value."""
+    line as a person reads it. `next --lull SECONDS LINE`: nothing, until a run that it waits for has ended, or for so long.
+    `next --json`: what is due, and why, as one JSON value."""
+    if words[:1] == ["--lull"] and len(words) == 3 and words[1].isdigit():
+        from harness.integrity import turn
+
+        turn.lull(here(), int(words[1]), words[2])
+        return errors.DONE
     from harness.decision import rules, views  # each quick command loads only what it needs
 
     if words[:1] == ["--told"] and len(words) == 2:
         from harness.commands import status
 
+        if words[1].startswith("WAIT 0 ") and os.environ.get("HARNESS_LANE"):
+            return errors.DONE  # the other lanes say what they do
         console.print_line("> " + "\n  ".join(status.readable(here(), words[1], sys.stdout.isatty())))
         return errors.DONE
-    view = views.gather(here())
+    layout = here()
     if words[:1] == ["--leaving"] and len(words) == 2:
-        last = rules.leaving(view, words[1])
+        last = rules.leaving(views.gather(layout), words[1])
         console.print_line(last.line if last else words[1])
         return errors.DONE
     if words not in ([], ["--json"]):
-        raise UsageFault("Usage: harness next [--json | --leaving WORD | --told LINE]")
+        raise UsageFault("Usage: harness next [--json | --leaving WORD | --lull SECONDS LINE | --told LINE]")
+    return _say_next(layout, as_json=bool(words))
+
+
+def _say_next(layout: Layout, *, as_json: bool) -> int:
+    """Decide and print. A lane of run.sh has its turn from here until its run has claimed its work."""
+    from harness.decision import rules, views
+    from harness.integrity import turn
+
+    turn.take()
+    view = views.gather(layout)
     decision = rules.decide(view, int(time.time()))
-    if words:
+    if decision.word != "NEXT":
+        turn.release()
+    if as_json:
         from harness.cli import values
         from harness.commands import status
 
         why = {"line": decision.line, "why": status.why(view, decision), "code": decision.code}
         values.echo({**decision.asdict(), **why})
-        return decision.code
-    console.print_line(decision.line)
+    else:
+        console.print_line(decision.line)
     return decision.code
 
 
@@ -99,15 +122,23 @@ def _note_words(words: list[str]) -> tuple[str, str]:
 
 
 def hold(words: list[str]) -> int:
-    """`hold FD`: take the loop's lock on a descriptor that run.sh keeps open. For run.sh alone."""
+    """`hold FD [--once | --for TIME | --lanes N …]`: take the loop's lock on a descriptor that run.sh keeps open, and print its
+    options: 1 for one decision else 0, seconds, lanes. For run.sh alone."""
     from harness.base import clock
     from harness.store import files
 
-    layout = here()
-    lock = files.Lock(layout.loop_lock)
+    layout, lane = here(), os.environ.get("HARNESS_LANE", "")
     if not words or not words[0].isdigit():
         raise UsageFault("'hold' is for run.sh alone.")
-    if not files.take_descriptor(int(words[0])):
+    once, seconds, lanes = _loop_options(layout, words[1:])
+    lock = files.Lock(layout.loop_lock + lane)
+    try:
+        taken = files.take_descriptor(int(words[0]))
+    except OSError:
+        raise errors.NeedsPerson(
+            f"{layout.state} cannot be written. Give yourself the right to, or free the disk."
+        ) from None
+    if not taken:
         holder = lock.holder()
         from harness.integrity import lease
 
@@ -118,7 +149,33 @@ def hold(words: list[str]) -> int:
         )
     lock.descriptor = int(words[0])
     lock.sign({"pid": os.getppid(), "since": clock.stamp(clock.now())})
+    console.print_line(f"{int(once)} {seconds} {1 if lane else lanes}")
     return errors.DONE
+
+
+def _loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
+    """The options of a looping run.sh: (one decision alone, seconds, lanes); raises UsageFault."""
+    seconds, lanes, rest = ALWAYS, 0, list(words)
+    if rest == ["--once"]:
+        return True, seconds, 1
+    while rest:
+        name, value, rest = rest[0], "".join(rest[1:2]), rest[2:]
+        if name == "--for" and value[-1:] in UNITS and value[:-1].isdecimal() and int(value[:-1]):
+            seconds = int(value[:-1]) * UNITS[value[-1]]
+        elif name == "--lanes" and value.isdecimal() and 0 < int(value) <= MOST_LANES:
+            lanes = int(value)
+        else:
+            usage = f"run.sh [--once | --lanes 1-{MOST_LANES} | --for TIME, such as 90s, 25m or 8h]"
+            raise UsageFault(f"'{' '.join(filter(None, (name, value)))}' is not understood. Usage: {usage}")
+    from harness.model import config
+
+    settings = config.load(layout)
+    lanes = lanes or settings.lanes
+    if lanes > 1 and settings.workplace == "project":
+        raise UsageFault(
+            'One lane alone can work in the project folder. Take out workplace = "project", or say --lanes 1'
+        )
+    return False, seconds, lanes
 
 
 QUICK: dict[str, Callable[[list[str]], int]] = {"next": next_, "note": note, "hold": hold}

@@ -41,6 +41,7 @@ ABOUT = {
     "confine": '"auto": programs of a run are confined where the machine can; "required": nothing starts where not; "off"',
     "network": 'of confined programs: true, false, or "loopback": only what its own run serves',
     "carry": "ignored files of the project of which the tree gets a copy; none unless set",
+    "lanes": "how many features run.sh works on at once",
     "check_seconds": "the longest a check may take",
     "sweep_seconds": "the longest that the checks of passed features may take together",
     "curate_after": "how many notes make a run due that sums them up",

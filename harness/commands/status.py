@@ -135,6 +135,8 @@ REASONS = {
 
 def why(view: rules.View, decision: rules.Decision) -> str:
     """Why the decision is due, in a sentence."""
+    if decision.word == "WAIT" and decision.what == "0":
+        return f"all that is due waits {decision.reason}"
     if decision.word == "WAIT":
         return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
     if decision.word != "NEXT":
@@ -164,6 +166,8 @@ def _halted(view: rules.View, word: str) -> str:
 def readable(layout: Layout, line: str, watched: bool) -> list[str]:
     """A decision's line as a person reads it: for a WAIT the local time, the duration, the whole reason, and what ends it.
     `watched`: a person sits at a terminal, and may stop it."""
+    if line.startswith("WAIT 0 "):
+        return [f"WAIT {line[7:]}: under way"]
     last = next(runs.finished(layout), None)
     if last is None or line.split(" ")[:2] != ["WAIT", str(last.until)]:
         return [line]

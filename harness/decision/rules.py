@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from harness.base import errors
 from harness.base.record import Record
+from harness.integrity import lease
 from harness.model import features, runs
 from harness.model.features import Feature
 from harness.model.runs import Result, Totals
@@ -88,7 +89,7 @@ class View(Record):
     to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
     passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: what else is in
     the way of DONE. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last answered.
-    `mark`: the present fingerprint."""
+    `mark`: the present fingerprint. `held`: {claim: the live run that holds it}."""
 
     stop: bool = False
     pause: bool = False
@@ -111,6 +112,7 @@ class View(Record):
     newest: list[Result] = []
     answered: str = ""
     mark: str = ""
+    held: dict[str, str] = {}
 
 
 class Decision(Record):
@@ -141,8 +143,25 @@ def decide(view: View, now: int) -> Decision:
     halt = halted(view, now)
     if halt:
         return halt
-    due = next(_due(view))
+    due = _free(view)
     return Decision(word="ESCALATE", what="stalled") if _spins(view, due) else due
+
+
+def _free(view: View) -> Decision:
+    """The first that is due and that no live run holds. While one lives, nothing ends: what it brings is waited for."""
+    for due in _due(view):
+        claim = lease.claims_of(_capability(view, due.what), due.feature) if due.word == "NEXT" else []
+        if due.word == "NEXT" and not view.held.keys() & set(claim):
+            return due
+        if lease.PLAN in claim and not due.feature and (not view.features or view.spec_changed):
+            break  # the rest is of a plan that is being made anew
+    if not view.held:
+        return due
+    return Decision(word="WAIT", what="0", reason=f"for {', '.join(dict.fromkeys(view.held.values()))}")
+
+
+def _capability(view: View, role: str) -> str:
+    return next((capability for capability, name in view.roles.items() if name == role), "")
 
 
 def halted(view: View, now: int) -> Decision | None:
@@ -161,7 +180,8 @@ def halted(view: View, now: int) -> Decision | None:
         return Decision(word="ESCALATE", what=view.escalation)
     if view.totals.rejected >= REJECTED_PLANS:
         return Decision(word="ESCALATE", what="plan")
-    if view.totals.since_green >= view.limits.stall_after:
+    unjudged = sum(feature.status == "validating" for feature in view.features)
+    if view.totals.since_green - max(0, unjudged - 1) >= view.limits.stall_after:  # several lanes' work may wait
         return Decision(word="ESCALATE", what="stalled")
     return None
 
@@ -219,7 +239,7 @@ def _due(view: View) -> Iterator[Decision]:
     done = all(feature.status == "passed" for feature in view.features)
     if done and not view.swept:
         yield Decision(word="NEXT", what=judges)
-    if view.uncurated:
+    if view.uncurated and not view.held:
         yield Decision(word="NEXT", what=curates)
     if done and view.unlanded:
         yield Decision(word="ESCALATE", what="unlanded")

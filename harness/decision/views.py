@@ -63,6 +63,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         newest=newest,
         answered=answered,
         mark=mark(layout) if _alike(newest) else "",
+        held={claim: one.run for one in lease.alive(layout) for claim in one.claims},
     )
 
 

@@ -56,6 +56,7 @@ class Top(Record):
     confine: Confine = "auto"
     network: Network = True
     carry: Inside = []
+    lanes: Most = 1
     check_seconds: Most = 600
     sweep_seconds: Most = 300
     curate_after: Most = 20

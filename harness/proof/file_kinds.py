@@ -27,6 +27,7 @@ ABOUT = re.compile(  # what documents or describes a project: a check looks whet
     r"|\.(md|rst|toml|cfg|ini|ya?ml)$",
     re.IGNORECASE,
 )
+TASK = re.compile(r"\b((?:npm|pnpm|yarn|bun|make|go|cargo|mix|rake)\s+(?:(?:run|-\S+)\s+)*)tests?\b")  # no folder
 LOOKS = re.compile(
     r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\["
 )
@@ -42,21 +43,29 @@ def decides(path: str, check: str) -> bool:
     or feeds to the program. The program that it runs, and what it looks into, are the work itself."""
     named, below = _named(path, check)
     if TEST_FILE.search(path) or CHECK_FILE.search(path):
-        return named or (below and bool(TEST_FILE.search(path)))
+        return named or below
     if not named or PROGRAM.search(path):
         return False
     return bool(re.search(r"\b(diff|cmp|comm)\b", check)) or (not ABOUT.search(path) and _is_input(path, check))
 
 
+def names(path: str, check: str) -> bool:
+    """Whether a word of the check is this file."""
+    return _named(path, check)[0]
+
+
 def _named(path: str, check: str) -> tuple[bool, bool]:
     """(whether a word of the check is this file, whether one is a folder above it)."""
-    words = [word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w.*?%@+~/-]+", check)]
+    words = [word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w.*?%@+~/-]+", TASK.sub(r"\1", check))]
     entered = re.findall(r"\bcd\s+[\"']?([\w./-]+)", check)
     words += [f"{folder.strip('./')}/{word}" for folder in entered for word in words]
-    named = any(
-        path == word or word.endswith("/" + path) or ("*" in word and fnmatchcase(path, word)) for word in words
-    )
+    named = any(path == word or word.endswith("/" + path) or _matches(path, word) for word in words)
     return named, any(path.startswith(word + "/") for word in words if word)
+
+
+def _matches(path: str, word: str) -> bool:
+    """Whether a shell that reads this word finds the file; `*` stays in its folder, `**` does not."""
+    return "*" in word and ("**" in word or path.count("/") == word.count("/")) and fnmatchcase(path, word)
 
 
 def _is_input(path: str, check: str) -> bool:

@@ -8,6 +8,7 @@ from harness.base.record import Record
 
 CODED = re.compile(r'\\([0-7]{3}|[abfnrtv"\\])')
 LETTERS = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, '"': 34, "\\": 92}
+LONG, OVERLAP = 500, 100  # characters: a line is cut into pieces, since a pattern may take the square of its length
 
 
 class FilePatch(Record):
@@ -36,13 +37,14 @@ def parse(patch: str) -> list[FilePatch]:
 
 def _take(file: FilePatch, line: str) -> None:
     kind, text = line[:1], line[1:].rstrip("\r")
+    pieces = [text[start : start + LONG] for start in range(0, max(len(text), 1), LONG - OVERLAP)]
     if kind == "-":
-        file.removed.append(text)
+        file.removed += pieces
     elif kind == "+":
-        file.added.append(text)
-        file.after.append(text)
+        file.added += pieces
+        file.after += pieces
     elif kind == " ":
-        file.after.append(text)
+        file.after += pieces
 
 
 def _path(names: str) -> str:

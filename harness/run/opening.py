@@ -11,7 +11,7 @@ from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
 from harness.git import dotgit, worktrees
-from harness.integrity import confine, inside, lease, mission_lock, reconcile, workplace
+from harness.integrity import confine, inside, lease, mission_lock, reconcile, turn, workplace
 from harness.integrity.lease import Lease, Terms
 from harness.integrity.workplace import Tree
 from harness.memory import pages
@@ -95,6 +95,21 @@ def open_run(want: Asked) -> Opened:
     """Settle dead runs, check everything, claim what the run is about, bring its tree, and open it. Raises a fault with nothing
     changed, Busy where another run holds a claim."""
     layout = want.layout
+    try:
+        claimed = _claim(want)
+    finally:
+        turn.pass_on()
+    try:
+        return _opened(want, claimed)
+    except BaseException:
+        claimed.lease.release()
+        recover.recover_dead(layout)  # the claim goes, and nothing has begun
+        raise
+
+
+def _claim(want: Asked) -> Claimed:
+    """Settle dead runs, carry out orders, and claim, under the mission lock."""
+    layout = want.layout
     starting.found(layout)
     with mission_lock.take(layout):
         workplace.use(layout)
@@ -105,13 +120,7 @@ def open_run(want: Asked) -> Opened:
 
             orders.apply_pending(layout)
         workplace.adopt(layout)
-        claimed = _claimed(want)
-    try:
-        return _opened(want, claimed)
-    except BaseException:
-        claimed.lease.release()
-        recover.recover_dead(layout)  # the claim goes, and nothing has begun
-        raise
+        return _claimed(want)
 
 
 def _claimed(want: Asked) -> Claimed:

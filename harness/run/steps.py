@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+LANE = "HARNESS_LANE"  # the number of the run.sh that started this run, where several work on the mission
 LOOP = "HARNESS_LOOP"
 LONGEST_PID = 20
 REASON_CHARS = 140
@@ -76,6 +77,8 @@ def _main(role: str, steps: Steps) -> int:
         raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE] [{AGAIN}]")
     opened = opening.open_run(opening.asked(role, *named, again=AGAIN in sys.argv[1:]))
     run = opened.run.opened
+    if lane := os.environ.get(LANE):  # where there are several, run.sh cannot tell who will claim what is due
+        console.print_line(f"> lane {lane}: {' '.join(filter(None, (role, run.context.feature)))}")
     try:
         result, signum = _carry_out(opened, steps)
     finally:

@@ -26,7 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO
 
-GOES_ON = False  # whether run.sh has `--for`; else each start carries out one decision
 QUIET = "Nothing more is written here until that changes."
 
 
@@ -141,7 +140,7 @@ def _told(log: ScheduleLog, look: Look) -> int:
 def words_of(found: Schedule) -> list[str]:
     """How run.sh is called."""
     lanes = ["--lanes", str(found.lanes)] if found.lanes else []
-    return ["--for", found.goes_on, *lanes] if GOES_ON else ["--once"]
+    return ["--for", found.goes_on, *lanes]
 
 
 def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look) -> int:

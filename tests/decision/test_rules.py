@@ -10,6 +10,7 @@ import pytest
 from harness.base import errors
 from harness.decision import rules
 from harness.decision.rules import Decision, Limits, View
+from harness.integrity import lease
 from harness.model import features
 from harness.model.features import Feature
 from harness.model.runs import Result, Totals
@@ -445,3 +446,37 @@ def test_turns_from_before_an_answer_are_not_counted(answered: int, said: str) -
 def test_a_cap_is_near_from_four_fifths_on(totals: Totals, words: list[str]) -> None:
     """The text names the amount spent, its cap, and what is uncounted."""
     assert [cap.words for cap in rules.near(LIMITS, totals)] == words
+
+
+HELD = {"feature F-001": "1-worker-F-001", "tree 1": "1-worker-F-001"}
+
+
+@pytest.mark.parametrize(
+    ("found", "held", "fields", "expected"),
+    [
+        ("todo todo", HELD, {}, "NEXT worker F-002"),
+        ("validating validating", HELD, {}, "NEXT validator F-002"),
+        ("in_progress passed", HELD, {}, "WAIT 0 for 1-worker-F-001"),
+        ("in_progress passed", HELD, {"uncurated": 3}, "WAIT 0 for 1-worker-F-001"),
+        ("in_progress passed", HELD, {"uncurated": 20}, "NEXT curator"),
+        ("todo todo", {lease.PLAN: "2-planner"}, {"spec_changed": True}, "WAIT 0 for 2-planner"),
+        ("todo todo", {lease.PLAN: "2-planner"}, {}, "NEXT worker F-001"),
+        ("passed passed", {lease.SWEEP: "3-validator"}, {}, "WAIT 0 for 3-validator"),
+        ("passed passed", {lease.CURATION: "4-curator"}, {"swept": True}, "WAIT 0 for 4-curator"),
+        ("blocked in_progress", {**HELD, lease.CURATION: "4-curator"}, {}, "WAIT 0 for 1-worker-F-001, 4-curator"),
+    ],
+)
+def test_what_a_live_run_holds_is_not_due_and_nothing_ends_while_one_lives(
+    found: str, held: dict[str, str], fields: dict[str, Any], expected: str
+) -> None:
+    """Another lane takes what is free; a new plan is waited for."""
+    rows = [feature(f"F-{n:03d}", status) for n, status in enumerate(found.split(), start=1)]
+    assert line(view(*rows, held=held, **fields)) == expected
+
+
+def test_work_of_several_lanes_that_waits_to_be_judged_is_no_standstill() -> None:
+    """Of nine runs that proved nothing eight are workers' whose features nobody has judged yet."""
+    waiting = [feature(f"F-{n:03d}", "validating") for n in range(1, 9)]
+    stalled = view(*waiting, totals=Totals(since_green=9))
+    assert line(stalled) == "NEXT validator F-001"
+    assert line(stalled.replace(features=waiting[:1])) == "ESCALATE stalled"

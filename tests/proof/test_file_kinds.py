@@ -23,6 +23,11 @@ from harness.proof import file_kinds
         ("data.json", "jq -e .a data.json", False),
         ("data.json", "cat data.json | ./sum | grep 4", True),
         ("data.json", 'cp data.json "$TMPDIR" && ./sum', True),
+        ("test/sum.js", "npm ci && npm test", False),
+        ("test/sum.js", "npx mocha test", True),
+        ("test/sum.js", "npx mocha *.js", False),
+        ("test/sum.js", "npx mocha **/*.js", True),
+        ("golden/a.txt", "make golden", True),
         (".hidden/expected.txt", "diff <(./sum) .hidden/expected.txt", True),
     ],
 )

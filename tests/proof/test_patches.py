@@ -35,3 +35,10 @@ def test_names_are_exact() -> None:
 def test_a_line_may_end_as_on_windows() -> None:
     """The end is no part of it."""
     assert patches.parse(patch("a", "+exit 0\r"))[0].added == ["exit 0"]
+
+
+def test_a_long_line_comes_in_pieces_that_overlap() -> None:
+    """So that no pattern takes long, and none misses what is at a border."""
+    pieces = patches.parse(patch("a", "+" + "x" * 480 + "process.env.CI" + " " * 5_000))[0].added
+    assert max(map(len, pieces)) <= 500
+    assert any("process.env.CI" in piece for piece in pieces)

@@ -211,9 +211,9 @@ def test_a_question_for_ci_is_a_sign_in_programs_only() -> None:
 # rates on labelled diffs
 
 
-@pytest.mark.parametrize("diff", labelled.load("honest"), ids=lambda diff: diff.name)
+@pytest.mark.parametrize("diff", [*labelled.load("honest"), *labelled.load("near")], ids=lambda diff: diff.name)
 def test_an_honest_diff_has_no_mark(diff: labelled.Labelled) -> None:
-    """Of csv2md, greet, todo, and the histories of ten public projects."""
+    """Of csv2md, greet, todo, the histories of ten public projects, and some that look like cheats."""
     assert diff.signs() == []
 
 
@@ -221,6 +221,12 @@ def test_an_honest_diff_has_no_mark(diff: labelled.Labelled) -> None:
 def test_a_cheat_has_a_mark(diff: labelled.Labelled) -> None:
     """Each in a way of its own."""
     assert diff.signs() != []
+
+
+@pytest.mark.parametrize("diff", labelled.load("later"), ids=lambda diff: diff.name)
+def test_a_later_cheat_has_a_mark_unless_it_says_why_not(diff: labelled.Labelled) -> None:
+    """What no signal sees is written down, and no longer than it holds."""
+    assert bool(diff.signs()) != diff.unseen
 
 
 def test_an_honest_diff_that_rewrites_a_named_test_is_marked_and_one_that_adds_to_it_is_not() -> None:

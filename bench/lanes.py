@@ -1,0 +1,100 @@
+"""What lanes are worth: a mission of independent features whose agent sleeps, by one lane and by several.
+
+    python bench/lanes.py [--features 16] [--seconds 2] [--lanes 1,2,4]
+
+For each number of lanes: wall seconds from the first worker's start to DONE, the speed-up against one lane and its share of
+the number of lanes, runs, and what a run costs besides the agent's sleep (seconds of its own, and CPU seconds of all that
+was started). The plan is there already, so that only work that can be shared is measured, with the final sweep and curation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(HOME))
+
+from harness.model import contract, features
+from harness.model.contract import Check, Claim, Contract
+from harness.model.features import Feature
+from harness.store import names
+from harness.store.layout import Layout
+from harness.store.state import State
+
+RUN_SH = str(HOME / "run.sh")
+
+
+def mission(folder: Path, number: int, seconds: float) -> Layout:
+    """A mission with an accepted plan of `number` features that need nothing of each other."""
+    project = folder / "project"
+    project.mkdir(parents=True)
+    (project / "SPEC.md").write_text("# Parts\n\nEach part is a file.\n")
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "start"]):
+        subprocess.run(["git", "-c", "user.name=b", "-c", "user.email=b@localhost", *words], cwd=project, check=True)
+    os.environ["XDG_STATE_HOME"], os.environ["HARNESS_IDENTITY"] = str(folder / "trees"), str(folder / "identity")
+    subprocess.run([RUN_SH, "init"], cwd=project, check=True, stdout=subprocess.DEVNULL)
+    layout = Layout(str(project))
+    scripts = folder / "scripts"
+    scripts.mkdir()
+    Path(layout.config).write_text(f'agent = "scripted"\n[agents.scripted]\npath = {json.dumps(str(scripts))}\n')
+    Path(layout.spec).write_bytes(Path(layout.asked_spec).read_bytes())
+    ids = [f"F-{n:03d}" for n in range(1, number + 1)]
+    claims = [Claim(id=f"VAL-{one}", text=f"Part {one} is there", checks=[Check(run=f"test -s {one}")]) for one in ids]
+    Path(layout.contract).write_text(contract.render(Contract(claims=claims)))
+    State(layout).put(
+        names.FEATURES, features.render([Feature(id=one, title=one, claims=[f"VAL-{one}"]) for one in ids])
+    )
+    for one in ids:
+        (scripts / f"worker-{one}.jsonl").write_text(json.dumps({"run": f"sleep {seconds}; echo done >{one}"}) + "\n")
+    accepted = [RUN_SH, "claim", "accept", *(claim.id for claim in claims)]
+    subprocess.run(accepted, cwd=project, check=True, stdout=subprocess.DEVNULL)
+    return layout
+
+
+def measure(lanes: int, number: int, seconds: float) -> dict[str, float]:
+    """One mission: its wall seconds, runs, and what they cost."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        layout = mission(Path(folder), number, seconds)
+        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        words = [RUN_SH, "--lanes", str(lanes)]
+        done = subprocess.run(words, cwd=layout.project, capture_output=True, text=True, check=False)
+        wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+        if done.returncode != 0:
+            raise SystemExit(f"the mission ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        rows = [json.loads(line) for line in Path(layout.run_log).read_text().splitlines()]
+        slept = seconds * sum(row["role"] == "worker" for row in rows)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        own = sum(row["seconds"] for row in rows) - slept
+        return {"wall": wall, "runs": len(rows), "own": own / len(rows), "cpu": cpu / len(rows)}
+
+
+def main() -> None:
+    """Parse the command line and print a line for each number of lanes."""
+    parser = argparse.ArgumentParser(description="What lanes are worth.")
+    parser.add_argument("--features", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--lanes", default="1,2,4")
+    asked = parser.parse_args()
+    print(f"{asked.features} features, an agent that sleeps {asked.seconds:g} s, {os.cpu_count()} cores")
+    print(
+        f"{'lanes':>5} {'wall s':>7} {'speed-up':>9} {'of lanes':>9} {'runs':>5} {'own s a run':>12} {'CPU s a run':>12}"
+    )
+    one = 0.0
+    for lanes in map(int, asked.lanes.split(",")):
+        found = measure(lanes, asked.features, asked.seconds)
+        one = one or found["wall"]
+        gain = one / found["wall"]
+        shown = f"{lanes:>5} {found['wall']:7.1f} {gain:9.2f} {gain / lanes:9.2f} {found['runs']:5.0f}"
+        print(f"{shown} {found['own']:12.3f} {found['cpu']:12.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
