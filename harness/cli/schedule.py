@@ -7,7 +7,7 @@ import click
 from harness.base import console, errors
 from harness.cli import help
 from harness.cli.help import as_json
-from harness.cli.quick import here
+from harness.cli.quick import MOST_LANES, here
 from harness.store.layout import Layout, command
 
 LAST_LINES = 40
@@ -34,7 +34,7 @@ def _where(folder: str | None) -> Layout:
 @click.option("--cron", multiple=True, metavar="FIELDS", help="Times as in a crontab, such as '*/30 22-23,0-6 * * *'.")
 @at_folder
 @click.option("--for", "goes_on", default="", metavar="TIME", help="How long a start goes on, such as 25m.")
-@click.option("--lanes", type=click.IntRange(1, 64), help="How many features at once.")
+@click.option("--lanes", type=click.IntRange(1, MOST_LANES), help="How many features at once.")
 @click.option(
     "--print", "place", type=click.Choice(["systemd", "launchd", "cron"]), help="Print what to install instead."
 )
