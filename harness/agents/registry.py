@@ -130,7 +130,10 @@ def settings_variables() -> list[str]:
     from harness.agents.clis import ABOUT, PLACES, SWITCHES
 
     named = [path.partition("/")[0] for about in ABOUT.values() for path in about.logins]
-    switches = [*SWITCHES, *(name for about in ABOUT.values() for name in (*about.needs, *about.keys) if "_USE_" in name)]
+    switches = [
+        *SWITCHES,
+        *(name for about in ABOUT.values() for name in (*about.needs, *about.keys) if "_USE_" in name),
+    ]
     return [*(name[1:] for name in named if name[0] == "$"), *dict.fromkeys(switches), *PLACES]
 
 

@@ -191,4 +191,4 @@ def _ended(where: Layout, log: ScheduleLog, how: str) -> None:
         seen.ended = clock.now()
         seen.failed, seen.failed_at = preflight.refusal(where), seen.ended
         seen.told = "" if going else after.key
-        log.say(seen, f"end: {how}; {'next: ' if going else ''}{after.text}{'' if going else f' {QUIET}'}")
+        log.say(seen, f"end: {how}; " + (f"next: {after.text}" if going else f"{after.text.rstrip('.')}. {QUIET}"))
