@@ -38,6 +38,7 @@ class Look(Record):
     key: str
     code: int
     role: str = ""
+    until: int = 0
 
 
 def start(where: Layout, schedule_id: str, *, by_hand: bool = False) -> int:
@@ -89,7 +90,8 @@ def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
     if holder := _holder(where):
         return _skipped(log, holder)
     look = _look(where)
-    if look.word != "NEXT" and not _owed(where, look):
+    soon = look.word == "WAIT" and look.until < clock.now() + times.seconds(found.goes_on)
+    if look.word != "NEXT" and not soon and not _owed(where, look):
         return _told(log, look)
     if look.word == "NEXT":
         with log.remembered() as seen:
@@ -114,9 +116,13 @@ def _look(where: Layout) -> Look:
     try:
         view = views.gather(where)
         due = rules.decide(view, clock.now())
-        text = status.ending(where, "DONE")[0] if due.word == "DONE" else f"{due.line}: {status.why(view, due)}"
-        role = due.what if due.word == "NEXT" else ""
-        return Look(word=due.word, text=text, key=due.line, code=due.code, role=role)
+        made = Look(word=due.word, text=f"{due.line}: {status.why(view, due)}", key=due.line, code=due.code)
+        if due.word == "DONE":
+            return made.replace(text=status.ending(where, "DONE")[0])
+        if due.word == "WAIT":
+            when = clock.local(int(due.what), clock.now())
+            return made.replace(text=f"WAIT until {when}: {due.reason}", until=int(due.what), code=errors.BUSY)
+        return made.replace(role=due.what) if due.word == "NEXT" else made
     except HarnessError as fault:
         return Look(word="", text=f"not started: {fault}", key=str(fault), code=fault.code)
 
@@ -134,7 +140,7 @@ def _told(log: ScheduleLog, look: Look) -> int:
     with log.remembered() as seen:
         log.say(seen, *([f"{look.text.rstrip('.')}. {QUIET}"] if seen.told != look.key or log.echo else []))
         seen.told = look.key
-    return look.code or (errors.BUSY if look.word == "WAIT" else errors.DONE)
+    return look.code
 
 
 def words_of(found: Schedule) -> list[str]:

@@ -63,7 +63,12 @@ def every(text: str) -> str:
 
 def share(text: str) -> str:
     """How long a start of `--every` goes on unless a person says: five sixths of the time to the next."""
-    return f"{max(1, int(text[:-1]) * SECONDS[text[-1]] * 5 // 6 // MINUTE)}m"
+    return f"{max(1, seconds(text) * 5 // 6 // MINUTE)}m"
+
+
+def seconds(text: str) -> int:
+    """The seconds of `25m` or `8h`."""
+    return int(text[:-1]) * SECONDS[text[-1]]
 
 
 def normal(text: str) -> str:

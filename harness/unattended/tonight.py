@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 HOURS = 12  # how long a night is, for a login that ends
 LOOKS_OF_DOCTOR = ("repository", "mission", "ledger", "names", "state")
 FLEETING = ("/run/user/", "/tmp/", "/var/run/user/", "/dev/shm/")
-MENDS = {
-    "STOPPED": "{resume}",
-    "PAUSED": "{resume}",
-    "CHECKPOINT": "read .harness/checkpoints",
-    "ESCALATE": "{escalation}",
-}
 
 
 def examine(layout: Layout) -> list[Finding]:
@@ -154,9 +148,8 @@ def _due(layout: Layout) -> Iterator[Finding]:
     elif due.word in ("NEXT", "WAIT"):
         yield _ok(f"due: {due.line}")
     else:
-        words = {"resume": command("resume"), "escalation": command("escalation")}
-        mend = MENDS.get(due.word, "").format(**words)
-        yield _bad(f"due: {due.line}: {status.why(view, due)}" + (f"; {mend}" if mend else ""))
+        look = f"; look into {layout.relative(layout.checkpoints)}" if due.word == "CHECKPOINT" else ""
+        yield _bad(f"due: {due.line}: {status.why(view, due)}{look}")
     for cap in rules.near(view.limits, view.totals):
         if cap.percent < 100:
             yield _note(

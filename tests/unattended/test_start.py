@@ -198,6 +198,27 @@ def test_an_agent_that_was_refused_is_not_asked_again_until_something_changes(ni
     assert house.ran()[2]["outcome"] == "ok"
 
 
+def test_a_long_wait_for_a_vendor_is_one_line_and_a_short_one_is_waited_out(night: Crontab) -> None:
+    """The time is local; `--for 25m` has room for a wait that ends before."""
+    house = night.house
+    house.config('agent = "scripted"')
+    until_then = clock.now() + 7200
+    house.script("worker", {"fail": "limit", "reason": "the limit is reached", "until": until_then})
+    house.role("worker")
+    wait = house.result()["until"]
+    assert [night.fires().code for _ in range(2)] == [75, 75]
+    when = clock.local(wait, clock.now())
+    assert night.log() == [f"WAIT until {when}: the limit is reached. {QUIET}"]
+    assert house.harness("schedule", "add", "--every", "12h", "--for", "4h").code == 0
+    env = {"HOME": house.env["HOME"], "PATH": "/usr/bin:/bin"}
+    first = subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {night.line}"], env=env, cwd=env["HOME"], stdin=subprocess.DEVNULL
+    )
+    until(lambda: any("  > WAIT until" in line for line in night.log()))
+    first.terminate()
+    first.wait(timeout=20)
+
+
 def test_what_is_known_to_fail_is_not_started(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent without its program: nothing is opened, no run is spent, and the log says it once, with the remedy."""
     night.house.config('agent = "mine"', "[agents.mine]", 'command = ["no-such-program"]')
