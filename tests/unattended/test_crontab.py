@@ -61,15 +61,20 @@ def test_a_last_line_without_its_end_gets_one() -> None:
         (f"{BEGIN}\n*/30 * * * * /bin/bash /h/run.sh -C '/p schedule start a-1\n{END}\n", 2),
     ],
 )
-def test_a_block_that_is_not_as_we_wrote_it_is_refused(crontab: Crontab, text: str, line: int) -> None:
-    """By line, with what to do, and the crontab stays as it is."""
+def test_a_block_that_is_not_as_we_wrote_it_is_refused(text: str, line: int) -> None:
+    """By line, with what to do."""
+    with pytest.raises(BrokenFile, match=f"your crontab, line {line}: .*crontab -e"):
+        tab.entries(text)
+
+
+def test_a_broken_block_leaves_the_crontab_as_it_is(crontab: Crontab) -> None:
+    """Every command that needs it ends with 65."""
+    text = f"a\n{BEGIN}\n0 1 * * * mine\n{END}\n"
     crontab.file.write_text(text)
     for words in (["add", "--every", "30m"], ["list"], ["remove"]):
         done = crontab.house.harness("schedule", *words)
-        assert done.code == 65 and f"your crontab, line {line}: " in done.err and "crontab -e" in done.err, done
-    assert crontab.text == text
-    with pytest.raises(BrokenFile):
-        tab.entries(text)
+        assert done.code == 65 and "your crontab, line 3: " in done.err, done
+    assert crontab.text == text and not (crontab.house.state / "schedule").exists()
 
 
 @pytest.mark.parametrize("folder", ["/it's 100%", '/a "b"', "/ä ß", "/$HOME `x`", "/-C", "/*", "/a%b%%c", "/tab\there"])

@@ -90,18 +90,16 @@ def test_an_agent_cannot_schedule(crontab: Crontab) -> None:
         assert done.code == 64 and "inside of a run" in done.err, done
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["{", "[]", '{"id": "a"}', '{"id":"a","times":["x"],"goes_on":"1m","place":"cron","environment":{},"added":""}'],
-)
-def test_settings_that_are_broken_are_named_and_add_makes_them_again(crontab: Crontab, text: str) -> None:
-    """65 for a start, which mails it; `add` replaces them."""
+def test_settings_that_are_broken_are_named_and_add_makes_them_again(crontab: Crontab) -> None:
+    """65 for a start, which cron mails; `add` replaces them."""
     house = crontab.house
     house.harness("schedule", "add", "--every", "30m")
     path = house.state / "schedule" / "schedule.json"
-    path.write_text(text)
-    with pytest.raises(BrokenFile, match=r"schedule\.json"):
-        schedules.load(house.layout)
+    whole = '{"id":"a","times":["x"],"goes_on":"1m","place":"cron","environment":{},"added":""}'
+    for text in ("[]", '{"id": "a"}', whole, "{"):
+        path.write_text(text)
+        with pytest.raises(BrokenFile, match=r"schedule\.json"):
+            schedules.load(house.layout)
     done = crontab.fires()
     assert done.code == 65 and "schedule.json" in done.err, done
     assert house.harness("schedule", "list").out.count("fault: ") == 1
