@@ -31,21 +31,22 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "git": 12,
     "memory": 18,  # each format, and each step of a compaction, is a module
     "model": 13,
-    "agents": 13,
+    "agents": 14,  # one file a vendor, and one for each agent of ours
     "integrity": 13,  # the turn of a lane
     "proof": 12,
     "decision": 12,
     "settle": 12,
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
-    "history": 12,
+    "history": 20,  # each command about past runs is one or two modules; a replay has a place, an item, a comparison
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
     "unattended": 12,  # above what a person does by hand: what the machine does
-    "cli": 16,  # memory and identity, past runs, and schedules, have their commands in modules of their own
+    "cli": 18,  # memory and identity, past runs, and schedules, have their commands in modules of their own
 }
-MOST_ARROWS = 93
+MOST_ARROWS = 97
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
+    "base.clock",  # beside a recorded clock, outside any mission
     "base.bundle",  # compiled code, beside the .pyc files
     "commands.attempts",  # attempts what is forbidden
     "git.dotgit",
@@ -56,10 +57,12 @@ OWN_FILES = {
     "memory.identity",
 }
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
-    **dict.fromkeys(("agents.configs", "agents.driven", "agents.playbook", "agents.scripted"), "files of agents"),
+    **dict.fromkeys(
+        ("agents.configs", "agents.driven", "agents.playbook", "agents.recorded", "agents.scripted"), "files of agents"
+    ),
     "memory.tables": "tables beside the code",
     **dict.fromkeys(
-        ("cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),
+        ("cli.history_show", "cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),
         "a file that a person names",
     ),
     **dict.fromkeys(
@@ -102,7 +105,13 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("unattended.crontab", "unattended.start"), "locks, and who holds them"),
     **dict.fromkeys(("unattended.logins", "unattended.machine"), "files of other programs"),
     "history.export": "copies for another machine",
-    "history.pruning": "files of runs, which go",
+    **dict.fromkeys(
+        ("history.then", "history.staging", "history.swapping"), "the state of then, in a temporary folder"
+    ),
+    **dict.fromkeys(("history.firing", "history.replays"), "replays, which are no state"),
+    **dict.fromkeys(("history.forgetting", "history.pruning"), "files of runs, which go"),
+    "history.restoring": "the lock of a loop",
+    "history.replica": "a mission made again, which is thrown away",
     "history.search": "identities, which missions share",
     "history.matching": "streams of what may be large",
     "cli.help": "the header of run.sh",

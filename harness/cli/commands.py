@@ -8,7 +8,7 @@ import sys
 import click
 
 from harness.base import console, errors
-from harness.cli import claims, completion, help, history, memories, orders, schedule, steering
+from harness.cli import claims, completion, help, history, keeping, memories, orders, schedule, steering
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.store.layout import command
@@ -316,6 +316,7 @@ for _made in (
     history.search,
     history.gc,
     history.export,
+    *keeping.COMMANDS,
     *memories.GROUPS,
     *orders.COMMANDS,
     schedule.schedule,

@@ -19,8 +19,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 GROUPS = {
-    "Mission": ("init", "next", "doctor", "gc", "export", "completion", "help"),
-    "Look": ("status", "log", "runs", "feature", "claim", "why", "replay", "search", "memory", "identity", "usage"),
+    "Mission": ("init", "next", "doctor", "snapshot", "gc", "forget", "export", "completion", "help"),
+    "Look": (
+        "status",
+        "log",
+        "runs",
+        "feature",
+        "features",
+        "claim",
+        "why",
+        "replay",
+        "search",
+        "memory",
+        "identity",
+        "usage",
+    ),
     "Steer": ("pause", "resume", "stop", "steer", "escalation", "accept"),
     "Unattended": ("schedule",),
     "Inside a run, and outside": ("note", "issue", "reply"),

@@ -27,6 +27,8 @@ class Layout:
         self.issues = under + names.ISSUES
         self.orders = under + names.ORDERS
         self.answers = under + names.ANSWERS
+        self.restores = under + names.RESTORES
+        self.forgotten = under + names.FORGOTTEN
         self.raw = under + names.RAW
         self.summary = under + names.SUMMARY
         self.memory = under + names.MEMORY
@@ -54,6 +56,7 @@ class Layout:
         self.roles = under + "roles"
         self.archived = under + names.ARCHIVED
         self.archiving = under + names.ARCHIVING
+        self.restoring = under + names.RESTORING
         self.git = under + ".git"
         self.git_record = under + names.GIT_RECORD
         self.git_private = under + "git-config"  # what our git reads in place of the repository's configuration
@@ -119,6 +122,7 @@ class RunLayout:
         self.reply = under + "reply.md"
         self.reply_fault = under + names.REPLY_FAULT
         self.notes = under + "notes.jsonl"
+        self.asked = under + names.ASKED
         self.receipts = under + "receipts.jsonl"
         self.result = under + "result.json"
         self.refused = under + "refused"

@@ -14,6 +14,8 @@ CONTRACT_LOG = "contract-log.jsonl"
 ISSUES = "issues.jsonl"
 ORDERS = "orders.jsonl"
 ANSWERS = "answers.jsonl"
+RESTORES = "restores.jsonl"
+FORGOTTEN = "forgotten.jsonl"
 RAW = "memory/raw.md"
 SUMMARY = "memory/summary.md"
 MEMORY = "memory/MEMORY.md"
@@ -38,6 +40,7 @@ OBJECTS = "objects"
 LOCKS = "locks"
 ARCHIVED = "archive"  # missions that were put away
 ARCHIVING = "archiving"  # one is being put away
+RESTORING = "restoring"  # the mission's position is being moved, after a restore
 
 # the harness replaces these whole; an agent never writes them
 MANAGED = (
@@ -45,13 +48,13 @@ MANAGED = (
     *(SUMMARY, MEMORY, CURATED, LESSONS, ESCALATION),
 )
 # these grow by whole JSON lines
-APPEND_ONLY = (CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, ARCHIVE, RUN_LOG)
+APPEND_ONLY = (CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, RESTORES, FORGOTTEN, ARCHIVE, RUN_LOG)
 # a curation shortens the first of these, so that a length alone is no version of it
 CURATED_TOO = (RAW, ARCHIVE)
 
 CONTEXT, MANIFEST, PROMPT, REPLY = "context.json", "manifest.json", "prompt.md", "reply.md"
 NOTES, RECEIPTS, RESULT, REFUSED = "notes.jsonl", "receipts.jsonl", "result.json", "refused"
-REPLY_FAULT = "reply-fault.txt"
+REPLY_FAULT, ASKED = "reply-fault.txt", "asked.jsonl"
 STREAM, STDERR = "stream.jsonl", "stderr.log"
 
 

@@ -17,6 +17,7 @@ SHOWS = (
     *("status", "usage", "next", "log", "why F-001", "why VAL-1", "check", "verify", "doctor", "doctor agents"),
     *("feature list", "feature show F-001", "issue list", "memory show", "runs list", "runs show RUN", "steer"),
     *("memory diff", "memory why use", "identity list", "identity why stop"),
+    *("snapshot list", "snapshot show RUN", "snapshot diff RUN", "memory at RUN", "features at RUN"),
     *("replay RUN", "replay RUN --explain", "replay --all", "runs show RUN --prompt", "search hello", "gc --dry-run"),
 )
 
