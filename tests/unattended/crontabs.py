@@ -60,6 +60,10 @@ class Crontab:
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
+    def starts(self) -> Done:
+        """What our line starts, in a fork of this process: quicker, with the environment of the house."""
+        return self.house.program("schedule", "start", self.line.split(" ")[-1])
+
     def log(self) -> list[str]:
         """The lines of the mission's log, without their times."""
         path = self.house.state / "schedule" / "log"

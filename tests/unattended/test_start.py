@@ -145,16 +145,16 @@ def test_starts_that_did_not_come_are_said_by_the_next(night: Crontab) -> None:
     now = clock.now()
     half_hour = now - now % 1800
     remember(night.house, seen=half_hour - 3 * 1800 - 60)
-    night.fires()
+    night.starts()
     missed = [line for line in night.log() if line.startswith("missed")]
     first, last = (clock.local(half_hour - back * 1800, now) for back in (3, 1))
     assert missed == [
         f"missed 3 starts, {first} to {last}: the machine was off or asleep, or the program that starts it did not run"
     ]
-    night.fires()
+    night.starts()
     assert len([line for line in night.log() if line.startswith("missed")]) == 1
     remember(night.house, seen=half_hour - 1900, told="", began=half_hour - 1850, ended=half_hour - 60)
-    night.fires()
+    night.starts()
     assert night.log()[-1].startswith("missed the start of") or "the start before went on until then" in "".join(
         night.log()
     )
@@ -163,9 +163,9 @@ def test_starts_that_did_not_come_are_said_by_the_next(night: Crontab) -> None:
 def test_while_nothing_can_go_on_no_start_is_missed(night: Crontab) -> None:
     """A machine that sleeps each night after DONE does not fill the log."""
     night.house.harness("pause")
-    night.fires()
+    night.starts()
     remember(night.house, seen=clock.now() - 5 * 3600)
-    night.fires()
+    night.starts()
     assert len(night.log()) == 1, night.log()
 
 
@@ -174,7 +174,7 @@ def test_a_clock_that_was_set_back_or_ahead_is_no_fault(night: Crontab) -> None:
     night.house.harness("pause")
     for seen in (clock.now() + 10**6, 1):
         remember(night.house, seen=seen, told="")
-        assert night.fires().code == 9
+        assert night.starts().code == 9
     assert len([line for line in night.log() if line.startswith("missed")]) == 1
 
 
@@ -183,18 +183,18 @@ def test_an_agent_that_was_refused_is_not_asked_again_until_something_changes(ni
     house = night.house
     house.config('agent = "scripted"')
     house.script("worker", {"fail": "auth", "reason": "its key is refused"})
-    assert night.fires().code == 69
+    assert night.starts().code == 69
     for _ in range(3):
-        assert night.fires().code == 11
+        assert night.starts().code == 11
     assert len(house.ran()) == 1
     assert night.log()[-1] == f"not started: agent: scripted was refused (auth): its key is refused. {QUIET}"
     done = house.harness("schedule", "run-now")
     assert done.code == 69 and len(house.ran()) == 2
-    assert night.fires().code == 11 and len(house.ran()) == 2
+    assert night.starts().code == 11 and len(house.ran()) == 2
     house.config('agent = "scripted"', *ONE_RUN, "max_hours = 9")
     house.script("worker", {"run": "touch 1.txt"})
     Path(house.layout.config).write_text(Path(house.layout.config).read_text().replace("max_runs = 1", "max_runs = 3"))
-    night.fires()
+    night.starts()
     assert house.ran()[2]["outcome"] == "ok"
 
 
@@ -222,7 +222,7 @@ def test_a_long_wait_for_a_vendor_is_one_line_and_a_short_one_is_waited_out(nigh
 def test_what_is_known_to_fail_is_not_started(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent without its program: nothing is opened, no run is spent, and the log says it once, with the remedy."""
     night.house.config('agent = "mine"', "[agents.mine]", 'command = ["no-such-program"]')
-    assert [night.fires().code for _ in range(2)] == [11, 11]
+    assert [night.starts().code for _ in range(2)] == [11, 11]
     assert night.house.ran() == [] and len(night.log()) == 1
     assert "no-such-program" in night.log()[0] and "whole path" in night.log()[0]
 
@@ -247,9 +247,9 @@ def test_a_line_that_was_left_behind_says_how_to_remove_it(night: Crontab) -> No
 def test_the_next_mission_of_the_folder_is_started_too(night: Crontab) -> None:
     """`init --new` leaves the schedule and its log where they are."""
     night.house.harness("pause")
-    night.fires()
+    night.starts()
     night.house.harness("resume")
     assert night.house.harness("init", "--new", "--abandon").code == 0
     night.house.config('agent = "mine"', "[agents.mine]", 'command = ["no-such-program"]')
-    assert night.fires().code == 11
+    assert night.starts().code == 11
     assert len(night.log()) == 2 and "no-such-program" in night.log()[1]
