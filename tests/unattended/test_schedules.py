@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.agents import registry
 from harness.base.errors import BrokenFile
+from harness.integrity import environment
 from harness.unattended import schedules
 from tests.missions import House
 from tests.unattended.crontabs import Crontab
@@ -34,6 +36,11 @@ def test_what_is_kept_of_a_persons_environment() -> None:
         "LC_ALL": "de_DE.UTF-8",
     }
     assert schedules.captured({"LC_ALL": "C", "LANG": "de_DE.ISO-8859-1"})["LC_ALL"] == "C.UTF-8"
+
+
+def test_no_name_that_is_kept_is_that_of_a_key() -> None:
+    """As the rule has it by which keys are withheld from checks."""
+    assert environment.withheld(dict.fromkeys([*schedules.KEPT, *registry.settings_variables()], "")) == []
 
 
 def test_a_start_has_crons_environment_then_what_a_person_set_there_then_what_was_kept() -> None:
