@@ -37,12 +37,13 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "decision": 12,
     "settle": 12,
     "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
-    "history": 20,  # each command about past runs is one or two modules; a replay has a place, an item, a comparison
+    "history": 12,
+    "replay": 12,
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
     "unattended": 12,  # above what a person does by hand: what the machine does
     "cli": 18,  # memory and identity, past runs, and schedules, have their commands in modules of their own
 }
-MOST_ARROWS = 97
+MOST_ARROWS = 120
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
@@ -105,13 +106,11 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("unattended.crontab", "unattended.start"), "locks, and who holds them"),
     **dict.fromkeys(("unattended.logins", "unattended.machine"), "files of other programs"),
     "history.export": "copies for another machine",
-    **dict.fromkeys(
-        ("history.then", "history.staging", "history.swapping"), "the state of then, in a temporary folder"
-    ),
-    **dict.fromkeys(("history.firing", "history.replays"), "replays, which are no state"),
-    **dict.fromkeys(("history.forgetting", "history.pruning"), "files of runs, which go"),
+    **dict.fromkeys(("replay.then", "replay.staging", "replay.swapping"), "the state of then, in a temporary folder"),
+    **dict.fromkeys(("replay.firing", "replay.replays"), "replays, which are no state"),
+    **dict.fromkeys(("history.forgetting", "replay.pruning"), "files of runs, which go"),
     "history.restoring": "the lock of a loop",
-    "history.replica": "a mission made again, which is thrown away",
+    "replay.replica": "a mission made again, which is thrown away",
     "history.search": "identities, which missions share",
     "history.matching": "streams of what may be large",
     "cli.help": "the header of run.sh",

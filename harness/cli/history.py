@@ -96,7 +96,7 @@ def search(words: tuple[str, ...], regex: bool, places: tuple[str, ...], most: i
 def gc(days: int, dry_run: bool, as_json: bool) -> None:
     """Free the room of old runs: transcripts, output, refused files, spare trees. Every prompt can still be rebuilt."""
     from harness.cli import history_show
-    from harness.history import pruning
+    from harness.replay import pruning
 
     history_show.pruned(pruning.prune(here(), days, dry_run=dry_run), as_json)
 

@@ -7,10 +7,10 @@ from rich.text import Text
 
 from harness.base import console, errors
 from harness.cli import show, values
-from harness.history import firing, side_by_side, swapping, then
-from harness.history.firing import Order, Shot
-from harness.history.replays import About
 from harness.model import runs
+from harness.replay import firing, side_by_side, swapping, then
+from harness.replay.firing import Order, Shot
+from harness.replay.replays import About
 from harness.run.thinking import NEEDS_HELP
 from harness.store.layout import Layout
 
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from harness.history.side_by_side import Compared, Side, Spread
+    from harness.replay.side_by_side import Compared, Side, Spread
 
 
 def order(

@@ -21,9 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.history.explain import Explained
     from harness.history.export import Exported
-    from harness.history.playback import Played
-    from harness.history.pruning import Pruned
     from harness.history.search import Found
+    from harness.replay.playback import Played
+    from harness.replay.pruning import Pruned
 
 
 def named(layout: Layout, name: str) -> tuple[Layout, str]:
@@ -75,7 +75,7 @@ def every(layout: Layout, as_json: bool) -> int:
 
 def played(layout: Layout, mission: str, other: str, as_json: bool) -> int:
     """Play a mission back, and show whether it came out the same, or what differed first; returns the exit code."""
-    from harness.history import playback
+    from harness.replay import playback
 
     made = playback.play(layout, mission, _config(other) if other else None)
     if as_json:

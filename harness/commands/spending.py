@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 
 from harness.base import schema
-from harness.history import replays
 from harness.model import mission, runs, usage
 from harness.model.usage import COUNTS, UNKNOWN, Usage
+from harness.replay import replays
 from harness.store.layout import Layout
 
 TYPE_CHECKING = False

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.history import staging, then
 from harness.model import config
 from harness.process import confine
 from harness.process.confine import BUBBLEWRAP
+from harness.replay import staging, then
 from tests.missions import CHECKOUT, House
 
 SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n```'}

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness.store.layout import Layout
-from tests.history.test_playback import PLAN, finished, nth, play, played, step, until_it_ends
 from tests.missions import House
 from tests.planned import reply
+from tests.replay.test_playback import PLAN, finished, nth, play, played, step, until_it_ends
 
 __all__ = ["finished", "played"]  # fixtures
 pytestmark = pytest.mark.skipif(os.environ.get("HARNESS_TORTURE") != "1", reason="long: HARNESS_TORTURE=1")

@@ -10,10 +10,11 @@ import os
 from harness.base import clock
 from harness.base.record import Record
 from harness.git import refs, worktrees
-from harness.history import export, forgetting, past, replays
+from harness.history import export, forgetting, past
 from harness.integrity import inside, lease, mission_lock, unsettled, workplace
 from harness.model import mission, runs
 from harness.process import temporary
+from harness.replay import replays
 from harness.store import files, names
 from harness.store.layout import Layout
 from harness.store.state import State

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.history import comparing
-from harness.history.replica import Replica
 from harness.model import features
 from harness.model.receipts import Receipt
+from harness.replay import comparing
+from harness.replay.replica import Replica
 from harness.store import names
 from tests.planned import feature
 

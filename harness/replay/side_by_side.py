@@ -6,14 +6,14 @@ import statistics
 
 from harness.base.record import Record
 from harness.git.repository import GitFailed
-from harness.history import staging, swapping
-from harness.history.firing import Shot
-from harness.history.replays import Sample
-from harness.history.then import Past
 from harness.integrity import workplace
 from harness.model import receipts, runs
 from harness.model.runs import Result
 from harness.model.usage import Usage
+from harness.replay import staging, swapping
+from harness.replay.firing import Shot
+from harness.replay.replays import Sample
+from harness.replay.then import Past
 from harness.store import names
 from harness.store.layout import Layout
 from harness.store.state import State

@@ -12,11 +12,11 @@ from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git.repository import GitFailed
 from harness.history import past as pasts
-from harness.history.comparing import Difference, after_run, at_end, at_open, due_at_end
-from harness.history.records import UNKNOWN, Past, Records
-from harness.history.replica import Replica
 from harness.integrity import inside, workplace
 from harness.model import mission
+from harness.replay.comparing import Difference, after_run, at_end, at_open, due_at_end
+from harness.replay.records import UNKNOWN, Past, Records
+from harness.replay.replica import Replica
 from harness.store.layout import Layout, command
 
 TYPE_CHECKING = False

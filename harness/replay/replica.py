@@ -16,11 +16,11 @@ from harness.base.lean import signal
 from harness.git import clones, refs, repository
 from harness.git.repository import BRANCHES
 from harness.history import rebuild
-from harness.history.records import PERSON, UNKNOWN, Act, Past, Records
 from harness.integrity import workplace
 from harness.memory import raw
 from harness.model import issues, mission, receipts, roles
 from harness.process import spawn, supervise, temporary
+from harness.replay.records import PERSON, UNKNOWN, Act, Past, Records
 from harness.run import orders, starting, verbs
 from harness.store import files, names, objects
 from harness.store.layout import Layout, home

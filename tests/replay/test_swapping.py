@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.history import swapping
+from harness.replay import swapping
 from harness.store import names
-from tests.history.test_then import SAYS, noted
 from tests.missions import House
+from tests.replay.test_then import SAYS, noted
 
 LESSON = "the part needs `make first` before anything else"
 

@@ -14,10 +14,6 @@ from harness.base import clock, encoding
 from harness.base.errors import GuardianKilled, HarnessError, Interrupted, NeedsPerson, Refused
 from harness.base.record import Record
 from harness.decision import rules, views
-from harness.history import replays, staging, swapping, then
-from harness.history.replays import About, Sample
-from harness.history.staging import Stage
-from harness.history.then import Past
 from harness.integrity import confine, inside, lease, reconcile, workplace
 from harness.integrity.lease import Lease, Terms
 from harness.model import config, contract, features, mission, roles, runs
@@ -26,6 +22,10 @@ from harness.model.contract import Claim
 from harness.model.open_run import OpenRun, Outcome, Run
 from harness.process import supervise, temporary, tree
 from harness.proof import fire
+from harness.replay import replays, staging, swapping, then
+from harness.replay.replays import About, Sample
+from harness.replay.staging import Stage
+from harness.replay.then import Past
 from harness.run import closing, prompt, reservations, steps, thinking, verbs
 from harness.run.opening import Opened
 from harness.store import files, journal, names
@@ -36,8 +36,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.history.swapping import Swap
     from harness.model.features import Feature
+    from harness.replay.swapping import Swap
 
 PATCH = "work.patch"
 GONE = "what the agent left of the place cannot be looked at"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from harness.base import clock
 from harness.git import repository
-from harness.history.records import Records
-from harness.history.replica import Replica
+from harness.replay.records import Records
+from harness.replay.replica import Replica
 from harness.store.layout import identity_folder, state_home
 from tests.missions import House
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from harness.base import clock
-from harness.history import replays
+from harness.replay import replays
 from tests.missions import House
 
 USAGE = {"usage": {"input": 100, "output": 10, "cost_usd": 0.5, "model": "m", "raw": [{}]}}

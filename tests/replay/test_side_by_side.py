@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.history import side_by_side
-from harness.history.replays import Sample
-from harness.history.side_by_side import Side
+from harness.replay import side_by_side
+from harness.replay.replays import Sample
+from harness.replay.side_by_side import Side
 from tests.missions import House
 
 SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n```'}

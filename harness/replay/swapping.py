@@ -10,10 +10,10 @@ from itertools import islice
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.history.then import Past
 from harness.memory import archive, lessons, pages, raw, rebuild
 from harness.memory.archive import Archived
 from harness.model import features
+from harness.replay.then import Past
 from harness.run import prompt
 from harness.run.prompt import Part
 from harness.store import documents, files, journal, names, objects

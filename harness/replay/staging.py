@@ -15,14 +15,14 @@ from harness.base.record import Record
 from harness.git import clones, refs, repository, worktrees
 from harness.git.repository import GitFailed
 from harness.git.settings import Recorded
-from harness.history import then
-from harness.history.then import Past
 from harness.integrity import confine, workplace
 from harness.model import roles, runs
 from harness.model.config import Config
 from harness.process import temporary
 from harness.process.confine import BUBBLEWRAP, PRIVATE
 from harness.proof import fresh
+from harness.replay import then
+from harness.replay.then import Past
 from harness.run import prompt, starting
 from harness.run.prompt import Part
 from harness.store import files, names, objects

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from harness.history.records import Records
+from harness.replay.records import Records
 from tests.missions import House
 from tests.planned import reply
 

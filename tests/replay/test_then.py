@@ -6,7 +6,7 @@ import json
 import time
 from pathlib import Path
 
-from harness.history import then
+from harness.replay import then
 from harness.store import names
 from harness.store.layout import Layout
 from tests.missions import House
@@ -73,19 +73,11 @@ def test_of_notes_that_were_masked_those_of_then_are_there_and_no_later_one(hous
 
 
 def test_what_was_not_kept_is_said(house: House, tmp_path: Path) -> None:
-    """A file of then whose object is gone is that of when the run before closed, else that of now."""
+    """A file of then whose object is gone is that of now."""
     noted(house, "F-001", "a")
     second = noted(house, "F-002", "b")
     digest = json.loads(house.read(f"runs/{second}/context.json"))["live"][names.FEATURES][0]
     (house.state / "objects" / digest[:2] / digest[2:]).unlink()
-    past = then.of_run(house.layout, second)
-    assert past.snapshot[names.FEATURES] == digest
-    queue = house.read(f"objects/{past.snapshot[names.CONTRACT][:2]}/{past.snapshot[names.CONTRACT][2:]}")
-    for known, word in (
-        ({}, "as it is now"),
-        ({names.FEATURES: past.snapshot[names.CONTRACT]}, "that of the run before"),
-    ):
-        staged = Layout(str(tmp_path), str(tmp_path / word))
-        (note,) = then.write(past.replace(snapshot=known), staged, str(tmp_path / "identity"))
-        assert note.startswith("features.json is ") and word in note
-    assert Path(staged.features).read_text() == queue
+    staged, (note,) = of(house, second, tmp_path)
+    assert note.startswith("features.json is as it is now: ")
+    assert Path(staged.features).read_text() == house.read(names.FEATURES)

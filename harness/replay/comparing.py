@@ -9,10 +9,10 @@ from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git import repository
 from harness.history.rebuild import CHANGED
-from harness.history.records import Past, Records, left_by
 from harness.integrity import lease, workplace
 from harness.model import features, receipts, runs
 from harness.model.receipts import Receipt
+from harness.replay.records import Past, Records, left_by
 from harness.store import names
 from harness.store.layout import Layout
 from harness.store.state import State
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.decision.rules import Decision
-    from harness.history.replica import Replica
+    from harness.replay.replica import Replica
 
 SHOWN = 12  # digits of a tree
 TEXTS = (names.CONTRACT, names.SPEC, names.SUMMARY, names.MEMORY)
