@@ -36,6 +36,7 @@ COMMANDS = (
     "report",
     "resume",
     "runs",
+    "schedule",
     "search",
     "snapshot",
     "status",
