@@ -48,9 +48,15 @@ def lines(words: str) -> str:
 
 def value(house: House, words: str) -> Any:
     """What a command shows."""
-    done = house.harness(
-        *words.replace(" RUN", f" {house.result()['run']}").replace("LINE", lines(words)).split(), "--json"
-    )
+    named = {
+        " RUN": f" {house.result()['run']}",
+        "LINE": lines(words),
+        "NAME": "scripted",
+        "ITEM=…": f"role={CHECKOUT}/roles/validator.md",
+    }
+    for word, meant in named.items():
+        words = words.replace(word, meant)
+    done = house.harness(*words.split(), "--json")
     assert done.err == ""
     return json.loads(done.out)
 

@@ -11,7 +11,7 @@ from harness.commands import config_check
 from tests.missions import CHECKOUT, House
 
 RUN_SH = str(CHECKOUT / "run.sh")
-KNOWN = "Known here: playbook, scripted, claude, codex, gemini, opencode"
+KNOWN = "Known here: playbook, scripted, recorded, claude, codex, gemini, opencode"
 MINE = ("[agents.mine]", 'command = ["true"]')
 
 

@@ -83,6 +83,7 @@ def test_a_start_migrates_a_mission_and_its_facts_hold(name: str) -> None:
         status = json.loads(golden.program("status", "--json").out)
         assert status.pop("gated")["reasons"] == {}
         assert {**status, "why": ""} == same_day(golden, golden.facts["status"])
+        assert usage.pop("replays") == {}
         assert usage == golden.facts["usage"]
         assert sealed(golden) == before
     else:

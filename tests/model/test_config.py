@@ -19,6 +19,7 @@ workplace = "project"
 confine = "required"
 network = "loopback"
 carry = [".env", "secrets/local.toml"]
+lanes = 4
 check_seconds = 1
 sweep_seconds = 2
 curate_after = 3
@@ -80,7 +81,7 @@ def test_every_key_is_read() -> None:
     told = config.parse(WHOLE, "c")
     read = told.asdict()
     carried = [".env", "secrets/local.toml"]
-    top = [["codex", "claude"], "full", True, "project", "required", "loopback", carried, 1, 2, 3]
+    top = [["codex", "claude"], "full", True, "project", "required", "loopback", carried, 4, 1, 2, 3]
     assert [read[key] for key in config.Top.fields] == top
     assert told.passed == ["NPM_TOKEN"]
     assert [read[key] for key in config.Limits.fields] == [4, 5.5, 6, 7, 50_000_000, 9]

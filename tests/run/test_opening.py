@@ -22,7 +22,19 @@ from tests.run.test_starting import NOBODY, nobody_can_run
 
 REMEMBERED = [
     *("run", "role", "feature", "trigger", "reason", "at", "agent", "attempt", "before", "head", "branch", "tree"),
-    *("untracked", "live", "raw", "identity", "process", "dirty", "version", "folder", "confined", "temporary"),
+    *(
+        "untracked",
+        "live",
+        "raw",
+        "identity",
+        "process",
+        "dirty",
+        "version",
+        "folder",
+        "confined",
+        "temporary",
+        "started",
+    ),
 ]
 
 

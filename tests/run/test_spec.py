@@ -58,7 +58,7 @@ def planners(house: House) -> list[str]:
 
 
 def during(house: House, role: str, *args: str) -> None:
-    """A person saves SPEC.md while the agent of this role works."""
+    """A person saves SPEC.md while the agent of this role works; in place that is put back, and they save what was kept."""
     last = {"planner": [PLAN], "worker": [DID, reply(status="implemented")]}[role]
     house.script(role, WAITS, *last)
     started = house.begin_role(role, *args)
@@ -69,6 +69,8 @@ def during(house: House, role: str, *args: str) -> None:
     started.wait()
     house.script(role, *last)
     assert house.result()["outcome"] == "ok", house.result()
+    if in_place(house):
+        edit(house, house.refused()["SPEC.md"].decode())
 
 
 def assert_taken(house: House, author: str = "Ann <ann@example.org>", runs: int = 1) -> None:
@@ -142,8 +144,7 @@ def test_an_edit_with_others_is_a_commit_of_its_own(ours: House) -> None:
 
 @pytest.mark.parametrize("how", ["edits it", "commits it", "removes it"])
 def test_what_a_workers_agent_writes_into_its_spec_is_never_the_spec(ours: House, how: str) -> None:
-    """In a tree it is put back and kept, and no planner is due; in place nobody can tell it from a person's edit, and no commit
-    of the run has it."""
+    """It is put back and kept, no commit of the run has it, and no planner is due."""
     words = {
         "edits it": "echo mine > SPEC.md",
         "commits it": "echo mine > SPEC.md; git commit -qam x || true",
@@ -153,11 +154,10 @@ def test_what_a_workers_agent_writes_into_its_spec_is_never_the_spec(ours: House
     ours.role("worker", "F-001")
     result = ours.result()
     assert ours.git("show", "--name-only", "--format=", result["commit"]) == "made"
-    if not in_place(ours):
-        assert result["refused"] == ["SPEC.md"]
-        assert ours.refused()["SPEC.md"] == (b"" if how == "removes it" else b"mine\n")
-        assert ours.git("status", "--porcelain") == ""
-        assert due(ours) == "NEXT validator F-001"
+    assert result["refused"] == ["SPEC.md"]
+    assert ours.refused()["SPEC.md"] == (b"" if how == "removes it" else b"mine\n")
+    assert ours.git("status", "--porcelain") == ""
+    assert due(ours) == "NEXT validator F-001"
 
 
 def test_a_worker_that_writes_only_its_spec_has_done_nothing(ours: House) -> None:

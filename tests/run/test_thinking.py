@@ -313,7 +313,7 @@ thinking.load_rest()
 print(*sys.modules)
 """
 AT_OPEN = {  # what is loaded before an agent thinks, or never
-    *("harness.agents.command", "harness.agents.playbook", "harness.agents.scripted"),
+    *("harness.agents.command", "harness.agents.playbook", "harness.agents.recorded", "harness.agents.scripted"),
     *("harness.run.archiving", "harness.run.orders"),
 }
 
