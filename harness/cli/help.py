@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Mission": ("init", "next", "doctor", "gc", "export", "completion", "help"),
     "Look": ("status", "log", "runs", "feature", "claim", "why", "replay", "search", "memory", "identity", "usage"),
-    "Steer": ("pause", "resume", "stop", "steer", "escalation", "accept"),
+    "Steer": ("pause", "resume", "stop", "steer", "checkpoint", "escalation", "accept"),
     "Inside a run, and outside": ("note", "issue", "reply"),
     "Check": ("check", "verify"),
 }

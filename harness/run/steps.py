@@ -203,10 +203,26 @@ def settled(run: Run, settle: Callable[[Run], None]) -> None:
     by_code = opened.role.curates and outcome.ended not in ("killed", "refused")  # compaction needs no agent
     if outcome.ended in runs.GOOD or by_code:
         settle(run)
+        _ask_person(run)
         if outcome.feature and opened.changes_tree and outcome.feature.status == "in_progress":
             worker.settle(run)  # a user's own role need not do it
     elif opened.context.feature and opened.changes_tree:
         worker.cut_short(opened, outcome)
+
+
+def _ask_person(run: Run) -> None:
+    """The checkpoint that the agent asks for lands with what it did; what its prompt had of people is planned with its plan."""
+    outcome, asked = run.outcome, (run.outcome.reply or {}).get("checkpoint")
+    if not (asked or outcome.said) or outcome.accepted is False:
+        return
+    from harness.decision import checkpoints  # few replies ask, and few people say something
+
+    row = {"at": outcome.at, "by": run.opened.id}
+    lines = [checkpoints.line(**row, id=name, state="planned") for name in outcome.said if outcome.accepted]
+    if asked:
+        text = redaction.mask(asked["text"])[: checkpoints.MOST_TEXT]
+        lines.append(checkpoints.line(**row, state="asked", name=asked["name"], cause=run.opened.id, text=text))
+    outcome.changes.append(names.CHECKPOINT_LOG, b"".join(lines))
 
 
 def line_of(result: Result) -> str:
