@@ -125,11 +125,11 @@ def checkpoint() -> None:
 def checkpoint_list(as_json: bool) -> None:
     """What waits, what to read, and the answers so far."""
     from harness.cli import values
-    from harness.decision import checkpoints
+    from harness.decision import checkpoints, views
     from harness.model import mission
 
     mission.check_format(here())
-    waiting, rows = checkpoints.waiting(here()), checkpoints.rows(here())
+    waiting, rows = views.asks(here()), checkpoints.rows(here())
     answers = [row for row in rows if row.state in checkpoints.ANSWERED]
     if as_json:
         values.echo({"waiting": [one.asdict() for one in waiting], "answers": [one.asdict() for one in answers]})
@@ -141,7 +141,7 @@ def checkpoint_list(as_json: bool) -> None:
 
 @checkpoint.command(name="grant")
 @click.argument("name")
-@click.option("--note", default="", help="What the planner should know; kept with the answer.")
+@click.option("--note", default="", help="What the next plan should know; kept with the answer.")
 def checkpoint_grant(name: str, note: str) -> None:
     """Let the mission go on behind the checkpoint NAME."""
     order("checkpoint grant", name, note, steering.who())
@@ -149,7 +149,7 @@ def checkpoint_grant(name: str, note: str) -> None:
 
 @checkpoint.command(name="deny")
 @click.argument("name")
-@click.option("--note", default="", help="Why; the planner reads it.")
+@click.option("--note", default="", help="Why; the next plan is made with it.")
 def checkpoint_deny(name: str, note: str) -> None:
     """Say no, and why: the planner plans anew, and what it brings is asked again."""
     order("checkpoint deny", name, note, steering.who())

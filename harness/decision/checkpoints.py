@@ -32,7 +32,7 @@ FILE = "file"  # the cause of a checkpoint that somebody laid as a file
 MOST_TEXT = 4000
 
 
-class Row(Record):
+class Line(Record):
     """A line of checkpoints.jsonl. `state`: asked (by an agent), granted or denied (by a person), wanted (a feature that a person
     wants), planned (a plan was accepted whose prompt had the row `id`). `cause`: what the checkpoint is asked for, once."""
 
@@ -71,11 +71,11 @@ class Found(Record):
         return [*self.now, *self.features.values(), *([self.done] if self.done else [])]
 
 
-def rows(layout: Layout) -> list[Row]:
+def rows(layout: Layout) -> list[Line]:
     """The lines of checkpoints.jsonl, oldest first; raises BrokenFile."""
 
-    def made(row: Any) -> Row:
-        return schema.record(Row, row, "a checkpoint has")
+    def made(row: Any) -> Line:
+        return schema.record(Line, row, "a checkpoint has")
 
     data = State(layout).data(names.CHECKPOINT_LOG)
     return json_lines.parse(data, layout.checkpoint_log, made, "the line is no checkpoint", "Remove that line.")
@@ -83,7 +83,7 @@ def rows(layout: Layout) -> list[Row]:
 
 def line(**fields: str) -> bytes:
     """A line of checkpoints.jsonl with an id of its own, unless it has one."""
-    return encoding.dump_json(Row(**{"id": f"K-{os.urandom(4).hex()}", **fields}).asdict())
+    return encoding.dump_json(Line(**{"id": f"K-{os.urandom(4).hex()}", **fields}).asdict())
 
 
 def find(layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, *, swept: bool) -> Found:
@@ -109,24 +109,17 @@ def find(layout: Layout, settings: Config, found: list[Feature], cost_usd: float
     return made
 
 
-def waiting(layout: Layout) -> list[Ask]:
-    """All that a person can answer now."""
-    from harness.decision import views  # which asks us
-
-    view = views.gather(layout)
-    swept = bool(view.features) and view.swept and not view.unlanded
-    found = find(layout, config.load(layout), view.features, view.totals.cost_usd, swept=swept)
-    return found.all
-
-
 def _laid(layout: Layout) -> list[Ask]:
     """Files that somebody laid into checkpoints/, each for as long as it is there."""
-    found = [name[:-3] for name in State(layout).list(names.CHECKPOINTS) if name.endswith(".md")]
-    paths = {name: layout.relative(State(layout).path(f"{names.CHECKPOINTS}/{name}.md")) for name in found}
-    return [Ask(name=name, cause=FILE, why=f"{paths[name]} is there", read=[(paths[name], "")]) for name in found]
+    state, made = State(layout), []
+    for name in (name for name in state.list(names.CHECKPOINTS) if name.endswith(".md")):
+        path = f"{names.CHECKPOINTS}/{name}"
+        text = (state.data(path) or b"")[:MOST_TEXT].decode("utf-8", "replace")
+        made.append(Ask(name=name[:-3], cause=FILE, why=f"{layout.relative(state.path(path))} is there", text=text))
+    return made
 
 
-def _of_agent(row: Row) -> Ask:
+def _of_agent(row: Line) -> Ask:
     shown = [(command(f"runs show {row.by}"), "the run that asks")]
     return Ask(name=row.name, cause=row.cause, why=f"the run {row.by} asks", text=row.text, read=shown)
 
@@ -160,29 +153,31 @@ def _asked(layout: Layout, name: str, when: str, cost_usd: float | None) -> Ask 
     return Ask(name=name, cause=newest.run, why=f"the run {newest.run} brought a plan", read=shown)
 
 
-def _planned(known: list[Row]) -> set[str]:
+def _planned(known: list[Line]) -> set[str]:
     return {row.id for row in known if row.state == "planned"}
 
 
-def _unplanned(known: list[Row]) -> list[Row]:
+def _unplanned(known: list[Line]) -> list[Line]:
     """What people said since, or that no accepted plan has seen."""
     planned = _planned(known)
     return [row for row in known if row.id not in planned]
 
 
-def _denied_and_planned(known: list[Row]) -> list[Row]:
+def _denied_and_planned(known: list[Line]) -> list[Line]:
     """The newest answer of each checkpoint where it was a denial that a plan has followed: it is asked again."""
     newest = {(row.name, row.cause): row for row in known if row.state in ANSWERED}
     planned = _planned(known)
     return [row for row in newest.values() if row.state == "denied" and row.id in planned]
 
 
-def for_planner(layout: Layout) -> list[Row]:
+def for_planner(layout: Layout) -> list[Line]:
     """What people said that no accepted plan has seen, oldest first; a grant counts where it came with a note."""
-    return [row for row in _unplanned(rows(layout)) if row.state in FOR_PLANNER or (row.state == "granted" and row.text)]
+    return [
+        row for row in _unplanned(rows(layout)) if row.state in FOR_PLANNER or (row.state == "granted" and row.text)
+    ]
 
 
-def words(row: Row) -> str:
+def words(row: Line) -> str:
     """What a person said, for a prompt."""
     if row.state == "wanted":
         return f"{row.at} a person wants a feature: {row.text}"
@@ -195,7 +190,7 @@ def shown(ask: Ask) -> str:
     ways = [
         *((words, what) for words, what in ask.read),
         (command(f"checkpoint grant {ask.name}"), "go on"),
-        (command(f"checkpoint deny {ask.name} --note 'WHY'"), "the planner reads why, and plans anew"),
+        (command(f"checkpoint deny {ask.name} --note 'WHY'"), "the plan is made anew, with your reason"),
     ]
     longest = max(len(words) for words, _ in ways)
     lines = [f"    {words:<{longest}}  # {what}".rstrip(" #") for words, what in ways]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from harness.decision.checkpoints import Ask
     from harness.git import repository
 
 SWEEPS_BACK = 50
@@ -150,6 +151,15 @@ def _checkpoints(
         "before_done": asks.done.name if asks.done else "",
         "wanted": asks.wanted,
     }
+
+
+def asks(layout: Layout) -> list[Ask]:
+    """The checkpoints that a person can answer now."""
+    from harness.decision import checkpoints
+
+    view = gather(layout)
+    swept = bool(view.features) and view.swept and not view.unlanded
+    return checkpoints.find(layout, config.load(layout), view.features, view.totals.cost_usd, swept=swept).all
 
 
 def escalation_kind(layout: Layout) -> str:

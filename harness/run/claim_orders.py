@@ -152,7 +152,7 @@ def try_new(layout: Layout, claim: Claim) -> Iterator[Receipt]:
     recover.recover_dead(layout)
     known = contract.load(layout)
     if not known.claims:
-        raise UsageFault("There is no plan yet. Without --check the planner reads it, and makes the checks.")
+        raise UsageFault("There is no plan yet. Without --check it is planned, and its checks with it.")
     whole = Contract(setup=known.setup, services=known.services, claims=[claim])
     _refuse([fault for check in claim.checks for fault in planner.form_faults(check.run, layout.project, layout.top)])
     _refuse(planner.write_faults(whole))

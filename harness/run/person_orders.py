@@ -6,7 +6,7 @@ import json
 
 from harness.base import schema
 from harness.base.errors import UsageFault
-from harness.decision import checkpoints
+from harness.decision import checkpoints, views
 from harness.model import contract, contract_log, features
 from harness.model.contract import Claim
 from harness.model.contract_log import PERSON, Entry
@@ -15,7 +15,6 @@ from harness.model.receipts import Receipt
 from harness.settle import planner
 from harness.store import names
 from harness.store.layout import command
-from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,18 +26,16 @@ def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> 
     """The order `checkpoint grant` or `checkpoint deny`: all that waits by this name is answered. Raises UsageFault where nothing
     does, and for a denial without a reason."""
     if state == "denied" and not note.strip():
-        raise UsageFault(f"Say why; the planner reads it: {command('checkpoint deny')} {name} --note 'WHY'")
+        raise UsageFault(f"Say why; the next plan is made with it: {command('checkpoint deny')} {name} --note 'WHY'")
     layout = context.layout
-    for ask in checkpoints.named(checkpoints.waiting(layout), name):
+    for ask in checkpoints.named(views.asks(layout), name):
         question = ask.text or ask.why
         if ask.cause == checkpoints.FILE:
-            path = f"{names.CHECKPOINTS}/{name}.md"
-            question = State(layout).text(path) or ""
-            context.changes.remove(path)
+            context.changes.remove(f"{names.CHECKPOINTS}/{name}.md")
         row = {"at": context.at, "by": by, "state": state, "name": name, "cause": ask.cause, "text": note.strip()}
         line = checkpoints.line(**row, question=question[: checkpoints.MOST_TEXT])
         context.changes.append(names.CHECKPOINT_LOG, line)
-    return f"{name} is granted" if state == "granted" else f"{name} is denied; the planner reads why, and plans anew"
+    return f"{name} is granted" if state == "granted" else f"{name} is denied; a plan is due, which is made with your reason"
 
 
 def want(context: OrderContext, title: str, text: str, by: str) -> str:
@@ -48,19 +45,18 @@ def want(context: OrderContext, title: str, text: str, by: str) -> str:
     said = "\n".join(filter(None, [" ".join(title.split()), text.strip()]))
     line = checkpoints.line(at=context.at, by=by, state="wanted", text=said[: checkpoints.MOST_TEXT])
     context.changes.append(names.CHECKPOINT_LOG, line)
-    return "noted; the planner is due, and plans it"
+    return "noted; a plan is due, which is made with it"
 
 
 def add(context: OrderContext, feature: str, claim: str, fired: str) -> str:
     """The order `feature add` with checks: queue and contract get the feature and its claim, under ids that were never used."""
-    wanted, new = (
-        schema.record(shape, json.loads(row), "an order has") for shape, row in ((Feature, feature), (Claim, claim))
-    )
+    wanted = schema.record(Feature, json.loads(feature), "an order has")
+    new = schema.record(Claim, json.loads(claim), "an order has")
     known, log = contract.load(context.layout), contract_log.load(context.layout)
     for other in wanted.depends_on:
         features.find(context.features, other)
-    used = {one.id.lower() for one in (*context.features, *known.claims)} | {*contract_log.retired(log)}
-    number = next(n for n in range(1, 10**9) if not {f"f-{n:03}", f"val-f-{n:03}"} & {one.lower() for one in used})
+    there = [*(one.id for one in context.features), *(one.id for one in known.claims), *contract_log.retired(log)]
+    number = next(n for n in range(1, 10**9) if not {f"f-{n:03}", f"val-f-{n:03}"} & {one.lower() for one in there})
     wanted.id, new.id = f"F-{number:03}", f"VAL-F-{number:03}"
     wanted.claims = [new.id]
     for key in ("title", "description", "priority"):

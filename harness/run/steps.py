@@ -87,6 +87,11 @@ def _main(role: str, steps: Steps) -> int:
     warnings = [*result.secrets, *closing.crossed(run, result)]
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
     console.print_line("\n".join(lines))
+    if run.settings.on and not signum:
+        from harness.notice import hooks  # few missions have one
+
+        for line in hooks.after_run(run.layout, run.settings):
+            console.print_line(console.sanitise(f"  warning: {line}"))
     if signum == signal.SIGKILL:
         return errors.SIGNALLED + signum if os.environ.get(LOOP) else errors.BUSY
     return errors.signal_code(signum) if signum else exit_code(result)
