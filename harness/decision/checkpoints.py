@@ -27,7 +27,7 @@ else:
     Word = schema.one_of(("asked", "granted", "denied", "wanted", "planned"))
 
 ANSWERED = ("granted", "denied")
-FOR_PLANNER = ("denied", "wanted")  # until a plan was accepted whose prompt had it
+FOR_THE_PLAN = ("denied", "wanted")  # until a plan was accepted whose prompt had it
 FILE = "file"  # the cause of a checkpoint that somebody laid as a file
 MOST_TEXT = 4000
 
@@ -90,7 +90,7 @@ def find(layout: Layout, settings: Config, found: list[Feature], cost_usd: float
     """What waits for a person. `found`: the features; `cost_usd`: what the mission has cost; `swept`: all has passed, and so has
     the final sweep."""
     known = rows(layout)
-    made = Found(now=_laid(layout), wanted=any(row.state in FOR_PLANNER for row in _unplanned(known)))
+    made = Found(now=_laid(layout), wanted=any(row.state in FOR_THE_PLAN for row in _unplanned(known)))
     answered = {(row.name, row.cause) for row in known if row.state in ANSWERED}
     made.now += [_of_agent(row) for row in known if row.state == "asked" and (row.name, row.cause) not in answered]
     again = {(row.name, row.cause) for row in _denied_and_planned(known)}
@@ -170,10 +170,10 @@ def _denied_and_planned(known: list[Line]) -> list[Line]:
     return [row for row in newest.values() if row.state == "denied" and row.id in planned]
 
 
-def for_planner(layout: Layout) -> list[Line]:
+def for_the_plan(layout: Layout) -> list[Line]:
     """What people said that no accepted plan has seen, oldest first; a grant counts where it came with a note."""
     return [
-        row for row in _unplanned(rows(layout)) if row.state in FOR_PLANNER or (row.state == "granted" and row.text)
+        row for row in _unplanned(rows(layout)) if row.state in FOR_THE_PLAN or (row.state == "granted" and row.text)
     ]
 
 

@@ -105,7 +105,7 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
     if run.role.plans and State(run.layout).exists(names.CHECKPOINT_LOG):
         from harness.decision import checkpoints  # only where a person, or an agent, said something
 
-        said = checkpoints.for_planner(run.layout)
+        said = checkpoints.for_the_plan(run.layout)
         outcome.said = [row.id for row in said]
         found += [("What a person asks of the plan", "\n".join(map(checkpoints.words, said)))] if said else []
     if outcome.signs:
