@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import islice
 
 from harness.base import clock, console, encoding, errors, redaction, schema
 from harness.base.record import Record
@@ -38,6 +39,7 @@ REASON_CHARS = 200
 FURTHEST_BACK = 50  # finished runs whose events are still made up for
 LABEL_CHARS = 60
 GRACE_SECONDS = 1.0
+NO_RUN = "-"
 
 
 class Line(Record):
@@ -86,7 +88,7 @@ def after_run(layout: Layout, settings: Config) -> list[str]:
     if not lock.take():
         return []
     try:
-        return _give_out(layout, settings, [])
+        return _give_out(layout, settings, [], back=1)
     finally:
         lock.release()
 
@@ -99,7 +101,7 @@ def at_ending(layout: Layout, line: str) -> list[str]:
     lock = State(layout).lock("notice")
     lock.take(wait=True)
     try:
-        return _give_out(layout, settings, events.of_decision(layout, line, clock.now()))
+        return _give_out(layout, settings, events.of_decision(layout, line, clock.now()), back=0)
     finally:
         lock.release()
 
@@ -126,10 +128,14 @@ def _failed(row: Line) -> str:
     return f"the hook '{row.label}' failed for {row.event}: {row.said}"
 
 
-def _give_out(layout: Layout, settings: Config, last: list[Event]) -> list[str]:
-    """Call each hook for each event that it has not had; the caller holds the lock."""
+def _give_out(layout: Layout, settings: Config, last: list[Event], *, back: int) -> list[str]:
+    """Call each hook for each event that it has not had; the caller holds the lock. Where none was ever called, only the newest
+    `back` runs count: a hook hears of nothing from before it was there."""
     known = rows(layout)
     seen = next((row.event for row in reversed(known) if row.state == SEEN), "")
+    if not seen:
+        seen = next((one.run for one in islice(runs.finished(layout), back, None)), NO_RUN)
+        _write(layout, Line(at=clock.stamp(clock.now()), event=seen, state=SEEN))
     found, newest = _of_runs(layout, seen)
     state = {(row.event, row.key): row.state for row in known}
     failed: list[str] = []
@@ -146,14 +152,13 @@ def _give_out(layout: Layout, settings: Config, last: list[Event]) -> list[str]:
 
 
 def _of_runs(layout: Layout, seen: str) -> tuple[list[Event], str]:
-    """The events of runs that finished behind the run `seen`, oldest first, and the newest run. Before anything was seen, those
-    of the newest alone: a hook hears of nothing from before it was there."""
+    """The events of runs that finished behind the run `seen`, oldest first, and the newest run."""
     found: list[Result] = []
-    for one in runs.finished(layout):
+    for one in islice(runs.finished(layout), FURTHEST_BACK):
         found.append(one)
-        if one.run == seen or len(found) > (FURTHEST_BACK if seen else 1):
+        if one.run == seen:
             break
-    fresh = [one for one in found[: None if seen else 1] if one.run != seen]
+    fresh = [one for one in found if one.run != seen]
     before = dict(zip([one.run for one in found], found[1:], strict=False))
     made = [event for one in reversed(fresh) for event in events.of_run(one, before.get(one.run))]
     return made, found[0].run if found else ""
