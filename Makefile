@@ -24,7 +24,7 @@ $(READY): pyproject.toml Makefile
 demo: setup ## run the example mission to DONE, offline
 	@bash examples/demo.sh
 
-test: setup ## run the tests, on all cores
+test: setup ## run the tests, on all cores (those of the report open it where a Chromium is: apt install chromium)
 	@$(PY) tests/cores.py
 
 test-versions: setup ## run the tests on each Python >= 3.11 found here (VERSIONS=newest: only on the newest, if .venv is older)

@@ -123,7 +123,6 @@ def play(layout: Layout, memory: str, last: int) -> dict[str, int]:
     while any(one.status != "passed" for one in features.load(layout)):
         if memory == "last" and Path(layout.raw).exists():
             Path(layout.summary).write_text("".join(Path(layout.raw).read_text().splitlines(keepends=True)[-last:]))
-        Path(layout.loop_lock).unlink(missing_ok=True)  # between steps nobody has it, and each start doubles its size
         folder = Path(layout.project).parent
         done = subprocess.run(
             [RUN_SH, "--once"],

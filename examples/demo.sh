@@ -26,6 +26,8 @@ Look next, in build/demo/todo:
   ../../../run.sh runs list                every run; runs show RUN has its receipts
   ../../../run.sh replay --all             every prompt that was sent, rebuilt and compared
   ../../../run.sh replay F-003 --explain   what the newest prompt about F-003 was made of
+  ../../../run.sh replay RUN --agent playbook   fire a worker's prompt again, in a throw-away clone of then
+  ../../../run.sh replay --mission         the whole mission again, from its records
   ../../../run.sh memory show summary      what was learned
   cat ../identity/worker.md                what every later mission's workers will know
 TEXT

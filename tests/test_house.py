@@ -31,7 +31,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "git": 12,
     "memory": 18,  # each format, and each step of a compaction, is a module
     "model": 13,
-    "agents": 13,
+    "agents": 14,  # one file a vendor, and one for each agent of ours
     "integrity": 13,  # the turn of a lane
     "proof": 12,
     "decision": 12,
@@ -39,13 +39,16 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "settle": 12,
     "run": 15,  # a person's orders are three; archiving is above recover, and below starting
     "history": 12,
+    "replay": 12,
+    "look": 12,
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
-    "cli": 15,  # memory and identity, and past runs, have their commands in modules of their own
+    "cli": 19,  # memory and identity, past runs, and looking in, have their commands in modules of their own
 }
-MOST_ARROWS = 92
+MOST_ARROWS = 123
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
+    "base.clock",  # beside a recorded clock, outside any mission
     "base.bundle",  # compiled code, beside the .pyc files
     "commands.attempts",  # attempts what is forbidden
     "git.dotgit",
@@ -56,10 +59,12 @@ OWN_FILES = {
     "memory.identity",
 }
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
-    **dict.fromkeys(("agents.configs", "agents.driven", "agents.playbook", "agents.scripted"), "files of agents"),
+    **dict.fromkeys(
+        ("agents.configs", "agents.driven", "agents.playbook", "agents.recorded", "agents.scripted"), "files of agents"
+    ),
     "memory.tables": "tables beside the code",
     **dict.fromkeys(
-        ("cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),
+        ("cli.history_show", "cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),
         "a file that a person names",
     ),
     **dict.fromkeys(
@@ -96,10 +101,16 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
     "history.export": "copies for another machine",
-    "history.pruning": "files of runs, which go",
+    **dict.fromkeys(("replay.then", "replay.staging", "replay.swapping"), "the state of then, in a temporary folder"),
+    **dict.fromkeys(("replay.firing", "replay.replays"), "replays, which are no state"),
+    **dict.fromkeys(("history.forgetting", "replay.pruning"), "files of runs, which go"),
+    "history.restoring": "the lock of a loop",
+    "replay.replica": "a mission made again, which is thrown away",
     "history.search": "identities, which missions share",
     "history.matching": "streams of what may be large",
     "cli.help": "the header of run.sh",
+    "look.glance": "streams that grow, and who holds the locks",
+    "look.writing": "a page where a person wants it",
     "cli.log": "streams that grow",
     "integrity.workplace": "trees",
     "notice.hooks": "the standard input of a person's program",
@@ -471,7 +482,9 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     keys |= {f"roles.NAME.{key}" for key in config.RoleTable.fields}
     keys |= {f"agents.NAME.{key}" for key in config.AgentTable.fields}
     keys |= {f"prices.MODEL.{key}" for key in config.PriceTable.fields}
-    keys |= {f"on.{key}" for key in config.OnTable.fields} | {f"checkpoint.{key}" for key in config.CheckpointTable.fields}
+    keys |= {f"on.{key}" for key in config.OnTable.fields} | {
+        f"checkpoint.{key}" for key in config.CheckpointTable.fields
+    }
     assert first_column(text, "config.toml") == keys
     assert first_column(text, "Decisions") == {*rules.CODES, "BUDGET"}
     assert first_column(text, "Feature status") == set(STATUSES)

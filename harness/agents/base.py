@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
+PLAYED_BACK = "HARNESS_RECORDING"  # names the path of a recording, which takes the place of every agent
 LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 
 

@@ -150,7 +150,8 @@ class ProgramAgent:
         """Its environment: the context's, with the folder as $PWD (some programs trust it more than the folder), its
         table's, and its adapter's."""
         own = {} if self.own else self.cli.environment(self.settings, context)
-        return {**context.environment, "PWD": context.directory, **self.environment, **own}
+        at = context.confinement.seen(context.directory) if context.confinement else context.directory
+        return {**context.environment, "PWD": at, **self.environment, **own}
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Run the program once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.agents.base import Agent, ExecutionContext, Settings, installed
+from harness.agents.base import PLAYED_BACK, Agent, ExecutionContext, Settings, installed
 from harness.base.errors import BrokenFile, Unavailable
 from harness.store import layout
 
@@ -32,9 +32,9 @@ __all__ = [
     "settings_of",
 ]
 
-PLAYBOOK = "playbook"
+PLAYBOOK, RECORDED = "playbook", "recorded"
 NONE = "none"  # no agent: for roles that code alone can carry out
-EMBEDDED = (PLAYBOOK, "scripted")
+EMBEDDED = (PLAYBOOK, "scripted", RECORDED)
 KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py describes them; imported when one runs
 
 
@@ -62,6 +62,10 @@ def settings_of(
 
 def make(name: str, settings: Settings) -> Agent:
     """The agent, ready to think. Raises Unavailable without its program or playbook, TrustMissing, or BrokenFile."""
+    if name == RECORDED or PLAYED_BACK in os.environ:
+        from harness.agents.recorded import Recorded
+
+        return Recorded(name, settings, optional=name in EMBEDDED)
     if "command" in settings.table:
         from harness.agents.command import Command
 

@@ -1,13 +1,58 @@
-"""Time as stored: whole seconds in UTC; and time as shown to people: local, in words."""
+"""Time as stored: whole seconds in UTC; and time as shown to people: local, in words.
+
+A mission that is played back runs on a recorded clock: a file `<unix seconds> <duration of the run> <opens or settles>`, which
+stands still until whoever plays it back moves it.
+"""
 
 from __future__ import annotations
 
+import os
 import time
+
+RECORDED = "HARNESS_CLOCK"  # the path of a recorded clock
+OPENS, SETTLES = "opens", "settles"
+REACHED = ".reached"  # the file beside a recorded clock that says that the run is about to settle
+POLL_SECONDS = 0.005
 
 
 def now() -> int:
-    """Whole seconds since the epoch."""
-    return int(time.time())
+    """Whole seconds since the epoch, or what the recorded clock shows."""
+    shown = _recorded()
+    return int(shown[0]) if shown else int(time.time())
+
+
+def elapsed(started: float) -> float:
+    """The seconds since `started` on the monotonic clock; on a recorded clock the duration of the run that is played back."""
+    shown = _recorded()
+    return float(shown[1]) if shown else round(time.monotonic() - started, 3)
+
+
+def await_settling() -> None:
+    """On a recorded clock: say that the run has come so far, and wait until the clock shows that it settles. The wait ends with
+    the clock, and with the process that started this one."""
+    path, parent = os.environ.get(RECORDED), os.getppid()
+    if path:
+        with open(path + REACHED, "w", encoding="utf-8"):
+            pass
+        while (shown := _recorded()) and shown[2] == OPENS and os.getppid() == parent:
+            time.sleep(POLL_SECONDS)
+
+
+def shown(at: int, seconds: float, step: str) -> bytes:
+    """The content of a recorded clock."""
+    return f"{at} {seconds} {step}\n".encode()
+
+
+def _recorded() -> list[str]:
+    """The three words of the recorded clock, none without one."""
+    path = os.environ.get(RECORDED)
+    if not path:
+        return []
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().split()
+    except FileNotFoundError:  # the playback has ended
+        return []
 
 
 def stamp(seconds: float) -> str:

@@ -8,7 +8,7 @@ import sys
 import click
 
 from harness.base import console, errors
-from harness.cli import claims, completion, help, history, memories, orders, steering
+from harness.cli import claims, completion, help, history, keeping, looking, memories, orders, steering
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.store.layout import command
@@ -315,6 +315,9 @@ for _made in (
     history.search,
     history.gc,
     history.export,
+    *keeping.COMMANDS,
+    looking.watch,
+    looking.report,
     *memories.GROUPS,
     *orders.COMMANDS,
     *steering.COMMANDS,

@@ -19,8 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 GROUPS = {
-    "Mission": ("init", "next", "doctor", "gc", "export", "completion", "help"),
-    "Look": ("status", "log", "runs", "feature", "claim", "why", "replay", "search", "memory", "identity", "usage"),
+    "Mission": ("init", "next", "doctor", "snapshot", "gc", "forget", "export", "completion", "help"),
+    "Look": (
+        "status",
+        "watch",
+        "report",
+        "log",
+        "runs",
+        "feature",
+        "features",
+        "claim",
+        "why",
+        "replay",
+        "search",
+        "memory",
+        "identity",
+        "usage",
+    ),
     "Steer": ("pause", "resume", "stop", "steer", "checkpoint", "escalation", "accept"),
     "Inside a run, and outside": ("note", "issue", "reply"),
     "Check": ("check", "verify"),

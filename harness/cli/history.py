@@ -11,27 +11,59 @@ from harness.store.layout import command
 
 PLACES = ("raw", "memory", "identity", "prompts", "runs", "all")
 MOST_HITS = 10_000
+SWAPS = "role=FILE, summary=FILE, identity=FILE, spec=FILE or memory=without:SEQ"
+NOT_FIRED = {"model": "", "swaps": (), "times": 1}
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @click.command()
-@click.argument("of", metavar="[RUN|FEATURE]", default="")
+@click.argument("of", metavar="[RUN|FEATURE|MISSION]", default="")
 @click.option(
     "--explain", "explains", is_flag=True, help="Its sections: size, source, last change; what a cache can serve."
 )
 @click.option("--all", "whole", is_flag=True, help="Every run, of archived missions too; a line for each that fails.")
+@click.option("--agent", default="", metavar="NAME", help="Fire it again, by this agent, in a throw-away clone.")
+@click.option("--model", default="", metavar="M", help="The agent's model; by default as config.toml has it.")
+@click.option(
+    "--with", "swaps", multiple=True, metavar="ITEM=…", help=f"Swap one item first: {SWAPS}. May be repeated."
+)
+@click.option("--times", type=click.IntRange(1, 100), default=1, help="Fire it so often, and show the spread. [1]")
+@click.option("--mission", "plays", is_flag=True, help="Play the whole mission again from its records, or MISSION's.")
+@click.option("--config", default="", metavar="FILE", help="With --mission: under this config.toml instead.")
 @as_json
-def replay(of: str, explains: bool, whole: bool, as_json: bool) -> int:
-    """Rebuild the prompt of a past run, and compare it byte for byte. Ends with 65 and the difference where it is another."""
+def replay(
+    of: str, explains: bool, whole: bool, agent: str, plays: bool, config: str, as_json: bool, **fired: Any
+) -> int:
+    """Rebuild the prompt of a past run, and compare it byte for byte (65 where it is another); or fire it again."""
     from harness.cli import history_show
 
-    if whole == bool(of) or (whole and explains):
+    if plays and not (whole or explains or agent):
+        return history_show.played(here(), of, config, as_json)
+    if agent or any(fired[name] != default for name, default in NOT_FIRED.items()):
+        return _fired(of, agent, as_json, alone=not (explains or whole), **fired)
+    if plays or config or whole == bool(of) or (whole and explains):
         raise errors.UsageFault(
-            f"Say which run, or all: {command('replay RUN [--explain]')}   {command('replay --all')}"
+            f"Say which run, or all: {command('replay RUN [--explain]')}   {command('replay --all')}   "
+            f"{command('replay --mission')}"
         )
     if whole:
         return history_show.every(here(), as_json)
     where, run_id = history_show.named(here(), of)
     return (history_show.explained if explains else history_show.compared)(where, run_id, as_json)
+
+
+def _fired(of: str, agent: str, as_json: bool, *, alone: bool, model: str, swaps: tuple[str, ...], times: int) -> int:
+    """`replay RUN --agent NAME`; without an agent `--with` shows what it would change."""
+    from harness.cli import history_fire, history_show
+
+    if not (of and alone and (agent or (swaps and not model and times == 1))):
+        raise errors.UsageFault(f"Say a run and an agent: {command('replay RUN --agent NAME [--model M]')}")
+    where, run_id = history_show.named(here(), of)
+    asked = history_fire.order(here(), where, run_id, agent, model, swaps, times)
+    return (history_fire.fired if agent else history_fire.previewed)(asked, as_json)
 
 
 @click.command()
@@ -64,7 +96,7 @@ def search(words: tuple[str, ...], regex: bool, places: tuple[str, ...], most: i
 def gc(days: int, dry_run: bool, as_json: bool) -> None:
     """Free the room of old runs: transcripts, output, refused files, spare trees. Every prompt can still be rebuilt."""
     from harness.cli import history_show
-    from harness.history import pruning
+    from harness.replay import pruning
 
     history_show.pruned(pruning.prune(here(), days, dry_run=dry_run), as_json)
 

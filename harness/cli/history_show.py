@@ -12,7 +12,8 @@ from harness.base import console, errors
 from harness.cli import show, values
 from harness.cli.help import unknown
 from harness.history import explain, past, rebuild
-from harness.store import names
+from harness.model import config
+from harness.store import files, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
@@ -20,8 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.history.explain import Explained
     from harness.history.export import Exported
-    from harness.history.pruning import Pruned
     from harness.history.search import Found
+    from harness.replay.playback import Played
+    from harness.replay.pruning import Pruned
 
 
 def named(layout: Layout, name: str) -> tuple[Layout, str]:
@@ -58,13 +60,48 @@ def every(layout: Layout, as_json: bool) -> int:
     total = rebuild.every(layout)
     if as_json:
         faults = [{"run": run, "fault": fault} for run, fault in total.faults]
-        values.echo({**total.asdict(), "faults": faults})
+        removed = [{"run": run, "forgotten": words} for run, words in total.forgotten]
+        values.echo({**total.asdict(), "faults": faults, "forgotten": removed})
     else:
         for run, fault in total.faults:
             console.print_line(f"{run}: {fault}")
+        for run, words in total.forgotten:
+            console.print_line(f"{run}: {words}")
         none = f"; {total.without_prompt} ended before they had one" if total.without_prompt else ""
-        console.print_line(f"{total.equal} of {total.runs} runs: the prompt is rebuilt byte for byte{none}")
+        gone = f"; {len(total.forgotten)} forgotten" if total.forgotten else ""
+        console.print_line(f"{total.equal} of {total.runs} runs: the prompt is rebuilt byte for byte{none}{gone}")
     return errors.BROKEN if total.faults else errors.DONE
+
+
+def played(layout: Layout, mission: str, other: str, as_json: bool) -> int:
+    """Play a mission back, and show whether it came out the same, or what differed first; returns the exit code."""
+    from harness.replay import playback
+
+    made = playback.play(layout, mission, _config(other) if other else None)
+    if as_json:
+        values.echo({**made.asdict(), "same": made.same})
+    else:
+        console.print_line("\n".join(_played(made)))
+    return errors.DONE if made.same else errors.BROKEN
+
+
+def _config(path: str) -> bytes:
+    """The bytes of another config.toml; raises UsageFault where there is none, BrokenFile where it is none."""
+    text = files.read_text(path)
+    if text is None:
+        raise errors.UsageFault(f"There is no file {path}.")
+    config.parse(text, path)
+    return text.encode()
+
+
+def _played(made: Played) -> list[str]:
+    unknown = [f"not recorded, so not compared: {line}" for line in made.missing]
+    if made.first is None:
+        same = "the same decisions, exits of checks and trees"
+        return [f"{made.mission}: {made.played} of {made.runs} runs played back: {same}", *unknown]
+    title = f"{made.mission}/{made.first.run}" if made.first.run else made.mission
+    head = f"{title}: {made.first.what} differs, after {made.played} of {made.runs} runs"
+    return [head, f"  recorded  {made.first.expected}", f"  now       {made.first.got}", *unknown]
 
 
 def explained(where: Layout, run_id: str, as_json: bool) -> int:
@@ -140,6 +177,8 @@ def pruned(value: Pruned, as_json: bool) -> None:
     console.print_line(f"{verb} {value.bytes / 1e6:.1f} MB: transcripts, output and refused files of {of}")
     for folder in value.trees:
         console.print_line(f"{verb} the tree {folder}")
+    if value.replays:
+        console.print_line(f"{verb} what {len(value.replays)} older replays left; what they cost stays")
 
 
 def exported(value: Exported, what: str, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from harness.base import console
-from harness.cli import help
+from harness.cli import help, keeping
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.memory import archive
@@ -34,7 +34,7 @@ class _OfLine(click.Command):
 
 @click.group(cls=help.Grouped)
 def memory() -> None:
-    """What the mission remembers: show, diff, why."""
+    """What the mission remembers: show, diff, why, at."""
 
 
 @memory.command(name="show")
@@ -115,6 +115,7 @@ def identity_forget(line: tuple[str, ...], role: str, as_json: bool) -> None:
     values.echo(value) if as_json else _lines([said])
 
 
+memory.add_command(keeping.memory_at)
 GROUPS = (memory, identity)
 
 

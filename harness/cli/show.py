@@ -203,18 +203,29 @@ def _seconds(seconds: float) -> str:
 def run(where: Layout, name: str) -> None:
     """One run, by its id or its feature: what it was, what it brought, and where its files are."""
     run_id = values.run_named(where, name)
-    context, result = runs.context(where, run_id), runs.result(where, run_id)
+    gone, result = runs.forgotten(where).get(run_id), runs.result(where, run_id)
+    if gone:
+        console.print_line(f"{run_id}: {gone.words}. The run log has this of it:")
+        _result(result)
+        return
+    context = runs.context(where, run_id)
     console.print_line(
         f"{context.run}: {context.role} {context.feature} at {context.head[:10]} on {context.branch}".replace("  ", " ")
     )
     if result is None:
         console.print_line("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
-    else:
-        rows = [(key, value) for key, value in _readable(result).items() if value not in ("", None, [])]
-        console.print_line("\n".join(f"{key:<12} {value}" for key, value in rows if key not in HIDDEN))
+    _result(result)
     for one in receipts.load(where.run(run_id).receipts):
         receipt(one)
     console.print_line(f"files        {where.relative(where.run(run_id).folder)}")
+
+
+def _result(result: runs.Result | None) -> None:
+    """The result of a run that has one."""
+    rows = _readable(result).items() if result else ()
+    lines = [f"{key:<12} {value}" for key, value in rows if value not in ("", None, []) and key not in HIDDEN]
+    if lines:
+        console.print_line("\n".join(lines))
 
 
 def _readable(result: runs.Result) -> dict[str, Any]:
@@ -233,7 +244,9 @@ def usage(value: dict[str, Any]) -> None:
         console.print_line("Nothing has run yet.")
         return
     shown: set[str] = set()
-    for number, title in enumerate(("role", "feature", "day", "model", "total")):
+    for number, title in enumerate(
+        ("role", "feature", "day", "model", "total", *(["replays"] * bool(value["replays"])))
+    ):
         if number:
             console.print_line("")
         table = Table(box=None, pad_edge=False, header_style="bold")

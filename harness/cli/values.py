@@ -12,8 +12,9 @@ from harness.decision import views
 from harness.integrity import lease
 from harness.memory import raw
 from harness.model import contract, features, issues, mission, receipts, runs
-from harness.store import files, json_lines, layout
+from harness.store import files, layout, names
 from harness.store.layout import Layout
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def run_list(where: Layout, most: int) -> dict[str, Any]:
     """Finished runs, the newest last, the number of older ones, and what a person answered in between."""
     mission.check_format(where)
     found = list(islice(runs.finished(where), most))[::-1]
-    every = sum(1 for _ in json_lines.backwards(where.run_log)) if len(found) == most else len(found)
+    every = (State(where).data(names.RUN_LOG) or b"").count(b"\n") if len(found) == most else len(found)
     ids = {one.run for one in found}
     return {
         "older": every - len(found),
@@ -115,10 +116,13 @@ def run_named(where: Layout, name: str) -> str:
 def run(where: Layout, name: str) -> dict[str, Any]:
     """One run, by its id or its feature: how it was opened, how it ended (null: it has not), its receipts, and its folder."""
     run_id = run_named(where, name)
+    folder = os.path.relpath(where.run(run_id).folder, where.project)
+    if gone := runs.forgotten(where).get(run_id):
+        left: dict[str, Any] = {"context": None, "result": runs.result(where, run_id), "receipts": [], "files": folder}
+        return {"run": run_id, "state": "forgotten", "at": gone.at, "by": gone.by, **left}
     context, result = runs.context(where, run_id), runs.result(where, run_id)
     state = "finished" if result else "died" if runs.is_dead(where, run_id) else "under way"
     found = receipts.load(where.run(run_id).receipts)
-    folder = os.path.relpath(where.run(run_id).folder, where.project)
     return {
         "run": run_id,
         "state": state,

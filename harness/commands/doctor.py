@@ -242,7 +242,14 @@ def _seals(layout: Layout) -> Iterator[Finding]:
         *(f"the run {name} has a result and no line in runs.jsonl" for name in unsettled.unbooked(layout)),
         *(f"the object {name} is missing, or not what its name says; {restores}" for name in manifests.lost(layout)),
     ]
+    gone = runs.forgotten(layout)
+    wrong += [
+        f"the run {name} is forgotten, and files of it are left; {command('gc')} removes them"
+        for name in gone
+        if {names.MANIFEST, names.CONTEXT, names.PROMPT} & {*State(layout).list(f"{names.RUNS}/{name}")}
+    ]
     yield from map(_bad, wrong)
+    yield from (_ok(f"the run {one.run}", one.words) for one in gone.values())
     if not wrong:
         yield _ok("finished runs and objects", "as they were sealed")
 

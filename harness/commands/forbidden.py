@@ -30,6 +30,7 @@ ENGINES = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/conta
 MOST_SOCKETS = 12
 LOOKED_THROUGH = 2000  # folders below /run
 GUARDIAN = "its guardian"
+KNOWN = "harness try"  # the only line of its identity
 MANUAL, ISSUE, BLOCKED = "VAL-LOOK", "I-001", ("F-001", "F-002", "F-003")
 SURVIVORS = {BUBBLEWRAP: ("40", "0", "20"), LANDLOCK: ("40", "0.2", "20")}  # no pid limit there: they take their time
 
@@ -231,16 +232,24 @@ def _processes(stage: Stage) -> Iterator[Attempt]:
 
 
 def orders(stage: Stage) -> list[list[str]]:
-    """A person's commands."""
+    """A person's commands; that about an identity is given one of the trial's own."""
     verbs = ["accept", stage.run_id, "features.json"], ["claim", "accept", MANUAL], ["issue", "close", ISSUE]
-    return [*verbs, ["escalation", "answer", "go on"], ["feature", "retry", BLOCKED[0]]]
+    asked = [*verbs, ["escalation", "answer", "go on"], ["feature", "retry", BLOCKED[0]]]
+    known = ["env", f"HARNESS_IDENTITY={identity_of(stage.there)}", stage.there.shim, "identity", "forget", KNOWN]
+    return [*([stage.there.shim, *words] for words in asked), known]
+
+
+def identity_of(there: Layout) -> str:
+    """The folder of the trial's own identity."""
+    return there.state + "/identity"
 
 
 def _orders(stage: Stage) -> Iterator[Attempt]:
     for kind, how in (("order", ""), ("order detached", "setsid env -i ")):
         for words in orders(stage):
-            what = f"{how}harness {' '.join(words[:2])}"
-            yield Attempt(what=what, words=[kind, stage.tree, stage.there.shim, *words])
+            first = words.index(stage.there.shim) + 1
+            what = f"{how}harness {' '.join(words[first : first + 2])}"
+            yield Attempt(what=what, words=[kind, stage.tree, *words])
 
 
 def _saved(stage: Stage) -> Iterator[Attempt]:

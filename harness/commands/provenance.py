@@ -8,7 +8,7 @@ from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.memory import archive, compaction, lessons, pages, raw, rebuild
 from harness.memory.archive import Archived, Change
-from harness.memory.lessons import FORGOTTEN, Lesson, Lessons
+from harness.memory.lessons import Lesson, Lessons
 from harness.memory.pages import Curated
 from harness.model import mission
 from harness.store import names
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-AGREED = ("kind", "texts", "count", "last", "state", "by")  # what lessons.jsonl has from the archive alone
+AGREED = tuple(name for name in Lesson.fields if name != "evidenced")  # what lessons.jsonl has from the archive alone
 MOST_NAMED = 3  # lines in a fault
 LIKE = 0.4  # of two texts, as difflib measures it
 SHOWN = 100  # characters of a line in a fault
@@ -106,18 +106,12 @@ def differs(layout: Layout, curated: Curated) -> str:
     if not pruned and (apart := sorted(known.all.keys() ^ anew.all.keys())):
         side = "has no lesson" if apart[0] in anew.all else "has a lesson"
         return f"{side} {apart[0]}, and the archive {'has' if apart[0] in anew.all else 'has none'}"
-    for number in sorted((known.all.keys() & anew.all.keys()) - _forgotten(layout)):
+    for number in sorted(known.all.keys() & anew.all.keys()):
         one, other = known.all[number], anew.all[number]
         for name in AGREED:
             if getattr(one, name) != getattr(other, name):
                 return f"has {getattr(one, name)!r} as {name} of lesson {number}, the archive gives {getattr(other, name)!r}"
     return ""
-
-
-def _forgotten(layout: Layout) -> set[int]:
-    """The lessons whose line a person deleted: whether before or behind a note of the same batch, the archive does not say."""
-    rows = archive.rows_backwards(layout.archive)
-    return {row.lesson for row in rows if isinstance(row, Change) and row.change == FORGOTTEN}
 
 
 # ---- memory why

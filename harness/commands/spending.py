@@ -7,6 +7,7 @@ from collections import defaultdict
 from harness.base import schema
 from harness.model import mission, runs, usage
 from harness.model.usage import COUNTS, UNKNOWN, Usage
+from harness.replay import replays
 from harness.store.layout import Layout
 
 TYPE_CHECKING = False
@@ -19,7 +20,8 @@ SUMMED = ("cost_usd", *COUNTS)
 
 
 def spending(layout: Layout) -> dict[str, Any]:
-    """{"role": {name: row}, "feature": …, "day": … (UTC), "model": … (agent and model), "total": row}.
+    """{"role": {name: row}, "feature": …, "day": … (UTC), "model": … (agent and model), "total": row, "replays": {agent and
+    model: row} of prompts that were fired again, which the others leave out}.
 
     A row is {runs, told (runs that reported a usage), uncounted (runs whose cost is not known, or not whole), seconds,
     cost_usd (the known sum), cost_source, input, cache_read, cache_write, output, reasoning, tokens, cache_ratio}; null is
@@ -35,7 +37,17 @@ def spending(layout: Layout) -> dict[str, Any]:
         for names, row in sums.items():
             rows[names[place]].append(row)
         made[kind] = {name: _finished(rows[name]) for name in sorted(rows)}
-    return {**made, "total": _finished(list(sums.values()))}
+    return {**made, "total": _finished(list(sums.values())), "replays": _of_replays(layout)}
+
+
+def _of_replays(layout: Layout) -> dict[str, dict[str, Any]]:
+    """{model: row} of the prompts that were fired again: they count in nothing else."""
+    rows: dict[str, dict[str, Any]] = {}
+    for one in replays.samples(layout):
+        used = one.usage or {}
+        name = f"{one.agent} {used.get('model') or ''}".strip()
+        _add(rows.setdefault(name, _blank()), _counts(used, one.seconds, one.uncounted, told=one.usage is not None))
+    return {name: _finished([rows[name]]) for name in sorted(rows)}
 
 
 def _counted(layout: Layout) -> Iterator[tuple[runs.Result, int]]:
@@ -68,9 +80,12 @@ def _blank() -> dict[str, Any]:
 
 
 def _row(result: runs.Result, uncounted: int) -> dict[str, Any]:
-    used = result.usage or {}
+    return _counts(result.usage or {}, result.seconds, uncounted, told=result.usage is not None)
+
+
+def _counts(used: dict[str, Any], seconds: float, uncounted: int, *, told: bool) -> dict[str, Any]:
     sources = set() if used.get("cost_usd") is None else {used.get("cost_source", UNKNOWN)}
-    row = {"runs": 1, "told": result.usage is not None, "uncounted": uncounted, "seconds": result.seconds}
+    row = {"runs": 1, "told": told, "uncounted": uncounted, "seconds": seconds}
     return {**row, "sources": sources, **{name: used.get(name) for name in SUMMED}}
 
 

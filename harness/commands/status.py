@@ -17,11 +17,13 @@ from harness.notice import hooks
 from harness.process.confine import LANDLOCK
 from harness.proof import index
 from harness.proof.index import ClaimStatus
+from harness.store import names
 from harness.store.layout import Layout, command
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 MANY = 10**9
@@ -75,9 +77,20 @@ def _trouble(newest: list[runs.Result]) -> list[str]:
 
 def _secrets(layout: Layout) -> list[str]:
     """What runs would have committed, or did commit, that is or may be a secret, newest first."""
-    found = [f"{line} (run {one.run})" for one in runs.finished(layout) for line in one.secrets]
+    results = (one for one, _ in map(runs.parse, _with(layout, b'"secrets":["')) if one)
+    found = [f"{line} (run {one.run})" for one in results for line in one.secrets]
     more = [f"and {len(found) - SECRETS_SHOWN} more of these: {command('runs show')} RUN"]
     return found[:SECRETS_SHOWN] + (more if len(found) > SECRETS_SHOWN else [])
+
+
+def _with(layout: Layout, mark: bytes) -> Iterator[bytes]:
+    """The lines of the run log that have this, newest first; the others are not looked at one by one."""
+    data = State(layout).data(names.RUN_LOG) or b""
+    at = data.rfind(mark)
+    while at >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        yield data[start : data.find(b"\n", at)]
+        at = data.rfind(mark, 0, start)
 
 
 def _unconfined(results: Iterable[runs.Result]) -> str:

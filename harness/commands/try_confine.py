@@ -29,7 +29,7 @@ from harness.process import supervise, temporary, tree
 from harness.process.confine import BUBBLEWRAP, NONE
 from harness.run import verbs
 from harness.store import files
-from harness.store.layout import Layout
+from harness.store.layout import Layout, identity_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ def begin(project: str) -> Layout:
     there = try_agent.begin(project, "", [claim], blocked)
     verbs.issue(there, {"title": "Try", "severity": "minor"}, "person")
     raw.append(there, "person", "", [("CONTEXT", "a note before the trial")])
+    line = f"- [2026-04-24] {forbidden.KNOWN} (missions: try · 1x)\n"
+    files.replace(identity_file(forbidden.identity_of(there), "try"), f"# try\n{line}".encode())
     return there
 
 

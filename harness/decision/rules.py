@@ -155,8 +155,10 @@ def decide(view: View, now: int) -> Decision:
 def _free(view: View) -> Decision:
     """The first that is due and that no live run holds. While one lives, nothing ends: what it brings is waited for."""
     for due in _due(view):
-        claim = lease.claims_of(_capability(view, due.what), due.feature) if due.word == "NEXT" else []
-        if (due.word == "NEXT" and not view.held.keys() & set(claim)) or (due.word == "CHECKPOINT" and due.feature):
+        if due.word != "NEXT":
+            break
+        claim = lease.claims_of(_capability(view, due.what), due.feature)
+        if not view.held.keys() & set(claim):
             return due
         if lease.PLAN in claim and not due.feature and (not view.features or view.spec_changed or view.wanted):
             break  # the rest is of a plan that is being made anew

@@ -3,6 +3,8 @@
 `git clone --no-local` reads from a *door*: a git folder that we make beside the clone, with the project's objects, branches
 and tags, and nothing else. So neither replaced objects nor grafts, attributes, filters, hooks or settings of the project's
 own git folder are in the clone, and every object is hashed again. 50,000 files take 30 s on a slow disk.
+
+A repository that plays a mission back only borrows the project's objects: it has no remote, and writes its own.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 SAFE = '[safe]\n\tdirectory = *\n[core]\n\tattributesFile = "{attributes}"\n'
 FORMAT = ("core.repositoryformatversion", "extensions.objectformat", "extensions.partialclone")
@@ -31,16 +33,26 @@ def configuration(recorded: Recorded, home: str) -> str:
     return config
 
 
-def make(project: str, target: str, commit: str, recorded: Recorded, config: str, below: str = "") -> None:
+def make(
+    project: str,
+    target: str,
+    commit: str,
+    recorded: Recorded,
+    config: str,
+    below: str = "",
+    refs: Mapping[str, str] | None = None,
+) -> None:
     """`target` is a clone of `project` at `commit`, detached, made with the configuration file `config` alone; the folder
-    `below` is in it, also where the commit has nothing there.
+    `below` is in it, also where the commit has nothing there. `refs`: {ref: commit} of what is cloned, and nothing newer; by
+    default branches and tags.
 
     Its remote is the one that the project had when it was recorded. Filters of a person's own configuration run. Raises
     GitFailed. 4 calls.
     """
     door, above = target + ".git-source", os.path.dirname(target)
-    _open(project, door, commit, recorded)
-    _call(above, config, "-c", "protocol.file.allow=always", "clone", "-q", *WORDS, door, target)
+    _open(project, door, commit, recorded, refs)
+    ours = ("-c", "remote.origin.fetch=+refs/harness/*:refs/harness/*") if refs is not None else ()
+    _call(above, config, "-c", "protocol.file.allow=always", "clone", "-q", *WORDS, *ours, door, target)
     remote = next((value for key, value in recorded.config if key == "remote.origin.url" and value), "")
     _call(target, config, "config", "remote.origin.url", remote or "the-repository")
     large, theirs = os.path.join(target, ".git", "lfs"), os.path.join(dotgit.folders(project)[1], "lfs")
@@ -52,10 +64,13 @@ def make(project: str, target: str, commit: str, recorded: Recorded, config: str
     files.make_folder(os.path.join(target, below).rstrip("/"))
 
 
-def _open(project: str, door: str, commit: str, recorded: Recorded) -> None:
+def _open(project: str, door: str, commit: str, recorded: Recorded, refs: Mapping[str, str] | None) -> None:
     """Make the git folder that is cloned."""
     common = dotgit.folders(project)[1]
-    listed = repository.run(project, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
+    if refs is None:
+        listed = repository.run(project, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
+    else:
+        listed = b"".join(f"{refs[name]} {name}\n".encode() for name in sorted(refs))
     files.make_folder(os.path.join(door, "refs"))
     files.link(os.path.join(door, "objects"), os.path.abspath(os.path.join(common, "objects")))
     kept = [pair for pair in recorded.config if pair[0] in FORMAT or str(pair[0]).startswith("remote.")]
@@ -90,3 +105,47 @@ def local(project: str, recorded: Recorded) -> list[str]:
     found += ["refs/replace"] * bool(repository.run(project, "for-each-ref", "--count=1", "refs/replace"))
     keys = [str(key) for key, value in recorded.config if [key, value] not in (recorded.persons or [])]
     return [*found, *dict.fromkeys(key for key in keys if key.startswith("filter."))]
+
+
+def borrow(project: str, target: str, branch: str, commit: str) -> None:
+    """`target` is a repository of its own with the branch checked out at `commit`, which reads the objects of `project` where
+    they are; nothing leads back. 4 calls."""
+    common = dotgit.folders(project)[1]
+    files.make_folder(target)
+    form = "sha256" if len(commit) == 64 else "sha1"
+    repository.run(target, "init", "-q", "-b", branch, "--template=", f"--object-format={form}")
+    files.replace_quickly(target + "/.git" + settings.ALTERNATES, os.fsencode(os.path.realpath(common)) + b"/objects\n")
+    if shallow := files.read(os.path.join(common, "shallow")):
+        files.replace_quickly(target + "/.git/shallow", shallow)
+    move(target, commit)
+
+
+def move(project: str, commit: str) -> None:
+    """Put the branch that is checked out, and its files, at `commit`. 1 call."""
+    repository.run(project, "reset", "-q", "--hard", commit)
+
+
+def binary_patch(project: str, old: str, new: str) -> bytes:
+    """The difference between two commits for `git apply`, whatever the files hold. 1 call."""
+    words = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+    return repository.run(project, "diff", *words, "--src-prefix=a/", "--dst-prefix=b/", old, new, "--")
+
+
+def between(project: str, known: Iterable[str], commit: str) -> list[list[str]]:
+    """[commit, its parents …] of what `commit` holds and none of the `known` ones does, oldest first. 1 call."""
+    words = "".join(f"{name}\n" for name in (commit, *(f"^{one}" for one in known)))
+    out = repository.run(project, "rev-list", "--topo-order", "--reverse", "--parents", "--stdin", stdin=words.encode())
+    return [line.split(" ") for line in out.decode().split("\n") if line]
+
+
+def copy(project: str, commit: str, parents: Iterable[str]) -> str:
+    """The commit again, with other parents; its id. What signed it is left out. 2 calls."""
+    head, _, message = repository.run(project, "cat-file", "commit", commit).partition(b"\n\n")
+    kept: list[bytes] = []
+    skipped = False
+    for line in head.split(b"\n"):
+        skipped = line.startswith((b"gpgsig", b"parent ")) or (skipped and line.startswith(b" "))
+        kept += [] if skipped else [line]
+    kept[1:1] = [b"parent " + name.encode() for name in parents]
+    data = b"\n".join(kept) + b"\n\n" + message
+    return repository.run(project, "hash-object", "-t", "commit", "-w", "--stdin", stdin=data).decode().strip()

@@ -1,1 +1,1 @@
-"""What past runs were asked: found again, rebuilt byte for byte, explained, and pruned, from what is on disk alone."""
+"""Past runs looked at: prompts rebuilt and explained, the state as it was, search, export; and a way back to it."""

@@ -35,6 +35,7 @@ LEFT = (
     "bin",
 )  # made again, or of this machine alone
 LIVE = ("inbox", "index")  # of a run while it is open
+REFS = "refs/harness/export"  # for the moment in which a bundle is made, under the lock `export`
 
 
 class Exported(Record):
@@ -118,21 +119,36 @@ def _commits(layout: Layout, run_id: str) -> dict[str, str]:
     """{ref: commit} of a run: where it opened, and what it committed."""
     result = runs.result(layout, run_id)
     found = {"opened": runs.context(layout, run_id).head, "made": result.commit if result else ""}
-    return {f"refs/harness/export/{run_id}/{name}": commit for name, commit in found.items() if commit}
+    return {f"{REFS}/{run_id}/{name}": commit for name, commit in found.items() if commit}
 
 
 def _bundle(layout: Layout, folder: str, wanted: dict[str, str]) -> None:
     """Write the commits with all that they are made of; refs that are not there are made for that moment."""
     workplace.use(layout)
-    there = refs.positions(layout.project, *wanted)
-    for name in wanted.keys() - there.keys():
-        repository.set_ref(layout.project, name, wanted[name])
-    try:
-        if wanted:
-            repository.run(layout.project, "bundle", "create", "-q", os.path.join(folder, BUNDLE), *sorted(wanted))
-    finally:
+    with State(layout).lock("export"):
+        _remove_refs(layout)
+        there = refs.positions(layout.project, *wanted)
+        wanted = {name: commit for name, commit in wanted.items() if name in there or name.startswith(REFS)}
         for name in wanted.keys() - there.keys():
-            repository.delete_ref(layout.project, name)
+            repository.set_ref(layout.project, name, wanted[name])
+        try:
+            if wanted:
+                repository.run(layout.project, "bundle", "create", "-q", os.path.join(folder, BUNDLE), *sorted(wanted))
+        finally:
+            _remove_refs(layout)
+
+
+def remove_refs(layout: Layout) -> None:
+    """Remove the refs that a killed export left, unless one is under way."""
+    lock = State(layout).lock("export")
+    if lock.take():
+        with lock:
+            _remove_refs(layout)
+
+
+def _remove_refs(layout: Layout) -> None:
+    for name in refs.positions(layout.project, REFS):
+        repository.delete_ref(layout.project, name)
 
 
 def _copy(source: str, target: str, left: tuple[str, ...]) -> None:

@@ -28,9 +28,10 @@ def missions(layout: Layout) -> list[Layout]:
     return [layout, *(one for one in found if mission.exists(one))]
 
 
-def find(layout: Layout, name: str) -> tuple[Layout, str]:
+def find(layout: Layout, name: str, *, forgotten: bool = False) -> tuple[Layout, str]:
     """The mission that has the run, and the run's id. `name` is an id, or `MISSION/RUN` for one of an archived mission. Raises
-    UsageFault where there is no such run, and where several archived missions have one."""
+    UsageFault where there is no such run, where several archived missions have one, and, unless `forgotten`, where a person
+    removed it."""
     require(layout)
     above, _, run_id = name.rpartition("/")
     found = [one for one in missions(layout) if _has(one, run_id) and above in ("", mission.read(one).id)]
@@ -40,6 +41,9 @@ def find(layout: Layout, name: str) -> tuple[Layout, str]:
     if not found:
         raise UsageFault(f"There is no run '{name}'. See: {command('runs list')}")
     require(found[0])
+    gone = None if forgotten else runs.forgotten(found[0]).get(run_id)
+    if gone:
+        raise UsageFault(f"The run {name} was {gone.words}. What is left: {command('runs show')} {name}")
     return found[0], run_id
 
 
@@ -53,14 +57,15 @@ def title(layout: Layout, run_id: str) -> str:
 
 
 def before(layout: Layout, run_id: str, role: str) -> Iterator[str]:
-    """The ids of the finished runs of a role before this run, the newest first. A line is parsed only where it may be one."""
+    """The ids of the finished runs of a role before this run, the newest first, without those that were forgotten. A line is
+    parsed only where it may be one."""
     own, same = (f'"{key}":{lean.dumps(text)}'.encode() for key, text in (("run", run_id), ("role", role)))
-    passed = not State(layout).exists(names.of_run(run_id, names.RESULT))
+    passed, gone = not State(layout).exists(names.of_run(run_id, names.RESULT)), runs.forgotten(layout)
     for start, line in json_lines.backwards(layout.run_log):
         if passed and same in line:
             found, fault = runs.parse(line)
             if found is None:
                 raise runs.misread(layout, start, fault)
-            if found.role == role:
+            if found.role == role and found.run not in gone:
                 yield found.run
         passed = passed or own in line

@@ -48,12 +48,13 @@ class Rebuilt(Record):
 
 class Checked(Record):
     """How all prompts came out: the number of runs, of equal prompts, of runs that ended before they had one; (run, what is wrong
-    with it)."""
+    with it); (run, when and by whom it was forgotten)."""
 
     runs: int = 0
     equal: int = 0
     without_prompt: int = 0
     faults: list[tuple[str, str]] = []
+    forgotten: list[tuple[str, str]] = []
 
 
 class Objects:
@@ -155,9 +156,12 @@ def every(layout: Layout) -> Checked:
 
 def _check(layout: Layout, total: Checked) -> None:
     """Add one mission: every run that has a folder, or a line in the run log."""
-    known, logged = Objects(layout), dict(_logged(layout, total))
+    known, logged, gone = Objects(layout), dict(_logged(layout, total)), runs.forgotten(layout)
     for run_id in sorted({*State(layout).list(names.RUNS), *logged}):
         total.runs += 1
+        if run_id in gone:
+            total.forgotten.append((past.title(layout, run_id), gone[run_id].words))
+            continue
         try:
             fault = _fault(layout, run_id, logged.get(run_id, b""), known, total)
         except HarnessError as found:

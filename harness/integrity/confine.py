@@ -104,6 +104,22 @@ def without(known: Confinement, folders: Iterable[str]) -> Confinement:
     return known.replace(glass=known.glass.replace(readable=shown, hidden=[*known.glass.hidden, *gone]))
 
 
+def moved(layout: Layout, known: Confinement, mounts: Iterable[tuple[str, str, bool]]) -> Confinement:
+    """`known` with other folders in the place of the mission's: (path inside, the folder seen there, writable) each. What of the
+    mission lies elsewhere is not there."""
+    there = {inside: (folder, write) for inside, folder, write in mounts}
+    ours = [layout.project, layout.top, layout.state, _common(layout.top)]
+    shown = [path for path in known.glass.readable if path not in ours and path not in there]
+    hidden = [path for path in ours if not any(_is_in(path, inside) for inside in there)]
+    glass = known.glass.replace(
+        readable=[*shown, *(inside for inside, (_, write) in there.items() if not write)],
+        writable=[*known.glass.writable, *(inside for inside, (_, write) in there.items() if write)],
+        hidden=[*known.glass.hidden, *hidden],
+        moved={inside: folder for inside, (folder, _) in there.items()},
+    )
+    return known.replace(glass=glass)
+
+
 def _is_in(path: str, folder: str) -> bool:
     return (path + "/").startswith(folder.rstrip("/") + "/")
 
@@ -142,7 +158,8 @@ def of_agent(
 ) -> Confinement:
     """`known` with what an agent may write besides: these folders, its adapter's, and under full trust a person's HOME."""
     named = [os.path.realpath(path) for path in map(os.path.expanduser, adapter) if _made(path)]
-    whole = _opened(os.path.realpath(os.path.expanduser("~")), protected(layout)) if trust == "full" else []
+    spared = [*protected(layout), *map(os.path.realpath, known.glass.moved)]
+    whole = _opened(os.path.realpath(os.path.expanduser("~")), spared) if trust == "full" else []
     keys = home_layer.keys(os.path.expanduser("~"), os.environ) if trust == "full" else []
     hidden = [path for path in known.glass.hidden if path not in keys]
     writable = list(dict.fromkeys([*known.glass.writable, *folders, *whole, *named]))

@@ -31,7 +31,7 @@ PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
     *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore"),
-    *(names.ARCHIVED, names.ARCHIVING),
+    *(names.ARCHIVED, names.ARCHIVING, names.RESTORING),
 )
 JOURNAL_RECORD = "journal/record"
 TEMPORARY = ".tmp"
@@ -45,7 +45,11 @@ def accept_edits(layout: Layout) -> None:
     with State(layout).lock("state"):
         journal.finish_journal(layout)
         if all(one.sealed for one in lease.alive(layout)):
-            journal.adopt(layout)
+            before = journal.read_ledger(layout)
+            for name, row in journal.adopt(layout).items():
+                data = State(layout).data(name) if name in names.MANAGED and before.get(name) != row else None
+                if data is not None:
+                    objects.put(layout, data)  # so that the mission can be played back
 
 
 def keep_committed(layout: Layout) -> None:

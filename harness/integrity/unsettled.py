@@ -97,12 +97,13 @@ def books_short(layout: Layout) -> bool:
 
 
 def needs_recovery(layout: Layout) -> bool:
-    """Whether a dead run is unsettled, lines of the run log or all objects are missing, the format is older, or a landing was cut
-    short."""
+    """Whether a dead run is unsettled, lines of the run log or all objects are missing, the format is older, or a landing or a
+    restore was cut short."""
     from harness.integrity import workplace  # git, which `next` does not load
 
     settled = not unsettled(layout) and not books_short(layout) and not objects_lost(layout)
-    return not settled or migrations.is_due(layout) or workplace.landing_waits(layout)
+    cut = workplace.landing_waits(layout) or State(layout).exists(names.RESTORING)
+    return not settled or migrations.is_due(layout) or cut
 
 
 def objects_lost(layout: Layout) -> bool:

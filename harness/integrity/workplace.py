@@ -138,6 +138,11 @@ def tip_commit(layout: Layout, made: Mission) -> str:
     return dotgit.commit_of(layout.top, _ref(made.id, "tip")) or branch_commit(layout, made)
 
 
+def move_to(layout: Layout, made: Mission, commit: str) -> None:
+    """The mission's position, and where we left its branch, are at this commit from now on."""
+    refs.set_all(layout.top, {_ref(made.id, "tip"): commit, _ref(made.id, "landed"): commit})
+
+
 def landed(layout: Layout) -> bool:
     """Whether the mission's branch has the files of the mission's position; always, where runs work in place."""
     if config.load(layout).workplace == "project":

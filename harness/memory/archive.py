@@ -30,6 +30,7 @@ else:
     Disposition = schema.one_of((*DISPOSITIONS, *OLDER))
     What = schema.one_of(CHANGES)
 
+DELETED = "a person deleted this lesson"  # why an entry was dropped that says it again
 LEAVES = "a compaction writes"
 BLOCK = 1 << 20  # bytes
 REPAIR = (
@@ -40,7 +41,8 @@ TOGETHER = "raw.md, archive.jsonl and curated.json belong together: restore memo
 
 class Archived(Record):
     """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that shows it,
-    the run, and the lesson that it belongs to (the number of the lesson's first entry, -1 for none)."""
+    the run, and the lesson that it was noted for (the number of the lesson's first entry, -1 for none); a later line may say
+    that this lesson was merged into another."""
 
     seq: int
     entry: str
@@ -90,7 +92,18 @@ def parse(line: bytes) -> Archived | Move | Change:
     row = json_lines.value(line)
     if "moved" in row:
         return schema.record(Move, {("origin" if key == "from" else key): row[key] for key in row}, LEAVES)
-    return schema.record(Change, row, LEAVES) if "change" in row else schema.record(Archived, row, LEAVES)
+    if "change" not in row:
+        return schema.record(Archived, row, LEAVES)
+    change = schema.record(Change, row, LEAVES)
+    if change.change == "ranked" and not is_rank(change.why):
+        raise schema.InvalidField(f"`why` of a rank is {change.why!r}, not a number from 0 up")
+    return change
+
+
+def is_rank(text: str) -> bool:
+    """Whether a text is what a rank adds to a lesson's worth."""
+    whole, _, part = text.partition(".")
+    return whole.isascii() and whole.isdigit() and (not part or (part.isascii() and part.isdigit())) and len(text) < 9
 
 
 def forwards(path: str, start: int = 0) -> Iterator[Archived | Move | Change]:

@@ -18,14 +18,12 @@ from harness.memory.raw import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": DECISION, "CONTEXT": "context", "FAIL": "fail", "-": "other"}
 MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}
 PAGE = "MEMORY.md"
 PERSON = "person"
-DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
-FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 RED_CLAIM = re.compile(r"\b[A-Z][A-Z0-9]*-[\w-]+ is (?:red|unproven|flaky|broken|not proven|refuted)\b")
 VOICES_OF_AVOID = 2  # a failure that so many noted is something to avoid
 
@@ -79,25 +77,29 @@ class Compaction:
         self.before, self.lessons = before, before.known
         self.generation = before.curated.generation + 1
         self.dispositions: dict[int, tuple[str, int, str]] = {}
-        self.changes: list[Change] = []
+        self.changes: list[tuple[int, Change]] = []
+        self.taken = 0
         self.said: list[Said] = []
         self.page, self.short = edits.pages_of(before.memory, before.summary, before.places)
-        for lesson_id in edits.take(self.page, self.short, self.lessons):
+        deleted, self.there = edits.take(self.page, self.short, self.lessons)
+        for lesson_id in deleted:
             lesson = self.lessons.all[lesson_id]
             lesson.state = FORGOTTEN
             self.change("forgotten", lesson, "a person deleted its line")
         self.now = before.curated.folded + len(before.waiting)
         self.shown: dict[int, str] = {}
+        self.merged: dict[int, int] = {}
 
     def change(self, what: str, lesson: Lesson, why: str, by: int = -1) -> None:
-        """Note what became of a lesson."""
+        """Note what became of a lesson, behind the entries that are compacted."""
         made = Change(change=what, lesson=lesson.id, text=lesson.text, by=by, why=why, run=self.before.run)
-        self.changes.append(made)
+        self.changes.append((self.taken, made))
 
     # ---- entries
 
     def take(self, entry: Entry) -> None:
         """Compact one entry."""
+        self.taken += 1
         note, kind = note_of(entry), kind_of(entry)
         reason = gates.gated(entry.text)
         if reason:
@@ -118,12 +120,10 @@ class Compaction:
         if gates.is_report(note, "-") and entry.tag == "-" and entry.role != "validator":
             self.dispositions[entry.seq] = ("dropped", -1, "a status report")
             return
-        key = entry.feature if FEATURE.fullmatch(entry.feature) and entry.feature != "-" else note
-        found = self.lessons.others.get(f"{entry.tag} {key}")
-        lesson = self.lessons.all.get(found, None) if found is not None else None
+        lesson = self.lessons.all.get(self.lessons.others.get(other_key(entry, note), -1))
         if lesson is None or not lesson.holds:
             lesson = self.lessons.add(entry.seq, "other", note)
-            self.lessons.others[f"{entry.tag} {key}"] = entry.seq
+            self.lessons.others[other_key(entry, note)] = entry.seq
         else:
             self.lessons.say(lesson, "other", note)
         self._count(lesson, entry, note)
@@ -133,26 +133,30 @@ class Compaction:
         same, older = self.lessons.relations(kind, note)
         lesson = self.lessons.all[same] if same is not None else None
         if lesson is not None and lesson.state == FORGOTTEN and entry.role != PERSON:
-            self.dispositions[entry.seq] = ("dropped", lesson.id, "a person deleted this lesson")
+            self.dispositions[entry.seq] = ("dropped", lesson.id, archive.DELETED)
             return
         if lesson is None:
-            if len(self.lessons.all) > 2 * lessons.MOST:
-                self.lessons.prune()
+            self.lessons.make_room()
             lesson = self.lessons.add(entry.seq, kind, note)
         else:
-            lesson.state = ""
             self.lessons.say(lesson, kind, note)
             self.lessons.retag(lesson, kind)
+        self._count(lesson, entry, note)
         for number in older:
             self.supersede(self.lessons.all[number], lesson, f"entry {entry.seq} is newer")
-        self._count(lesson, entry, note)
 
-    def moved(self, gone: int, into: int) -> None:
-        """The entries of a lesson belong to another now."""
-        for seq, (what, number, why) in self.dispositions.items():
-            if number == gone:
-                self.dispositions[seq] = ("merged" if what == "kept" else what, into, why)
-        self.said = [one.replace(lesson=into) if one.lesson == gone else one for one in self.said]
+    def merge(self, gone: Lesson, into: Lesson, why: str) -> None:
+        """Two lessons are one. The archive has the entries of the other under its own number, and the change."""
+        self.change("merged", gone, why, into.id)
+        self.lessons.merge(gone, into)
+        self.merged[gone.id] = into.id
+        self.said = [one.replace(lesson=into.id) if one.lesson == gone.id else one for one in self.said]
+
+    def lesson_of(self, number: int) -> Lesson | None:
+        """The lesson that this one is now; None for no lesson."""
+        while number in self.merged:
+            number = self.merged[number]
+        return self.lessons.all.get(number)
 
     def supersede(self, older: Lesson, newer: Lesson, why: str) -> None:
         """The newer lesson holds in the place of the older."""
@@ -161,19 +165,10 @@ class Compaction:
 
     def _count(self, lesson: Lesson, entry: Entry, note: str) -> None:
         """Count an occurrence of a lesson."""
-        voice = f"{entry.role} {entry.feature}"
-        again = 0 < lesson.since < self.generation and voice not in lesson.voices[-1:]
+        again = lesson.id in self.there and lessons.voice_of(entry) not in lesson.voices[-1:]
         self.said.append(Said(entry=entry, text=note, lesson=lesson.id, again=again))
         self.dispositions[entry.seq] = ("merged" if lesson.count else "kept", lesson.id, "")
-        lesson.count += 1
-        lesson.last = entry.seq
-        lesson.date = max(lesson.date, day_of(entry, self.before.today))
-        lesson.where = [*dict.fromkeys([*lesson.where, *features_of([entry])])][-pages.MOST_NAMED :]
-        lesson.heard += lesson.voices[-1:] != [voice]
-        lesson.voices = [*dict.fromkeys([*(one for one in lesson.voices if one != voice), voice])][
-            -lessons.MOST_VOICES :
-        ]
-        lesson.roles = [*dict.fromkeys([*lesson.roles, entry.role])][-4:]
+        lesson.hear(entry)
 
     # ---- MEMORY.md
 
@@ -205,18 +200,10 @@ class Compaction:
             edits.place(self.page, title, items)
             self.shown |= {lesson.id: pages.render_item(item) for lesson, item in zip(chosen, items, strict=True)}
         edits.spaced(self.page)
-        for lesson in self.lessons.all.values():
-            self._enter(lesson)
+        for number in sorted(self.there - self.shown.keys() & self.lessons.all.keys()):
+            if self.lessons.all[number].state != FORGOTTEN:
+                self.change("left", self.lessons.all[number], f"no room in {pages.MEMORY_LINES} lines")
         self.lessons.written["memory"] = {line: number for number, line in self.shown.items()}
-
-    def _enter(self, lesson: Lesson) -> None:
-        """Note that a lesson came to the page, or left it."""
-        if lesson.id in self.shown:
-            lesson.since = lesson.since or self.generation
-        elif lesson.since:
-            lesson.since = 0
-            if lesson.state != FORGOTTEN:
-                self.change("left", lesson, f"no room in {pages.MEMORY_LINES} lines")
 
     def _item(self, lesson: Lesson) -> Item:
         where = [name for name in lesson.where if name != "-"]
@@ -224,22 +211,34 @@ class Compaction:
             date=lesson.date or self.before.today, text=line_of(lesson), where=where, count=max(1, lesson.count)
         )
 
-    def archived(self, promoted: set[int], graduated: set[int]) -> list[Archived]:
-        """Every waiting entry with its disposition."""
-        return [self._archived(entry, promoted, graduated) for entry in self.before.waiting]
+    def archived(self, promoted: set[int], graduated: set[int]) -> list[Archived | Change]:
+        """Every waiting entry with its disposition, each change behind the entry that made it."""
+        rows: list[Archived | Change] = []
+        waiting = iter(self.changes)
+        place, change = next(waiting, (-1, None))
+        for number, entry in enumerate([*self.before.waiting, None]):
+            while change is not None and place <= number:
+                rows.append(change)
+                place, change = next(waiting, (-1, None))
+            rows += [self._archived(entry, promoted, graduated)] if entry else []
+        return rows
 
     def _archived(self, entry: Entry, promoted: set[int], graduated: set[int]) -> Archived:
         what, number, why = self.dispositions[entry.seq]
-        lesson = self.lessons.all.get(number)
+        lesson = self.lesson_of(number)
         target, line = "", entry.line()
-        if what in ("kept", "merged"):
-            target = f"{PAGE}#{title_of(lesson)}" if lesson and number in self.shown else ""
-            if lesson is not None and not lesson.holds:
+        if what in ("kept", "merged") and lesson:
+            target = f"{PAGE}#{title_of(lesson)}" if lesson.id in self.shown else ""
+            if not lesson.holds:
                 what, why = "superseded", f"lesson {lesson.by} holds instead"
             elif not target:
                 what, why = "dropped", f"no room in {pages.MEMORY_LINES} lines"
+            elif number in self.merged:
+                what = "merged"
             elif what == "kept":
                 what = "graduated" if number in graduated else "promoted" if number in promoted else "kept"
+        elif what in ("kept", "merged"):
+            what, why = "dropped", f"no room in {pages.MEMORY_LINES} lines"
         elif what == "gated":
             line = archive.masked_line(entry, why)
         return Archived(
@@ -296,14 +295,9 @@ def note_of(entry: Entry) -> str:
     return raw.readable(raw.one_line(entry.text).removeprefix(MARKS.get(kind, "")))
 
 
-def features_of(entries: Iterable[Entry]) -> list[str]:
-    """The features of the entries, in order; invalid names are left out."""
-    return list(dict.fromkeys(entry.feature for entry in entries if FEATURE.fullmatch(entry.feature)))
-
-
-def day_of(entry: Entry, today: str) -> str:
-    """The day of an entry; today if its time is invalid."""
-    return entry.at[:10] if DAY.match(entry.at) else today
+def other_key(entry: Entry, note: str) -> str:
+    """What an untagged line is about: its feature, or nothing but its words."""
+    return f"{entry.tag} {(lessons.features_of([entry]) or [note])[0]}"
 
 
 def is_stale(text: str, project_names: frozenset[str]) -> bool:

@@ -17,6 +17,7 @@ from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
 PINNED = " (pinned)"
+PERSONS = -1  # in `written`, in the place of a lesson: a pinned line
 LONGEST = 240  # characters of a line of the summary
 ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(retired\)$"))
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
@@ -27,7 +28,7 @@ def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -
     for text, titles, path in ((memory, pages.MEMORY_TITLES, places[0]), (summary, pages.SUMMARY_TITLES, places[1])):
         seen: set[str] = set()
         for number, line in enumerate((text or "").split("\n"), 1):
-            title = line.rstrip("\r")[3:].strip() if line.startswith("## ") else ""
+            title = pages.title_of(line) if line.startswith("## ") else ""
             if title in titles and title in seen:
                 raise BrokenFile(
                     path, f"has the heading '## {title}' twice", line=number, remedy="Make one section of both."
@@ -36,20 +37,33 @@ def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -
     return pages.parse_page(memory, ()), pages.parse_page(summary, ())
 
 
-def take(page: Page, short: Page, known: Lessons) -> list[int]:
+def take(page: Page, short: Page, known: Lessons) -> tuple[list[int], set[int]]:
     """Leave only people's lines on both pages, and move those of the summary to MEMORY.md. Returns the lessons whose lines were
-    deleted."""
-    gone = _strip(page, pages.MEMORY_TITLES, known, "memory") | _strip(short, pages.SUMMARY_TITLES, known, "summary")
+    deleted, and those that MEMORY.md had."""
+    _unpin(page, short, known.written.get("summary") or {})
+    gone, there = _strip(page, pages.MEMORY_TITLES, known, "memory")
+    gone |= _strip(short, pages.SUMMARY_TITLES, known, "summary")[0]
     for section in short.sections:
         if section.title in MOVES_TO:
+            section.heading = f"## {section.title}"
             for line in section.lines:
                 _pin(page, section.title, str(line).strip())
             section.lines = []
-    return sorted(number for number in gone if number in known.all and known.all[number].holds)
+    return sorted(number for number in gone if number in known.all and known.all[number].holds), there
 
 
-def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> set[int]:
-    """Take the curator's lines off the page; returns the lessons of which it has none any more."""
+def _unpin(page: Page, short: Page, written: dict[str, int]) -> None:
+    """A pinned line that a person deleted from the summary is pinned no more; MEMORY.md keeps it, as any line of a person."""
+    there = {str(line) for section in short.sections for line in section.lines}
+    gone = {line for line, number in written.items() if number == PERSONS and line not in there}
+    for section in page.sections if there and gone else ():
+        section.lines = [
+            str(line).removesuffix(PINNED) if as_pinned(str(line)) in gone else line for line in section.lines
+        ]
+
+
+def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> tuple[set[int], set[int]]:
+    """Take the curator's lines off the page; returns the lessons of which it has none any more, and those that it had."""
     written = known.written.get(name)
     texts = _texts(known) if written is None else {}
     found: set[int] = set()
@@ -64,11 +78,9 @@ def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> se
             elif line != pages.more(str(line)):
                 kept.append(line)
         section.lines = _trimmed(kept)
-    if written is None and name == "memory":
-        for number in found & known.all.keys():
-            known.all[number].since = known.all[number].since or 1
     is_empty = not any(line for section in page.sections for line in (section.heading, *section.lines)) and not found
-    return set() if written is None or is_empty else set(written.values()) - found
+    before = found if written is None else set(written.values())
+    return set() if is_empty else before - found, before
 
 
 def _texts(known: Lessons) -> dict[str, int]:
@@ -107,9 +119,11 @@ def _pin(page: Page, title: str, line: str) -> None:
     if not text:
         return
     mark = pages.AVOID_MARK if title == pages.AVOID and not text.startswith(pages.AVOID_MARK) else ""
-    pinned, section = f"- {mark}{text}{PINNED}", page.section(MOVES_TO[title])
-    if pinned not in section.lines:
-        section.lines.append(pinned)
+    line, section = f"- {mark}{text}", page.section(MOVES_TO[title])
+    if line in section.lines:
+        section.lines[section.lines.index(line)] = line + PINNED
+    elif line + PINNED not in section.lines:
+        section.lines.append(line + PINNED)
 
 
 def pinned(page: Page) -> dict[str, list[str]]:
@@ -117,14 +131,19 @@ def pinned(page: Page) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {title: [] for title in pages.SUMMARY_TITLES}
     for section in page.sections:
         for line in section.lines:
-            if isinstance(line, str) and line.startswith("- ") and line.endswith(PINNED):
-                text = line[2 : -len(PINNED)]
-                is_avoid = text.startswith(pages.AVOID_MARK)
+            if as_pinned(str(line)):
+                is_avoid = str(line).startswith(f"- {pages.AVOID_MARK}")
                 title = (
                     pages.AVOID if is_avoid else pages.CURRENT if section.title == pages.DECISIONS else pages.LESSONS
                 )
-                found[title].append("- " + text.removeprefix(pages.AVOID_MARK))
+                found[title].append(as_pinned(str(line)))
     return found
+
+
+def as_pinned(line: str) -> str:
+    """A pinned line of MEMORY.md as the summary shows it; "" for another."""
+    is_pinned = line.startswith("- ") and line.endswith(PINNED)
+    return "- " + line[2 : -len(PINNED)].removeprefix(pages.AVOID_MARK) if is_pinned else ""
 
 
 def place(page: Page, title: str, items: list[Item]) -> None:

@@ -21,7 +21,7 @@ LONGEST_LOOKED_AT = 4096  # characters; a note has at most 1000
 PROSE = 0.75  # share of letters and blanks in what is text, once decoded
 FEWEST_BLANKS = 2
 SHORTEST_PASSWORD = 5
-PASSWORDS = ("password", "beside", "before", "pair")  # the patterns of a password in a sentence
+PASSWORDS = ("password", "beside", "before", "pair", "option")  # the patterns of a password in a sentence
 
 # Characters that no reader sees: tags, bidirectional overrides, zero-width ones within a word.
 _HIDDEN = re.compile(

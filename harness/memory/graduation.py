@@ -54,7 +54,8 @@ class _Others:
         notes = [words(compared(lesson.kind, text)) for text in lesson.texts[:3]]
         for number in self._candidates(lesson):
             one = self.rows[number]
-            other = words(compared("avoid" if one.tag in identity.FAILURES else lesson.kind, one.text))
+            is_avoid = one.tag == "AVOID" and lesson.kind not in FAILURES
+            other = words(compared("avoid" if is_avoid else lesson.kind, one.text))
             if any(index.relation(note, other, index.cosine(note, other), decisions=False) == SAME for note in notes):
                 found.append(one)
         return found
@@ -93,7 +94,6 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
             evidence += [_evidence(before.mission, before.run, one) for one in new]
         graduation = _graduation(made, lesson, said, texts, others)
         if graduation is not None and not identity.is_forgotten(graduation, before.forgotten):
-            lesson.graduated = graduation.role
             made.change("graduated", lesson, f"to {graduation.role}.md: {graduation.why}")
             found.append(graduation)
     return evidence, found

@@ -133,6 +133,11 @@ def evidence(folder: str) -> list[Evidence]:
 
 def parse_evidence(data: bytes, path: str) -> list[Evidence]:
     """The evidence in the complete lines of `data`. Raises BrokenFile with the line that is not valid evidence."""
+    return list(_parsed(data, path))
+
+
+@functools.lru_cache(1)  # who writes reads the file again, under the lock
+def _parsed(data: bytes, path: str) -> tuple[Evidence, ...]:
     import jsonlines  # costs 20 ms, and most runs need no evidence
 
     found: dict[tuple[str, int], Evidence] = {}
@@ -146,7 +151,7 @@ def parse_evidence(data: bytes, path: str) -> list[Evidence]:
         return jsonlines.Reader([line.decode("utf-8")]).read(type=dict)
 
     json_lines.parse(data, path, take, "no evidence", remedy, read)
-    return list(found.values())
+    return tuple(found.values())
 
 
 def parse(content: str) -> Page:

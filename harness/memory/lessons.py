@@ -7,20 +7,28 @@ does not belong to curated.json. A lesson is named by the sequence number of its
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 
 from harness.base.record import Record
-from harness.memory.similarity import NEWER, SAME, Index
+from harness.memory.similarity import NEWER, SAME, Index, plain
 from harness.memory.words import words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
+
+    from harness.memory.raw import Entry
 
 MOST = 4000  # lessons that are known; beyond that the oldest with the least evidence are in the archive alone
 MOST_WORDINGS = 6
 MOST_VOICES = 12
 MOST_NAMED = 8
+MOST_ROLES = 4
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
+FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"
 ADVICE = ("lesson", "avoid", "context", "fail")
 SUPERSEDED, FORGOTTEN, RETIRED = "superseded", "forgotten", "retired"
@@ -30,9 +38,8 @@ FORMAT = 1
 class Lesson(Record):
     """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last, and `best` the
     place of the one that is shown. `voices`: role and feature of those who noted it, the newest last, and `heard` by how many
-    runs. `last`: the number of its newest entry. `state`: "" while it holds, and `by` the lesson that replaced it. `since`: the
-    generation in which it came to MEMORY.md, 0 while it is not there. `said`: words that an agent gave it, and `rank` what it
-    added to its worth. `evidenced`: how often it is in evidence.jsonl."""
+    runs. `last`: the number of its newest entry. `state`: "" while it holds, and `by` the lesson that replaced it. `said`: words
+    that an agent gave it, and `rank` what it added to its worth. `evidenced`: how often it is in evidence.jsonl."""
 
     id: int
     kind: str
@@ -46,9 +53,7 @@ class Lesson(Record):
     roles: list[str] = []
     state: str = ""
     by: int = -1
-    since: int = 0
     said: str = ""
-    graduated: str = ""
     evidenced: int = 0
     rank: float = 0.0
     best: int = 0
@@ -65,9 +70,35 @@ class Lesson(Record):
             return self.said
         return self.texts[-1] if self.kind in (DECISION, "other") else self.texts[self.best]
 
+    def hear(self, entry: Entry) -> None:
+        """Count an occurrence. What is noted again holds again."""
+        voice = voice_of(entry)
+        self.state, self.by, self.last = "", -1, entry.seq
+        self.count += 1
+        self.heard += self.voices[-1:] != [voice]
+        self.date = max(self.date, entry.at[:10] if DAY.match(entry.at) else "")
+        self.where = newest([*self.where, *features_of([entry])], MOST_NAMED)
+        self.voices = newest([*(one for one in self.voices if one != voice), voice], MOST_VOICES)
+        self.roles = newest([*self.roles, entry.role], MOST_ROLES)
+
     def choose(self) -> None:
         """Choose the wording that is shown, after they changed."""
         self.best = self.texts.index(best_wording(self.texts))
+
+
+def newest(names: list[str], most: int) -> list[str]:
+    """Each once, and the last ones of too many."""
+    return [*dict.fromkeys(names)][-most:]
+
+
+def voice_of(entry: Entry) -> str:
+    """Who noted it: the role and the feature."""
+    return f"{entry.role} {entry.feature}"
+
+
+def features_of(entries: Iterable[Entry]) -> list[str]:
+    """The features of the entries, in order; invalid names are left out."""
+    return list(dict.fromkeys(entry.feature for entry in entries if FEATURE.fullmatch(entry.feature)))
 
 
 def best_wording(texts: list[str]) -> str:
@@ -95,25 +126,30 @@ class Lessons:
         return self.decisions if kind == DECISION else self.advice
 
     def relations(self, kind: str, text: str) -> tuple[int | None, list[int]]:
-        """(the lesson that says the same, the lessons of the same subject that the note replaces)."""
-        index, same, older = self.index_of(kind), None, []
-        exact = index.exact.get(compared(kind, text))
-        if exact is not None and exact in self.all and self.all[exact].holds:
-            return exact, []
+        """(the lesson that says the same, the lessons of the same subject that the note replaces). The same is one that was
+        replaced where no other says it: it comes back."""
+        index, older = self.index_of(kind), dict[int, None]()
+        same = index.exact.get(plain(compared(kind, text)))
+        known = self.all.get(same) if same is not None else None
+        if known and known.holds:
+            return same, []
+        same, replaced = None, same if known and known.state != RETIRED else None
         note = words(compared(kind, text))
         for cosine, number in index.near(note):
             owner = index.owners[number]
             lesson = self.all.get(owner)
-            if lesson is None or owner in older or owner == same or lesson.state in (SUPERSEDED, RETIRED):
+            if lesson is None or lesson.state == RETIRED or owner == same or owner in older:
                 continue
             found = index.relation(note, words(index.texts[number]), cosine, decisions=kind == DECISION)
-            if found == SAME and same is None:
+            if found == SAME and lesson.state == SUPERSEDED:
+                replaced = owner if replaced is None else replaced
+            elif found == SAME and same is None:
                 same = owner
             elif found == NEWER and lesson.holds:
-                older.append(owner)
+                older[owner] = None
         if same is not None and kind != DECISION:
-            older = []
-        return same, older
+            return same, []
+        return (replaced if same is None else same), list(older)
 
     def add(self, seq: int, kind: str, text: str) -> Lesson:
         """A new lesson."""
@@ -150,11 +186,13 @@ class Lessons:
             self.index_of(kind).add(compared(kind, text), lesson.id)
 
     def supersede(self, older: Lesson, by: Lesson) -> None:
-        """The newer lesson holds instead; it has the standing of the older."""
+        """The newer lesson holds instead. A decision has the standing of the older; advice has to earn its own."""
         older.state, older.by = SUPERSEDED, by.id
-        by.heard += older.heard
-        by.where = [*dict.fromkeys([*older.where, *by.where])][-MOST_NAMED:]
-        by.voices = [*dict.fromkeys([*older.voices, *by.voices])][-MOST_VOICES:]
+        if by.kind != DECISION:
+            return
+        by.heard = max(by.heard, older.heard)
+        by.where = newest([*older.where, *by.where], MOST_NAMED)
+        by.voices = newest([*older.voices, *by.voices], MOST_VOICES)
 
     def merge(self, gone: Lesson, into: Lesson) -> None:
         """Two lessons are one: the other has the wordings and the evidence of both."""
@@ -165,9 +203,15 @@ class Lessons:
             self.say(into, into.kind, text)
         into.count, into.heard = into.count + gone.count, into.heard + gone.heard
         into.last, into.date = max(into.last, gone.last), max(into.date, gone.date)
-        into.where = [*dict.fromkeys([*into.where, *gone.where])][-MOST_NAMED:]
-        into.voices = [*dict.fromkeys([*into.voices, *gone.voices])][-MOST_VOICES:]
-        into.roles = [*dict.fromkeys([*gone.roles, *into.roles])]
+        into.where = newest([*into.where, *gone.where], MOST_NAMED)
+        into.voices = newest([*into.voices, *gone.voices], MOST_VOICES)
+        into.roles = newest([*gone.roles, *into.roles], MOST_ROLES)
+        into.evidenced += gone.evidenced
+
+    def make_room(self) -> None:
+        """Forget the weakest before one more lesson comes, where there are far too many."""
+        if len(self.all) > 2 * MOST:
+            self.prune()
 
     def prune(self) -> None:
         """Forget the weakest of too many lessons."""
@@ -186,10 +230,14 @@ class Lessons:
 
 
 def compared(kind: str, text: str) -> str:
-    """A note as it is compared: a failure and something to avoid say so."""
-    return (
-        f"avoid {text}" if kind in ("avoid", "fail") and not words(text).refuses and not words(text).ordered else text
-    )
+    """A note as it is compared: something to avoid says so."""
+    return text if kind != "avoid" or _says_so(text) else f"avoid {text}"
+
+
+@functools.lru_cache(MOST * MOST_WORDINGS)
+def _says_so(text: str) -> bool:
+    found = words(text)
+    return found.refuses or bool(found.ordered)
 
 
 # ---- lessons.jsonl

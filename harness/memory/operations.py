@@ -64,8 +64,7 @@ class Operations:
 
     def _lesson(self, number: int) -> Lesson:
         """The lesson of an entry."""
-        known = self.made.dispositions.get(number, ("", number, ""))[1]
-        lesson = self.lessons.all.get(known)
+        lesson = self.made.lesson_of(self.made.dispositions.get(number, ("", number, ""))[1])
         if lesson is None or not lesson.holds or lesson.kind == "other":
             raise Wrong(f"entry {number} is no lesson that holds")
         return lesson
@@ -77,9 +76,7 @@ class Operations:
             raise Wrong("a decision is not the same as a lesson")
         first, *others = sorted(sources, key=lambda one: one.id)
         for gone in others:
-            self.made.change("merged", gone, "an agent: the same lesson", first.id)
-            self.lessons.merge(gone, first)
-            self.made.moved(gone.id, first.id)
+            self.made.merge(gone, first, "an agent: the same lesson")
         if row.get("text"):
             self._reword([first], row)
 

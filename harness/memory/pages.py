@@ -31,7 +31,8 @@ SUMMARY_LINES = 40
 SUMMARY_TOKENS = 800
 AVOID_MARK = "Avoid: "
 FAIL_MARK = "Failed: "
-MORE = "More in MEMORY.md: "
+MORE = " · more in MEMORY.md: "  # behind the first heading of the summary
+OLDER_MORE = "More in MEMORY.md: "  # its last line in older versions
 MOST_NAMED = 8
 
 NEEDED = ("generation", "first_seq", "folded")  # in curated.json, whichever version wrote it
@@ -69,12 +70,17 @@ class Section(Record):
 
     @property
     def title(self) -> str:
-        """The heading without its marks; "" before the first."""
-        return self.heading[3:].strip()
+        """The heading without its marks and the pointer to MEMORY.md; "" before the first."""
+        return title_of(self.heading)
 
     def items(self) -> list[Item]:
         """Our items, in order."""
         return [line for line in self.lines if isinstance(line, Item)]
+
+
+def title_of(line: str) -> str:
+    """The title in the line of a heading."""
+    return line[3:].partition(MORE)[0].strip()
 
 
 class Page(Record):
@@ -216,5 +222,5 @@ def fit(page: Page, most: int, first_to_go: Callable[[Item], Any]) -> list[Item]
 
 
 def more(line: str) -> str | None:
-    """The line itself where it is the summary's pointer to MEMORY.md."""
-    return line if line.startswith(MORE) else None
+    """The line itself where it is an older version's pointer to MEMORY.md."""
+    return line if line.startswith(OLDER_MORE) else None

@@ -8,31 +8,39 @@ from __future__ import annotations
 
 from harness.memory import archive, compaction, gates, raw
 from harness.memory.archive import Archived, Change
-from harness.memory.lessons import FORGOTTEN, MOST_NAMED, MOST_VOICES, RETIRED, Lessons
+from harness.memory.lessons import FORGOTTEN, RETIRED, Lessons
 from harness.memory.pages import Curated
 from harness.memory.raw import Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 AFTER = {"forgotten": FORGOTTEN, "retired": RETIRED}
 
 
-def lessons(path: str, curated: Curated) -> Lessons:
-    """What the archive knows; raises BrokenFile with the line that is neither an entry nor a change."""
-    known = Lessons()
+def lessons(path: str, curated: Curated, evidence: Collection[int] = ()) -> Lessons:
+    """What the archive knows; raises BrokenFile with the line that is neither an entry nor a change. `evidence`: the numbers of
+    the entries that are in evidence.jsonl."""
+    known, run = Lessons(), ""
     for row in archive.forwards(path) if curated.folded else ():
         if isinstance(row, Archived):
+            if row.run != run:
+                known.prune()
+                run = row.run
             if row.seq < curated.folded:
-                _take(known, row)
+                _take(known, row, row.seq in evidence)
         elif isinstance(row, Change):
             change(known, row)
-        known.prune()
+    known.prune()
     return known
 
 
-def _take(known: Lessons, row: Archived) -> None:
+def _take(known: Lessons, row: Archived, is_evidence: bool) -> None:
     """One archived entry."""
     entry = raw.parse_line(row.entry, row.seq)
     kind, note = compaction.kind_of(entry), compaction.note_of(entry)
-    if not kind:
+    if not kind or (row.disposition == "dropped" and row.why == archive.DELETED):
         return
     number = row.lesson
     if number < 0 and row.disposition in archive.OLDER:
@@ -41,20 +49,15 @@ def _take(known: Lessons, row: Archived) -> None:
         return
     lesson = known.all.get(number)
     if lesson is None:
+        known.make_room()
         lesson = known.add(number, kind, note)
         if kind == "other":
-            known.others[f"{entry.tag} {entry.feature if entry.feature != '-' else note}"] = number
+            known.others[compaction.other_key(entry, note)] = number
     else:
         known.say(lesson, kind, note)
         known.retag(lesson, kind)
-    lesson.count += 1
-    lesson.last = entry.seq
-    lesson.date = max(lesson.date, compaction.day_of(entry, lesson.date))
-    lesson.where = [*dict.fromkeys([*lesson.where, *compaction.features_of([entry])])][-MOST_NAMED:]
-    voice = f"{entry.role} {entry.feature}"
-    lesson.heard += lesson.voices[-1:] != [voice]
-    lesson.voices = [*dict.fromkeys([*(one for one in lesson.voices if one != voice), voice])][-MOST_VOICES:]
-    lesson.roles = [*dict.fromkeys([*lesson.roles, entry.role])][-4:]
+    lesson.evidenced += is_evidence
+    lesson.hear(entry)
 
 
 def _of_older_version(known: Lessons, row: Archived, entry: Entry, kind: str, note: str) -> int:
@@ -62,7 +65,7 @@ def _of_older_version(known: Lessons, row: Archived, entry: Entry, kind: str, no
     if row.disposition in (raw.CURATOR, "malformed") or not note or gates.gated(entry.text):
         return -1
     if kind == "other":
-        return known.others.get(f"{entry.tag} {entry.feature if entry.feature != '-' else note}", row.seq)
+        return known.others.get(compaction.other_key(entry, note), row.seq)
     if gates.is_report(note, entry.tag):
         return -1
     same, older = known.relations(kind, note)
@@ -87,7 +90,5 @@ def change(known: Lessons, row: Change) -> None:
         lesson.said = row.text
     elif row.change in AFTER:
         lesson.state = AFTER[row.change]
-    elif row.change == "graduated":
-        lesson.graduated = row.text
     elif row.change == "ranked":
         lesson.rank = float(row.why)

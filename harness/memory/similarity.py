@@ -12,7 +12,7 @@ import heapq
 from math import log, sqrt
 
 from harness.memory import tables
-from harness.memory.words import Words, stem, words
+from harness.memory.words import AFFIRMS, Words, stem, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +34,11 @@ RARE_NAME = 12  # notes that may have an identifier for it to be rare
 FEWEST_NOTES = 200  # terms are weighted as if there were at least so many notes
 MOST_COMPARED = 24  # notes that one note is compared with
 MOST_LISTED = 400  # notes looked at for one term
+MILLION = 1_000_000
+RARE = 150_000  # a term of less rarity tells nothing of two notes that share it
 
 _PAIRS = [tuple(stem(word) for word in row.split()) for row in tables.sections("words.txt")["opposites"]]
+ORDERING = frozenset(map(stem, AFFIRMS))
 OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
 
@@ -105,6 +108,24 @@ class Index:
         shared = self.length(one.terms & other.terms)
         return shared / (sqrt(self.length(one.terms) * self.length(other.terms)) or 1.0)
 
+    def rarity(self, term: str, owners: int) -> int:
+        """How much it tells of two of so many owners that both have a term, in millionths: all where only these two have it. What
+        many notes have tells nothing."""
+        listed = self.listed.get(term, ())
+        if len(listed) > MOST_LISTED:
+            return 0
+        has = len({self.owners[number] for number in listed})
+        return (
+            min(round(1e6 * (log((owners + 1) / (has + 0.5)) / log((owners + 1) / 2.5)) ** 4), MILLION)
+            if has < owners
+            else 0
+        )
+
+    def closeness(self, one: str, other: str) -> float:
+        """How close two notes of the index are, 0 to 1."""
+        mine, yours = self.terms_of(one), self.terms_of(other)
+        return self.length(set(mine) & set(yours)) / (sqrt(self.length(mine) * self.length(yours)) or 1.0)
+
     def near(self, note: Words) -> list[tuple[float, int]]:
         """(cosine, number) of the nearest notes, the nearest and then the oldest owner first."""
         shared: dict[int, int] = {}
@@ -130,11 +151,13 @@ class Index:
         if near and decisions and denies(new, old):
             return NEWER
         if has_opposites(new, old) and self.rest(new, old) >= FRAME:
-            return NEWER if decisions or begins_with_opposite(new, old) else UNRELATED
+            is_order = begins_with_opposite(new, old) or (new.must and old.must)
+            return NEWER if decisions or is_order else UNRELATED
         if apart(new.numbers, old.numbers) or (
             not shared_names and apart(new.names - old.terms, old.names - new.terms)
         ):
-            return NEWER if decisions or self.rest(new, old) >= REST else UNRELATED
+            is_change = decisions or (self.rest(new, old) >= REST and not said_of_others(new, old))
+            return NEWER if is_change else UNRELATED
         if is_contrast(new, old) and cosine >= FRAME:
             return NEWER if decisions else UNRELATED
         return SAME if near else NEWER
@@ -180,12 +203,24 @@ def has_opposites(new: Words, old: Words) -> bool:
     return any(OPPOSITE.get(form) in said for term in mine - yours for form in (term, stem(term)))
 
 
+def said_of_others(new: Words, old: Words) -> bool:
+    """Whether the two differ in more than numbers and names: each has a word that the other lacks."""
+    mine, yours = new.terms - old.terms, old.terms - new.terms
+    return bool(mine - new.numbers - new.names and yours - old.numbers - old.names)
+
+
 def is_contrast(new: Words, old: Words) -> bool:
     """Whether the two are one sentence with a few words replaced: a contrast, not a paraphrase."""
-    mine, yours = len(new.terms - old.terms), len(old.terms - new.terms)
+    mine, yours = (len(swapped(one, two)) for one, two in ((new, old), (old, new)))
     if not (1 <= mine <= MOST_SWAPPED and 1 <= yours <= MOST_SWAPPED):
         return False
     return [term for term in new.order if term in old.terms] == [term for term in old.order if term in new.terms]
+
+
+def swapped(one: Words, other: Words) -> set[str]:
+    """The words that the other lacks, but for verbs of ordering, and "unchanged" where the other says "not change"."""
+    lacks = one.terms - other.terms - ORDERING
+    return {term for term in lacks if term.removeprefix("un") not in other.terms and f"un{term}" not in other.terms}
 
 
 def apart(mine: frozenset[str], yours: frozenset[str]) -> bool:

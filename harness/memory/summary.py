@@ -1,24 +1,22 @@
 """summary.md, L2: the lessons worth most, bare, in every prompt. It is derived from the lessons on MEMORY.md alone. Pure.
 
 Avoid, Lessons and Decisions are filled in turn, the best first, within 40 lines and 800 tokens; what a person pinned comes first.
-The last line says what more MEMORY.md has.
+Lessons that share several rare words are probably one in other words: they are a topic, which has one line, in the words of its
+best lesson, and the evidence of all; the others come where room is left. The first heading says what more MEMORY.md has.
 """
 
 from __future__ import annotations
 
-from math import sqrt
-
 from harness.memory import edits, pages, tokens
 from harness.memory.compaction import Compaction, is_avoid, title_of
-from harness.memory.lessons import DECISION, Lesson, compared
-from harness.memory.similarity import SAME, Index
+from harness.memory.lessons import ADVICE, DECISION, Lesson, compared
+from harness.memory.similarity import RARE, SAME, Index
 from harness.memory.words import words
 
 ALIKE = 0.8  # of the closeness of two notes: on a page of forty lines two that are nearly the same are one too many
-FLOOR = 10  # lines that each heading has before the best of all headings are taken
-NEAR = 0.34  # two lessons may be one in far words
-COMMON = 80  # wordings of the page with a word: such a word brings no two lessons near
-SUPPORT = 0.3  # of the worth of such a lesson
+TOPIC = 1.6  # rare words that two lessons of one topic share
+TOLD_APART = 0.42  # so close, and not the same: what the two say differs
+SUPPORT = 0.8  # of the worth of another lesson of a topic
 
 
 def derive(made: Compaction) -> tuple[str, set[int]]:
@@ -28,23 +26,21 @@ def derive(made: Compaction) -> tuple[str, set[int]]:
     pinned = edits.pinned(made.page)
     for title, lines in pinned.items():
         edits.place_lines(page, title, lines)
+    edits.dense(page)
+    if lessons:
+        page.section(pages.LESSONS).heading += f"{pages.MORE}{_counts(lessons)}"
+    room = (pages.SUMMARY_LINES - page.size(), pages.SUMMARY_TOKENS - tokens.estimated(pages.render_page(page)))
     holding = [one for one in lessons if one.holds and one.kind != "other" and title_of(one) != pages.HISTORY]
     standing = _Standing(made, holding)
-    rest = f"{pages.MORE}{_counts(lessons)}" if lessons else ""
-    text = pages.render_page(page)
-    room = (pages.SUMMARY_LINES - page.size() - bool(rest), pages.SUMMARY_TOKENS - tokens.estimated(f"{text}{rest}\n"))
-    choice = _Choice(standing, room, edits.hand_index(page))
-    for apart in (True, False):
-        choice.fill(_offers(standing, holding), apart=apart)
-    chosen = choice.chosen
-    written = {rest: -1} if rest and room[0] >= 0 and room[1] >= 0 else {}
-    for title, found in chosen.items():
+    choice = _Choice(room, edits.hand_index(page))
+    for lead in (True, False):
+        choice.fill(_offers(standing, [one for one in holding if standing.leads(one) == lead]))
+    written = {line: edits.PERSONS for lines in pinned.values() for line in lines}
+    for title, found in choice.chosen.items():
         edits.place_lines(page, title, [*pinned[title], *(line for line, _ in found)])
-        written |= dict(found)
-    edits.dense(page)
-    text = pages.render_page(page) + "".join(f"{line}\n" for line in [rest] if line in written)
-    made.lessons.written["summary"] = written | {line: -1 for lines in pinned.values() for line in lines}
-    return text, {number for found in chosen.values() for _, number in found}
+        written = dict(found) | written
+    made.lessons.written["summary"] = written
+    return pages.render_page(page), choice.ids
 
 
 def _counts(lessons: list[Lesson]) -> str:
@@ -54,40 +50,77 @@ def _counts(lessons: list[Lesson]) -> str:
 
 
 class _Standing:
-    """What the lessons of MEMORY.md are worth together: those that may be one lesson in far words support each other."""
+    """What the lessons of MEMORY.md are worth, and their topics."""
 
     def __init__(self, made: Compaction, lessons: list[Lesson]) -> None:
         self.worth = {one.id: made.worth(one) for one in lessons}
-        self.near: dict[int, dict[int, float]] = {one.id: {} for one in lessons}
-        index = Index()
-        for one in lessons:
-            known = made.lessons.index_of(one.kind)
-            for text in one.texts:
-                key = compared(one.kind, text)
-                index.add(key, one.id, known.terms_of(key))
-        for number, owner in enumerate(index.owners):
-            self._compare(index, number, owner)
+        self.index = made.lessons.advice
+        self.notes = {one.id: [compared(one.kind, text) for text in one.texts] for one in lessons}
+        self.topic: dict[int, list[Lesson]] = {one.id: [one] for one in lessons}
+        ranked = sorted(lessons, key=lambda one: (self.worth[one.id], -one.id), reverse=True)
+        self._gather([one for one in ranked if one.kind != DECISION], self._shared(made, ranked))
 
-    def _compare(self, index: Index, number: int, owner: int) -> None:
-        """Note the lessons near one of its wordings, with the closeness of their nearest."""
-        shared: dict[int, int] = {}
-        for term in index.terms[number]:
-            square, listed = index.square(term), index.listed[term]
-            for other in listed if len(listed) <= COMMON else ():
-                if other < number:
-                    shared[other] = shared.get(other, 0) + square
-        own = index.length(index.terms[number])
-        for other, product in shared.items():
-            against = index.owners[other]
-            cosine = product / (sqrt(own * index.length(index.terms[other])) or 1.0) if product * 6 > own else 0.0
-            if cosine >= NEAR and against != owner:
-                self.near[owner][against] = max(self.near[owner].get(against, 0.0), cosine)
-                self.near[against][owner] = self.near[owner][against]
+    def _shared(self, made: Compaction, lessons: list[Lesson]) -> dict[tuple[int, int], int]:
+        """How much the words tell that two wordings of two lessons share, in millionths of a word that only they have."""
+        count = sum(one.kind in ADVICE for one in made.lessons.all.values())
+        wordings = [(one.id, key) for one in lessons for key in self.notes[one.id]]
+        listed: dict[str, list[int]] = {}
+        for place, (_, key) in enumerate(wordings):
+            for term in self.index.terms_of(key):
+                listed.setdefault(term, []).append(place)
+        pairs: dict[tuple[int, int], int] = {}
+        for term, places in listed.items():
+            rarity = self.index.rarity(term, count) if len(places) > 1 else 0
+            for number, place in enumerate(places) if rarity >= RARE else ():
+                for other in places[:number]:
+                    pairs[other, place] = pairs.get((other, place), 0) + rarity
+        found: dict[tuple[int, int], int] = {}
+        for (better, place), rarity in pairs.items():
+            both = wordings[better][0], wordings[place][0]
+            found[both] = max(found.get(both, 0), rarity)
+        return found
+
+    def _gather(self, ranked: list[Lesson], shared: dict[tuple[int, int], int]) -> None:
+        """Each lesson joins the topic that it shares most with, if it shares enough and nothing there tells them apart."""
+        near: dict[int, list[tuple[int, int]]] = {}
+        for (better, number), rarity in shared.items():
+            near.setdefault(number, []).append((better, rarity))
+        topics: list[list[Lesson]] = []
+        for one in ranked:
+            sums: dict[int, int] = {}
+            for number, rarity in near.get(one.id, ()):
+                key = id(self.topic[number])
+                sums[key] = sums.get(key, 0) + rarity
+            able = [topic for topic in topics if sums.get(id(topic), 0) >= TOPIC * 1e6 * len(topic)]
+            able.sort(key=lambda topic: -sums[id(topic)] / len(topic))
+            mine = next((topic for topic in able if not any(self._differ(one, other) for other in topic)), None)
+            if mine is None:
+                topics.append(self.topic[one.id])
+            else:
+                mine.append(one)
+                self.topic[one.id] = mine
+
+    def _differ(self, one: Lesson, other: Lesson) -> bool:
+        """Whether two of their wordings are close, and not the same."""
+        index = self.index
+        for mine in self.notes[one.id]:
+            for yours in self.notes[other.id]:
+                cosine = index.closeness(mine, yours)
+                if cosine < TOLD_APART:
+                    continue
+                if index.relation(words(mine), words(yours), cosine, decisions=False) != SAME:
+                    return True
+        return False
+
+    def leads(self, lesson: Lesson) -> bool:
+        """Whether it is the best of its topic."""
+        return self.topic[lesson.id][0] is lesson
 
     def value(self, lesson: Lesson) -> tuple[float, int]:
-        """The worth of a lesson with the support that it has."""
+        """The worth of a lesson, with that of its topic where it leads that."""
         own, newest = self.worth[lesson.id]
-        return own + SUPPORT * sum(self.worth[other][0] for other in self.near[lesson.id]), newest
+        others = self.topic[lesson.id][1:] if self.leads(lesson) else ()
+        return own + SUPPORT * sum(self.worth[other.id][0] for other in others), newest
 
 
 def _offers(standing: _Standing, lessons: list[Lesson]) -> dict[str, list[Lesson]]:
@@ -104,35 +137,20 @@ def _offers(standing: _Standing, lessons: list[Lesson]) -> dict[str, list[Lesson
 class _Choice:
     """Lines for each heading, taken in turn within the room in lines and tokens."""
 
-    def __init__(self, standing: _Standing, room: tuple[int, int], taken: Index) -> None:
-        self.standing, self.taken = standing, taken
+    def __init__(self, room: tuple[int, int], taken: Index) -> None:
+        self.taken = taken
         self.lines, self.left = room
         self.chosen: dict[str, list[tuple[str, int]]] = {title: [] for title in pages.SUMMARY_TITLES}
         self.ids: set[int] = set()
 
-    def fill(self, offers: dict[str, list[Lesson]], *, apart: bool) -> None:
-        """Take what fits; `apart`: nothing that is near a chosen lesson, which may be the same in other words."""
-        waiting = {
-            title: [one for one in found[::-1] if self._is_free(one, apart=apart)] for title, found in offers.items()
-        }
+    def fill(self, offers: dict[str, list[Lesson]]) -> None:
+        """Take what fits, each line for the heading that has fewest."""
+        waiting = {title: found[::-1] for title, found in offers.items()}
         while self.lines > 0 and any(waiting.values()):
-            title = self._next(waiting)
+            title = min(filter(waiting.get, waiting), key=lambda title: len(self.chosen[title]))
             lesson = waiting[title].pop()
-            if self._is_free(lesson, apart=apart):
+            if not _is_said(self.taken, lesson):
                 self._take(title, lesson)
-
-    def _next(self, waiting: dict[str, list[Lesson]]) -> str:
-        """The heading that takes a line: the emptiest below FLOOR, then the one with the best lesson."""
-        able = [title for title in waiting if waiting[title]]
-        low = [title for title in able if len(self.chosen[title]) < FLOOR]
-        if low:
-            return min(low, key=lambda title: len(self.chosen[title]))
-        return max(able, key=lambda title: self.standing.value(waiting[title][-1]))
-
-    def _is_free(self, lesson: Lesson, *, apart: bool) -> bool:
-        if lesson.id in self.ids or (apart and not self.ids.isdisjoint(self.standing.near[lesson.id])):
-            return False
-        return not _is_said(self.taken, lesson)
 
     def _take(self, title: str, lesson: Lesson) -> None:
         line = f"- {edits.shown(lesson.text)}"

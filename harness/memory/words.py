@@ -23,6 +23,7 @@ PAST = tables.words("words.txt", "past")
 INSTEAD = frozenset(("instead", "rather", "longer"))  # instead of, rather than, no longer
 ORDERS = tables.words("words.txt", "orders")
 AFFIRMS = tables.words("words.txt", "affirms")
+MODAL = tables.words("words.txt", "modal")
 MOVES = tables.words("words.txt", "moves")
 LIFTS = tables.words("words.txt", "lifts")
 NEGATIONS = tables.words("words.txt", "negations")
@@ -50,7 +51,7 @@ NUMBER_WORDS = {
 class Words(Record, frozen=True):
     """What a note says, for comparison. `terms`: all words and identifiers, `order`: as they come; `names`: the identifiers;
     `denied` and `ordered`: the terms that the note says not to use, and to use; `refused`: denied, and not just in
-    passing; `refuses`: it says so of something. `lead`: its first word."""
+    passing; `refuses`: it says so of something. `lead`: its first word; `must`: it says what has to be."""
 
     text: str
     terms: frozenset[str]
@@ -62,6 +63,7 @@ class Words(Record, frozen=True):
     refused: frozenset[str]
     refuses: bool
     lead: str
+    must: bool
 
 
 @functools.lru_cache(65536)
@@ -169,9 +171,7 @@ class _Reader:
             self.moves = True
         elif self.moves and word in ("from", "von"):
             self.says(self.denied)
-        elif (self.moves and word in ("to", "zu", "auf")) or (
-            word in AFFIRMS and self.said is not self.denied and self.said is not self.refused
-        ):
+        elif (self.moves and word in ("to", "zu", "auf")) or self.affirms(word, before):
             self.says(self.ordered)
         if word in NUMBER_WORDS:
             word = NUMBER_WORDS[word]
@@ -181,6 +181,11 @@ class _Reader:
             self.terms[stem(word)] = None  # the verb is not what the note orders or denies
         elif word and word not in UNTOLD:
             self.term(stem(word))
+
+    def affirms(self, word: str, before: str) -> bool:
+        """Whether the note orders what follows: "run X", and not "cannot run X"."""
+        is_said = self.said is self.denied or self.said is self.refused
+        return word in AFFIRMS and before not in NEGATIONS and not is_said
 
     def says(self, target: set[str]) -> None:
         """The next terms are what the note denies, or what it orders."""
@@ -239,7 +244,8 @@ def words(text: str) -> Words:
         ordered=frozenset(reader.ordered - denied),
         refused=frozenset(reader.refused),
         refuses=reader.refuses,
-        lead=stem(text.split(" ", 1)[0].lower()),
+        lead=stem(text.removeprefix("avoid ").split(" ", 1)[0].lower()),
+        must=not MODAL.isdisjoint(text.lower().split()),
     )
 
 

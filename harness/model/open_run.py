@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from harness.base import clock, encoding
 from harness.base.errors import UsageFault
 from harness.base.record import Record
@@ -117,7 +115,7 @@ class OpenRun(Begun, frozen=True):
 
     def seconds(self) -> float:
         """The duration of the run so far."""
-        return round(time.monotonic() - self.started, 3)
+        return clock.elapsed(self.started)
 
 
 class Outcome(Record):

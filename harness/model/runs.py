@@ -49,7 +49,7 @@ class Context(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
     path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the
     tree where the run works, "" for the project folder; `temporary`: where its temporary folders are; `confined`: its tier of
-    confinement."""
+    confinement; `started`: by the `loop`, by `hand`, or by hand `again`, "" in records of older versions."""
 
     run: str
     role: str
@@ -73,6 +73,7 @@ class Context(Record):
     folder: str = ""
     confined: str = ""
     temporary: str = ""
+    started: str = ""
 
 
 class Totals(Record):
@@ -157,6 +158,20 @@ class Answer(Record):
     by: str
     text: str
     after: str
+
+
+class Forgotten(Record):
+    """A run that a person removed, a line of forgotten.jsonl; `seal`: the run digest in its line of the run log."""
+
+    run: str
+    at: str
+    by: str
+    seal: str
+
+    @property
+    def words(self) -> str:
+        """When, and by whom."""
+        return f"forgotten on {self.at[:10]} by {self.by}"
 
 
 def waits(ended: int, until: int, now: int) -> bool:
@@ -247,6 +262,14 @@ def answers(layout: Layout) -> list[Answer]:
     )
 
 
+def forgotten(layout: Layout) -> dict[str, Forgotten]:
+    """{run: its tombstone} of the runs whose files a person removed. BrokenFile names a bad line."""
+    path, make = layout.forgotten, partial(schema.record, Forgotten, wrote="a tombstone has")
+    data = State(layout).data(names.FORGOTTEN)
+    found = json_lines.parse(data, path, make, "the line is no tombstone", f"See: {command('doctor')}")
+    return {one.run: one for one in found}
+
+
 def answered(layout: Layout) -> str:
     """The newest run at the last answer of a person; "" if there is no answer."""
     return next((one.after for one in reversed(answers(layout))), "")
@@ -307,11 +330,14 @@ def _seen(path: str) -> bytes | None:
 
 
 def broken_seals(layout: Layout, most: int) -> list[str]:
-    """Ids of finished runs, of the newest `most`, whose files have changed since the run closed."""
-    found = []
+    """Ids of finished runs, of the newest `most`, whose files have changed since the run closed; not of those that a person
+    removed."""
+    found, gone = [], forgotten(layout)
     lines = (line for _, line in json_lines.backwards(layout.run_log))
     for one, line in islice(zip(finished(layout), lines, strict=True), most):
         run = layout.run(one.run)
+        if one.run in gone and gone[one.run].seal == one.seal:
+            continue
         if one.seal and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):  # format 1: no run
             found.append(one.run)
     return found

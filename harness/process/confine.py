@@ -54,23 +54,29 @@ class Glass(Record):
 
     `writable`: folders that it may change. `readable`: folders that it sees read-only although they lie below a private,
     hidden or writable one. `hidden`: folders and files that are empty inside, also below a writable one. The deepest path
-    decides. `network`: host, or none (a loopback of its own).
+    decides. `network`: host, or none (a loopback of its own). `moved`: {path inside, without links: the folder that is
+    seen there}, in the order in which `Confinement.seen` takes them; such a path is also one of `writable` or `readable`.
     """
 
     writable: list[str] = []
     readable: list[str] = []
     hidden: list[str] = []
     network: str = "host"
+    moved: dict[str, str] = {}
 
     def layers(self) -> list[tuple[str, str]]:
         """(path without links, option) of each mount over the read-only root, in order: a later one lies above."""
         private = [(folder, TMPFS) for folder in PRIVATE if os.path.isdir(folder) and not os.path.islink(folder)]
         hidden = [(os.path.realpath(path), TMPFS if os.path.isdir(path) else EMPTY) for path in _there(self.hidden)]
-        readable = [(os.path.realpath(path), READ) for path in _there(self.readable)]
-        writable = [(os.path.realpath(path), WRITE) for path in self.writable]
+        readable = [(self._real(path), READ) for path in self.readable if path in self.moved or os.path.exists(path)]
+        writable = [(self._real(path), WRITE) for path in self.writable]
         return sorted(
             [*private, *hidden, *readable, *writable], key=lambda one: (one[0].count("/"), ORDER.index(one[1]))
         )
+
+    def _real(self, path: str) -> str:
+        """The path without links; one of `moved` has none, since what is outside at that path does not count."""
+        return path if path in self.moved else os.path.realpath(path)
 
 
 class Confinement(Record):
@@ -94,7 +100,16 @@ class Confinement(Record):
             return list(argv)
         layers = self.glass.layers()
         self._check(argv[0], cwd, env, layers)
-        return bubblewrap(argv, layers, self.glass.network, os.uname().release)
+        words = bubblewrap(argv, layers, self.glass.network, os.uname().release, self.glass.moved)
+        at = self.seen(cwd)
+        return words if at == cwd else [words[0], "--chdir", at, *words[1:]]
+
+    def seen(self, path: str) -> str:
+        """Where a confined program finds what lies at this path outside."""
+        for inside, folder in self.glass.moved.items():
+            if self.tier == BUBBLEWRAP and (path + "/").startswith(folder + "/"):
+                return inside + path[len(folder) :]
+        return path
 
     def limit(self) -> list[int]:
         """A new descriptor that bubblewrap reads the limit on processes from; none where the words do not ask for it."""
@@ -114,7 +129,7 @@ class Confinement(Record):
             network.enter(self.holder)
 
     def _check(self, name: str, cwd: str, env: Mapping[str, str], layers: Layers) -> None:
-        for folder in (cwd, *self.glass.writable):
+        for folder in (cwd, *(self.glass.moved.get(path, path) for path in self.glass.writable)):
             if fault := _why_no_folder(folder):
                 raise Unavailable(f"{name} cannot be started in the folder {folder}: {fault}.")
         if not _shows(layers, os.path.realpath(cwd)):
@@ -123,12 +138,15 @@ class Confinement(Record):
             raise Unavailable(f"{name} cannot be started (is it installed, and on PATH?): {fault}.")
 
 
-def bubblewrap(argv: Sequence[str], layers: Layers, network: str, kernel: str) -> list[str]:
-    """The command line of bubblewrap with these mounts, on this kernel release; see Confinement.words."""
+def bubblewrap(
+    argv: Sequence[str], layers: Layers, network: str, kernel: str, sources: Mapping[str, str] = {}
+) -> list[str]:
+    """The command line of bubblewrap with these mounts, on this kernel release; see Confinement.words. `sources`: {path of a
+    mount: the folder that is mounted there}, where it is another."""
     own = has_own_pid_max(kernel)
     words = [_bubblewrap(), *ROOT, *(LIMIT if own else ()), *PROC_SYS]
     for path, option in layers:
-        words += [*option.split(), path] if option in (TMPFS, EMPTY) else [option, path, path]
+        words += [*option.split(), path] if option in (TMPFS, EMPTY) else [option, sources.get(path, path), path]
     hidden = [path for path, option in layers if option == TMPFS and path not in PRIVATE]
     words += [word for path in hidden for word in ("--remount-ro", path)]
     if os.geteuid() == 0:  # else root could remount what is read-only; nested sandboxes map ids with SETFCAP

@@ -22,7 +22,7 @@ from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable, Mapping
     from typing import Any
 
     from harness.base.schema import Whole
@@ -64,11 +64,13 @@ else:
 
 class Held(Record):
     """What the cache keeps: the trails, length and digest of the lines of the run log that they were made from, the runs
-    whose receipts count, and what the files of these looked like."""
+    that did not count because files of theirs were changed, and what the files of these, and of those that the trails name,
+    looked like."""
 
+    log: str = ""
     size: Whole = 0
     digest: str = ""
-    counted: list[str] = []
+    changed: list[str] = []
     looks: str = ""
     trails: dict[str, HistoryRow] = {}
 
@@ -90,24 +92,39 @@ class ClaimStatus(Record):
 
 def load(layout: Layout) -> dict[str, CheckHistory]:
     """{claim + newline + command: check history}, complete up to the newest finished run."""
-    data = State(layout).data(names.RUN_LOG) or b""
-    data = data[: data.rfind(b"\n") + 1]
-    held = _held(layout, data)
-    trails, counted = {key: CheckHistory(**row) for key, row in held.trails.items()}, list(held.counted)
-    for number, line in json_lines.whole(data[held.size :]):
-        run_id, seal = _fired(layout, line, data[: held.size].count(b"\n") + number)
-        if run_id:
-            counted.append(run_id)
-            if seal in ("", runs.seal(layout.run(run_id))):  # "": a run of format 1
-                _take(layout, trails, run_id)
-    if len(data) != held.size:
-        rows = {key: trail.asdict() for key, trail in trails.items()}
-        looks = _looks(layout, counted)
-        made = Held(size=len(data), digest=encoding.digest(data), counted=counted, looks=looks, trails=rows)
-        documents.keep(layout.cache, NAME, "", made.asdict(), FIELDS)
+    log, held = _look(layout.run_log), _held(layout)
+    if log != held.log:
+        held = _complete(layout, held, log)
+    trails = {key: CheckHistory(**row) for key, row in held.trails.items()}
     for receipt in contract_log.fired(contract_log.load(layout)):
         _join(trails, receipt)
     return trails
+
+
+def _complete(layout: Layout, held: Held, log: str) -> Held:
+    """The index with the lines of the run log that it lacks, and kept so; made anew where its lines are others by now."""
+    data = State(layout).data(names.RUN_LOG) or b""
+    data = data[: data.rfind(b"\n") + 1]
+    if encoding.digest(data[: held.size]) != held.digest:
+        held = Held()
+    trails, changed = {key: CheckHistory(**row) for key, row in held.trails.items()}, list(held.changed)
+    for number, line in json_lines.whole(data[held.size :]):
+        run_id, seal = _fired(layout, line, data[: held.size].count(b"\n") + number)
+        if run_id and seal in ("", runs.seal(layout.run(run_id))):  # "": a run of format 1
+            _take(layout, trails, run_id)
+        elif run_id:
+            changed.append(run_id)
+    rows = {key: trail.asdict() for key, trail in trails.items()}
+    made = Held(
+        log=log if log == _look(layout.run_log) else "",
+        size=len(data),
+        digest=encoding.digest(data),
+        changed=changed,
+        looks=_looks(layout, rows, changed),
+        trails=rows,
+    )
+    documents.keep(layout.cache, NAME, "", made.asdict(), FIELDS)
+    return made
 
 
 def _join(trails: dict[str, CheckHistory], receipt: Receipt) -> None:
@@ -127,30 +144,31 @@ def _join(trails: dict[str, CheckHistory], receipt: Receipt) -> None:
         trail.red_at = [receipt.tree, *(one for one in trail.red_at if one != receipt.tree)]
 
 
-def _held(layout: Layout, data: bytes) -> Held:
-    """The index as it is kept, where it was made from a beginning of these lines, byte for byte, and no file of the runs that
-    count was touched since; else an empty one."""
+def _held(layout: Layout) -> Held:
+    """The index as it is kept, where no file of the runs that it names was touched since; else an empty one."""
     row = documents.recall(layout.cache, NAME, "", FIELDS)
     try:
         held = schema.record(Held, row, "we leave")
     except (TypeError, ValueError):
         return Held()
-    same = encoding.digest(data[: held.size]) == held.digest and _looks(layout, held.counted) == held.looks
-    return held if same else Held()
+    return held if _looks(layout, held.trails, held.changed) == held.looks else Held()
 
 
-def _looks(layout: Layout, counted: list[str]) -> str:
-    """A digest of size, time and number of the files that the digests of these runs cover: nobody can set the time of a
-    change of a file."""
-    top, seen = layout.runs, []
-    for run_id in counted:
-        for name in runs.SEALED:
-            try:
-                one = os.stat(f"{top}/{run_id}/{name}")
-                seen.append(f"{one.st_size} {one.st_mtime_ns} {one.st_ctime_ns} {one.st_ino}")
-            except OSError:  # it is not there
-                seen.append("-")
-    return encoding.digest("\n".join(seen).encode())
+def _look(path: str) -> str:
+    """Size, times and number of a file: nobody can set the time of a change. "-" where it is not there."""
+    try:
+        one = os.stat(path)
+    except OSError:
+        return "-"
+    return f"{one.st_size} {one.st_mtime_ns} {one.st_ctime_ns} {one.st_ino}"
+
+
+def _looks(layout: Layout, trails: Mapping[str, Mapping[str, Any]], changed: Iterable[str]) -> str:
+    """A digest of how the files look of the runs that brought the newest red and green of each check, and of those that were
+    changed. What older runs brought was read while their digest held."""
+    named = {place[0] for row in trails.values() for place in (row["red"], row["green"]) if place}
+    found = (_look(f"{layout.runs}/{run_id}/{name}") for run_id in sorted(named.union(changed)) for name in runs.SEALED)
+    return encoding.digest("\n".join(found).encode())
 
 
 def _fired(layout: Layout, line: bytes, number: int) -> tuple[str, str]:

@@ -7,18 +7,22 @@ from itertools import islice, takewhile
 
 from harness.agents import registry
 from harness.base import clock, encoding
-from harness.base.errors import Changed
+from harness.base.errors import BrokenFile, Changed
 from harness.decision import rules, views
+from harness.git import repository
 from harness.integrity import inbox
+from harness.memory import pages
 from harness.model import contract, features, issues, runs, usage
 from harness.model.runs import Result, Totals
 from harness.run import reservations
-from harness.store import journal, names, objects
-from harness.store.layout import Layout
+from harness.store import journal, json_lines, names, objects
+from harness.store.layout import Layout, identity_folder
 from harness.store.state import ABSENT, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from harness.integrity.lease import Lease
     from harness.model.config import Config
     from harness.model.open_run import Begun, OpenRun, Outcome
@@ -41,13 +45,14 @@ TAKEN = (
 FIRST_WAIT, LONGEST_WAIT = 60, 3600
 JITTER = 0.1
 PAID = ("cost", "tokens")
+KEEP = "refs/harness/keep/"  # with the run's id behind: the commit of a snapshot, which git gc then keeps
 LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap, or for a mistake
 
 
 def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Result:
     """Commit everything that the run changed in one journal with its result; durable on return."""
     inbox.remove(run.paths.inbox)
-    head, used = outcome.commit or run.context.head, _used(outcome, settings)
+    head, used = outcome.commit or run.context.head, used_by(outcome, settings)
     result = Result(
         **{name: getattr(run.context, name) for name in ("run", "role", "feature", "trigger")},
         **{name: getattr(outcome, name) for name in TAKEN},
@@ -71,7 +76,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
     text = outcome.changes.contents.get(names.CONTRACT)
     if text is not None:  # cached, so that the next start need not parse it
         contract.remember(run.layout, text.decode(), outcome.contract)
-    _snapshot(run.layout, run.id, head, run.context.at)
+    _snapshot(run.layout, run.id, head, result.at)
     return result
 
 
@@ -116,7 +121,7 @@ def cost_so_far(run: OpenRun, outcome: Outcome) -> str:
 
 def reserve_used(lease: Lease, outcome: Outcome, settings: Config) -> None:
     """The lease reserves what the run has used of cost and tokens, where that is more than it reserved at open."""
-    used, terms = _used(outcome, settings), lease.terms
+    used, terms = used_by(outcome, settings), lease.terms
     if used and ((used.cost_usd or 0) > terms.cost_usd or (used.tokens or 0) > terms.tokens):
         lease.sign(cost_usd=max(used.cost_usd or 0, terms.cost_usd), tokens=max(used.tokens or 0, terms.tokens))
 
@@ -140,14 +145,14 @@ def retry_at(layout: Layout, until: int) -> int:
     return now + wait + round(chance * min(wait * JITTER, runs.MOST_JITTER))
 
 
-def _used(outcome: Outcome, settings: Config) -> Usage | None:
+def used_by(outcome: Outcome, settings: Config) -> Usage | None:
     """The usage that the run's agents reported, priced from the table where their vendor reports no cost."""
     return usage.total(usage.priced(one, settings.prices) for one in outcome.usages if one.raw)
 
 
 def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Totals:
     """The running totals with this run included. Limits, logins and kills do not count as failures."""
-    before, used, free = runs.totals(run.layout), _used(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
+    before, used, free = runs.totals(run.layout), used_by(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
     no_plan = run.capability == "plans" and outcome.ended not in runs.GOOD and not free
     return Totals(
         runs=before.runs + (not outcome.idle),
@@ -156,11 +161,11 @@ def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> T
         tokens=usage.plus(before.tokens, used.tokens if used else None),
         since_green=0 if outcome.newly_green else before.since_green + (run.capability != "curates" and not free),
         rejected=0 if outcome.accepted else before.rejected + (outcome.accepted is False or no_plan),
-        uncounted=before.uncounted + _uncounted(outcome, settings, used),
+        uncounted=before.uncounted + uncounted(outcome, settings, used),
     )
 
 
-def _uncounted(outcome: Outcome, settings: Config, used: Usage | None) -> bool:
+def uncounted(outcome: Outcome, settings: Config, used: Usage | None) -> bool:
     """Whether part of the run's cost is unknown: tokens without a cost, or no usage from an agent that costs."""
     if used and (used.tokens or used.cost_usd is not None):
         return used.cost_source == usage.UNKNOWN
@@ -168,17 +173,59 @@ def _uncounted(outcome: Outcome, settings: Config, used: Usage | None) -> bool:
     return bool(answered and registry.costs(answered, settings.agents.get(answered, {})))
 
 
+def snapshot(layout: Layout, run_id: str) -> None:
+    """Write the snapshot of a run that has closed, where a kill came before it."""
+    if not State(layout).exists(f"{names.SNAPSHOTS}/{run_id}.json"):
+        result = runs.result(layout, run_id)
+        if result:
+            _snapshot(layout, run_id, result.head, result.at)
+
+
 def _snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
-    """Write managed files by digest, append-only files and raw.md by length, and the commit: a restore point."""
+    """Write what can be restored: managed files by digest, append-only files and raw.md by length, the commit, which a ref holds,
+    and the identity that the prompt showed."""
+    last = next(islice(runs.finished(layout), 1, None), None)
+    if head and (last is None or last.head != head):
+        repository.set_ref(layout.top, KEEP + run_id, head)
+    value = {**snapshot_of(layout, run_id, head, at), "identity": _identity(layout, run_id)}
+    State(layout).put(f"{names.SNAPSHOTS}/{run_id}.json", encoding.dump_json(value))
+
+
+def snapshot_of(layout: Layout, name: str, head: str, at: str) -> dict[str, Any]:
+    """The snapshot of this moment: its content, whose objects are stored."""
     state, ledger = State(layout), journal.read_ledger(layout)
     contents = {name: state.data(name) for name in names.MANAGED}
-    live = {name: objects.put(layout, data) for name, data in contents.items() if data is not None}
-    appended = {
-        "grown": {name: ledger.get(name) for name in names.APPEND_ONLY},
+    return {
+        "run": name,
+        "at": at,
+        "commit": head,
+        "live": {name: objects.put(layout, data) for name, data in contents.items() if data is not None},
+        "grown": {name: row for name in names.APPEND_ONLY if (row := ledger.get(name))},
         "raw": [state.length(names.RAW), str(state.generation())],
+        "entries": _entries(state, contents[names.CURATED]),
     }
-    value = {"run": run_id, "at": at, "commit": head, "live": live, **appended}
-    state.put(f"{names.SNAPSHOTS}/{run_id}.json", encoding.dump_json(value))
+
+
+def _entries(state: State, data: bytes | None) -> int:
+    """How many entries raw.md has ever had; -1 where curated.json does not say where it begins."""
+    try:
+        curated = pages.parse_curated(data)
+    except BrokenFile:  # its readers report it
+        return -1
+    offset, before = (curated.offset, curated.folded) if curated.offset else (0, curated.first_seq)
+    return before + state.part(names.RAW, offset, state.length(names.RAW) - offset).count(b"\n")
+
+
+def _identity(layout: Layout, run_id: str) -> dict[str, str]:
+    """{file name: object} of the identity that the prompt of the run showed."""
+    data, folder = State(layout).data(names.of_run(run_id, names.MANIFEST)) or b"", identity_folder()
+    if os.fsencode(layout.relative(folder)) not in data:
+        return {}
+    rows = json_lines.value(data)
+    found = {str(row["source"]): str(row["object"]) for row in rows if "object" in row}
+    return {
+        os.path.basename(one): name for one, name in found.items() if os.path.dirname(one) == layout.relative(folder)
+    }
 
 
 def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:

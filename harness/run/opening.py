@@ -26,7 +26,7 @@ from harness.model.runs import Context
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
 from harness.run import recover, reservations, starting
-from harness.store import journal, names
+from harness.store import journal, names, objects
 from harness.store.files import PRIVATE
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
@@ -244,9 +244,19 @@ def _home(layout: Layout, claimed: Claimed) -> str:
     return confine.home_of_checks(layout.top, folder + ".home")
 
 
+def _recorded(layout: Layout) -> dict[str, list[Any]]:
+    """The ledger; what it says of a managed file that people changed since the last snapshot has an object from now on."""
+    rows, state = journal.read_ledger(layout), State(layout)
+    for name, (digest, _) in rows.items():
+        if digest and not os.path.exists(objects.path_of(layout, digest)):
+            objects.put(layout, state.data(name) or b"")
+    return rows
+
+
 def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
     """Record how the run opened; the feature of a role that commits is in progress from now on, `again` with all its tries."""
     layout = run.layout
+    objects.keep(layout, run.context.live)
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
     if not run.kept:
         dotgit.copy_index(layout.top, os.path.join(run.paths.folder, "index"))
@@ -361,7 +371,7 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         folder=tree.folder,
         confined="" if tier == NONE else tier,
         untracked=worktrees.digests(tree.folder or layout.top, tree.untracked),
-        live=journal.read_ledger(layout),
+        live=_recorded(layout),
         raw=[state.length(names.RAW), str(state.generation())],
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
@@ -370,4 +380,5 @@ def _context(want: Asked, claimed: Claimed) -> Context:
             layout, tree.dirty if tree.folder else [*tree.dirty, layout.prefix + names.ASKED_SPEC]
         ),
         version=starting.version(),
+        started="again" if want.again else "loop" if want.looping else "hand",
     )

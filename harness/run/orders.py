@@ -156,7 +156,7 @@ def _retry(context: OrderContext, feature_id: str) -> str:
         return said
     if not _settles(context, views.kind_of(question)):
         return f"{said}; what else a person is asked: {command('escalation')}"
-    _answered(context, question, f"{command('feature retry')} {feature_id}")
+    answered(context, question, f"{command('feature retry')} {feature_id}")
     return f"{said}; that answers the escalation, and the counts start again"
 
 
@@ -224,7 +224,7 @@ def _answer(context: OrderContext, text: str) -> str:
         raise UsageFault(f"Nothing is escalated. See: {command('next')}")
     for feature in waiting:
         features.restart(feature, "retry", context.at, text)
-    _answered(context, question, text)
+    answered(context, question, text)
     return "answered; the counts start again, and the next run reads it"
 
 
@@ -238,7 +238,7 @@ def _archive(context: OrderContext, question: str | None, text: str) -> None:
         context.changes.remove(names.ESCALATION)
 
 
-def _answered(context: OrderContext, question: str | None, text: str) -> None:
+def answered(context: OrderContext, question: str | None, text: str) -> None:
     """Archive the escalation, and record the answer, behind which the counts start again."""
     _archive(context, question, text)
     newest = next(runs.finished(context.layout), None)

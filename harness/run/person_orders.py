@@ -35,7 +35,11 @@ def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> 
         row = {"at": context.at, "by": by, "state": state, "name": name, "cause": ask.cause, "text": note.strip()}
         line = checkpoints.line(**row, question=question[: checkpoints.MOST_TEXT])
         context.changes.append(names.CHECKPOINT_LOG, line)
-    return f"{name} is granted" if state == "granted" else f"{name} is denied; a plan is due, which is made with your reason"
+    return (
+        f"{name} is granted"
+        if state == "granted"
+        else f"{name} is denied; a plan is due, which is made with your reason"
+    )
 
 
 def want(context: OrderContext, title: str, text: str, by: str) -> str:

@@ -23,6 +23,9 @@ ROLE_CHARS = IDENTITY_CHARS = 6_000
 SPEC_CHARS = PLAN_CHARS = 24_000
 SUMMARY_CHARS = 3_000
 RECEIPT_CHARS = 8_000
+COMMON = "roles/common.md"
+IDENTITY, ASKED, MEMORY = "## Your identity", "## SPEC.md", "## Memory"  # how their sections begin
+ENTRIES, RUNTIME = "### Entries to curate", "## Runtime context"
 
 
 class Part(Record):
@@ -93,14 +96,15 @@ def cut(text: str, most: int, path: str) -> str:
 
 
 def _role_words(role: Role) -> list[Part]:
-    common = cut(role.common, ROLE_CHARS, "roles/common.md")
-    words = cut(role.words, max(0, ROLE_CHARS - len(common)), role.path)
-    return [
-        Part(data=_ended(common).encode(), source="roles/common.md"),
-        _text("\n"),
-        Part(data=_ended(words.lstrip("\n")).encode(), source=f"roles/{role.name}.md"),
-        _text("\n"),
-    ]
+    """The words of all roles and those of this one."""
+    common = cut(role.common, ROLE_CHARS, COMMON)
+    own = words(role.words, role.path, len(common)).replace(source=f"roles/{role.name}.md")
+    return [Part(data=_ended(common).encode(), source=COMMON), _text("\n"), own, _text("\n")]
+
+
+def words(text: str, path: str, before: int) -> Part:
+    """The words of a role, in the room that the `before` characters of all roles leave."""
+    return Part(data=_ended(cut(text, max(0, ROLE_CHARS - before), path).lstrip("\n")).encode(), source=path)
 
 
 def _fenced(title: str, text: str, source: str, info: str = "") -> list[Part]:
@@ -113,24 +117,35 @@ def _fenced(title: str, text: str, source: str, info: str = "") -> list[Part]:
 
 
 def _identity(material: Material) -> list[Part]:
-    title = f"## Your identity (cross-mission memory for the {material.role.name} role)"
-    return _fenced(title, cut(material.identity, IDENTITY_CHARS, material.identity_path), material.identity_path)
+    return identity(material.role.name, material.identity, material.identity_path)
+
+
+def identity(role: str, text: str, path: str) -> list[Part]:
+    """The section with a role's identity."""
+    return _fenced(f"{IDENTITY} (cross-mission memory for the {role} role)", cut(text, IDENTITY_CHARS, path), path)
 
 
 def _spec(material: Material) -> list[Part]:
     if "spec" not in material.role.reads:
         return []
-    text = material.spec
-    if len(text) > SPEC_CHARS and material.feature:
-        named = [documents.section(text, heading) or "" for heading in material.feature.spec_refs]
-        text = "\n".join(named) + f"\n[only the sections of this feature; the whole is in {material.spec_path}]\n"
-    text = cut(text, SPEC_CHARS, material.spec_path)
-    return _fenced("## SPEC.md (what the mission must bring about)", text, material.spec_path, "markdown")
+    return spec(material.spec, material.spec_path, material.feature)
+
+
+def spec(text: str, path: str, feature: Feature | None) -> list[Part]:
+    """The section with the spec; of a long one only what the feature names."""
+    if len(text) > SPEC_CHARS and feature:
+        named = [documents.section(text, heading) or "" for heading in feature.spec_refs]
+        text = "\n".join(named) + f"\n[only the sections of this feature; the whole is in {path}]\n"
+    return _fenced(f"{ASKED} (what the mission must bring about)", cut(text, SPEC_CHARS, path), path, "markdown")
+
+
+def summary(text: str, path: str) -> list[Part]:
+    """The section with the summary of the memory."""
+    return _fenced(f"{MEMORY} (curated from prior iterations of this run)", cut(text, SUMMARY_CHARS, path), path)
 
 
 def _memory(material: Material) -> list[Part]:
-    title = "## Memory (curated from prior iterations of this run)"
-    parts = _fenced(title, cut(material.summary, SUMMARY_CHARS, material.summary_path), material.summary_path)
+    parts = summary(material.summary, material.summary_path)
     paths = f"{material.memory_path} (curated), {material.raw_path} (as it was noted)"
     return [*parts, _text(f"More, to be read when it helps: {paths}.\n\n")]
 
@@ -155,7 +170,7 @@ def _task(material: Material) -> list[Part]:
     if "issues" in reads and material.issues:
         parts += _fenced("### Open issues", _issues(material.issues), "")
     if "raw" in reads and material.raw:
-        parts += _fenced("### Entries to curate", material.raw, material.raw_path)
+        parts += _fenced(ENTRIES, material.raw, material.raw_path)
     if "steer" in reads and material.steer.strip():
         parts += _fenced("### What a person says meanwhile (STEER.md)", material.steer, "STEER.md")
     if material.steer_once:
@@ -217,7 +232,7 @@ def _issues(found: list[Issue]) -> str:
 
 def _runtime(material: Material) -> Part:
     lines = [f"- {key}{': ' if ' ' in key else '='}{value}" for key, value in material.runtime]
-    return _text("## Runtime context\n" + "\n".join(lines) + f"\n\n{material.how_to_reply}\n")
+    return _text(f"{RUNTIME}\n" + "\n".join(lines) + f"\n\n{material.how_to_reply}\n")
 
 
 def runtime(context: dict[str, Any]) -> list[tuple[str, str]]:

@@ -64,7 +64,7 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     """Settle all dead runs; one line for each thing done. What live runs hold is left alone. An unrestorable file raises
     BrokenFile, or stays with `yielding`. The caller holds the mission lock."""
     suspects = unsettled.unsettled(layout)
-    done = _finish_journal(layout)
+    done = _finish_journal(layout) + _finish_restore(layout)
     done += restore_objects(layout) if unsettled.objects_lost(layout) else []
     yielded: list[str] | None = [] if yielding else None
     dead, books = suspects, b""
@@ -127,7 +127,9 @@ def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored]) -> str
     inbox.remove(run.inbox)
     if step.do == recovery_plan.FORGET:
         _remove_flat(run.folder)
-    elif step.do != recovery_plan.TIDY:
+    elif step.do == recovery_plan.TIDY:
+        closing.snapshot(layout, step.run)
+    else:
         dead = restored[step.run]
         _settle(step, dead)
         closing.close(dead.run, dead.outcome, dead.settings, dead.seconds)
@@ -152,6 +154,18 @@ def _finish_journal(layout: Layout) -> list[str]:
             return []
         committed.catch_up(layout)
         return ["finished a journal that a crash had left behind"]
+
+
+def _finish_restore(layout: Layout) -> list[str]:
+    """Move the mission's position to the commit that its state was put back to; where runs work in place a person does."""
+    row = State(layout).json(names.RESTORING)
+    if row is None:
+        return []
+    made = mission.load(layout)
+    if config.load(layout).workplace != workplace.PROJECT:
+        workplace.move_to(layout, made, str(row["commit"]))
+    State(layout).remove(names.RESTORING)
+    return [f"moved the mission to {made.branch}"]
 
 
 def _replace_run_log(layout: Layout, books: bytes) -> list[str]:

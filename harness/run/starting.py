@@ -44,7 +44,7 @@ def start(layout: Layout) -> Mission:
         mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
     found(layout)
     made = mission.load(layout)
-    temporary.remove_abandoned(f"{made.id}/check", "verify", "try")
+    temporary.remove_abandoned(f"{made.id}/check", f"{made.id}/replay", "verify", "try")
     return made
 
 
@@ -87,15 +87,20 @@ def found(layout: Layout) -> None:
     now = _require_startable(layout)
     name, branch = mission.new_id(layout.project), now.branch
     created, host = clock.stamp(clock.now()), os.uname().nodename
-    _lay_out(layout)
+    lay_out(layout)
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
     if made.branch in (repository.default_branch(layout.top), *map(_own_branch, files.names(layout.archived))):
         made.branch = _own_branch(made.id)
         repository.switch_new(layout.top, made.branch)
+    write(layout, made, workplace.record(layout))
+
+
+def write(layout: Layout, made: Mission, git_record: bytes) -> None:
+    """The files with which a mission begins, in folders that exist."""
     changes = Changes()
     changes.put(names.MISSION, encoding.dump_json(made.asdict()))
-    changes.put(names.GIT_RECORD, workplace.record(layout))
+    changes.put(names.GIT_RECORD, git_record)
     changes.put(names.FORMAT, f"{migrations.FORMAT}\n".encode())
     State(layout).commit(changes)
 
@@ -199,7 +204,7 @@ def located(layout: Layout) -> list[str]:
     return [f"Its folder is {layout.prefix} in the repository {layout.top}; the branch is one of all of that.{rest}"]
 
 
-def _lay_out(layout: Layout) -> None:
+def lay_out(layout: Layout) -> None:
     """Make the folders, exclude them from git, and give them a minimal .git of their own, so that `git clean` skips them."""
     dotgit.exclude(layout.top, IGNORE_LINE.format(prefix="".join(map(_plain, layout.prefix))))
     for folder in (layout.runs, layout.locks, layout.objects, layout.snapshots, os.path.dirname(layout.raw)):
@@ -235,11 +240,14 @@ def version() -> str:
     return f"{harness.__version__} {dotgit.commit(checkout)[:12]}".strip()
 
 
-def write_generated(layout: Layout) -> None:
+def write_generated(layout: Layout, project: str = "") -> None:
     """Write two files where they differ: the `harness` command on an agent's PATH (this mission, this interpreter), and the
-    .ignore that keeps searches of agents out of transcripts and copies."""
+    .ignore that keeps searches of agents out of transcripts and copies. `project`: where an agent sees the project, if not
+    where it is."""
     main = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
-    python, program, where, checkout = (_quoted(text) for text in (sys.executable, main, layout.project, home()))
+    python, program, where, checkout = (
+        _quoted(text) for text in (sys.executable, main, project or layout.project, home())
+    )
     shim = SHIM.format(python=python, program=program, project=where, home=checkout)
     for path, text, mode in ((layout.shim, shim, 0o755), (layout.ignore, IGNORED, files.SHARED)):
         if files.read(path) != text.encode():

@@ -116,6 +116,7 @@ def _carry_out(opened: Opened, steps: Steps) -> tuple[Result, int]:
             steps.examine(opened.run)
         except GuardianKilled as fault:
             signum = _cut(outcome, fault)
+    clock.await_settling()
     return _settle_and_close(opened.run, steps), signum
 
 

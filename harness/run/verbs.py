@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.base import encoding, lean, schema
-from harness.base.errors import Refused, UsageFault
+from harness.base import clock, encoding, errors, lean, redaction, schema
+from harness.base.errors import HarnessError, Refused, UsageFault
 from harness.base.lean import partial
 from harness.model import contract, features, issues, mission, open_run, replies
 from harness.store import documents, journal, names
@@ -22,16 +22,29 @@ if TYPE_CHECKING:
     from harness.model.receipts import Receipt
 
 LONGEST_FAULT = 20_000  # characters of a refusal that are kept
+LONGEST_ASKED = 1024 * 1024  # characters of what an agent asked that are recorded
 
 
 def of(run: OpenRun) -> dict[str, Callable[..., Iterable[str]]]:
     """{verb: what it does with the texts of a request}; each yields texts for the agent's screen."""
-    return {
-        "note": partial(note, run),
-        "issue": partial(report, run),
-        "reply": partial(reply, run),
-        "check": partial(check, run),
-    }
+    verbs: dict[str, Callable[..., Iterable[str]]] = {"note": note, "issue": report, "reply": reply, "check": check}
+    return {verb: partial(recorded, run, verb, carry_out) for verb, carry_out in verbs.items()}
+
+
+def recorded(run: OpenRun, verb: str, carry_out: Callable[..., Iterable[str]], *arguments: str) -> Iterator[str]:
+    """Carry out a verb, and record it with the exit code that its program ends with, so that the run can be played back."""
+    code = errors.DONE
+    try:
+        yield from carry_out(run, *arguments)
+    except HarnessError as fault:
+        code = fault.code
+        raise
+    finally:
+        said = [redaction.mask(text[:LONGEST_ASKED]) for text in arguments]
+        row = {"at": clock.stamp(clock.now()), "verb": verb, "arguments": said, "code": code}
+        state, name = State(run.layout), names.of_run(run.id, names.ASKED)
+        with state.lock_of(name):  # agents may ask in parallel
+            state.add(name, encoding.dump_json(row))
 
 
 def load_rest() -> tuple[ModuleType, ...]:

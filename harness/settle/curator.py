@@ -47,13 +47,17 @@ class CurationPlan(Record):
     known: Lessons
     memory: str | None
     summary: str | None
-    archived: list[Archived] = []
-    changes: list[Change] = []
+    rows: list[Archived | Change] = []
     evidence: list[Evidence] = []
     graduations: list[Graduation] = []
     taken: int = 0
     wrong: list[str] = []
     warning: str = ""
+
+    @property
+    def archived(self) -> list[Archived]:
+        """The entries, each with its disposition."""
+        return [row for row in self.rows if isinstance(row, Archived)]
 
 
 class Place(Record):
@@ -97,8 +101,7 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
         known=made.lessons,
         memory=pages.render_page(made.page),
         summary=short,
-        archived=made.archived(promoted, {one.lesson for one in graduations}),
-        changes=made.changes,
+        rows=made.archived(promoted, {one.lesson for one in graduations}),
         evidence=evidence,
         graduations=graduations,
         taken=taken,
@@ -118,20 +121,22 @@ def gather(place: Place) -> Inputs:
         memory, short = files.read_text(layout.memory), files.read_text(layout.summary)
         archive.newest(layout.archive, curated.folded, 1, 0)
         known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
+        evidence = identity.evidence(place.folder)
         batch = waiting.batch(layout.raw, curated.folded, _start(layout, curated), place.bound)
     return Inputs(
         mission=place.mission,
         run=place.run,
         today=place.today,
         waiting=batch.entries,
-        known=rebuild.lessons(layout.archive, curated) if known is None else known,
+        known=known
+        or rebuild.lessons(layout.archive, curated, {one.seq for one in evidence if one.mission == place.mission}),
         end=batch.end,
         crc=batch.crc,
         is_last=batch.is_last,
         curated=curated,
         memory=memory,
         summary=short,
-        evidence=identity.evidence(place.folder),
+        evidence=evidence,
         identities=identity.texts(place.folder),
         project_names=place.project_names,
         symbols=place.symbols,
@@ -165,8 +170,7 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
         journal.finish_journal(layout)
         _check_unchanged(layout, before)
         changes = Changes()
-        rows: list[Archived | Change] = [*plan.archived, *plan.changes]
-        changes.append(names.ARCHIVE, b"".join(map(archive.render, rows)))
+        changes.append(names.ARCHIVE, b"".join(map(archive.render, plan.rows)))
         for name, old, new in (
             (names.MEMORY, before.memory, plan.memory),
             (names.SUMMARY, before.summary, plan.summary),

@@ -30,6 +30,8 @@ class Layout:
         self.checkpoint_log = under + names.CHECKPOINT_LOG
         self.steering = under + names.STEERING
         self.notices = under + names.NOTICES
+        self.restores = under + names.RESTORES
+        self.forgotten = under + names.FORGOTTEN
         self.raw = under + names.RAW
         self.summary = under + names.SUMMARY
         self.memory = under + names.MEMORY
@@ -56,10 +58,12 @@ class Layout:
         self.roles = under + "roles"
         self.archived = under + names.ARCHIVED
         self.archiving = under + names.ARCHIVING
+        self.restoring = under + names.RESTORING
         self.git = under + ".git"
         self.git_record = under + names.GIT_RECORD
         self.git_private = under + "git-config"  # what our git reads in place of the repository's configuration
         self.ignore = under + names.IGNORE
+        self.report = under + names.REPORT
         self.asked_spec = f"{self.project}/{names.ASKED_SPEC}"  # the spec that people write
         self.mission_lock = self.locks + "/mission"  # held for the milliseconds in which a run opens or settles
         self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal
@@ -121,6 +125,7 @@ class RunLayout:
         self.reply = under + "reply.md"
         self.reply_fault = under + names.REPLY_FAULT
         self.notes = under + "notes.jsonl"
+        self.asked = under + names.ASKED
         self.receipts = under + "receipts.jsonl"
         self.result = under + "result.json"
         self.refused = under + "refused"

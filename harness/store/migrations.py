@@ -58,7 +58,7 @@ def _to_2(layout: Layout, changes: Journal) -> None:
     """A note has the fields of its kind, and the answer of a person is no run: it moves to a file of its own."""
     queue = files.read_json(layout.features)
     if queue is not None:
-        changes.replace(layout.features, _queue_2(layout, queue))
+        changes.replace(layout.features, queue_2(layout.features, queue))
     data = files.read(layout.run_log) or b""
     kept, answers, newest = [], [], ""
     *lines, torn = data.split(b"\n")
@@ -75,17 +75,18 @@ def _to_2(layout: Layout, changes: Journal) -> None:
         changes.replace(layout.answers, b"".join(map(files.dump_json, answers)))
 
 
-def _queue_2(layout: Layout, queue: Any) -> bytes:
+def queue_2(path: str, queue: Any) -> bytes:
+    """The bytes of features.json for its value in format 1; raises BrokenFile, with this path, where it is none."""
     rows = queue.get("features") if isinstance(queue, dict) else None
     if not isinstance(rows, list):
-        raise BrokenFile(layout.features, 'not an object {"features": […]}', line=1, remedy=RESTORE)
+        raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=RESTORE)
     made = []
     for number, row in enumerate(rows, start=2):
         try:
             made.append({**row, "notes": [_note_2(note) for note in row["notes"]]})
         except (KeyError, TypeError, AttributeError):
             fault, remedy = "the line is no feature of format 1", f"Correct that feature. {RESTORE}"
-            raise BrokenFile(layout.features, fault, line=number, remedy=remedy) from None
+            raise BrokenFile(path, fault, line=number, remedy=remedy) from None
     return b'{"features":[\n' + b",\n".join(files.dump_json(row).rstrip() for row in made) + b"\n]}\n"
 
 

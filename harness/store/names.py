@@ -17,6 +17,8 @@ ANSWERS = "answers.jsonl"
 CHECKPOINT_LOG = "checkpoints.jsonl"
 STEERING = "steering.jsonl"
 NOTICES = "notices.jsonl"
+RESTORES = "restores.jsonl"
+FORGOTTEN = "forgotten.jsonl"
 RAW = "memory/raw.md"
 SUMMARY = "memory/summary.md"
 MEMORY = "memory/MEMORY.md"
@@ -31,6 +33,7 @@ PAUSE = "PAUSE"
 LEDGER = "ledger.json"
 SHIM = "bin/harness"
 IGNORE = ".ignore"
+REPORT = "report.html"
 
 RUNS = "runs"
 SNAPSHOTS = "snapshots"
@@ -41,6 +44,7 @@ OBJECTS = "objects"
 LOCKS = "locks"
 ARCHIVED = "archive"  # missions that were put away
 ARCHIVING = "archiving"  # one is being put away
+RESTORING = "restoring"  # the mission's position is being moved, after a restore
 
 # the harness replaces these whole; an agent never writes them
 MANAGED = (
@@ -48,13 +52,16 @@ MANAGED = (
     *(SUMMARY, MEMORY, CURATED, LESSONS, ESCALATION),
 )
 # these grow by whole JSON lines
-APPEND_ONLY = (CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, CHECKPOINT_LOG, STEERING, NOTICES, ARCHIVE, RUN_LOG)
+APPEND_ONLY = (
+    *(CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, CHECKPOINT_LOG, STEERING, NOTICES),
+    *(RESTORES, FORGOTTEN, ARCHIVE, RUN_LOG),
+)
 # a curation shortens the first of these, so that a length alone is no version of it
 CURATED_TOO = (RAW, ARCHIVE)
 
 CONTEXT, MANIFEST, PROMPT, REPLY = "context.json", "manifest.json", "prompt.md", "reply.md"
 NOTES, RECEIPTS, RESULT, REFUSED = "notes.jsonl", "receipts.jsonl", "result.json", "refused"
-REPLY_FAULT = "reply-fault.txt"
+REPLY_FAULT, ASKED = "reply-fault.txt", "asked.jsonl"
 STREAM, STDERR = "stream.jsonl", "stderr.log"
 
 

@@ -8,6 +8,10 @@ from harness.base.errors import BrokenFile
 from harness.store import files
 from harness.store.layout import Layout
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 RESTORING = ".restoring"  # there while lost objects are restored; so a kill in between is seen
 
 
@@ -30,6 +34,15 @@ def _is_there(path: str, data: bytes) -> bool:
         return files.read(path) == data
     except (BrokenFile, PermissionError):  # no plain file, or closed to us: it is replaced
         return False
+
+
+def keep(layout: Layout, ledger: Mapping[str, Sequence[object]]) -> None:
+    """Store each managed file that this ledger has, as it is on disk, where it is not an object yet: what a run found."""
+    for name, (digest, _) in ledger.items():
+        if digest and not os.path.exists(path_of(layout, str(digest))):
+            data = files.read(f"{layout.state}/{name}")
+            if data is not None:
+                put(layout, data)
 
 
 def get(layout: Layout, name: str) -> bytes:

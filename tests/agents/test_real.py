@@ -12,8 +12,8 @@ import pytest
 
 from harness.model import config
 from tests.agents import real, small_mission
-from tests.agents.modelserver import serving
-from tests.missions import CHECKOUT, House, surroundings
+from tests.agents.modelserver import Server, serving
+from tests.missions import CHECKOUT, House, differences, listing, surroundings
 
 PREFIX = os.environ.get("HARNESS_REAL_AGENTS", "")
 LONGEST_SECONDS = 300
@@ -26,7 +26,8 @@ installs = pytest.mark.skipif(
 @installs
 @pytest.mark.parametrize("name", real.CLIS)
 def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
-    """Its own tool calls write the file, note and reply; no person and no vendor is involved."""
+    """Its own tool calls write the file, note and reply; no person and no vendor is involved. Then the mission is played back
+    where neither the CLI nor its model can be reached."""
     cli, prefix, home = real.CLIS[name], Path(PREFIX), tmp_path / "home"
     real.install(cli, prefix)
     house = House(tmp_path, surroundings(tmp_path))
@@ -35,7 +36,8 @@ def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
     house.git("config", "user.name", "p")  # aider would write a name into the configuration that has none
     house.git("config", "user.email", "p@localhost")
     house.write("SPEC.md", small_mission.SPEC)
-    house.env["PATH"] = real.search_path(cli, prefix, house.env["PATH"])
+    path = house.env["PATH"]
+    house.env["PATH"] = real.search_path(cli, prefix, path)
     with serving(small_mission.brain) as server:
         real.configure(cli, home, server.url)
         house.program("init")
@@ -44,9 +46,30 @@ def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
         done = subprocess.run(
             words, cwd=house.project, env=house.env, capture_output=True, text=True, timeout=LONGEST_SECONDS
         )
-    assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
+        fired_again(house, name, server)
     assert (house.project / "greeting.txt").read_text() == small_mission.GREETING + "\n"
     assert small_mission.TRICK in house.read("memory/raw.md")
+    house.env["PATH"] = path
+    played = house.program("replay", "--mission")
+    assert (played.code, "not recorded" in played.out) == (0, False), played
+
+
+def fired_again(house: House, name: str, server: Server) -> None:
+    """The prompt of the worker, fired again by the same CLI, reaches the model byte for byte; its work is the same, its checks
+    are green, and the mission has no byte of it."""
+    run = next(row["run"] for row in house.ran() if row["commit"] and row["feature"])
+    before, asked = listing(house.project, ".harness/replays", ".harness/locks", ".harness/cache"), len(server.seen)
+    done = house.program("replay", run, "--agent", name, "--json")
+    assert done.code == 0, done
+    assert differences(before, listing(house.project, ".harness/replays", ".harness/locks", ".harness/cache")) == []
+    value, prompt = json.loads(done.out), house.prompt(run)
+    assert value["now"][0]["checks"] == [["VAL-GREET-001", "green"]]
+    assert value["now"][0]["work_diff"] == []
+    sent = [one.exchange.text for one in server.seen[asked:] if one.exchange]
+    stable, mark, rest = prompt.partition("## Memory (curated")  # a CLI may send the stable part as its system prompt
+    whole = any(stable.strip() in text and f"{mark}{rest}".strip() in text for text in sent)
+    assert whole == value["replay"]["mounted"]
 
 
 @pytest.mark.parametrize("name", real.CLIS)

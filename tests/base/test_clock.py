@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +75,35 @@ def test_a_time_on_the_screen_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+# a recorded clock
+
+
+def test_a_recorded_clock_shows_what_it_is_set_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time and the duration of the run; the time of this machine once it is gone."""
+    path = tmp_path / "clock"
+    monkeypatch.setenv(clock.RECORDED, str(path))
+    path.write_bytes(clock.shown(1_777_025_112, 4.5, clock.SETTLES))
+    assert (clock.now(), clock.elapsed(0.0)) == (1_777_025_112, 4.5)
+    clock.await_settling()  # it shows that already
+    path.unlink()
+    assert clock.now() >= int(time.time()) - 1
+    clock.await_settling()
+
+
+def test_a_run_waits_until_its_clock_lets_it_settle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that it has come so far, and ends with the clock, too."""
+    path = tmp_path / "clock"
+    path.write_bytes(clock.shown(1, 0.0, clock.OPENS))
+    monkeypatch.setenv(clock.RECORDED, str(path))
+    pid = os.fork()
+    if not pid:
+        clock.await_settling()
+        os._exit(7)
+    until = time.monotonic() + 10
+    while not os.path.exists(str(path) + clock.REACHED) and time.monotonic() < until:
+        time.sleep(0.005)
+    assert os.waitpid(pid, os.WNOHANG) == (0, 0)
+    path.write_bytes(clock.shown(2, 0.0, clock.SETTLES))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7

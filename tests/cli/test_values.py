@@ -18,6 +18,7 @@ SHOWS = (
     *("feature list", "feature show F-001", "issue list", "memory show", "runs list", "runs show RUN", "steer"),
     *("checkpoint list", "steer --list"),
     *("memory diff", "memory why use", "identity list", "identity why stop"),
+    *("snapshot list", "snapshot show RUN", "snapshot diff RUN", "memory at RUN", "features at RUN"),
     *("replay RUN", "replay RUN --explain", "replay --all", "runs show RUN --prompt", "search hello", "gc --dry-run"),
 )
 

@@ -116,7 +116,7 @@ def again(stage: Stage, state: Path) -> None:
 def test_a_person_s_commands_do_what_they_say(stage: Stage, bare: House) -> None:
     """Each changes the state where no run is; also without a parent and an environment."""
     shutil.copytree(stage.there.state, bare.folder / "kept", symlinks=True)
-    asked = [["order", stage.there.project, stage.there.shim, *words] for words in forbidden.orders(stage)]
+    asked = [["order", stage.there.project, *words] for words in forbidden.orders(stage)]
     asked.append(["order detached", *asked[-1][1:]])
     for words in asked:
         before = try_confine._state(stage)

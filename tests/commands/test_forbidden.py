@@ -43,7 +43,13 @@ def test_every_part_of_the_promise_is_attempted(stage: Stage) -> None:
         *("write ~/.gitconfig", "replace ~/.bashrc", "write ~/.config/git/config", "create ~/.zshrc", "crontab -"),
         *("mv .git x; cp -r x .git", "rename the project folder", "rename the folder of the tree"),
         *("mount -o remount,bind,rw /", "mount -o remount,bind,rw the project"),
-        *("harness accept", "harness claim accept", "harness issue close", "harness feature retry"),
+        *(
+            "harness accept",
+            "harness claim accept",
+            "harness issue close",
+            "harness feature retry",
+            "harness identity forget",
+        ),
         *("setsid env -i harness escalation answer", "write the project/SPEC.md after somebody saved it"),
     ):
         assert listed[what if "accept" not in what or "claim" in what else f"{what} {stage.run_id}"] == BOTH, what

@@ -448,6 +448,7 @@ def test_a_cap_is_near_from_four_fifths_on(totals: Totals, words: list[str]) -> 
     assert [cap.words for cap in rules.near(LIMITS, totals)] == words
 
 
+DOUBT = rules.Doubt(text="no claim is proven", remedy="claim accept", outcome="it is DONE")
 HELD = {"feature F-001": "1-worker-F-001", "tree 1": "1-worker-F-001"}
 
 
@@ -463,7 +464,8 @@ HELD = {"feature F-001": "1-worker-F-001", "tree 1": "1-worker-F-001"}
         ("todo todo", {lease.PLAN: "2-planner"}, {}, "NEXT worker F-001"),
         ("passed passed", {lease.SWEEP: "3-validator"}, {}, "WAIT 0 for 3-validator"),
         ("passed passed", {lease.CURATION: "4-curator"}, {"swept": True}, "WAIT 0 for 4-curator"),
-        ("blocked in_progress", {**HELD, lease.CURATION: "4-curator"}, {}, "WAIT 0 for 1-worker-F-001, 4-curator"),
+        ("in_progress blocked", {**HELD, lease.CURATION: "4-curator"}, {}, "WAIT 0 for 1-worker-F-001, 4-curator"),
+        ("passed passed", {}, {"swept": True, "doubts": [DOUBT]}, "ESCALATE proof"),
     ],
 )
 def test_what_a_live_run_holds_is_not_due_and_nothing_ends_while_one_lives(

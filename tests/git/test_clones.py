@@ -21,15 +21,26 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return made
 
 
-def cloned(repo: Repository, tmp_path: Path, commit: str = "") -> Path:
+def cloned(repo: Repository, tmp_path: Path, commit: str = "", refs: dict[str, str] | None = None) -> Path:
     """A clone, with the configuration as it is now."""
     recorded = settings.record(repo.project)
     (tmp_path / "home").mkdir(exist_ok=True)
     target = tmp_path / "room" / "repo"
     target.parent.mkdir()
     config = clones.configuration(recorded, str(tmp_path / "home"))
-    clones.make(repo.project, str(target), commit or repo.head(), recorded, config)
+    clones.make(repo.project, str(target), commit or repo.head(), recorded, config, refs=refs)
     return target
+
+
+def test_a_clone_of_some_refs_has_nothing_newer(repo: Repository, tmp_path: Path) -> None:
+    """Those branches and refs of ours alone: no tag, no later commit."""
+    first = repo.head()
+    repo.save(b="two\n")
+    clone = cloned(repo, tmp_path, first, {"refs/heads/old": first, "refs/harness/partial/run": first})
+    known = {"refs/harness/partial/run", "refs/heads/old", "refs/remotes/origin/old", "refs/remotes/origin/HEAD"}
+    assert set(said(clone, "for-each-ref", "--format=%(refname)").split()) <= known
+    assert said(clone, "rev-parse", "refs/harness/partial/run") == first
+    assert said(clone, "log", "--all", "--format=%s") == "a"
 
 
 def said(clone: Path, *words: str) -> str:

@@ -93,3 +93,15 @@ def test_an_agent_cannot_export(house: House) -> None:
     """64 inside a run, whatever it may read."""
     house.work({"run": "harness export --all --to out > said 2>&1 || echo $? >> said"})
     assert house.git("show", "HEAD:said").endswith("\n64")
+
+
+@pytest.mark.parametrize("words", [["export", "--to", "out"], ["gc"]])
+def test_refs_that_a_killed_export_left_go_with_the_next_one(ran: tuple[House, str], words: list[str]) -> None:
+    """Or with gc; they are in no bundle."""
+    house, run_id = ran
+    house.git("update-ref", "refs/harness/export/other-run/made", "HEAD")
+    done = house.program(*words, *([run_id] if words[0] == "export" else []))
+    assert done.code == 0, done
+    assert house.git("for-each-ref", "refs/harness/export") == ""
+    if words[0] == "export":
+        assert "other-run" not in house.git("bundle", "list-heads", "out/repository.bundle")

@@ -60,6 +60,11 @@ class Mission:
         assert old in text
         put(path, text.replace(old, new))
 
+    def add(self, title: str, line: str) -> None:
+        """A person adds a line under a heading of the summary, as the first one."""
+        heading = next(one for one in self.summary.split("\n") if one.startswith(f"## {title}"))
+        self.edit("summary", heading + "\n", f"{heading}\n{line}\n")
+
     def lines(self, title: str, page: str = "memory") -> list[str]:
         """The lines under a heading, without blank ones."""
         text = self.memory if page == "memory" else self.summary

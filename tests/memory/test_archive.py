@@ -79,6 +79,8 @@ def test_no_archive_has_no_entries(path: str) -> None:
         b'{"seq":1}',
         b'{"seq":"1","entry":"","disposition":"kept","target":"","run":""}',
         b'{"seq":1,"entry":"","disposition":"eaten","target":"","run":""}',
+        b'{"change":"ranked","lesson":0,"text":"","run":"","why":"much"}',
+        b'{"change":"ranked","lesson":0,"text":"","run":"","why":"nan"}',
     ],
 )
 def test_a_broken_line_of_the_archive_is_named_with_its_number(path: str, line: bytes) -> None:
@@ -86,6 +88,9 @@ def test_a_broken_line_of_the_archive_is_named_with_its_number(path: str, line: 
     put(path, archive.render(row(0)) + line + b"\n" + archive.render(row(1)))
     with pytest.raises(BrokenFile) as caught:
         list(archive.backwards(path, 2))
+    assert caught.value.line == 2
+    with pytest.raises(BrokenFile) as caught:
+        list(archive.forwards(path))
     assert caught.value.line == 2
 
 

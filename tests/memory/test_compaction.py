@@ -222,3 +222,25 @@ def test_what_is_gated_is_nowhere_but_masked_in_the_archive(
     assert "[masked: " in (Path(mission.layout.archive)).read_text()
     assert "[masked: " in (Path(mission.layout.raw)).read_text()
     assert NOTE in mission.summary
+
+
+USE = "use pnpm for installs in this repository"
+
+
+def test_what_is_noted_again_after_it_was_replaced_comes_back_with_its_evidence(mission: Mission) -> None:
+    """It holds again, and the other is history."""
+    for number, text in enumerate([USE, USE, f"never {USE}", f"never {USE}", USE]):
+        mission.note("TRICK", text, f"F-00{number}")
+        mission.fold()
+    assert [one.text for one in pages.parse_page(mission.memory, ("Lessons",)).items("Lessons")] == [USE]
+    assert mission.lines("Lessons")[0].endswith(" (F-000, F-001, F-004 · 3x)")
+    (old,) = mission.lines("History")
+    assert f"never {USE} (superseded by entry 0)" in old
+
+
+def test_advice_has_no_evidence_but_its_own(mission: Mission) -> None:
+    """One voice that takes back what a worker said does not graduate with that one's evidence."""
+    for number, text in enumerate([USE, f"never {USE}"]):
+        mission.note("TRICK", text, f"F-00{number}")
+    mission.fold()
+    assert mission.identities() == []

@@ -82,7 +82,7 @@ def test_a_line_that_a_person_deleted_is_forgotten(mission: Mission, page: str) 
 @pytest.mark.parametrize("title", pages.SUMMARY_TITLES)
 def test_a_line_added_to_the_summary_moves_to_memory_as_pinned(mission: Mission, title: str) -> None:
     """And stays on the summary, under its heading, however little room there is; once."""
-    mission.edit("summary", f"## {title}\n", f"## {title}\n- always ask Ann before a release\n")
+    mission.add(title, "- always ask Ann before a release")
     for number in range(120):
         mission.note("TRICK", f"lesson{number} needs flag --n{number} for step{number}", f"F-{number}")
     for _ in range(3):
@@ -94,11 +94,28 @@ def test_a_line_added_to_the_summary_moves_to_memory_as_pinned(mission: Mission,
 
 def test_a_pinned_line_that_is_deleted_is_gone(mission: Mission) -> None:
     """From MEMORY.md, where it is; then the summary has it no more."""
-    mission.edit("summary", "## Lessons\n", "## Lessons\n- always ask Ann\n")
+    mission.add("Lessons", "- always ask Ann")
     again(mission)
     mission.edit("memory", f"- always ask Ann{PINNED}\n", "")
     again(mission)
     assert "always ask Ann" not in mission.memory + mission.summary
+
+
+@pytest.mark.parametrize("title", pages.SUMMARY_TITLES)
+def test_a_pinned_line_that_is_deleted_from_the_summary_stays_away(mission: Mission, title: str) -> None:
+    """MEMORY.md keeps it without the mark, and where a person adds it again it is pinned again."""
+    mission.add(title, "- always ask Ann")
+    again(mission)
+    assert mission.memory.count(f"always ask Ann{PINNED}\n") == 1
+    mission.edit("summary", "- always ask Ann\n", "")
+    for _ in range(2):
+        again(mission)
+        assert "always ask Ann" not in mission.summary
+        assert mission.memory.count("always ask Ann\n") == 1
+    mission.add(title, "- always ask Ann")
+    again(mission)
+    assert mission.summary.count("- always ask Ann\n") == 1
+    assert mission.memory.count("always ask Ann") == mission.memory.count(f"always ask Ann{PINNED}\n") == 1
 
 
 @pytest.mark.parametrize(("page", "title"), [("memory", "Lessons"), ("summary", "Avoid")])

@@ -44,6 +44,11 @@ ATTACKS = [
 ]
 
 SECRETS = [
+    ("mysql -u root -pbafike7 works from the bastion", "bafike7"),
+    ("curl -u admin:bafike7 http://grafana/api works", "bafike7"),
+    ("log in as admin with bafike7 on the test server", "bafike7"),
+    ("CREATE USER app IDENTIFIED BY 'bafike7'", "bafike7"),
+    ("MYSQL_ROOT_PASSWORD: bafike7 in compose.yml", "bafike7"),
     ("the staging password is Tr0ub4dor&3", "Tr0ub4dor&3"),
     ("log in as admin / S3cr3t!pass on staging", "S3cr3t!pass"),
     ("das Passwort lautet Sommer2026!", "Sommer2026!"),
@@ -55,6 +60,9 @@ SECRETS = [
 ]
 
 HONEST = [
+    "mysql -p3307 is no port: give it with -P 3307",
+    "curl -u $USER:$PASS works, and docker login needs --password-stdin",
+    "log in as admin with the button in the header",
     "never run npm ci in parallel",
     "ignore the no-undef rule of eslint in tests",
     "always call flush() before exit, else the last line is lost",

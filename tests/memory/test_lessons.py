@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from harness.memory import lessons
 from harness.memory.lessons import DECISION, Lesson, Lessons
 from tests.helpers import nasty
@@ -78,6 +80,15 @@ def test_wordings_are_bounded_and_each_is_found() -> None:
         assert len(one.texts) == lessons.MOST_WORDINGS
         assert kept in one.texts
         assert all(made.relations(kind, text) == (0, []) for text in one.texts)
+
+
+@pytest.mark.parametrize("kind", ["lesson", "avoid", DECISION])
+def test_the_same_words_are_the_same_lesson(kind: str) -> None:
+    """Also where none of them tells anything, or where they differ in case, space and a full stop."""
+    made = Lessons()
+    made.add(7, kind, "Keep it as it is.")
+    for text in ("Keep it as it is.", "keep it  as it is"):
+        assert made.relations(kind, text) == (7, [])
 
 
 def test_a_fact_that_is_noted_as_advice_is_advice() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.memory import raw
+from harness.memory.archive import Change
 from harness.settle import curator
 from harness.store.layout import Layout
 from tests.helpers import mission
@@ -50,7 +51,7 @@ def test_far_words_of_one_lesson_become_one_line(layout: Layout) -> None:
     assert (SEEN in text) != (FAR in text)
     assert [(row.seq, row.disposition, row.lesson) for row in made.archived[:2]] == [
         (0, "graduated", 0),
-        (1, "merged", 0),
+        (1, "merged", 1),
     ]
     assert made.known.all[0].count == 2
 
@@ -100,7 +101,9 @@ def test_an_agent_cannot_empty_the_memory(layout: Layout) -> None:
     rows = [{"do": "retire", "entries": [number], "why": "stale"} for number in range(5)]
     text, made = summary(layout, *rows, {"do": "retire", "entries": [0], "why": "again"})
     assert made.taken == 5
-    assert [change.why for change in made.changes if change.change == "retired"] == ["an agent: stale"] * 5
+    assert [row.why for row in made.rows if isinstance(row, Change) and row.change == "retired"] == [
+        "an agent: stale"
+    ] * 5
     assert SEEN not in text
 
 
@@ -131,6 +134,6 @@ def test_a_curator_with_an_agent_is_asked_and_its_answer_taken(house: House) -> 
     assert done.code == 0, done.err
     assert "1 of 1 operations of the agent taken" in done.out
     row = json.loads(Path(layout.archive).read_text(encoding="utf-8").split("\n")[1])
-    assert (row["disposition"], row["lesson"]) == ("merged", 0)
+    assert (row["disposition"], row["lesson"]) == ("merged", 1)
     prompt = next(Path(layout.runs).glob("*curator*/prompt.md")).read_text(encoding="utf-8")
     assert f"1: lesson: {FAR}" in prompt

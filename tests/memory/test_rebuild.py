@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness.memory import pages, rebuild
+from harness.memory import identity, lessons, pages, rebuild, tokens
 from harness.settle import curator
 from harness.store import files
 from tests.helpers import put
@@ -67,8 +69,86 @@ def test_what_people_forgot_and_what_graduated_is_known_from_the_archive(tmp_pat
         SERVER: "",
         "run make gen before the build": "forgotten",
     }
-    assert known.all[0].graduated
     assert (known.all[0].count, known.all[0].voices) == (2, ["worker F-001", "worker F-002"])
+
+
+def test_any_sequence_keeps_the_bounds_and_the_accounts(tmp_path: Path) -> None:
+    """Notes by hand, compactions, deleted and written lines, a lost lessons.jsonl: both pages keep their bounds, every entry has
+    one disposition, and the archive gives the lessons."""
+    hypothesis = pytest.importorskip("hypothesis")
+    some = hypothesis.strategies
+    numbers, lines = some.integers(0, 99), some.text(min_size=1, max_size=60).map(lambda text: text.replace("\n", " "))
+    note = some.tuples(some.sampled_from(["TRICK", "AVOID", "DECISION", "FAIL", "-"]), lines)
+    step = some.one_of(
+        some.tuples(some.just("note"), some.one_of(some.sampled_from(NOTES), note), numbers),
+        some.tuples(some.sampled_from(["fold", "lose"]), some.none(), numbers),
+        some.tuples(some.sampled_from(["delete", "write"]), lines, numbers),
+    )
+    names = itertools.count()
+
+    def check(steps: list[tuple[str, Any, int]]) -> None:
+        name = f"m-{next(names)}"
+        mission = Mission(tmp_path, name, str(tmp_path / f"identity of {name}"))
+        for what, value, number in [*steps, ("fold", None, 0)]:
+            played(mission, what, value, number)
+        assert mission.summary.count("\n") <= pages.SUMMARY_LINES + len(steps)
+        assert tokens.estimated(mission.summary) <= pages.SUMMARY_TOKENS or any(row[0] == "write" for row in steps)
+        same_from_the_archive(mission)
+
+    settings = hypothesis.settings(max_examples=40, deadline=None, derandomize=True, database=None)
+    settings(hypothesis.given(some.lists(step, max_size=30))(check))()
+
+
+def played(mission: Mission, what: str, value: Any, number: int) -> None:
+    """One step of a sequence."""
+    page = ("memory", "summary")[number % 2]
+    text = mission.memory if page == "memory" else mission.summary
+    lines = [line for line in text.split("\n") if line.startswith("- ")]
+    if what == "note":
+        mission.line(value[1], value[0], f"F-{number % 4}", ("worker", "validator", "person")[number % 3])
+    elif what == "fold":
+        mission.fold()
+    elif what == "lose":
+        files.remove(mission.layout.lessons)
+    elif what == "delete" and lines:
+        mission.edit(page, lines[number % len(lines)] + "\n", "")
+    elif what == "write" and text:
+        path = mission.layout.memory if page == "memory" else mission.layout.summary
+        put(path, f"{text}- {value}\n")
+
+
+def same_from_the_archive(mission: Mission) -> None:
+    """The archive gives the lessons that lessons.jsonl has."""
+    curated = pages.curated(mission.layout)
+    known = lessons.parse(files.read(mission.layout.lessons), curated.folded, curated.generation)
+    seqs = {one.seq for one in identity.evidence(mission.folder)}
+    anew = rebuild.lessons(mission.layout.archive, curated, seqs)
+    if known is None:
+        assert not curated.folded
+        return
+    assert anew.all == known.all
+    assert anew.others == known.others
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_archive_gives_all_that_the_file_has(tmp_path: Path, seed: int) -> None:
+    """Also after lines were deleted, noted again by workers and people, and merged, superseded and ranked by an agent."""
+    dice, mission = random.Random(seed), Mission(tmp_path)
+    for _ in range(8):
+        for _ in range(dice.randrange(1, 9)):
+            tag, text = dice.choice(NOTES)
+            feature = dice.choice(["F-001", "F-002", "-", "with space", "F/3"]).split()[0]
+            mission.line(text, tag, feature, dice.choice(["worker", "worker", "validator", "person"]))
+        numbers = [dice.randrange(30) for _ in range(4)]
+        rows = [
+            {"do": dice.choice(["same", "newer", "rank"]), "entries": numbers[:2]},
+            {"do": "rank", "entries": numbers},
+        ]
+        mission.fold(rows=rows)
+        shown = [line for title in ("Lessons", "Decisions") for line in mission.lines(title)]
+        if shown and dice.random() < 0.6:
+            mission.edit("memory", dice.choice(shown) + "\n", "")
+    same_from_the_archive(mission)
 
 
 def test_a_convention_that_was_in_memory_still_graduates(tmp_path: Path) -> None:

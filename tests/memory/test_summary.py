@@ -20,17 +20,35 @@ def mission(tmp_path: Path) -> Mission:
 
 
 def test_the_summary_has_bare_lines_under_three_headings_and_a_pointer(mission: Mission) -> None:
-    """No date, no feature, no count; the last line says what more there is."""
+    """No date, no feature, no count; the first heading says what more there is."""
     mission.note("TRICK", SERVER)
     mission.note("DECISION", "plain files only")
     mission.note("AVOID", "deleting the cache")
     mission.note("CONTEXT", "there is one user: an editor of the local paper")
     mission.fold()
     assert mission.summary == (
-        f"## Lessons\n- {SERVER}\n- there is one user: an editor of the local paper\n"
+        "## Lessons · more in MEMORY.md: Decisions 1, Context 1, Lessons 2\n"
+        f"- {SERVER}\n- there is one user: an editor of the local paper\n"
         "## Decisions (current)\n- plain files only\n## Avoid\n- deleting the cache\n"
-        "More in MEMORY.md: Decisions 1, Context 1, Lessons 2\n"
     )
+
+
+def test_lessons_that_share_rare_words_have_one_line_where_there_is_no_room_for_all(mission: Mission) -> None:
+    """With the evidence of all of them, in the words of the best; what differs in a value is another lesson."""
+    one = ["playwright hangs at startup while port 3000 is taken", "close whatever holds port 3000 before playwright"]
+    apart = ["the redis for sessions listens on port 6379", "the redis for jobs listens on port 6380"]
+    for number in range(60):
+        feature = f"F-{number:03}"
+        mission.line(f"step{number} of job{number} needs flag --n{number}", feature=feature)
+        mission.line(f"step{number} of job{number} needs flag --n{number}", feature=feature + "b")
+        if number < 4:
+            mission.line((one + apart)[number], feature=feature + "c")
+            mission.line((one + apart)[number], feature=feature + "d")
+    mission.line(one[0], feature="F-900")
+    mission.fold()
+    assert [text for text in one if text in mission.summary] == one[:1]
+    assert all(text in mission.memory for text in one)
+    assert mission.lines(pages.LESSONS, "summary")[0] == f"- {one[0]}"
 
 
 def test_both_bounds_hold_whatever_is_noted(mission: Mission) -> None:

@@ -362,6 +362,21 @@ def test_the_deepest_path_decides(given: Given) -> None:
 
 
 @needs_bubblewrap
+def test_a_folder_is_seen_at_another_path_and_nothing_else_is_there(given: Given) -> None:
+    """What lies outside at that path is out of reach; the program starts where its folder is seen, and no path need exist."""
+    mine, theirs, new = str(given.mine), str(given.theirs), "/tmp/not/there"
+    glass = Glass(writable=[mine, theirs], readable=[new], moved={theirs: mine, new: mine})
+    script = "pwd; echo written > file; rm -rf /tmp/not/there/file; ls /tmp/not/there"
+    code, said = given.run(script, BUBBLEWRAP, glass=glass)
+    assert (code, said.split("\n")[0], said.rstrip("\n").split("\n")[-1]) == (0, theirs, "file"), said
+    assert (given.mine / "file").read_text() == "written\n"
+    assert (given.theirs / "file").read_text() == "as it was"
+    known = Confinement(glass=glass, tier=BUBBLEWRAP)
+    assert [known.seen(path) for path in (mine, f"{mine}/a", f"{mine}er")] == [theirs, f"{theirs}/a", f"{mine}er"]
+    assert known.replace(tier=NONE).seen(mine) == mine
+
+
+@needs_bubblewrap
 def test_the_tier_is_remembered_while_nothing_changes(tmp_path: Path) -> None:
     """What a caller keeps spares the trial, and another boot, user or bubblewrap asks for a new one."""
     script = """import sys

@@ -618,7 +618,9 @@ def test_a_file_of_a_check_that_the_same_work_added_may_be_written_again_until_i
     worked(built, {"run": "printf 'set -e\ntrue\n' >check.sh; touch made"}, reply(status="implemented", summary="s"))
     judged(built, "F-001")
     assert [(one.green, one.notes) for one in fired(built)] == [(True, [])]
-    built.script("worker", {"run": "echo 'test -f made' >check.sh"}, reply(status="implemented", summary="s"))
+    built.script(
+        "worker", {"run": "printf 'set -e\ntest -f made\n' >check.sh"}, reply(status="implemented", summary="s")
+    )
     role(built, "worker", "F-001", "--again")
     judged(built, "F-001")
     assert fired(built)[0].notes == ["edits check.sh, which a check of VAL-1 names"]

@@ -36,6 +36,14 @@ def test_the_same_bytes_are_kept_once(layout: Layout) -> None:
     assert os.stat(path).st_ino == before
 
 
+def test_what_a_ledger_names_is_kept_as_it_is_on_disk(layout: Layout) -> None:
+    """Managed files without an object get one; lengths of append-only files, and files that are gone, do not."""
+    files.replace(layout.features, b"[]\n")
+    name = files.digest(b"[]\n")
+    objects.keep(layout, {"features.json": [name, 3], "runs.jsonl": ["", 0], "spec.md": ["0" * 64, 1]})
+    assert objects.look(layout) == ({name}, [])
+
+
 def test_bytes_that_are_there_already_are_compared_before_they_are_used(layout: Layout) -> None:
     """What somebody wrote in their place is replaced; so is a folder's name that is closed to us."""
     path = objects.path_of(layout, objects.put(layout, b"x"))

@@ -10,10 +10,11 @@ import os
 from harness.base import clock
 from harness.base.record import Record
 from harness.git import refs, worktrees
-from harness.history import past
+from harness.history import export, forgetting, past
 from harness.integrity import inside, lease, mission_lock, unsettled, workplace
 from harness.model import mission, runs
 from harness.process import temporary
+from harness.replay import replays
 from harness.store import files, names
 from harness.store.layout import Layout
 from harness.store.state import State
@@ -27,13 +28,14 @@ PRUNED = (names.STREAM, names.STDERR, names.REFUSED)
 
 
 class Pruned(Record):
-    """What was freed, or would be: bytes, the runs they were of, the trees (their folders)."""
+    """What was freed, or would be: bytes, the runs they were of, the trees (their folders), the replays (their ids)."""
 
     dry_run: bool
     days: int
     bytes: int = 0
     runs: int = 0
     trees: list[str] = []
+    replays: list[str] = []
 
 
 def prune(layout: Layout, days: int, *, dry_run: bool) -> Pruned:
@@ -45,9 +47,16 @@ def prune(layout: Layout, days: int, *, dry_run: bool) -> Pruned:
     done, before = Pruned(dry_run=dry_run, days=days), clock.now() - days * DAY
     with mission_lock.take(layout):
         for where in past.missions(layout):
+            done.bytes += 0 if dry_run else forgetting.complete(where)
             for result in runs.finished(where):
                 if result.ended < before:
                     _prune_run(where, result.run, done)
+        workplace.use(layout)
+        size, done.replays = replays.prune(layout, before, dry_run=dry_run)
+        done.bytes += size
+        if not dry_run:
+            export.remove_refs(layout)
+            temporary.remove_abandoned(f"{mission.load(layout).id}/replay")  # of one that was killed
         if not unsettled.needs_recovery(layout):  # a dead run may have left work in a tree
             for folder in _unneeded(layout, before):
                 done.trees.append(folder)
@@ -77,7 +86,6 @@ def _unneeded(layout: Layout, before: int) -> Iterator[str]:
     """Trees of the mission besides the first: nobody's now, last used before then, without a change that is not committed, and
     at a commit that the mission has."""
     made = mission.load(layout)
-    workplace.use(layout)
     taken, tip = {one.tree for one in lease.alive(layout)}, workplace.tip_commit(layout, made)
     top = os.path.dirname(workplace.folder_of(made.id))
     for name in files.names(top):

@@ -1,0 +1,62 @@
+"""HTML from values: every text is escaped, unless it is Html already, which only this package makes."""
+
+from __future__ import annotations
+
+import html
+
+from harness.base import console
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+EMPTY = ("rect", "line", "polyline", "meta", "input")  # no end tag, where nothing is inside
+
+
+class Html(str):
+    """Markup that is safe as it is."""
+
+    __slots__ = ()
+
+
+def text(value: object) -> Html:
+    """A value as text of a page: what steers, turns or hides text is made visible, and all markup is escaped. Html stays."""
+    if isinstance(value, Html):
+        return value
+    return Html(html.escape(console.sanitise(str(value))))
+
+
+def element(name: str, /, *children: object, **attributes: object) -> Html:
+    """An element. An attribute is named `class_` for class and `data_run` for data-run; None and False leave it out, and True has
+    no value."""
+    shown = "".join(_attribute(key, value) for key, value in attributes.items() if value not in (None, False))
+    inside = "".join(map(text, children))
+    return Html(f"<{name}{shown}/>" if name in EMPTY and not inside else f"<{name}{shown}>{inside}</{name}>")
+
+
+def _attribute(key: str, value: object) -> str:
+    name = "viewBox" if key == "viewBox" else key.rstrip("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{text(value)}"'
+
+
+def joined(parts: Iterable[object], between: str = "") -> Html:
+    """Several parts as one."""
+    return Html(text(between).join(text(part) for part in parts))
+
+
+def table(titles: Iterable[str], rows: Iterable[Iterable[object]], caption: str) -> Html:
+    """A table with a caption for those who do not see the page; the first cell of a row is its heading."""
+    head = element("tr", *(element("th", title, scope="col") for title in titles))
+    body = [
+        element(
+            "tr", *(element("td" if at else "th", cell, scope=None if at else "row") for at, cell in enumerate(row))
+        )
+        for row in rows
+    ]
+    name = element("caption", caption, class_="unseen")
+    return element("div", element("table", name, element("thead", head), element("tbody", *body)), class_="wide")
+
+
+def folded(title: object, /, *inside: object, **attributes: object) -> Html:
+    """A title that opens what is inside, by mouse or keyboard."""
+    return element("details", element("summary", title), *inside, **attributes)

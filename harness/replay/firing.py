@@ -1,0 +1,345 @@
+"""Fires the prompt of a past run again: the same bytes, another agent or the same, in a throw-away place, as often as asked.
+
+It is a run like any other whose project, state and inbox lie elsewhere, so the steps of a live run carry it out. Nothing of it
+reaches the mission.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from harness.agents import registry
+from harness.base import clock, encoding
+from harness.base.errors import GuardianKilled, HarnessError, Interrupted, NeedsPerson, Refused
+from harness.base.record import Record
+from harness.decision import rules, views
+from harness.integrity import confine, inside, lease, reconcile, workplace
+from harness.integrity.lease import Lease, Terms
+from harness.model import config, contract, features, mission, roles, runs
+from harness.model.config import Config
+from harness.model.contract import Claim
+from harness.model.open_run import OpenRun, Outcome, Run
+from harness.process import supervise, temporary, tree
+from harness.proof import fire
+from harness.replay import replays, staging, swapping, then
+from harness.replay.replays import About, Sample
+from harness.replay.staging import Stage
+from harness.replay.then import Past
+from harness.run import closing, prompt, reservations, steps, thinking, verbs
+from harness.run.opening import Opened
+from harness.store import files, journal, names
+from harness.store.layout import Layout, command
+from harness.store.state import Changes, State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.model.features import Feature
+    from harness.replay.swapping import Swap
+
+PATCH = "work.patch"
+GONE = "what the agent left of the place cannot be looked at"
+COPIED = (names.REPLY, names.REPLY_FAULT, names.NOTES)  # of the folder of the run that was fired
+
+
+class Order(Record):
+    """What is asked: a run of the mission, or of an archived one (`where`), the agent and its model, the swaps, how often."""
+
+    layout: Layout
+    where: Layout
+    run: str
+    agent: str
+    model: str = ""
+    swaps: list[Swap] = []
+    words: list[str] = []
+    times: int = 1
+
+
+class Fired(OpenRun, frozen=True):
+    """A past run, open again in a throw-away place. `mark`: that of its processes and temporary folders."""
+
+    mark: str = ""
+
+    @property
+    def tag(self) -> str:
+        """The mark of every process that this run starts."""
+        return self.mark
+
+
+class Shot(Record):
+    """One time in full, for the comparison: the sample, its patch, its reply."""
+
+    sample: Sample
+    patch: bytes
+    reply: str
+
+
+def previewed(order: Order) -> list[str]:
+    """The difference of the prompts that the swaps make, without firing anything."""
+    past, folder = then.of_run(order.where, order.run), temporary.create("swap")
+    try:
+        staged = staging.Staged(os.path.realpath(folder), order.layout.prefix, order.run, folder)
+        then.write(past, staged, staged.identities)
+        old = swapping.parts_of(past)
+        new = _swapped(order, past, staged, old)
+        return swapping.diff(prompt.text_of(old), prompt.text_of(new))
+    finally:
+        temporary.remove(folder)
+
+
+def _swapped(order: Order, past: Past, staged: staging.Staged, parts: list[prompt.Part]) -> list[prompt.Part]:
+    for swap in order.swaps:
+        parts = swapping.swapped(past, staged, staged.identities, parts, swap)
+    return parts
+
+
+def fire_again(order: Order) -> Iterator[About | Shot]:
+    """Fire it: first what is fired, then each time as it ends. Raises UsageFault inside a run, NeedsPerson where the mission has
+    used up a cap, Unavailable where the agent cannot start."""
+    layout = order.layout
+    inside.refuse(layout, "replay --agent")
+    made, past = mission.load(layout), then.of_run(order.where, order.run)
+    settings = config.load(layout)
+    tag = temporary.of_process(f"{made.id}/replay")
+    temporary.remove_abandoned(f"{made.id}/replay")
+    capped(layout, settings)
+    _agent(order, settings, past, None)
+    replay = replays.begin(layout, order.run)
+    for number in range(1, order.times + 1):
+        limits = capped(layout, settings)
+        kept, folder = replays.folder_of(layout, replay, number), temporary.create("replay", tag)
+        try:
+            stage = staging.make(layout, past, settings, kept, folder)
+            stage.parts = _swapped(order, past, stage.layout, stage.parts)
+            if number == 1:
+                yield _about(order, past, replay, stage)
+            yield _shot(
+                _Shooting(order=order, past=past, stage=stage, settings=limits, number=number, kept=kept, tag=tag)
+            )
+        finally:
+            tree.sweep(tag)
+            temporary.remove(folder)
+
+
+def capped(layout: Layout, settings: Config) -> Config:
+    """The settings with what the mission has left of its caps, live runs and earlier replays taken off. Raises NeedsPerson where
+    nothing is left."""
+    cost, tokens = replays.spent(layout)
+    totals = reservations.with_reserved(runs.totals(layout), lease.alive(layout))
+    sums = totals.replace(cost_usd=(totals.cost_usd or 0.0) + cost, tokens=(totals.tokens or 0) + tokens)
+    gone = [cap for cap in rules.spent(views.limits_of(settings), sums) if cap.name in closing.PAID]
+    if gone:
+        raise NeedsPerson(
+            f"Nothing is fired again: {gone[0].words}, replays counted. Raise it in {layout.relative(layout.config)}."
+        )
+    left = {"max_cost_usd": sums.cost_usd, "max_tokens": sums.tokens}
+    return settings.replace(
+        **{name: most - (spent or 0) for name, spent in left.items() if (most := getattr(settings, name)) is not None}
+    )
+
+
+def _about(order: Order, past: Past, replay: str, stage: Stage) -> About:
+    """Write down what is fired."""
+    data, context = prompt.text_of(stage.parts), past.context
+    made = About(
+        id=replay,
+        run=order.run,
+        role=context.role,
+        feature=context.feature,
+        agent=order.agent,
+        model=order.model,
+        at=clock.stamp(clock.now()),
+        times=order.times,
+        swaps=order.words,
+        mounted=stage.mounted,
+        digest=encoding.digest(data),
+        prompt_bytes=len(data),
+    )
+    folder = f"{order.layout.replays}/{replay}"
+    replays.keep(folder, names.PROMPT, data)
+    replays.keep(folder, replays.ABOUT, encoding.dump_json(made.asdict()))
+    return made
+
+
+class _Shooting(Record):
+    """One time: what is asked, the place, the caps that are left, the folder for what is kept, the mark of its processes."""
+
+    order: Order
+    past: Past
+    stage: Stage
+    settings: Config
+    number: int
+    kept: str
+    tag: str
+
+    @property
+    def staged(self) -> staging.Staged:
+        """The mission in the place."""
+        return self.stage.layout
+
+
+def _agent(order: Order, settings: Config, past: Past, feature: Feature | None) -> tuple[str, registry.Agent]:
+    """The agent, ready to think, as the configuration of now has it; raises Unavailable."""
+    known = registry.settings_of(order.layout, settings, order.agent, past.context.role, feature)
+    known = known.replace(attempt=past.context.attempt, feature=past.context.feature, model=order.model or known.model)
+    return order.agent, registry.make(order.agent, known)
+
+
+def _shot(one: _Shooting) -> Shot:
+    """Open the run in its place, let the agent think, and look at what came of it; a signal ends it and is raised at the end."""
+    opened = _open(one)
+    run, outcome, cut = opened.run.opened, opened.run.outcome, None
+    notes, patch = list(one.stage.notes), b""
+    try:
+        notes += _set_up(run, outcome)
+        data = prompt.text_of(one.stage.parts)
+        State(run.layout).put(names.of_run(run.id, names.PROMPT), data, mode=files.PRIVATE)
+        thinking.think(opened, data.decode(), _stable_bytes(one.stage))
+    except (Interrupted, GuardianKilled) as fault:
+        cut, outcome.ended, outcome.reason = fault, "killed", "interrupted"
+    except OSError as fault:
+        outcome.ended, outcome.reason = "agent_error", f"{GONE}: {fault}"
+    try:
+        checks, fault_words = ([], "interrupted") if cut else _looked_at(run, outcome)
+        patch = staging.patch(run.layout.top, run.context.head, outcome.tree) if outcome.tree else b""
+        notes += [f"put back: {name}" for name in outcome.refused]
+    except (HarnessError, OSError) as fault:
+        checks, fault_words = [], f"{GONE}: {fault}"
+    finally:
+        opened.lease.release()
+    shot = _kept(one, run, outcome, checks, fault_words, patch, notes)
+    if cut:
+        raise cut
+    return shot
+
+
+def _open(one: _Shooting) -> Opened:
+    """The open run: project, state and inbox are those of the place."""
+    staged, past, layout = one.staged, one.past, one.order.layout
+    role, queue = roles.load(layout, past.context.role), features.load(staged)
+    feature = next((known for known in queue if known.id == past.context.feature), None)
+    claims: list[Claim] = contract.load_some(staged, feature.claims if feature else [])
+    files.make_folder(staged.run(past.context.run).folder)
+    sealed = one.stage.confinement is not None and one.stage.mounted
+    terms = Terms(run=past.context.run, role=role.name, pid=os.getpid(), since=clock.stamp(clock.now()), sealed=sealed)
+    own = Lease(staged, terms)
+    own.take()
+    before = runs.totals(staged)
+    settings = one.settings.replace(
+        workplace="project",
+        **{
+            name: (spent or 0) + left
+            for name, spent in (("max_cost_usd", before.cost_usd), ("max_tokens", before.tokens))
+            if (left := getattr(one.settings, name)) is not None
+        },
+    )
+    known = one.stage.confinement
+    run = Fired(
+        layout=staged,
+        context=_context(one, known.tier if known else ""),
+        mission=mission.load(staged),
+        settings=settings,
+        role=role,
+        claims=claims,
+        keep=own.descriptors,
+        started=time.monotonic(),
+        confinement=known,
+        home=confine.home_of_checks(staged.top, staged.clone + ".home"),
+        mark=one.tag,
+    )
+    outcome = Outcome(layout=staged, changes=Changes(), tree="")
+    outcome.take_queue(queue, past.context.feature)
+    agent = _agent(one.order, one.settings, past, feature)
+    return Opened(run=Run(opened=run, outcome=outcome), lease=own, agents=[agent], missing=[])
+
+
+def _context(one: _Shooting, tier: str) -> runs.Context:
+    """The context of then, in the place: the clone is a project folder that the run has to itself."""
+    staged, context = one.staged, one.past.context
+    here = workplace.in_place(staged)
+    made = context.replace(
+        at=clock.stamp(clock.now()),
+        agent=[one.order.agent],
+        **here.position.asdict(),
+        untracked={},
+        live=journal.read_ledger(staged),
+        raw=[State(staged).length(names.RAW), context.raw[1]],
+        identity={},
+        process=supervise.pid_record(),
+        dirty=reconcile.dirty_copies(staged, here.dirty),
+        folder="",
+        confined=tier,
+        temporary=temporary.base(),
+    )
+    State(staged).put(names.of_run(context.run, names.CONTEXT), encoding.dump_json(made.asdict()), mode=files.PRIVATE)
+    return made
+
+
+def _set_up(run: OpenRun, outcome: Outcome) -> list[str]:
+    """Run the contract's setup, as a run does where its role commits; what is untracked then is no work of the agent."""
+    if run.changes_tree and contract.setup(run.layout):
+        outcome.setup_fault = fire.setup_fault(outcome.contract, run.place())
+    workplace.leave_untracked(run)
+    return [f"the setup is red: {outcome.setup_fault}"] if outcome.setup_fault else []
+
+
+def _stable_bytes(stage: Stage) -> int:
+    """The length of the beginning that was the same from run to run: up to the memory."""
+    size = 0
+    for part in stage.parts:
+        if part.data.startswith(prompt.MEMORY.encode()):
+            return size
+        size += len(part.data)
+    return 0
+
+
+def _looked_at(run: OpenRun, outcome: Outcome) -> tuple[list[list[str]], str]:
+    """What the run brought about: its work as a tree, its reply, and [claim, verdict] of each check of then in the clone, or why
+    there are none."""
+    reconcile.tree(run, outcome)
+    steps.take_reply(run, outcome)
+    if not run.claims:
+        return [], ""
+    try:
+        fired = list(verbs.fired(run.layout, run.context.feature, run.place()))
+    except Refused as fault:  # the setup is red
+        return [], str(fault)
+    return [[receipt.claim, receipt.verdict] for receipt in fired], ""
+
+
+def _kept(
+    one: _Shooting, run: OpenRun, outcome: Outcome, checks: list[list[str]], fault: str, patch: bytes, notes: list[str]
+) -> Shot:
+    """Write the result, the work, the reply and the notes where they stay."""
+    used = closing.used_by(outcome, run.settings)
+    sample = Sample(
+        number=one.number,
+        agent=one.order.agent,
+        outcome=outcome.ended,
+        reason=outcome.reason,
+        seconds=run.seconds(),
+        usage=used.asdict() if used else None,
+        uncounted=int(closing.uncounted(outcome, run.settings, used)),
+        at=run.context.at,
+        verdict=str((outcome.reply or {}).get("outcome") or (outcome.reply or {}).get("verdict") or ""),
+        checks=checks,
+        fault=fault,
+        changed=patch.count(b"\ndiff --git ") + patch.startswith(b"diff --git "),
+        notes=notes,
+    )
+    state, reply = State(run.layout), ""
+    for name in COPIED:
+        data = state.data(names.of_run(run.id, name))
+        if data is not None:
+            replays.keep(one.kept, name, data)
+            reply = data.decode("utf-8", "replace") if name == names.REPLY else reply
+    replays.keep(one.kept, PATCH, patch)
+    replays.keep(one.kept, names.RESULT, encoding.dump_json(sample.asdict()))
+    return Shot(sample=sample, patch=patch, reply=reply)
+
+
+def hint(run_id: str) -> str:
+    """The command that fires a run again, with the agent left to say."""
+    return f"{command('replay')} {run_id} --agent NAME"

@@ -1,0 +1,168 @@
+"""Plays a past mission again from its records, and compares: decisions, exits of receipts, trees. Offline, without a model.
+
+The runs open and settle in the recorded order, on the recorded clock, with the agent `recorded` in the place of every agent;
+what people did in between is done again. All of it happens in a `Replica`.
+"""
+
+from __future__ import annotations
+
+from harness.base import clock, console, faults
+from harness.base.errors import BrokenFile, UsageFault
+from harness.base.record import Record
+from harness.decision import rules, views
+from harness.git.repository import GitFailed
+from harness.history import past as pasts
+from harness.integrity import inside, workplace
+from harness.model import mission
+from harness.replay.comparing import Difference, after_run, at_end, at_open, due_at_end
+from harness.replay.records import UNKNOWN, Past, Records
+from harness.replay.replica import Replica
+from harness.store.layout import Layout, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BY_HAND = ("hand", "again")
+
+
+class Played(Record):
+    """How a mission came out: how many runs were played; the first difference, None where all was the same; what the records
+    lack, and so was not compared."""
+
+    mission: str
+    runs: int
+    played: int
+    first: Difference | None
+    missing: list[str]
+
+    @property
+    def same(self) -> bool:
+        """Whether everything that is recorded came out the same."""
+        return self.first is None
+
+
+def find(layout: Layout, name: str) -> Layout:
+    """The mission with this id, archived or not; the one of the folder without a name. Raises UsageFault for an unknown one."""
+    pasts.require(layout)
+    known = {mission.read(one).id: one for one in pasts.missions(layout)}
+    if name and name not in known:
+        raise UsageFault(f"There is no mission '{name}' here. There are: {', '.join(known)}.")
+    return known[name] if name else layout
+
+
+def play(layout: Layout, name: str = "", config: bytes | None = None) -> Played:
+    """Play a mission, up to the first difference. `config`: a config.toml that takes the place of every recorded one."""
+    inside.refuse(layout, "replay --mission")
+    where = find(layout, name)
+    workplace.use(layout)
+    records = Records(layout, where)
+    if not records.runs:
+        raise UsageFault("No run of that mission has ended: there is nothing to play back.")
+    due = due_at_end(records)
+    try:
+        with Replica(records, config) as replica:
+            return _Playback(records, replica, due).all()
+    except GitFailed as fault:
+        whole = f"its commits in {layout.top} are not whole, so it is not played back: {fault}"
+        raise BrokenFile(where.state, whole.rstrip("."), remedy=f"See: git -C '{layout.top}' fsck") from None
+
+
+class _Playback:
+    def __init__(self, records: Records, replica: Replica, due: rules.Decision | None) -> None:
+        self.records, self.replica, self.due = records, replica, due
+        self.opened: set[str] = set()
+        self.played = 0
+        self.spinner = console.Spinner("playback")
+
+    def all(self) -> Played:
+        """Every run; then how it all ended."""
+        first = next((found for found in self._each() if found), None)
+        self.spinner.clear()
+        total, missing = len(self.records.runs), self.replica.missing
+        return Played(mission=self.replica.mission.id, runs=total, played=self.played, first=first, missing=missing)
+
+    def _each(self) -> Iterator[Difference | None]:
+        runs = self.records.runs
+        for index, past in enumerate(runs):
+            waiting = [one for one in runs[index:] if one.behind <= index and one.run not in self.opened]
+            for one in sorted(waiting, key=_opening):
+                yield self._open(one)
+            yield self._settle(past)
+            self.spinner.progress = f"{self.played} of {len(runs)} runs"
+            self.spinner.draw(past.run)
+        yield self._people({}, clock.now() + runs[-1].result.ended)
+        self.replica.follow(self.replica.recorded_tip())
+        yield at_end(self.records, self.replica, self.due)
+
+    def _people(self, lengths: dict[str, list[object]], at: int, run: str = "") -> Difference | None:
+        if refused := self.replica.people(lengths, at):
+            act, fault = refused
+            did = " ".join((act.verb, *act.texts[:2]))
+            return Difference(run=run, what=f"a person's {did}", expected="applied", got=faults.first(fault, 300))
+        return None
+
+    def _open(self, past: Past) -> Difference | None:
+        """Do what people did, decide, and start the run."""
+        self.opened.add(past.run)
+        context = past.context
+        if past.result.role == UNKNOWN:
+            self.replica.missing.append(f"{past.run}: what it was; it died and left nothing")
+            return None
+        if context is None:
+            raise self._lacks(past, self.records.where.run(past.run).context, "the file is missing")
+        at = clock.seconds_of(context.at)
+        if found := self._people(past.before, at, past.run):
+            return found
+        self.replica.show(at)
+        self.replica.follow(context.head)
+        if not self.replica.configure_as(past):
+            raise self._lacks(past, self.records.where.objects, "config.toml as the run found it is missing")
+        self.replica.edits(past, self.records.runs[past.behind - 1] if past.behind else None)
+        if found := self._decided(past, at):
+            return found
+        if said := self.replica.start(past):
+            return Difference(run=past.run, what="the start of the run", expected="it opens", got=said)
+        return at_open(past, self.replica)
+
+    def _lacks(self, past: Past, path: str, what: str) -> BrokenFile:
+        """The fault for which the mission cannot be played any further: no difference, and not the same either."""
+        done = (
+            f"{self.played} of {len(self.records.runs)} runs came out the same, and none is played from {past.run} on"
+        )
+        return BrokenFile(path, f"{what}: {done}", remedy=f"See: {command('doctor')}")
+
+    def _decided(self, past: Past, at: int) -> Difference | None:
+        """Whether that run is due now; a person may start any by hand."""
+        context = past.context
+        if context is None or context.started in BY_HAND:
+            return None
+        view = views.gather(self.replica.layout)
+        if past.result.trigger == "leaving":
+            due = rules.leaving(view, "DONE") or rules.decide(view, at)
+        else:
+            due = rules.decide(view.replace(wait_until=0), at)  # a wait is over once the next run opened
+        expected = rules.Decision(word="NEXT", what=past.result.role, feature=past.result.feature).line
+        if due.line == expected:
+            return None
+        if not context.started:
+            self.replica.missing.append(f"{past.run}: whether a person started it by hand; due was: {due.line}")
+            return None
+        return Difference(run=past.run, what="the decision before it", expected=expected, got=due.line)
+
+    def _settle(self, past: Past) -> Difference | None:
+        """Do what people did while the run was open, let it settle, and compare."""
+        if past.context is None or past.result.role == UNKNOWN:
+            return None
+        if found := self._people(past.after, past.result.ended, past.run):
+            return found
+        self.replica.settle(past)
+        self.played += 1
+        return after_run(self.records, past, self.replica)
+
+
+def _opening(past: Past) -> tuple[str, int, str]:
+    """The order of runs that opened behind the same line of the run log: by time, by the start of their process (which a lane
+    does when it is its turn), then by the number of their tree."""
+    context = past.context
+    return (context.at, int(context.process.get("started") or 0), context.folder) if context else ("", 0, "")

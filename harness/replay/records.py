@@ -1,0 +1,240 @@
+"""What the records of a mission have for playing it back: its runs in order, what each agent did, what people did in between.
+
+A run opened behind as many lines of the run log as its context says, and settled where its own line is; so runs that were open
+at once are told apart from those that followed each other.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from harness.base import clock, encoding
+from harness.base.errors import BrokenFile, Refused
+from harness.base.record import Record
+from harness.git import clones, refs, repository
+from harness.memory import raw
+from harness.model import issues, replies, roles, runs
+from harness.model.runs import Context, Result
+from harness.store import json_lines, names, objects
+from harness.store.layout import Layout, command
+from harness.store.state import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+UNKNOWN = "unknown"  # the role of a run that died and left nothing
+PATCH = "working-folder.patch"  # in refused/ of a run: what it changed and was put back
+FLAKY = "A check of "  # the beginning of the title of an issue that a validator's settle reports by itself
+PERSON = "person"
+
+
+class Past(Record):
+    """A finished run as recorded. `behind`: how many lines the run log had when it opened; `before` and `after`: lengths and
+    digests of the state's files when it opened, and once it had settled; `head`: the commit in its snapshot, "" without one."""
+
+    result: Result
+    context: Context | None
+    behind: int
+    before: dict[str, Any]
+    after: dict[str, Any]
+    head: str = ""
+
+    @property
+    def run(self) -> str:
+        """Its id."""
+        return self.result.run
+
+
+class Act(Record):
+    """What a person did: `verb` and its texts, and when. `name` and `end`: the file that has it, and the length of that file
+    with it; "" and 0 where only the time tells the order."""
+
+    at: int
+    verb: str
+    texts: list[str]
+    name: str = ""
+    end: int = 0
+
+
+class Records:
+    """The records of the mission `where`, which may be an archived one; its commits are in the repository of `layout`."""
+
+    def __init__(self, layout: Layout, where: Layout) -> None:
+        self.layout, self.where, self.state = layout, where, State(where)
+        self.runs = self._runs()
+
+    def _runs(self) -> list[Past]:
+        """The finished runs, in the order of the run log; raises BrokenFile for a line that does not parse."""
+        found: list[Past] = []
+        ends: list[int] = []
+        data, offset = self.state.data(names.RUN_LOG) or b"", 0
+        for line in data.split(b"\n")[:-1]:
+            result, fault = runs.parse(line)
+            if result is None:
+                raise runs.misread(self.where, offset, fault)
+            offset += len(line) + 1
+            ends.append(offset)
+            found.append(self._past(result, ends[:-1]))
+        return found
+
+    def _past(self, result: Result, ends: list[int]) -> Past:
+        known = self.state.exists(names.of_run(result.run, names.CONTEXT))
+        context = runs.context(self.where, result.run) if known and result.role != UNKNOWN else None
+        before = dict(context.live) if context else {}
+        size = before.get(names.RUN_LOG, ["", 0])[1]
+        after, head = left_by(self.state, result.run)
+        behind = sum(end <= size for end in ends) if context else len(ends)
+        return Past(result=result, context=context, behind=behind, before=before, after=after, head=head)
+
+    # what a run did
+
+    def recording(self, past: Past) -> dict[str, Any]:
+        """The recording of the run, for the agent `recorded`."""
+        result = past.result
+        reply = self.state.data(names.of_run(past.run, names.REPLY))
+        said = [*self._said(past), *([reply.decode("utf-8", "replace")] if reply is not None else [])]
+        taken = result.usage if result.usage and result.agents else None
+        return {
+            "outcome": "ok" if result.outcome == "killed" else result.outcome,
+            "reason": result.reason,
+            "until": result.until,
+            "waits": result.waits,
+            "agents": None if result.outcome == "killed" else result.agents,
+            "usage": {**taken, "agent": result.agents[-1]} if taken else None,
+            "asked": self._asked(past, said[-1] if said else ""),
+            "said": said,
+        }
+
+    def _said(self, past: Past) -> list[str]:
+        """The messages before the last one, where one of them was the reply; a transcript may have been let go."""
+        if not past.result.agents:
+            return []
+        rows = self._rows(names.of_run(past.run, names.STREAM))
+        return [row["text"] for row in rows if row.get("kind") == "said" and "```json" in row.get("text", "")]
+
+    def _asked(self, past: Past, reply: str) -> list[list[str]]:
+        """What the agent asked its run for, in order. The reply that counted is taken as it was kept, with any secret in it."""
+        name = names.of_run(past.run, names.ASKED)
+        if not self.state.exists(name):
+            return self._asked_before(past, reply)
+        rows = self._rows(name)
+        asked = [[row["verb"], *row["arguments"]] for row in rows]
+        kept = [number for number, row in enumerate(rows) if row["verb"] == "reply" and row["code"] == 0]
+        if kept and reply:
+            asked[kept[-1]] = ["reply", reply]
+        return asked
+
+    def _asked_before(self, past: Past, reply: str) -> list[list[str]]:
+        """The same for a run of an older version, which recorded notes and issues alone: those that the reply does not have."""
+        value = self._reply(past, reply)
+        notes = self._rows(names.of_run(past.run, names.NOTES))
+        own = [{"tag": row["tag"], "text": row["text"]} for row in value.get("notes", [])]
+        notes = notes[: len(notes) - len(own)] if own and notes[-len(own) :] == own else notes
+        titles = {row["title"] for row in value.get("issues", [])}
+        made = [row for row in self._rows(names.ISSUES) if row.get("by") == past.run and "title" in row]
+        made = [row for row in made if row["title"] not in titles and not row["title"].startswith(FLAKY)]
+        fields = issues.Given.fields
+        given = [encoding.dump_json({key: row[key] for key in fields if row.get(key)}).decode() for row in made]
+        return [*(["note", row["tag"], row["text"]] for row in notes), *(["issue", text] for text in given)]
+
+    def _reply(self, past: Past, reply: str) -> dict[str, Any]:
+        capability = roles.capability_of(self.where, past.result.role)
+        try:
+            return replies.find(capability, [reply]) or {}
+        except Refused:  # then as now
+            return {}
+
+    def _rows(self, name: str) -> list[dict[str, Any]]:
+        """The objects in the lines of a file; [] where it is absent, BrokenFile with the line that is none."""
+        return [row for _, row in self._placed(name)]
+
+    def _placed(self, name: str) -> list[tuple[int, dict[str, Any]]]:
+        """(the offset behind its line, object) of each line."""
+        data, remedy = self.state.data(name), f"See: {command('doctor')}"
+        rows = json_lines.parse(data, self.state.path(name), dict, "the line is no JSON object", remedy)
+        ends = accumulate(len(line) + 1 for line in (data or b"").split(b"\n")[:-1])
+        lines = zip(ends, (data or b"").split(b"\n"), strict=False)
+        return list(zip((end for end, line in lines if line.strip(b"\0 \r")), rows, strict=True))
+
+    # its work
+
+    def patch(self, past: Past) -> bytes:
+        """What the agent had changed in its tree, as a patch; raises BrokenFile where the commit with it is gone."""
+        result, context = past.result, past.context
+        commit = result.commit or self._partial(past.run)
+        if commit and context:
+            try:
+                return clones.binary_patch(self.layout.top, commit + "^", commit)
+            except repository.GitFailed as fault:
+                raise BrokenFile(
+                    self.where.run(past.run).result, f"the commit {commit[:12]} is gone: {fault}"
+                ) from None
+        return self.state.data(names.of_run(past.run, f"{names.REFUSED}/{PATCH}")) or b""
+
+    def _partial(self, run_id: str) -> str:
+        ref = f"refs/harness/partial/{run_id}"
+        found = refs.positions(self.layout.top, ref).get(ref)
+        return found.head if found else ""
+
+    def tree(self, commit: str) -> str:
+        """The tree of a recorded commit, "" for none."""
+        return repository.tree_of(self.layout.top, commit) if commit else ""
+
+    def object(self, digest: str) -> bytes | None:
+        """The bytes of an object, None where nobody stored it."""
+        try:
+            return objects.get(self.where, digest)
+        except BrokenFile:
+            return None
+
+    def file_after(self, past: Past, name: str) -> bytes | None:
+        """A managed file as it was once the run had settled; None where it was absent or is not recorded."""
+        row = past.after.get(name)
+        return self.object(row[0]) if row else None
+
+    # what people did
+
+    def acts(self) -> list[Act]:
+        """What people did by commands: orders, issues, notes; by time, and in the order of each file."""
+        return sorted([*self._orders(), *self._own_issues(), *self._own_notes()], key=lambda act: act.at)
+
+    def _orders(self) -> Iterator[Act]:
+        for end, row in self._placed(names.ORDERS):
+            if "verb" in row:
+                texts = [row["verb"], *row["args"]]
+                yield Act(at=clock.seconds_of(row["at"]), verb="order", texts=texts, name=names.ORDERS, end=end)
+
+    def _own_issues(self) -> Iterator[Act]:
+        for end, row in self._placed(names.ISSUES):
+            if row.get("by") == PERSON:
+                given = {key: row[key] for key in issues.Given.fields if row.get(key)}
+                close = ["close", row["id"], row.get("why", "")]
+                texts = ["report", encoding.dump_json(given).decode()] if "title" in row else close
+                yield Act(at=clock.seconds_of(row["at"]), verb="issue", texts=texts, name=names.ISSUES, end=end)
+
+    def _own_notes(self) -> Iterator[Act]:
+        """Notes of people: archived ones, then those that are only in raw.md."""
+        folded = 0
+        for row in self._rows(names.ARCHIVE):
+            if "entry" in row:
+                folded = row["seq"] + 1
+                yield from self._note(row["entry"])
+        first = (self.state.json(names.CURATED) or {}).get("first_seq", 0)
+        for entry in raw.entries(self.where.raw, first):
+            if entry.seq >= folded:
+                yield from self._note(entry.line())
+
+    def _note(self, line: str) -> Iterator[Act]:
+        entry = raw.parse_line(line, 0)
+        if entry.role == PERSON and entry.tag:
+            yield Act(at=clock.seconds_of(entry.at), verb="note", texts=[entry.tag, entry.text])
+
+
+def left_by(state: State, run_id: str) -> tuple[dict[str, Any], str]:
+    """{name: [digest, length]} of the files of the state once the run had settled, and the commit, as its snapshot has them."""
+    snapshot = state.json(f"{names.SNAPSHOTS}/{run_id}.json") or {}
+    found: dict[str, Any] = {name: [digest, 0] for name, digest in snapshot.get("live", {}).items()}
+    found |= {name: row for name, row in snapshot.get("grown", {}).items() if row}
+    return found, str(snapshot.get("commit", ""))

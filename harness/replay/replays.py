@@ -1,0 +1,198 @@
+"""What replays of past prompts left: `.harness/replays/<id>/`, with a folder for each time that the prompt was fired.
+
+None of it counts in the mission: no decision, no receipt, no cap reads it. `usage` shows its cost under a heading of its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness.base import clock, encoding, schema
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.model import usage
+from harness.model.usage import Usage
+from harness.process import temporary
+from harness.run import transcript
+from harness.store import files, names
+from harness.store.layout import Layout
+from harness.store.state import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+REPLAYS = "replays"
+ABOUT = "replay.json"
+KEPT = (ABOUT, names.RESULT)  # what gc leaves of an old one: its cost
+SAMPLE_FORM = "a replay writes"
+
+
+class About(Record):
+    """What was fired: replay.json. `mounted`: the bytes of the prompt named the throw-away place by mounts; `swaps` as they were
+    asked; `digest` of the prompt that was sent."""
+
+    id: str
+    run: str
+    role: str
+    feature: str
+    agent: str
+    model: str
+    at: str
+    times: int
+    swaps: list[str]
+    mounted: bool
+    digest: str
+    prompt_bytes: int
+
+
+class Sample(Record):
+    """One time that the prompt was fired: result.json. `checks`: [claim, verdict] of each check in the clone afterwards; `fault`:
+    why there are none. `uncounted`: 1 where part of its cost is not known. `changed`: files that differ from the commit."""
+
+    number: int
+    agent: str
+    outcome: str
+    reason: str
+    seconds: float
+    usage: dict[str, Any] | None
+    uncounted: int
+    at: str
+    verdict: str = ""
+    checks: list[list[str]] = []
+    fault: str = ""
+    changed: int = 0
+    notes: list[str] = []
+
+    @property
+    def passed(self) -> int:
+        """How many checks were green."""
+        return sum(verdict == "green" for _, verdict in self.checks)
+
+    @property
+    def tokens(self) -> int | None:
+        """All tokens that its vendor reported."""
+        return self.used.tokens if self.usage else None
+
+    @property
+    def cost(self) -> float | None:
+        """USD, as far as known."""
+        return self.used.cost_usd if self.usage else None
+
+    @property
+    def used(self) -> Usage:
+        """Its usage; empty where none was reported."""
+        return Usage(**(self.usage or {}))
+
+
+def begin(layout: Layout, run_id: str) -> str:
+    """The folder of a new replay, made exclusively; its id is its name."""
+    state, wish, number = State(layout), f"{clock.now()}-{run_id}", 1
+    name = wish
+    while not state.claim_folder(f"{REPLAYS}/{name}"):
+        number += 1
+        name = f"{wish}-{number}"
+    return name
+
+
+def folder_of(layout: Layout, replay: str, number: int) -> str:
+    """The folder of one time that it was fired; made here."""
+    path = f"{layout.replays}/{replay}/{number}"
+    files.make_folder(path)
+    return path
+
+
+def keep(folder: str, name: str, data: bytes) -> None:
+    """A file of a replay, durable."""
+    files.replace(os.path.join(folder, name), data, files.PRIVATE)
+
+
+def samples(layout: Layout) -> Iterator[Sample]:
+    """Each time that a prompt was fired, also where the replay was killed: then with what its transcript says it used. Raises
+    BrokenFile for a result that is none."""
+    state = State(layout)
+    for replay in state.list(REPLAYS):
+        for number in state.list(f"{REPLAYS}/{replay}"):
+            if number.isdigit():
+                yield _sample(layout, f"{REPLAYS}/{replay}/{number}", int(number))
+
+
+def _sample(layout: Layout, name: str, number: int) -> Sample:
+    state = State(layout)
+    row = state.json(f"{name}/{names.RESULT}")
+    if row is None:
+        return _killed(state.path(f"{name}/{names.STREAM}"), number)
+    try:
+        found = schema.record(Sample, row, SAMPLE_FORM)
+        if invalid := schema.invalid_field(Usage, found.usage or {}):
+            raise TypeError(f"'usage: {invalid}' is not what a replay writes there")
+    except (TypeError, schema.InvalidField) as fault:
+        raise BrokenFile(
+            state.path(f"{name}/{names.RESULT}"), str(fault), line=1, remedy="Remove that replay."
+        ) from None
+    return found
+
+
+def _killed(stream: str, number: int) -> Sample:
+    """What is known of one that did not come to its end."""
+    said = transcript.reported(stream)
+    used = usage.total(said.usages)
+    known = used if used and used.raw else None
+    return Sample(
+        number=number,
+        agent=said.usages[-1].agent if said.usages else "",
+        outcome="killed",
+        reason="the replay was killed, or is still at work",
+        seconds=said.seconds,
+        usage=known.asdict() if known else None,
+        uncounted=int(bool(said.usages) and not (known and known.cost_usd is not None)),
+        at="",
+    )
+
+
+def spent(layout: Layout) -> tuple[float, int]:
+    """(USD, tokens) of all replays, as far as they are known."""
+    cost, tokens = 0.0, 0
+    for one in samples(layout):
+        cost, tokens = cost + (one.cost or 0.0), tokens + (one.tokens or 0)
+    return cost, tokens
+
+
+def prune(layout: Layout, before: int, *, dry_run: bool) -> tuple[int, list[str]]:
+    """Remove the replays that began before then, but for what they were and what they cost: (bytes, their ids)."""
+    state, size, gone = State(layout), 0, list[str]()
+    for replay in state.list(REPLAYS):
+        path = state.path(f"{REPLAYS}/{replay}")
+        word = replay.partition("-")[0]
+        if not (word.isdigit() and int(word) < before and os.path.isdir(path)):
+            continue
+        found = list(_prunable(path))
+        if not found:
+            continue
+        gone.append(replay)
+        size += sum(map(files.size_below, found))
+        if not dry_run:
+            _settle_killed(layout, replay)
+            for one in found:
+                temporary.remove(one) if os.path.isdir(one) and not os.path.islink(one) else files.remove(one)
+    return size, gone
+
+
+def _prunable(folder: str) -> Iterator[str]:
+    """What goes: all but KEPT of the replay and of each time."""
+    for name in files.names(folder):
+        path = os.path.join(folder, name)
+        if name.isdigit() and os.path.isdir(path):
+            yield from _prunable(path)
+        elif name not in KEPT:
+            yield path
+
+
+def _settle_killed(layout: Layout, replay: str) -> None:
+    """Write down what a killed one used, before its transcript goes."""
+    for number in State(layout).list(f"{REPLAYS}/{replay}"):
+        path = f"{layout.replays}/{replay}/{number}"
+        if number.isdigit() and not os.path.exists(f"{path}/{names.RESULT}"):
+            found = _killed(f"{path}/{names.STREAM}", int(number))
+            keep(path, names.RESULT, encoding.dump_json(found.asdict()))

@@ -1,0 +1,53 @@
+"""`watch` and `report` as a person calls them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from harness.model import mission
+from tests.look import many
+from tests.missions import PROGRAM, House
+
+
+@pytest.mark.parametrize("words", [("watch",), ("watch", "--once")])
+def test_without_a_terminal_the_live_view_is_printed_once(house: House, words: tuple[str, ...]) -> None:
+    """Plain text, then it ends with 0; also where there is no mission yet."""
+    many.mission(house.layout, 8)
+    done = house.program(*words)
+    assert (done.code, done.err) == (0, "")
+    assert mission.load(house.layout).id in done.out
+    assert "\x1b" not in done.out
+    assert "receipts green VAL-8" in done.out
+
+
+def test_a_terminal_without_our_signs_shows_the_words(house: House) -> None:
+    """An old encoding is no fault."""
+    many.mission(house.layout, 8)
+    done = house.run([sys.executable, "-P", str(PROGRAM), "watch"], env={"PYTHONIOENCODING": "ascii"})
+    assert (done.code, done.err) == (0, "")
+    assert "receipts green VAL-8" in done.out
+
+
+def test_a_folder_without_a_mission_is_no_fault_of_the_live_view(unbegun: House) -> None:
+    """It may begin later; a page, however, has nothing to show."""
+    done = unbegun.harness("watch")
+    assert (done.code, "There is no mission in" in done.out) == (0, True)
+    done = unbegun.harness("report")
+    assert (done.code, "There is no mission in" in done.err) == (64, True)
+
+
+def test_a_page_says_where_it_is(house: House) -> None:
+    """Its path, its runs and its size."""
+    many.mission(house.layout, 8)
+    done = house.harness("report")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(".harness/report.html: 8 runs, ")
+
+
+def test_an_unknown_mission_is_refused_with_those_that_are_there(house: House) -> None:
+    """64, and nothing is written."""
+    done = house.harness("report", "other")
+    assert (done.code, mission.load(house.layout).id in done.err) == (64, True)
+    assert not (house.state / "report.html").exists()

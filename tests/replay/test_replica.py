@@ -1,0 +1,77 @@
+"""The copy in which a mission is played back: nothing leads out of it, and nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from harness.base import clock
+from harness.git import repository
+from harness.replay.records import Records
+from harness.replay.replica import Replica
+from harness.store.layout import identity_folder, state_home
+from tests.missions import House
+
+
+def replica(house: House) -> Replica:
+    """A copy of the mission in the folder."""
+    return Replica(Records(house.layout, house.layout))
+
+
+def test_everything_that_this_process_reaches_is_below_one_folder(house: House) -> None:
+    """Project, state, trees, identity and clock; afterwards all of it is gone, and the environment is as before."""
+    house.git("remote", "add", "origin", "https://example.invalid/x.git")
+    house.work({"say": "hello"})
+    before = dict(os.environ)
+    with replica(house) as copy:
+        folder = copy.folder
+        places = (copy.layout.project, copy.layout.state, state_home(), identity_folder(), os.environ[clock.RECORDED])
+        assert all(place.startswith(folder + "/") for place in places)
+        assert not Path(copy.top, ".git/config").read_text().count("remote")
+        assert b"example.invalid" not in Path(copy.layout.git_record).read_bytes()
+        assert Path(copy.layout.asked_spec).read_text() == house.read("spec.md")
+        assert clock.now() == clock.seconds_of(copy.mission.created)
+    assert (dict(os.environ), os.path.exists(folder)) == (before, False)
+
+
+def test_a_person_s_commits_are_copied_onto_those_of_the_copy(house: House) -> None:
+    """A merge of theirs keeps its author, its message and its tree; what holds no commit of a run stays as it is."""
+    house.git("switch", "-q", "-c", "side", "main")
+    house.write("side.txt")
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "aside")
+    side = house.head()
+    house.git("switch", "-q", "-")
+    made = house.work({"run": "echo 1 > 1.txt"})["commit"]
+    house.git("merge", "-q", "-m", "both", "side")
+    merged = house.head()
+    with replica(house) as copy:
+        assert copy.here(side) == side
+        own = repository.commit_tree(copy.top, house.git("rev-parse", f"{made}^{{tree}}"), [copy.followed], "again\n")
+        copy.commits[made] = own
+        here = copy.here(merged)
+        words = ("show", "-s", "--format=%an %ae %ad %s %T", merged)
+        assert here != merged
+        assert repository.run(copy.top, *words[:-1], here).decode().rstrip("\n") == house.git(*words)
+        assert repository.run(copy.top, "show", "-s", "--format=%P", here).decode().split() == [own, side]
+    assert house.git("cat-file", "-t", here, check=False) == ""  # it was written there, and is gone
+
+
+def test_the_configuration_and_edits_by_hand_are_as_each_run_found_them(house: House) -> None:
+    """config.toml of then, and the queue that a person had written; another configuration takes the place of all."""
+    house.base = ("curate_after = 11",)
+    house.config('agent = "scripted"')
+    house.work({"say": "one"})
+    house.base = ("curate_after = 12",)
+    house.config('agent = "scripted"')
+    house.work({"say": "two"}, feature="F-002")
+    with replica(house) as copy:
+        for past, number in zip(copy.records.runs, (11, 12), strict=True):
+            copy.edits(past, copy.records.runs[past.behind - 1] if past.behind else None)
+            assert copy.configure_as(past)
+            assert f"curate_after = {number}" in Path(copy.layout.config).read_text()
+        assert '"id":"F-001"' in Path(copy.layout.features).read_text()
+        assert copy.missing == []
+    with Replica(Records(house.layout, house.layout), b"[limits]\n") as copy:
+        assert copy.configure_as(copy.records.runs[0])
+        assert Path(copy.layout.config).read_bytes() == b"[limits]\n"

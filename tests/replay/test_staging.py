@@ -1,0 +1,117 @@
+"""The throw-away place: the commit of then and nothing newer, at the paths that the prompt names."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.model import config
+from harness.process import confine
+from harness.process.confine import BUBBLEWRAP
+from harness.replay import staging, then
+from tests.missions import CHECKOUT, House
+
+SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n```'}
+MOUNTS = confine.available()[0] == BUBBLEWRAP
+
+
+def staged(house: House, run_id: str, folder: Path) -> staging.Stage:
+    """The place of a run."""
+    folder.mkdir()
+    (folder / "kept").mkdir()
+    past = then.of_run(house.layout, run_id)
+    return staging.make(house.layout, past, config.load(house.layout), str(folder / "kept"), str(folder))
+
+
+def git(stage: staging.Stage, *words: str) -> str:
+    """What git says in the clone."""
+    words = ("git", "-c", "safe.directory=*", *words)
+    return subprocess.run(words, cwd=stage.layout.clone, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_clone_has_what_was_there_and_nothing_later(house: House, tmp_path: Path) -> None:
+    """The commit, work that had been interrupted by then; no later commit, tag or branch."""
+    cut = str(house.work({"run": "echo half > half.txt; exit 1"})["run"])
+    run = str(house.work_again("F-001")["run"])
+    house.work({"run": "echo later > later.txt"}, SAYS, feature="F-002")
+    house.git("tag", "later")
+    house.git("branch", "later")
+    stage = staged(house, run, tmp_path / "place")
+    head = json.loads(house.read(f"runs/{run}/context.json"))["head"]
+    assert git(stage, "rev-parse", "HEAD") == head
+    assert f"refs/harness/partial/{cut}" in git(stage, "for-each-ref", "--format=%(refname)")
+    assert "later" not in git(stage, "log", "--all", "--name-only") + git(stage, "for-each-ref")
+    assert git(stage, "status", "--porcelain") == ""
+
+
+def test_uncommitted_changes_of_a_person_are_there_again(in_place: House, tmp_path: Path) -> None:
+    """Where the run worked in the project folder beside them: what was changed, and what was removed."""
+    in_place.write("gone.py")
+    in_place.git("add", "gone.py")
+    in_place.git("commit", "-qm", "gone")
+    in_place.write("main.py", "print('edited')\n")
+    (in_place.project / "gone.py").unlink()
+    in_place.script("planner", {"say": "nothing"})
+    in_place.role("planner")
+    run = str(in_place.result()["run"])
+    in_place.git("checkout", "main.py", "gone.py")
+    stage = staged(in_place, run, tmp_path / "place")
+    assert (Path(stage.layout.clone) / "main.py").read_text() == "print('edited')\n"
+    assert not (Path(stage.layout.clone) / "gone.py").exists()
+
+
+def test_a_project_in_a_folder_of_a_repository_is_in_its_place(bare: House) -> None:
+    """The clone is of the whole repository, and has no remote; the agent starts in the folder, and the checks of then find it."""
+    bare.repository()
+    inner = bare.project / "services" / "api"
+    inner.mkdir(parents=True)
+    (inner / "SPEC.md").write_text("# An api\n\nIt works.\n")
+    bare.git("add", "-A")
+    bare.git("commit", "-qm", "api")
+    bare.git("remote", "add", "origin", "https://example.org/there")
+    house = House(bare.folder, bare.env, "my project/services/api")
+    house.begin()
+    run = str(house.work({"run": "echo one > 1.txt"}, SAYS)["run"])
+    house.script("worker", {"run": "test -f SPEC.md; (pwd; git remote -v) > 1.txt; harness note from-inside"}, SAYS)
+    done = house.program("replay", run, "--agent", "scripted", "--json")
+    assert (done.code, done.err) == (0, ""), done
+    value: dict[str, Any] = json.loads(done.out)
+    assert value["now"][0]["checks"] == [["VAL-1", "green"]]
+    tree = json.loads(house.read(f"runs/{run}/context.json"))["folder"]
+    assert not MOUNTS or f"+{tree}/services/api" in value["now"][0]["patch"]
+    assert "example.org" not in value["now"][0]["patch"]
+    assert "from-inside" in (house.state / "replays" / value["replay"]["id"] / "1" / "notes.jsonl").read_text()
+
+
+def test_a_mission_that_was_moved_has_its_paths_rewritten(house: House, tmp_path: Path) -> None:
+    """The prompt names a folder that is not this one: its Runtime context leads to the place, and the rest is byte for byte."""
+    run = str(house.work({"run": "echo one > 1.txt"}, SAYS)["run"])
+    old, before = str(house.state), house.prompt(run)
+    house.project.rename(house.folder / "moved")
+    house = House(house.folder, house.env, "moved")
+    stage = staged(house, run, tmp_path / "place")
+    assert not stage.mounted
+    text = b"".join(part.data for part in stage.parts).decode()
+    assert old not in text and stage.layout.state in text and stage.layout.clone in text
+    assert text.split("## Runtime context")[0] == before.split("## Runtime context")[0]
+    assert f"HARNESS_PROJECT='{stage.layout.project}'" in Path(stage.layout.shim).read_text()
+    assert os.readlink(f"{stage.layout.project}/.harness") == stage.layout.state
+
+
+@pytest.mark.skipif(not MOUNTS, reason="bubblewrap does not work here")
+def test_what_cannot_be_cloned_any_more_is_said(house: House) -> None:
+    """64 with the commit; nothing is left but the folder of the replay."""
+    run = str(house.work({"run": "echo one > 1.txt"}, SAYS)["run"])
+    path = house.state / "runs" / run / "context.json"
+    row = json.loads(path.read_text())
+    gone = "0123456789" * 4
+    path.write_text(json.dumps({**row, "head": gone}))
+    (house.state / "runs" / run / "result.json").unlink()  # whose digest covers the context
+    done = house.program("replay", run, "--agent", "scripted")
+    assert done.code == 64 and gone[:12] in done.err, done
+    assert CHECKOUT and not [name for name in os.listdir(house.env["TMPDIR"]) if "replay" in name]
