@@ -42,9 +42,10 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "replay": 12,
     "look": 12,
     "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
-    "cli": 19,  # memory and identity, past runs, and looking in, have their commands in modules of their own
+    "unattended": 12,  # above what a person does by hand: what the machine does
+    "cli": 20,  # memory and identity, past runs, schedules, and looking in, have their commands in modules of their own
 }
-MOST_ARROWS = 123
+MOST_ARROWS = 129
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
@@ -100,6 +101,12 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
+    **dict.fromkeys(
+        ("unattended.schedules", "unattended.schedule_log", "unattended.start"),
+        "what belongs to the machine that starts the mission",
+    ),
+    **dict.fromkeys(("unattended.crontab", "unattended.start"), "locks, and who holds them"),
+    **dict.fromkeys(("unattended.logins", "unattended.machine"), "files of other programs"),
     "history.export": "copies for another machine",
     **dict.fromkeys(("replay.then", "replay.staging", "replay.swapping"), "the state of then, in a temporary folder"),
     **dict.fromkeys(("replay.firing", "replay.replays"), "replays, which are no state"),

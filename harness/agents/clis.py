@@ -17,6 +17,10 @@ SWITCHES = [  # which provider of its models it uses
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_ANTHROPIC_AWS"),
     *("CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
 ]
+PLACES = [  # where a provider and its models are: no keys
+    *("AWS_PROFILE", "AWS_REGION", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "ANTHROPIC_VERTEX_PROJECT_ID"),
+    *("CLOUD_ML_REGION", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
+]
 OF_AWS = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
 ABOUT = {
     "claude": About(
@@ -24,6 +28,8 @@ ABOUT = {
         login="claude, then /login; or ANTHROPIC_API_KEY",
         keys=["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", *SWITCHES],
         logins=["$CLAUDE_CONFIG_DIR/.credentials.json", "~/.claude/.credentials.json"],
+        expires=["claudeAiOauth.expiresAt"],
+        renews=["claudeAiOauth.refreshToken"],
         needs={
             "": ["CLAUDE_CODE_OAUTH_REFRESH_TOKEN", "CLAUDE_CODE_CLIENT_KEY"],
             "CLAUDE_CODE_USE_BEDROCK": OF_AWS,
@@ -38,6 +44,8 @@ ABOUT = {
         login="codex login; or CODEX_API_KEY",
         keys=["CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY"],
         logins=["$CODEX_HOME/auth.json", "~/.codex/auth.json"],
+        expires=["tokens.access_token"],
+        renews=["tokens.refresh_token"],
         writes=["${CODEX_HOME:-~/.codex}"],
     ),
     "gemini": About(
@@ -45,6 +53,8 @@ ABOUT = {
         login="gemini, once by hand; or GEMINI_API_KEY",
         keys=["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
         logins=["$GEMINI_CLI_HOME/.gemini/oauth_creds.json", "~/.gemini/oauth_creds.json"],
+        expires=["expiry_date"],
+        renews=["refresh_token"],
         needs={"GOOGLE_GENAI_USE_GCA": ["GOOGLE_CLOUD_ACCESS_TOKEN"]},
         writes=["${GEMINI_CLI_HOME:-~}/.gemini"],
     ),
@@ -53,6 +63,8 @@ ABOUT = {
         login="opencode auth login; or its provider's key",
         keys=["OPENCODE_CONFIG_CONTENT"],
         logins=["$XDG_DATA_HOME/opencode/auth.json", "~/.local/share/opencode/auth.json"],
+        expires=["*.expires"],
+        renews=["*.refresh"],
         needs={"": ["*_API_KEY"]},  # any provider's; tokens that open more than models are for [env] pass
         writes=[
             "${XDG_CONFIG_HOME:-~/.config}/opencode",

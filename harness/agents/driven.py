@@ -83,12 +83,15 @@ class Cli:
 class About(Record):
     """What is known of a program without a model call: the version that was `tried`, how to `login`, and variables or
     files; any of them shows a login (`$NAME` and `~` are expanded). `needs`: more variables with keys that it needs, and
-    endings of their names, where the variable before them is set ("": always). `writes`: folders, as in a shell."""
+    endings of their names, where the variable before them is set ("": always). `writes`: folders, as in a shell. `expires` and
+    `renews`: where a file of `logins` has the time at which it ends, and what renews it by itself (`*`: any key)."""
 
     tried: str = ""
     login: str = ""
     keys: list[str] = []
     logins: list[str] = []
+    expires: list[str] = []
+    renews: list[str] = []
     needs: dict[str, list[str]] = {}
     writes: list[str] = []
 
@@ -96,6 +99,13 @@ class About(Record):
         """The variables with keys that it needs in this environment: names, and endings such as `*_API_KEY`."""
         more = [name for switch, names in self.needs.items() if not switch or env.get(switch) for name in names]
         return (*self.keys, *more)
+
+    def logins_in(self, env: Mapping[str, str]) -> tuple[str, ...]:
+        """The absolute paths of the files of `logins`, whether they are there or not."""
+        home = env.get("HOME") or os.path.expanduser("~")
+        parts = [path.partition("/") for path in self.logins]
+        bases = [(home if name == "~" else env.get(name.removeprefix("$"), ""), rest) for name, _, rest in parts]
+        return tuple(os.path.join(base, rest) for base, rest in bases if base)
 
     def writes_in(self, env: Mapping[str, str]) -> tuple[str, ...]:
         """The absolute paths of the folders that it must write in."""

@@ -30,6 +30,7 @@ __all__ = [
     "make",
     "needs",
     "settings_of",
+    "settings_variables",
 ]
 
 PLAYBOOK, RECORDED = "playbook", "recorded"
@@ -126,6 +127,18 @@ def costs(name: str, table: dict[str, Any]) -> str:
     from harness.agents.clis import CLIS
 
     return "reported" if CLIS[shape].costs else "uncounted"
+
+
+def settings_variables() -> list[str]:
+    """Variables by which people set where the known CLIs keep their logins, and which provider they use: none is a key."""
+    from harness.agents.clis import ABOUT, PLACES, SWITCHES
+
+    named = [path.partition("/")[0] for about in ABOUT.values() for path in about.logins]
+    switches = [
+        *SWITCHES,
+        *(name for about in ABOUT.values() for name in (*about.needs, *about.keys) if "_USE_" in name),
+    ]
+    return [*(name[1:] for name in named if name[0] == "$"), *dict.fromkeys(switches), *PLACES]
 
 
 def needs(name: str, table: dict[str, Any]) -> tuple[str, ...]:

@@ -8,7 +8,18 @@ import sys
 import click
 
 from harness.base import console, errors
-from harness.cli import claims, completion, help, history, keeping, looking, memories, orders, steering
+from harness.cli import (
+    claims,
+    completion,
+    help,
+    history,
+    keeping,
+    looking,
+    memories,
+    orders,
+    schedule,
+    steering,
+)
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.store.layout import command
@@ -276,18 +287,21 @@ def usage(as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("part", required=False, type=click.Choice(["agents", "confine"]))
+@click.argument("part", required=False, type=click.Choice(["agents", "confine", "unattended"]))
 @click.option("--fix", is_flag=True, help="Settle dead runs, as the next run would.")
 @click.option("--try", "trial", is_flag=True, help="With agents: one small real call of each that is configured.")
 @as_json
 def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
-    """Find what is wrong with the mission. Or with agents of this machine, or (confine) what a run's programs can do to it."""
+    """Find what is wrong with the mission. Or with agents of this machine, or (confine) what a run's programs can do to it, or
+    (unattended) what would stop it tonight."""
     from harness.cli import show, values
     from harness.commands import doctor as doctors
     from harness.commands import try_confine
 
     if trial and part != "agents":
         raise errors.UsageFault(f"Say: {command('doctor agents --try')}")
+    if part == "unattended":
+        return schedule.tonight(as_json)
     fixed = doctors.fix(here()) if fix and not part else []
     if part == "agents":
         found = doctors.try_agents(here()) if trial else doctors.agents_here(here())
@@ -320,6 +334,7 @@ for _made in (
     looking.report,
     *memories.GROUPS,
     *orders.COMMANDS,
+    schedule.schedule,
     *steering.COMMANDS,
 ):
     cli.add_command(_made)

@@ -37,6 +37,7 @@ GROUPS = {
         "usage",
     ),
     "Steer": ("pause", "resume", "stop", "steer", "checkpoint", "escalation", "accept"),
+    "Unattended": ("schedule",),
     "Inside a run, and outside": ("note", "issue", "reply"),
     "Check": ("check", "verify"),
 }

@@ -40,9 +40,10 @@ def replay(
     """Rebuild the prompt of a past run, and compare it byte for byte (65 where it is another); or fire it again."""
     from harness.cli import history_show
 
-    if plays and not (whole or explains or agent):
+    fires = bool(agent) or any(fired[name] != default for name, default in NOT_FIRED.items())
+    if plays and not (whole or explains or fires):
         return history_show.played(here(), of, config, as_json)
-    if agent or any(fired[name] != default for name, default in NOT_FIRED.items()):
+    if fires and not plays:
         return _fired(of, agent, as_json, alone=not (explains or whole), **fired)
     if plays or config or whole == bool(of) or (whole and explains):
         raise errors.UsageFault(

@@ -37,6 +37,7 @@ COMMANDS = (
     "report",
     "resume",
     "runs",
+    "schedule",
     "search",
     "snapshot",
     "status",

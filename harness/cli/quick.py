@@ -148,7 +148,8 @@ def hold(words: list[str]) -> int:
             f"since {holder.get('since', '?')}, run {now}. Stop it, or wait for it to end."
         )
     lock.descriptor = int(words[0])
-    lock.sign({"pid": os.getppid(), "since": clock.stamp(clock.now())})
+    loop = os.environ.get("HARNESS_LOOP", "")  # our parent is a subshell of it
+    lock.sign({"pid": int(loop) if loop.isdigit() else os.getppid(), "since": clock.stamp(clock.now())})
     console.print_line(f"{int(once)} {seconds} {1 if lane else lanes}")
     return errors.DONE
 

@@ -144,7 +144,13 @@ def _unused(layout: Layout) -> Iterator[Finding]:
 
 def _agents(layout: Layout) -> Iterator[Finding]:
     settings, path = config.load(layout), layout.relative(layout.config)
-    for name in registry.choose(settings.agent, layout.project, path):
+    yield from agents_of(layout, registry.choose(settings.agent, layout.project, path))
+
+
+def agents_of(layout: Layout, names: list[str]) -> Iterator[Finding]:
+    """Whether each of these agents can be started."""
+    settings = config.load(layout)
+    for name in names:
         if name not in config_check.agents_here(settings):
             continue  # `_names` shows it, with its line
         try:

@@ -81,9 +81,10 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
     trust = settings.trust
     caveats = CLIS[name].caveats(trust) if trust else ["config.toml says no trust yet, so it is not started"]
     cost = [] if CLIS[name].costs else ["tells no cost"]
-    login = _login(name, env)
-    state = "warn" if wanted and not login else "note" if wanted and not trust else "ok"
-    parts = [_compared(version, ABOUT[name].tried), login or "no login seen (it may still have one)", *cost, *caveats]
+    seen = login(name, env)
+    state = "warn" if wanted and not seen else "note" if wanted and not trust else "ok"
+    shown = f"login: {seen}" if seen else "no login seen (it may still have one)"
+    parts = [_compared(version, ABOUT[name].tried), shown, *cost, *caveats]
     return Finding(state=state, what=f"{name}: {'; '.join(parts)}")
 
 
@@ -107,16 +108,11 @@ def _compared(version: str, tried: str) -> str:
     return f"{version}, the one we tried" if here == there else f"{version}, {order} than {tried}, which we tried"
 
 
-def _login(name: str, env: dict[str, str]) -> str:
+def login(name: str, env: dict[str, str]) -> str:
     """The key or file that logs it in, "" without one; a key chain or a provider of its own cannot be seen."""
     key = next((key for key in ABOUT[name].keys if env.get(key)), "")
-    home = env.get("HOME", "")
-    for path in ABOUT[name].logins:
-        variable, _, rest = path.partition("/")
-        base = home if variable == "~" else env.get(variable.removeprefix("$"), "")
-        if base and os.path.exists(os.path.join(base, rest)):
-            key = key or path
-    return f"login: {key}" if key else ""
+    file = next((path for path in ABOUT[name].logins_in(env) if os.path.exists(path)), "")
+    return key or file
 
 
 def _other(name: str, where: Layout, settings: Config) -> Finding:

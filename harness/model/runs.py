@@ -136,8 +136,8 @@ class Result(Record):
 
     @property
     def ended(self) -> int:
-        """When it ended, in unix seconds, by the clock of its start."""
-        return clock.seconds_of(self.at) + int(self.seconds)
+        """When it ended, in unix seconds."""
+        return clock.seconds_of(self.at)
 
     @property
     def said(self) -> str:

@@ -13,7 +13,7 @@ from harness.decision import rules, views
 from harness.git.repository import GitFailed
 from harness.history import past as pasts
 from harness.integrity import inside, workplace
-from harness.model import mission
+from harness.model import mission, runs
 from harness.replay.comparing import Difference, after_run, at_end, at_open, due_at_end
 from harness.replay.records import UNKNOWN, Past, Records
 from harness.replay.replica import Replica
@@ -110,7 +110,9 @@ class _Playback:
             self.replica.missing.append(f"{past.run}: what it was; it died and left nothing")
             return None
         if context is None:
-            raise self._lacks(past, self.records.where.run(past.run).context, "the file is missing")
+            gone = runs.forgotten(self.records.where).get(past.run)
+            why = f"the run was {gone.words}" if gone else "the file is missing"
+            raise self._lacks(past, self.records.where.run(past.run).context, why)
         at = clock.seconds_of(context.at)
         if found := self._people(past.before, at, past.run):
             return found

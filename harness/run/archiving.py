@@ -20,7 +20,7 @@ from harness.run import recover
 from harness.store import files, names
 from harness.store.layout import Layout, command
 
-STAYS = (".git", names.IGNORE, names.ARCHIVED, names.ARCHIVING, "bin", "git-config", "journal", names.LOCKS)
+STAYS = (".git", names.IGNORE, names.ARCHIVED, names.ARCHIVING, "bin", "git-config", "journal", "schedule", names.LOCKS)
 PEOPLES = (names.STOP, names.PAUSE)
 COPIED = (names.CONFIG, "roles", "hooks")
 

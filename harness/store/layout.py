@@ -55,6 +55,7 @@ class Layout:
         self.cache = under + names.CACHE
         self.replays = under + "replays"
         self.hooks = under + "hooks"
+        self.schedule = under + "schedule"
         self.roles = under + "roles"
         self.archived = under + names.ARCHIVED
         self.archiving = under + names.ARCHIVING

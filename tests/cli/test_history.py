@@ -8,7 +8,7 @@ from tests.cli.test_candidates import offered
 from tests.missions import House
 
 
-@pytest.mark.parametrize("words", [[], ["--all", "F-001"], ["--all", "--explain"]])
+@pytest.mark.parametrize("words", [[], ["--all", "F-001"], ["--all", "--explain"], ["--mission", "--times", "3"]])
 def test_one_run_or_all(house: House, words: list[str]) -> None:
     """Anything else is 64, with both forms."""
     done = house.harness("replay", *words)

@@ -69,7 +69,10 @@ def test_a_line_is_told_as_run_sh_shows_it(house: House) -> None:
 def test_next_takes_nothing_else(house: House, words: list[str]) -> None:
     """The message is the usage."""
     done = house.harness("next", *words)
-    assert (done.code, done.err) == (64, "harness: Usage: harness next [--json | --leaving WORD | --told LINE]\n")
+    assert (done.code, done.err) == (
+        64,
+        "harness: Usage: harness next [--json | --leaving WORD | --lull SECONDS LINE | --told LINE]\n",
+    )
 
 
 def test_without_a_mission_next_says_how_to_start_one(unbegun: House) -> None:
@@ -149,10 +152,10 @@ def test_hold_is_for_run_sh_alone(house: House) -> None:
 
 def test_two_loops_on_one_mission_are_told_apart(house: House) -> None:
     """The second names the holder with pid, run and since, and ends with 75."""
-    script = f"exec 9>>.harness/locks/loop; '{sys.executable}' -P '{PROGRAM}' hold 9 && echo held && exec sleep 60"
+    script = f"exec 9>>.harness/locks/loop; '{sys.executable}' -P '{PROGRAM}' hold 9 && exec sleep 60"
     first = subprocess.Popen(["bash", "-c", script], cwd=house.project, env=house.env, stdout=subprocess.PIPE)
     assert first.stdout is not None
-    assert first.stdout.readline() == b"held\n"
+    assert first.stdout.readline() == b"0 1000000000 1\n"
     done = house.run([str(CHECKOUT / "run.sh")])
     first.kill()
     first.communicate()

@@ -384,11 +384,12 @@ def test_an_agent_that_was_there_but_not_asked_is_no_other_one(house: House) -> 
 YEARS = 20 * 365 * 86400
 
 
-def by_clock(house: House, began: int, ended: int) -> None:
-    """As if the clock had been so many seconds ahead when the newest run began, and when it ended."""
+def by_clock(house: House, began: int, ended: int, seconds: float = 0.0) -> None:
+    """As if the clock had been so many seconds ahead when the newest run was recorded, and when its vendor stated a limit."""
     found = runs.parse(house.read("runs.jsonl").encode().rstrip(b"\n").rpartition(b"\n")[2])[0]
     assert found is not None
     moved = found.replace(at=clock.stamp(clock.seconds_of(found.at) + began), until=found.until + ended)
+    moved = moved.replace(seconds=seconds or found.seconds)
     moved = moved.replace(waits={name: until + ended for name, until in found.waits.items()})
     Path(house.layout.run_log).write_bytes(encoding.dump_json(moved.asdict()))
     Path(house.layout.run(found.run).result).write_bytes(encoding.dump_json(moved.asdict()))
@@ -413,6 +414,13 @@ def test_a_clock_that_was_wrong_at_a_limit_makes_nobody_wait_for_years(
     limited(house, until=clock.now() + 600)
     by_clock(house, began, ended)
     assert house.harness("next").out.startswith("WAIT" if waits else "NEXT worker F-001"), house.harness("next")
+
+
+def test_a_long_run_that_ends_at_a_limit_makes_the_next_wait(house: House) -> None:
+    """The wait is counted from its end."""
+    limited(house, until=clock.now() + 600)
+    by_clock(house, 0, 0, seconds=7200.0)
+    assert house.harness("next").out.startswith("WAIT"), house.harness("next")
 
 
 def test_a_clock_that_was_wrong_keeps_no_agent_of_a_list_out(house: House) -> None:

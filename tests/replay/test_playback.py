@@ -218,3 +218,14 @@ def test_there_is_nothing_to_play_without_a_run_or_inside_one(house: House) -> N
     assert house.harness("replay", "--mission", "--all").code == 64
     house.work({"run": "harness replay --mission > said 2>&1 || echo $? >> said"})
     assert house.git("show", "HEAD:said").endswith("\n64")
+
+
+def test_a_run_that_was_forgotten_ends_it_and_is_named(house: House) -> None:
+    """65: what was played before it came out the same, and nothing can be said of the rest."""
+    house.work({"run": "touch 1.txt"})
+    gone = house.work({"say": "nothing"}, feature="F-002")["run"]
+    assert house.program("forget", gone, "--yes").code == 0
+    done = house.program("replay", "--mission")
+    assert (done.code, f"none is played from {gone} on" in done.err, "forgotten on" in done.err) == (65, True, True), (
+        done
+    )

@@ -1,0 +1,156 @@
+"""The user's crontab: one block between two lines is ours, everything else is the person's and stays byte for byte.
+
+Each line of the block is one time of one mission's schedule, and calls `schedule start ID` by absolute paths, in words that any
+shell reads alike. The environment of a start is not in it, because a crontab's line may have 998 characters and a PATH more.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from harness.base.errors import BrokenFile, Unavailable, UsageFault
+from harness.base.record import Record
+from harness.process import spawn
+from harness.store import files, layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BEGIN = "# harness schedules: begin. Written by `harness schedule`, which replaces what stands here."
+END = "# harness schedules: end"
+PROGRAM = "crontab"
+NONE = ("no crontab", "can't open")  # how the crontabs of Debian, BSD, cronie and busybox say that there is none
+MOST_CHARACTERS = 998
+SECONDS = 30.0
+NAME = "your crontab"
+
+
+class Entry(Record):
+    """One line of the block: its five fields, the mission's folder, the schedule's id, and the whole command."""
+
+    times: str
+    folder: str
+    id: str
+    command: list[str]
+
+    @property
+    def line(self) -> str:
+        """The line; raises UsageFault for a path that no crontab can hold."""
+        bad = next((word for word in self.command if "\\" in word or "\n" in word or "\0" in word), "")
+        if bad:
+            raise UsageFault(f"A crontab cannot hold the path {bad!r}: it has a backslash or a line break. Rename it.")
+        words = shlex.join(self.command).replace("%", "\\%")
+        if len(os.fsencode(words)) > MOST_CHARACTERS:
+            raise UsageFault(
+                f"A crontab's command has at most {MOST_CHARACTERS} characters; with {self.folder} it has more."
+            )
+        return f"{self.times} {words}"
+
+
+def available() -> bool:
+    """Whether there is a program that keeps crontabs."""
+    return any(
+        os.access(os.path.join(one, PROGRAM), os.X_OK) for one in os.environ.get("PATH", os.defpath).split(os.pathsep)
+    )
+
+
+def read() -> str:
+    """The user's crontab, "" where there is none. Raises Unavailable without the program, or with what it says."""
+    code, out, err = _call("-l")
+    said = os.fsdecode(err).strip()
+    if code and not any(words in said.lower() for words in NONE):
+        raise Unavailable(f"`crontab -l` ended with {code}: {said or 'it says nothing'}. {_others()}")
+    return "" if code else os.fsdecode(out)
+
+
+def _others() -> str:
+    return f"Other ways to start it: {layout.command('schedule add --every 30m --print')} systemd, or launchd"
+
+
+def _write(text: str) -> None:
+    code, _, err = _call("-", os.fsencode(text))
+    if code:
+        raise Unavailable(f"`crontab -` refused the new crontab: {os.fsdecode(err).strip()}. It is as it was.")
+
+
+def _call(word: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+    if not available():
+        raise Unavailable(f"There is no `crontab` on the PATH (Debian: apt install cron). {_others()}")
+    env = {**os.environ, "LC_ALL": "C"}
+    return spawn.capture([PROGRAM, word], cwd="/", env=env, stdin=stdin, wall_seconds=SECONDS)
+
+
+def change(change: Callable[[list[Entry]], list[Entry]]) -> bool:
+    """Replace the entries of the block by what `change` makes of them, and whether that differs; one process at a time."""
+    lock = files.Lock(os.path.join(layout.state_home(), "crontab.lock"))
+    lock.take(wait=True)
+    with lock:
+        before = read()
+        after = with_entries(before, change(entries(before)))
+        if after != before:
+            _write(after)
+        return after != before
+
+
+def variables(text: str) -> dict[str, str]:
+    """The variables that the lines above our block set, which cron gives to the commands below them."""
+    found = {}
+    for line in text.split("\n"):
+        name, equals, value = line.partition("=")
+        if line == BEGIN:
+            break
+        if equals and name.strip().isidentifier():
+            found[name.strip()] = value.strip().strip("\"'")
+    return found
+
+
+def entries(text: str) -> list[Entry]:
+    """What our block has; none without one. Raises BrokenFile, with the line, where it is not as we write it."""
+    place = _place(text)
+    return [_entry(line, number) for number, line in place[1]] if place else []
+
+
+def with_entries(text: str, found: list[Entry]) -> str:
+    """The crontab with these entries in our block: where it stands, else at the end; without any there is no block."""
+    place, lines = _place(text), text.split("\n")
+    ours = [BEGIN, *(entry.line for entry in found), END] if found else []
+    if place:
+        first, inside = place
+        return "\n".join([*lines[:first], *ours, *lines[first + len(inside) + 2 :]])
+    above = f"{text}\n" if text and not text.endswith("\n") else text
+    return above + "".join(f"{line}\n" for line in ours)
+
+
+def _place(text: str) -> tuple[int, list[tuple[int, str]]] | None:
+    """The index of the block's first line, and the numbered lines inside."""
+    lines = text.split("\n")
+    begins, ends = ([at for at, line in enumerate(lines) if line.rstrip() == mark] for mark in (BEGIN, END))
+    if not begins and not ends:
+        return None
+    if len(begins) != 1 or len(ends) != 1 or begins[0] > ends[0]:
+        fault = f"the block of harness schedules has {len(begins)} first lines and {len(ends)} last lines"
+        fault = "the block of harness schedules ends before it begins" if len(begins) == len(ends) == 1 else fault
+        raise _broken(min(begins + ends) + 1, fault)
+    first = begins[0]
+    return first, [(at + 1, lines[at]) for at in range(first + 1, ends[0])]
+
+
+def _entry(line: str, number: int) -> Entry:
+    parts = line.split(" ", 5)
+    try:
+        words = shlex.split(parts[5].replace("\\%", "%")) if len(parts) == 6 else []
+    except ValueError:
+        words = []
+    if len(words) != 7 or words[2] != "-C" or words[4:6] != ["schedule", "start"]:
+        raise _broken(number, "a line of the block of harness schedules is not as the harness wrote it")
+    return Entry(times=" ".join(parts[:5]), folder=words[3], id=words[6], command=words)
+
+
+def _broken(line: int, fault: str) -> BrokenFile:
+    again = f"then say again, in each mission: {layout.command('schedule add')}"
+    remedy = (
+        f"Nothing was changed. Run `crontab -e`, remove every line of the block ({BEGIN[:28]} …) and its ends, {again}"
+    )
+    return BrokenFile(NAME, fault, line=line, remedy=remedy)

@@ -1,0 +1,88 @@
+"""The logins of agent CLIs, as far as their files tell without a call: when one ends, and whether it looks as it did before."""
+
+from __future__ import annotations
+
+import base64
+import os
+
+from harness.agents.clis import ABOUT
+from harness.base import encoding, lean
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.model.config import Config
+from harness.store import files
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+MILLISECONDS_FROM = 10**11  # a time above that is in milliseconds, as JavaScript has it
+
+
+class Login(Record):
+    """A login that ends: the file that says so, when (unix seconds), and whether it renews itself until a vendor refuses that."""
+
+    path: str
+    until: int
+    renews: bool
+
+
+def ending(name: str, env: Mapping[str, str]) -> list[Login]:
+    """The logins of a CLI that have an end; none for keys, key chains and files that do not tell."""
+    found = []
+    for path in ABOUT[name].logins_in(env):
+        try:
+            value = files.read_json(path)
+        except (BrokenFile, OSError):  # the vendor's own file: its program will say what is wrong with it
+            continue
+        ends = [until for place in ABOUT[name].expires for one in _at(value, place.split(".")) if (until := _time(one))]
+        renews = any(one for place in ABOUT[name].renews for one in _at(value, place.split(".")))
+        found += [Login(path=path, until=min(ends), renews=renews)] if ends else []
+    return found
+
+
+def _at(value: Any, keys: list[str]) -> Iterator[Any]:
+    """What stands at this place; `*` is any key."""
+    if not keys:
+        yield value
+    elif isinstance(value, dict):
+        for name in value if keys[0] == "*" else [keys[0]]:
+            yield from _at(value.get(name), keys[1:])
+
+
+def _time(value: Any) -> int:
+    """Unix seconds of a time, or of the end of a JSON Web Token; 0 for anything else."""
+    if isinstance(value, str) and value.count(".") == 2:
+        value = _claims(value).get("exp")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**15:
+        return 0
+    return int(value / 1000 if value > MILLISECONDS_FROM else value)
+
+
+def _claims(token: str) -> dict[str, Any]:
+    body = token.split(".")[1]
+    try:
+        value = lean.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode())
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def fingerprint(where: Layout, settings: Config, names: list[str], env: Mapping[str, str]) -> str:
+    """A digest of all that a login of these agents depends on: config.toml, keys, and the files of their logins."""
+    parts = [encoding.digest(files.read(where.config) or b"")]
+    for name in (one for one in names if one in ABOUT):
+        own = {**env, **{key: str(value) for key, value in settings.agents.get(name, {}).get("env", {}).items()}}
+        parts += [f"{key}={own.get(key, '')}" for key in ABOUT[name].needs_in(own)]
+        parts += [f"{path} {_changed(path)}" for path in ABOUT[name].logins_in(own)]
+    return encoding.digest("\0".join(parts).encode("utf-8", "surrogateescape"))
+
+
+def _changed(path: str) -> str:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "-"
+    return f"{found.st_mtime_ns} {found.st_size}"

@@ -1,0 +1,92 @@
+"""What `schedule add`, `list` and `remove` say."""
+
+from __future__ import annotations
+
+import os
+
+from harness.base import clock
+from harness.base.errors import BrokenFile
+from harness.store.layout import Layout, command
+from harness.unattended import crontab, machine, schedules, times
+from harness.unattended.schedules import CRON, Schedule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def added(where: Layout, made: Schedule) -> list[str]:
+    """The lines after `schedule add`."""
+    after, now = times.following(made.known_times, clock.now()), clock.now()
+    when = f"next at {clock.local(after, now)}" if after else "the next in more than a month"
+    lines = [
+        f"Scheduled {made.id}: {', '.join(made.times)}, each for {made.goes_on}; {when}.",
+        f"look      {command('schedule log')}   {command('doctor unattended')}   {command('schedule run-now')}",
+        f"end it    {command('schedule remove')}",
+    ]
+    if machine.cron_runs() is False:
+        lines.append("warning: no cron daemon runs here: sudo systemctl enable --now cron, or: sudo service cron start")
+    return lines
+
+
+def rows(where: Layout) -> list[dict[str, Any]]:
+    """A row for each schedule: {id, folder, times, next, place, for, lanes, here, fault}; `next` is unix seconds, or 0."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in crontab.entries(crontab.read()) if crontab.available() else []:
+        row = found.setdefault(one.id, _row(Layout(one.folder), one.id, where))
+        row["times"].append(one.times)
+    mine = None if schedules.id_of(where) in found else schedules.load(where)
+    if mine:
+        fault = "its lines are gone from your crontab" if mine.place == CRON else ""
+        found[mine.id] = {**_row(where, mine.id, where), "times": mine.times, "fault": fault}
+    for row in found.values():
+        row["next"] = times.following([times.parse(times.normal(one)) for one in row["times"]], clock.now())
+    return [*found.values()]
+
+
+def _row(folder: Layout, name: str, where: Layout) -> dict[str, Any]:
+    """A row but for its times; a folder that is gone, or whose settings are, is a fault."""
+    made, fault = None, "" if os.path.isdir(folder.state) else f"gone; {command('schedule remove')} {name}"
+    try:
+        made = schedules.load(folder)
+    except BrokenFile as broken:
+        fault = str(broken)
+    if not made and not fault:
+        fault = f"its settings are gone; there: {command('schedule add')}"
+    place, goes_on, lanes = (made.place, made.goes_on, made.lanes) if made else (CRON, "", 0)
+    own = {"place": place, "for": goes_on, "lanes": lanes, "here": folder.project == where.project, "fault": fault}
+    return {"id": name, "folder": folder.project, "times": [], "next": 0, **own}
+
+
+def listed(where: Layout) -> list[str]:
+    """The rows as lines."""
+    found, now = rows(where), clock.now()
+    lines = []
+    for row in found:
+        when = f"next {clock.local(row['next'], now)}" if row["next"] else "next in more than a month"
+        lanes = f", {row['lanes']} lanes" if row["lanes"] else ""
+        place = "" if row["place"] == CRON else f" by {row['place']}"
+        lines.append(
+            f"{row['id']}  {', '.join(row['times'])}{place}, each for {row['for'] or '?'}{lanes}  {when}  {row['folder']}"
+        )
+        lines += [f"  fault: {row['fault']}"] if row["fault"] else []
+    return lines or [f"Nothing is scheduled. To schedule this mission: {command('schedule add --every 30m')}"]
+
+
+def removed(where: Layout, schedule_id: str) -> list[str]:
+    """Remove a schedule, and what there is to say of it."""
+    try:
+        made = schedules.load(where)
+    except BrokenFile:  # it goes
+        made = None
+    name, there = schedules.remove(where, schedule_id)
+    lines = [f"Removed {name}." if there else f"There was no schedule {name}."]
+    if made and made.id == name and made.place != CRON:
+        lines += [f"What you installed for {made.place} is still there; to end it: {_end(made)}"]
+    return lines
+
+
+def _end(made: Schedule) -> str:
+    if made.place == "systemd":
+        return f"systemctl --user disable --now harness-{made.id}.timer"
+    return f"launchctl bootout gui/{os.getuid()}/harness.{made.id}"

@@ -1,0 +1,112 @@
+"""The log of a schedule and what it remembers between starts, in `.harness/schedule/`: bounded, each line with its time.
+
+The log holds at most two files of MOST_BYTES. `state.json` says up to which minute starts were accounted for, when the newest one
+began and ended, and what was said last, so that nothing is said twice.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+
+from harness.base import clock, console, encoding, schema
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.store import files
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MOST_BYTES = 512 * 1024
+LONGEST_LINE = 2000
+STAMP = len("2026-04-24T10:05:12Z")
+
+
+class Seen(Record):
+    """`seen`: starts are accounted for up to then; `began`, `ended`, `pid`: of the newest start; `told`: what was said last, ""
+    once the mission went on; `failed`, `failed_at`: what a login looked like when it was refused, and when. Unix seconds."""
+
+    seen: int = 0
+    began: int = 0
+    ended: int = 0
+    pid: int = 0
+    told: str = ""
+    failed: str = ""
+    failed_at: int = 0
+
+
+class Line(Record):
+    """One line of the log: unix seconds, 0 where it has no time, and what it says."""
+
+    at: int
+    text: str
+
+
+class ScheduleLog:
+    """The log of one mission; `echo` shows each line on standard output, too."""
+
+    def __init__(self, where: Layout, *, echo: bool = False) -> None:
+        self.path, self.older = os.path.join(where.schedule, "log"), os.path.join(where.schedule, "log.1")
+        self.state, self.echo = os.path.join(where.schedule, "state.json"), echo
+        self.lock = files.Lock(os.path.join(where.locks, "schedule-log"))
+
+    def write(self, *lines: str) -> None:
+        """Add lines, each with the time of now."""
+        self.lock.take(wait=True)
+        with self.lock:
+            self._write(lines)
+
+    def _write(self, lines: Iterable[str]) -> None:
+        stamp = clock.stamp(clock.now())
+        plain = (line.replace("\n", " ") for line in lines)
+        cut = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …" for line in plain]
+        data = "".join(f"{stamp} {console.sanitise(line)}\n" for line in cut).encode()
+        if not data:
+            return
+        files.make_folder(os.path.dirname(self.path))
+        if files.length(self.path) + len(data) > MOST_BYTES:
+            files.move(self.path, self.older)
+        files.add_line(self.path, data)
+        for line in cut if self.echo else ():
+            console.print_line(line)
+
+    @contextmanager
+    def remembered(self) -> Iterator[Seen]:
+        """What is remembered, to be changed; it is written at the end. One process at a time."""
+        self.lock.take(wait=True)
+        with self.lock:
+            found = self._load()
+            before = found.asdict()
+            yield found
+            if found.asdict() != before:
+                files.replace(self.state, encoding.dump_json(found.asdict()))
+
+    def say(self, found: Seen, *lines: str) -> None:
+        """As `write`, for who holds what is remembered: the lines come before it does."""
+        self._write(lines)
+
+    def _load(self) -> Seen:
+        try:
+            value = files.read_json(self.state)
+            return Seen() if value is None or schema.faults(value, "it", Seen) else Seen(**value)
+        except BrokenFile:  # it is information for people: nothing depends on it but what is said again
+            return Seen()
+
+    def lines(self) -> list[Line]:
+        """All lines, oldest first."""
+        found = []
+        for path in (self.older, self.path):
+            data = (files.read(path) or b"").decode("utf-8", "replace")
+            for text in data.split("\n"):
+                at = clock.seconds_of(text[:STAMP])
+                found += [Line(at=at, text=text[STAMP + 1 :] if at else text)] if text else []
+        return found
+
+
+def shown(line: Line) -> str:
+    """A line as a person reads it, in local time."""
+    stamp = time.strftime("%m-%d %H:%M:%S", time.localtime(line.at)) if line.at else " " * 14
+    return f"{stamp}  {line.text}"

@@ -1,0 +1,208 @@
+"""The schedule of a mission: when it is started, for how long, and in which environment; kept in `.harness/schedule/`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from contextlib import contextmanager, suppress
+
+from harness.agents import registry
+from harness.base import clock, encoding, lean, schema
+from harness.base.errors import BrokenFile, Unavailable, UsageFault
+from harness.base.record import Record
+from harness.integrity import inside
+from harness.model import mission
+from harness.store import files, layout
+from harness.store.layout import Layout, command
+from harness.unattended import crontab
+from harness.unattended import times as cron_times
+from harness.unattended.crontab import Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CRON = "cron"
+PLACES = (CRON, "systemd", "launchd")
+DEFAULT_SHARE = "25m"  # of a start whose times are given as in a crontab
+UTF8 = "C.UTF-8"
+KEPT = (  # what a start needs of a person's environment, and cron's lacks; no key is among them
+    *("PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "TMPDIR"),
+    *("HARNESS_IDENTITY", "HARNESS_PYTHON", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY"),
+    *("NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"),
+)
+AS_CRON = {"SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
+REMEDY = "Say it again: {}"
+
+
+class Schedule(Record):
+    """What a start needs. `times`: five fields each; `goes_on`: how long a start goes on; `lanes`: 0 for as config.toml says;
+    `place`: who starts it, one of PLACES; `environment`: what was kept of the person's; `added`: when."""
+
+    id: str
+    times: list[str]
+    goes_on: str
+    place: str
+    environment: dict[str, str]
+    added: str
+    lanes: int = 0
+
+    @property
+    def known_times(self) -> list[cron_times.Times]:
+        """Its times, to compute with."""
+        return [cron_times.parse(text) for text in self.times]
+
+
+def path_of(where: Layout) -> str:
+    """The file of a mission's schedule."""
+    return os.path.join(where.schedule, "schedule.json")
+
+
+def load(where: Layout) -> Schedule | None:
+    """The schedule of this mission, None without one; BrokenFile where it is malformed."""
+    value = files.read_json(path_of(where))
+    if value is None:
+        return None
+    found = schema.faults(value, "the schedule", Schedule)
+    remedy = REMEDY.format(command("schedule add"))
+    if found:
+        raise BrokenFile(path_of(where), "; ".join(str(one) for one in found), remedy=remedy)
+    made = schema.record(Schedule, value, "a schedule has")
+    try:
+        made.known_times  # noqa: B018 - it raises for times that a person spoilt
+    except UsageFault as fault:
+        raise BrokenFile(path_of(where), str(fault).rstrip("."), remedy=remedy) from None
+    return made
+
+
+def require(where: Layout, schedule_id: str = "") -> Schedule:
+    """The schedule of this mission; UsageFault without one, or with another id, as in a copy of the folder."""
+    found = load(where)
+    if found is None or schedule_id not in ("", found.id):
+        raise UsageFault(
+            f"There is no schedule {schedule_id + ' ' if schedule_id else ''}for {where.project}. Make one: "
+            f"{command('schedule add --every 30m')}"
+            + (
+                f"   or remove its line from the crontab: {command('schedule remove')} {schedule_id}"
+                if schedule_id
+                else ""
+            )
+        )
+    return found
+
+
+def id_of(where: Layout) -> str:
+    """The schedule's id, the same for the same folder: its name, and the beginning of a digest of its path."""
+    name = os.path.basename(where.project).lower()
+    plain = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name).strip("-")
+    return f"{plain[:40].strip('-') or 'mission'}-{lean.sha256(os.fsencode(where.project))[:6]}"
+
+
+def add(
+    where: Layout, every: str, cron: list[str], goes_on: str, lanes: int, place: str, *, install: bool = True
+) -> Schedule:
+    """Keep the schedule, and `install` it: put it into the crontab, in the place of an earlier one."""
+    inside.refuse(where, "schedule add")
+    mission.check_format(where)
+    if bool(every) == bool(cron):
+        raise UsageFault(f"Say how often: {command('schedule add --every 30m')}, or --cron '*/30 22-23,0-6 * * *'")
+    goes_on = goes_on or (cron_times.share(every) if every else DEFAULT_SHARE)
+    if not goes_on[:-1].isdigit() or goes_on[-1] not in ("m", "h") or not int(goes_on[:-1]):
+        raise UsageFault(f"'{goes_on}' is no duration: --for takes minutes or hours, such as 25m or 8h.")
+    fields = list(dict.fromkeys([cron_times.every(every)] if every else map(cron_times.normal, cron)))
+    kept, stamp = captured(os.environ), clock.stamp(clock.now())
+    made = Schedule(
+        id=id_of(where), times=fields, goes_on=goes_on, place=place, environment=kept, added=stamp, lanes=lanes
+    )
+    ours = [Entry(times=one, folder=where.project, id=made.id, command=start_words(where)) for one in fields]
+    if install:
+        crontab.change(lambda found: [*(one for one in found if one.id != made.id), *ours])
+    old = None
+    with suppress(BrokenFile):  # it is replaced
+        old = load(where)
+    if old and old.replace(environment=kept, added=stamp) == made:
+        made = made.replace(added=old.added)
+    files.replace(path_of(where), encoding.dump_json(made.asdict()))
+    return made
+
+
+def remove(where: Layout, schedule_id: str) -> tuple[str, bool]:
+    """Take a schedule out of the crontab, by default this mission's, and forget its settings: (its id, whether there was one).
+    The log stays. UsageFault for an id that is not there."""
+    inside.refuse(where, "schedule remove")
+    wanted, gone = schedule_id or id_of(where), list[Entry]()
+
+    def without(found: list[Entry]) -> list[Entry]:
+        gone[:] = [one for one in found if one.id == wanted]
+        if schedule_id and not gone and wanted != id_of(where):
+            there = ", ".join(dict.fromkeys(one.id for one in found)) or "none"
+            raise UsageFault(f"There is no schedule '{wanted}' in your crontab. There: {there}.")
+        return [one for one in found if one.id != wanted]
+
+    if crontab.available():
+        crontab.change(without)
+    folder = gone[0].folder if gone else where.project if wanted == id_of(where) else ""
+    path = path_of(Layout(folder)) if folder else ""
+    kept = bool(path) and os.path.exists(path)
+    if kept:
+        files.remove(path)
+    return wanted, bool(gone) or kept
+
+
+def run_now(where: Layout) -> int:
+    """Carry out the command of the crontab by cron's shell in cron's environment; returns its exit code."""
+    inside.refuse(where, "schedule run-now")
+    found = require(where)
+    above = crontab.variables(crontab.read()) if found.place == CRON and crontab.available() else {}
+    line = shlex.join([*start_words(where), "--now"])
+    env = {name: value for name, value in {**AS_CRON, **above}.items() if name != "MAILTO"}
+    env |= {name: os.environ[name] for name in ("HOME", "LOGNAME") if name in os.environ}
+    return subprocess.run([env["SHELL"], "-c", line], cwd=os.path.expanduser("~"), env=env, check=False).returncode
+
+
+def start_words(where: Layout) -> list[str]:
+    """The command that starts this mission: absolute paths, so that it needs no PATH."""
+    script = os.path.join(layout.home(), "run.sh")
+    return [_bash(), script, "-C", where.project, "schedule", "start", id_of(where)]
+
+
+def _bash() -> str:
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, "bash")
+        if os.path.isabs(folder) and registry.installed(path):
+            return path
+    raise Unavailable("There is no bash on the PATH, and run.sh needs one.")
+
+
+def captured(base: Mapping[str, str]) -> dict[str, str]:
+    """What a start keeps of this environment: no key, and only folders of the PATH that do not depend on where we are."""
+    wanted = {*KEPT, *registry.settings_variables()}
+    kept = {name: base[name] for name in sorted(wanted) if base.get(name)}
+    folders = [one for one in base.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(one)]
+    locale = next((base[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if _is_utf8(base.get(name, ""))), UTF8)
+    return {**kept, "PATH": os.pathsep.join(dict.fromkeys(folders)), "LC_ALL": locale}
+
+
+def _is_utf8(name: str) -> bool:
+    return name.upper().replace("-", "").endswith("UTF8")
+
+
+def as_started(found: Schedule, base: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a start: what cron gives, with the variables `above` our lines in the crontab, and what was kept."""
+    own = {name: base[name] for name in ("HOME", "LOGNAME", "USER") if name in base}
+    ours = {name: value for name, value in base.items() if name.startswith("HARNESS_")}
+    return {**own, **AS_CRON, **above, **ours, **found.environment}
+
+
+@contextmanager
+def exchanged(variables: Mapping[str, str]) -> Iterator[None]:
+    """This process has these variables, and no others, until the end."""
+    before = dict(os.environ)
+    try:
+        os.environ.clear()
+        os.environ.update(variables)
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,200 @@
+"""One start by the machine: account for what was missed, see what is in the way, start run.sh, and keep what it says.
+
+Everything goes to the schedule's log, so that cron has nothing to mail but the fault of a start that could not even begin. While
+nothing can go on (DONE, a person is needed) the log gets one line, and nothing more until that changes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from harness.base import clock, errors
+from harness.base.errors import HarnessError, Interrupted
+from harness.base.record import Record
+from harness.commands import status, steering
+from harness.decision import rules, views
+from harness.integrity import inside, lease, unsettled
+from harness.run import orders
+from harness.store import files
+from harness.store.layout import Layout
+from harness.unattended import preflight, schedules, times
+from harness.unattended.schedule_log import ScheduleLog, Seen
+from harness.unattended.schedules import Schedule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO
+
+QUIET = "Nothing more is written here until that changes."
+
+
+class Look(Record):
+    """What is due: `word` of the decision, "" for a fault; what to say; `key`, the same as long as nothing changes; the exit
+    code; `role` that would run."""
+
+    word: str
+    text: str
+    key: str
+    code: int
+    role: str = ""
+    until: int = 0
+
+
+def start(where: Layout, schedule_id: str, *, by_hand: bool = False) -> int:
+    """Start the mission as scheduled; returns what run.sh would end with. Raises UsageFault without such a schedule."""
+    inside.refuse(where, "schedule start")
+    found = schedules.require(where, schedule_id)
+    with schedules.exchanged({**os.environ, **found.environment}):
+        log, lock = ScheduleLog(where, echo=by_hand), files.Lock(os.path.join(where.locks, "schedule"))
+        free = lock.take()
+        try:
+            with log.remembered() as seen:
+                log.say(seen, *_missed(found, seen, clock.now()) if not by_hand else (), *_unfinished(seen, free))
+            if not free:
+                return _skipped(log, f"the start before still goes on (pid {lock.holder().get('pid', '?')})")
+            lock.sign({"pid": os.getpid(), "since": clock.stamp(clock.now())})
+            return _go(where, found, log)
+        finally:
+            lock.release()
+
+
+def _missed(found: Schedule, seen: Seen, now: int) -> list[str]:
+    """What to say of the starts since the last one that did not come; from now on they are accounted for."""
+    since, seen.seen = max(seen.seen, clock.seconds_of(found.added)), now
+    due = times.between(found.known_times, since, now)[:-1]  # the last one is this start
+    if not due or seen.told:  # while nothing could go on, nothing was missed
+        return []
+    one, span = clock.local(due[0], now), f"{clock.local(due[0], now)} to {clock.local(due[-1], now)}"
+    asleep = "the machine was off or asleep, or the program that starts it did not run"
+    why = "the start before went on until then" if due[-1] <= seen.ended and seen.began <= due[0] else asleep
+    return [f"missed {len(due)} starts, {span}: {why}" if len(due) > 1 else f"missed the start of {one}: {why}"]
+
+
+def _unfinished(seen: Seen, free: bool) -> list[str]:
+    """What to say of a start that never wrote its end."""
+    if not free or seen.began <= seen.ended or not seen.pid:
+        return []
+    began, seen.ended = seen.began, clock.now()
+    return [
+        f"the start of {clock.local(began, seen.ended)} (pid {seen.pid}) did not end: killed, or the machine went down"
+    ]
+
+
+def _skipped(log: ScheduleLog, why: str) -> int:
+    log.write(f"skipped: {why}")
+    return errors.BUSY
+
+
+def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
+    if holder := _holder(where):
+        return _skipped(log, holder)
+    look = _look(where)
+    soon = look.word == "WAIT" and look.until < clock.now() + times.seconds(found.goes_on)
+    if look.word != "NEXT" and not soon and not _owed(where, look):
+        return _told(log, look)
+    if look.word == "NEXT":
+        with log.remembered() as seen:
+            reasons = preflight.faults(where, look.role, Seen() if log.echo else seen)  # a person may try again at once
+        if reasons:
+            text = f"not started: {'; '.join(reasons)}"
+            return _told(log, look.replace(word="", text=text, key=text, code=errors.NEEDS_PERSON))
+    return _carry_out(where, found, log, look)
+
+
+def _holder(where: Layout) -> str:
+    """Who goes on with the mission now, "" for nobody."""
+    if not steering.looping(where):
+        return ""
+    holder = files.Lock(where.loop_lock).holder()
+    now = ", ".join(one.run for one in lease.alive(where)) or "between runs"
+    return f"run.sh goes on with it: pid {holder.get('pid', '?')}, since {holder.get('since', '?')}, run {now}"
+
+
+def _look(where: Layout) -> Look:
+    """What is due, without a lock."""
+    try:
+        view = views.gather(where)
+        due = rules.decide(view, clock.now())
+        made = Look(word=due.word, text=f"{due.line}: {status.why(view, due)}", key=due.line, code=due.code)
+        if due.word == "DONE":
+            return made.replace(text=status.ending(where, "DONE")[0])
+        if due.word == "WAIT":
+            when = clock.local(int(due.what), clock.now())
+            return made.replace(text=f"WAIT until {when}: {due.reason}", until=int(due.what), code=errors.BUSY)
+        return made.replace(role=due.what) if due.word == "NEXT" else made
+    except HarnessError as fault:
+        return Look(word="", text=f"not started: {fault}", key=str(fault), code=fault.code)
+
+
+def _owed(where: Layout, look: Look) -> bool:
+    """Whether run.sh has something to do though no run is due: settle, apply an order, or wait for a vendor just a little."""
+    try:
+        return bool(look.word and orders.pending(where)) or unsettled.needs_recovery(where)
+    except HarnessError:
+        return False
+
+
+def _told(log: ScheduleLog, look: Look) -> int:
+    """Say once why nothing is started."""
+    with log.remembered() as seen:
+        log.say(seen, *([f"{look.text.rstrip('.')}. {QUIET}"] if seen.told != look.key or log.echo else []))
+        seen.told = look.key
+    return look.code
+
+
+def words_of(found: Schedule) -> list[str]:
+    """How run.sh is called."""
+    lanes = ["--lanes", str(found.lanes)] if found.lanes else []
+    return ["--for", found.goes_on, *lanes]
+
+
+def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look) -> int:
+    """Start run.sh, and keep what it says, and how it ended."""
+    words, began = words_of(found), clock.now()
+    with log.remembered() as seen:
+        seen.began, seen.pid, seen.told = began, os.getpid(), ""
+        log.say(seen, f"start: {look.text}   (run.sh {' '.join(words)}, pid {os.getpid()})")
+    end, code = "", errors.TERMINATED
+    try:
+        code = _run(where, log, words)
+    except Interrupted as signalled:
+        end, code = "interrupted, ", signalled.code
+        raise
+    finally:
+        _ended(where, log, f"{end}exit {code} after {clock.duration(clock.now() - began)}")
+    return code
+
+
+def _run(where: Layout, log: ScheduleLog, words: list[str]) -> int:
+    """Carry out run.sh. A signal to us goes to it alone, so that it settles its run in peace; then we end, too."""
+    own = ("HARNESS_CALLED", "HARNESS_AT", "HARNESS_IDENTITY", "HARNESS_PYTHON")
+    env = {name: value for name, value in os.environ.items() if not name.startswith("HARNESS_") or name in own}
+    argv = [*schedules.start_words(where)[:2], *words]
+    pipe, none = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(argv, cwd=where.project, env=env, stdin=none, stdout=pipe, stderr=subprocess.STDOUT) as child:
+        assert child.stdout is not None, "it is a pipe"
+        try:
+            _keep(log, child.stdout)
+        except Interrupted:
+            child.terminate()
+            _keep(log, child.stdout)
+            raise
+    return child.returncode if child.returncode >= 0 else errors.SIGNALLED - child.returncode
+
+
+def _keep(log: ScheduleLog, output: IO[bytes]) -> None:
+    """Write the lines that it prints into the log, as they come."""
+    for line in output:
+        if text := line.decode("utf-8", "replace").rstrip():
+            log.write(f"  {text}")
+
+
+def _ended(where: Layout, log: ScheduleLog, how: str) -> None:
+    after = _look(where)
+    going = after.word in ("NEXT", "WAIT")
+    with log.remembered() as seen:
+        seen.ended = clock.now()
+        seen.failed, seen.failed_at = preflight.refusal(where), seen.ended
+        seen.told = "" if going else after.key
+        log.say(seen, f"end: {how}; " + (f"next: {after.text}" if going else f"{after.text.rstrip('.')}. {QUIET}"))

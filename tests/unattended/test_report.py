@@ -1,0 +1,42 @@
+"""What `schedule add`, `list` and `remove` say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+from tests.unattended.crontabs import Crontab
+
+
+def test_adding_says_when_it_starts_next_and_what_to_look_at(crontab: Crontab) -> None:
+    """Commands that can be pasted."""
+    done = crontab.house.harness("schedule", "add", "--every", "30m")
+    assert done.out.startswith("Scheduled my-project-") and "next at " in done.out and "run.sh schedule log" in done.out
+
+
+def test_the_list_of_all_missions_with_their_faults(crontab: Crontab) -> None:
+    """One whose folder is gone says how to remove it, and `remove ID` does."""
+    house = crontab.house
+    assert house.harness("schedule", "list").out.startswith("Nothing is scheduled.")
+    house.harness("schedule", "add", "--cron", "0 22 * * *", "--cron", "30 2 * * *", "--lanes", "2")
+    row = json.loads(house.harness("schedule", "list", "--json").out)[0]
+    assert (row["times"], row["lanes"], row["for"], row["here"], row["fault"]) == (
+        ["0 22 * * *", "30 2 * * *"],
+        2,
+        "25m",
+        True,
+        "",
+    )
+    assert "2 lanes" in house.harness("schedule", "list").out
+    shutil.rmtree(house.state)
+    assert f"gone; run.sh schedule remove {row['id']}" in house.harness("schedule", "list").out
+    assert house.harness("schedule", "remove", row["id"]).out == f"Removed {row['id']}.\n"
+    assert crontab.text == ""
+
+
+def test_removing_what_is_not_there(crontab: Crontab) -> None:
+    """No fault for this folder; a name that nobody has is one, with those that are there."""
+    house = crontab.house
+    assert house.harness("schedule", "remove").out.startswith("There was no schedule my-project-")
+    done = house.harness("schedule", "remove", "other-123456")
+    assert done.code == 64 and "There: none" in done.err, done

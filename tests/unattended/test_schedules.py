@@ -1,0 +1,127 @@
+"""What a start needs is kept once, in the mission's folder, and no key is in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.agents import registry
+from harness.base.errors import BrokenFile
+from harness.integrity import environment
+from harness.unattended import schedules
+from tests.missions import House
+from tests.unattended.crontabs import Crontab
+
+
+def test_what_is_kept_of_a_persons_environment() -> None:
+    """PATH without folders that depend on where we are, settings of agents, a UTF-8 locale; keys never."""
+    base = {
+        "PATH": ".:/b:/a/c:rel:/b:",
+        "ANTHROPIC_API_KEY": "k",
+        "CLAUDE_CODE_OAUTH_TOKEN": "k",
+        "CODEX_HOME": "/c",
+        "EDITOR": "vi",
+    }
+    kept = schedules.captured(
+        {**base, "CLAUDE_CODE_USE_BEDROCK": "1", "https_proxy": "http://p", "LANG": "de_DE.UTF-8"}
+    )
+    assert kept == {
+        "PATH": "/b:/a/c",
+        "CODEX_HOME": "/c",
+        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "https_proxy": "http://p",
+        "LC_ALL": "de_DE.UTF-8",
+    }
+    assert schedules.captured({"LC_ALL": "C", "LANG": "de_DE.ISO-8859-1"})["LC_ALL"] == "C.UTF-8"
+
+
+def test_no_name_that_is_kept_is_that_of_a_key() -> None:
+    """As the rule has it by which keys are withheld from checks."""
+    assert environment.withheld(dict.fromkeys([*schedules.KEPT, *registry.settings_variables()], "")) == []
+
+
+def test_a_start_has_crons_environment_then_what_a_person_set_there_then_what_was_kept() -> None:
+    """Nothing else of this process, but our own variables."""
+    made = schedules.Schedule(id="a", times=[], goes_on="1m", place="cron", environment={"PATH": "/kept"}, added="")
+    base = {"HOME": "/h", "LOGNAME": "me", "EDITOR": "vi", "HARNESS_HOME": "/x", "PATH": "/now"}
+    found = schedules.as_started(made, base, {"A": "1", "PATH": "/above"})
+    assert found == {"HOME": "/h", "LOGNAME": "me", "SHELL": "/bin/sh", "A": "1", "HARNESS_HOME": "/x", "PATH": "/kept"}
+
+
+def test_said_again_it_is_the_same_and_another_time_replaces_it(crontab: Crontab) -> None:
+    """One line in the crontab, one settings file."""
+    house = crontab.house
+    for _ in range(2):
+        assert house.harness("schedule", "add", "--every", "30m", "--lanes", "3").code == 0
+        first = crontab.text
+    path = Path(house.state / "schedule" / "schedule.json")
+    assert json.loads(path.read_text())["goes_on"] == "25m" and json.loads(path.read_text())["lanes"] == 3
+    assert house.harness("schedule", "add", "--cron", "0 22 * * *", "--cron", "0 2 * * *", "--for", "3h").code == 0
+    assert "*/30" not in crontab.text and crontab.text.count("schedule start") == 2 and crontab.text != first
+    assert json.loads(path.read_text())["times"] == ["0 22 * * *", "0 2 * * *"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--every", "30m", "--cron", "* * * * *"],
+        ["--every", "30m", "--for", "x"],
+        ["--every", "30m", "--for", "0m"],
+    ],
+)
+def test_what_makes_no_schedule_is_a_usage_fault(crontab: Crontab, words: list[str]) -> None:
+    """And nothing is written."""
+    assert crontab.house.harness("schedule", "add", *words).code == 64
+    assert not crontab.file.exists() and not (crontab.house.state / "schedule").exists()
+
+
+def test_a_folder_without_a_mission_is_not_scheduled(unbegun: House) -> None:
+    """`init` comes first, since it asks for the agent."""
+    done = unbegun.harness("schedule", "add", "--every", "30m")
+    assert done.code == 64 and "There is no mission" in done.err, done
+
+
+def test_an_agent_cannot_schedule(crontab: Crontab) -> None:
+    """It would go on after its run."""
+    house = crontab.house
+    house.script(
+        "worker", {"run": "harness schedule add --every 1m; echo $? > said.txt"}, {"reply": {"status": "implemented"}}
+    )
+    for words in (["add", "--every", "1m"], ["remove"], ["run-now"]):
+        (house.state / "runs" / "1-worker").mkdir(exist_ok=True)
+        done = house.harness("schedule", *words, HARNESS_INSIDE="1-worker")
+        assert done.code == 64 and "inside of a run" in done.err, done
+
+
+def test_settings_that_are_broken_are_named_and_add_makes_them_again(crontab: Crontab) -> None:
+    """65 for a start, which cron mails; `add` replaces them."""
+    house = crontab.house
+    house.harness("schedule", "add", "--every", "30m")
+    path = house.state / "schedule" / "schedule.json"
+    whole = '{"id":"a","times":["x"],"goes_on":"1m","place":"cron","environment":{},"added":""}'
+    for text in ("[]", '{"id": "a"}', whole, "{"):
+        path.write_text(text)
+        with pytest.raises(BrokenFile, match=r"schedule\.json"):
+            schedules.load(house.layout)
+    done = crontab.fires()
+    assert done.code == 65 and "schedule.json" in done.err, done
+    assert house.harness("schedule", "list").out.count("fault: ") == 1
+    assert house.harness("schedule", "add", "--every", "30m").code == 0
+    house.harness("pause")
+    assert crontab.fires().code == 9
+
+
+def test_a_copy_of_the_folder_is_not_started_by_the_line_of_the_first(crontab: Crontab) -> None:
+    """Its id is of its path."""
+    house = crontab.house
+    house.harness("schedule", "add", "--every", "30m")
+    os.rename(house.project, house.folder / "moved")
+    done = crontab.fires()
+    assert done.code == 64 and "There is no folder" in done.err, done
+    line = crontab.line.replace("my project", "moved")
+    done = crontab.fires(line=line)
+    assert "schedule" not in done.err, "the id was made once, so a person who mends the line by hand is right"
