@@ -212,3 +212,18 @@ def test_a_kill_loses_no_checkpoint(house: House) -> None:
     house.harness("doctor", "--fix")
     house.harness("feature", "block", "F-001")
     assert house.run([RUN_SH, "--once"]).code == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "when", "words"),
+    [
+        ("plan", "after-lunch", "'when' must be after-plan, before-done"),
+        ("plan", "every-cost-usd:0", "'when' must be"),
+        ("a plan", "after-plan", "'name' must be a name"),
+    ],
+)
+def test_a_wrong_checkpoint_is_named_with_its_line(house: House, name: str, when: str, words: str) -> None:
+    """Exit 65."""
+    waits(house, **{name: when})
+    done = house.harness("next")
+    assert (done.code, words in done.err, "config.toml, line " in done.err) == (65, True, True), done
