@@ -35,8 +35,9 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "integrity": 13,  # the turn of a lane
     "proof": 12,
     "decision": 12,
+    "notice": 12,  # people's own programs and addresses: below the runs and commands whose events they get
     "settle": 12,
-    "run": 14,  # a person's orders about claims fire checks; archiving is above recover, and below starting
+    "run": 15,  # a person's orders are three; archiving is above recover, and below starting
     "history": 12,
     "replay": 12,
     "look": 12,
@@ -44,7 +45,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "unattended": 12,  # above what a person does by hand: what the machine does
     "cli": 20,  # memory and identity, past runs, schedules, and looking in, have their commands in modules of their own
 }
-MOST_ARROWS = 120
+MOST_ARROWS = 129
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
@@ -119,6 +120,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     "look.writing": "a page where a person wants it",
     "cli.log": "streams that grow",
     "integrity.workplace": "trees",
+    "notice.hooks": "the standard input of a person's program",
     "run.archiving": "the whole state of a mission, moved",
     "run.starting": "a folder that is no mission yet",
 }
@@ -487,6 +489,9 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     keys |= {f"roles.NAME.{key}" for key in config.RoleTable.fields}
     keys |= {f"agents.NAME.{key}" for key in config.AgentTable.fields}
     keys |= {f"prices.MODEL.{key}" for key in config.PriceTable.fields}
+    keys |= {f"on.{key}" for key in config.OnTable.fields} | {
+        f"checkpoint.{key}" for key in config.CheckpointTable.fields
+    }
     assert first_column(text, "config.toml") == keys
     assert first_column(text, "Decisions") == {*rules.CODES, "BUDGET"}
     assert first_column(text, "Feature status") == set(STATUSES)

@@ -315,8 +315,10 @@ def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
 def ending(word: str) -> None:
     """The lines with which run.sh ends."""
     from harness.commands import status
+    from harness.notice import hooks
 
     console.print_line("\n".join(status.ending(here(), word)))
+    _lines(console.sanitise(f"warning   {line}") for line in hooks.at_ending(here(), word))
 
 
 for _made in (

@@ -36,7 +36,7 @@ GROUPS = {
         "identity",
         "usage",
     ),
-    "Steer": ("pause", "resume", "stop", "steer", "escalation", "accept"),
+    "Steer": ("pause", "resume", "stop", "steer", "checkpoint", "escalation", "accept"),
     "Unattended": ("schedule",),
     "Inside a run, and outside": ("note", "issue", "reply"),
     "Check": ("check", "verify"),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     "accept",
     "check",
+    "checkpoint",
     "claim",
     "completion",
     "doctor",

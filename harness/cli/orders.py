@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import click
 
-from harness.base import console, errors
+from harness.base import console, errors, schema
 from harness.cli import help
 from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.commands import steering
 from harness.store.layout import command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def order(verb: str, *words: str) -> None:
@@ -22,7 +27,7 @@ def order(verb: str, *words: str) -> None:
 
 @click.group(cls=help.Grouped)
 def feature() -> None:
-    """Features: list, show, set, retry, block."""
+    """Features: list, show, add, set, retry, block."""
 
 
 @feature.command(name="list")
@@ -76,6 +81,80 @@ def feature_block(feature_id: str, reason: str) -> None:
     order("feature block", feature_id, reason)
 
 
+@feature.command(name="add")
+@click.argument("title")
+@click.option("--text", default="", help="What else to know: shapes, names, edge cases.")
+@click.option("--claim", "sentence", default="", help="One observable sentence; TITLE unless given.")
+@click.option("--check", "checks", multiple=True, metavar="SHELL", help="Decides by its exit status; may be repeated.")
+@click.option("--guard", is_flag=True, help="The checks may be green before the work.")
+@click.option("--after", multiple=True, metavar="FEATURE", help="A feature that it builds on; may be repeated.")
+@click.option("--priority", type=int, default=1, help="1 comes first.")
+def feature_add(title: str, text: str, sentence: str, checks: tuple[str, ...], **more: Any) -> None:
+    """Want one more feature. With checks it is in the plan at once, else a planner plans it."""
+    import json
+
+    from harness.cli import show
+    from harness.model import mission
+    from harness.model.contract import Check, Claim
+    from harness.model.features import Feature
+    from harness.run import claim_orders
+
+    mission.check_format(here())
+    if not checks:
+        order("feature want", title, "\n".join(filter(None, [text, sentence])), steering.who())
+        return
+    claim = Claim(
+        id="VAL-NEW",
+        text=" ".join((sentence or title).split()),
+        checks=[Check(run=run.strip("\n"), guard=bool(more["guard"])) for run in checks],
+    )
+    made = Feature(id="F-NEW", title=title, claims=[claim.id], description=text, depends_on=list(more["after"]))
+    made.priority = more["priority"]
+    fired = [show.receipt(receipt) for receipt in claim_orders.try_new(here(), claim)]
+    receipts = json.dumps([receipt.asdict() for receipt in fired])
+    order("feature add", json.dumps(schema.plain(made)), json.dumps(schema.plain(claim)), receipts)
+
+
+@click.group(cls=help.Grouped)
+def checkpoint() -> None:
+    """Where the mission waits for your decision: list, grant, deny."""
+
+
+@checkpoint.command(name="list")
+@as_json
+def checkpoint_list(as_json: bool) -> None:
+    """What waits, what to read, and the answers so far."""
+    from harness.cli import values
+    from harness.decision import checkpoints, views
+    from harness.model import mission
+
+    mission.check_format(here())
+    waiting, rows = views.asks(here()), checkpoints.rows(here())
+    answers = [row for row in rows if row.state in checkpoints.ANSWERED]
+    if as_json:
+        values.echo({"waiting": [one.asdict() for one in waiting], "answers": [one.asdict() for one in answers]})
+        return
+    lines = [checkpoints.shown(one) for one in waiting] or ["No checkpoint waits."]
+    lines += [f"{row.at}  {row.name} ({row.cause}) {row.state} by {row.by}  {row.text}".rstrip() for row in answers]
+    console.print_line(console.sanitise("\n".join(lines)))
+
+
+@checkpoint.command(name="grant")
+@click.argument("name")
+@click.option("--note", default="", help="What the next plan should know; kept with the answer.")
+def checkpoint_grant(name: str, note: str) -> None:
+    """Let the mission go on behind the checkpoint NAME."""
+    order("checkpoint grant", name, note, steering.who())
+
+
+@checkpoint.command(name="deny")
+@click.argument("name")
+@click.option("--note", default="", help="Why; the next plan is made with it.")
+def checkpoint_deny(name: str, note: str) -> None:
+    """Say no, and why: the planner plans anew, and what it brings is asked again."""
+    order("checkpoint deny", name, note, steering.who())
+
+
 @click.group(cls=help.Grouped, invoke_without_command=True)
 @click.pass_context
 def escalation(context: click.Context) -> None:
@@ -113,4 +192,4 @@ def accept(run_id: str, path: str) -> None:
     order("accept", run_id, path)
 
 
-COMMANDS = (feature, escalation, accept)
+COMMANDS = (feature, checkpoint, escalation, accept)

@@ -37,13 +37,22 @@ def resume() -> None:
 
 @click.command()
 @click.argument("words", nargs=-1)
+@click.option("--once", is_flag=True, help="Only the next prompt has it.")
+@click.option("--list", "listing", is_flag=True, help="What was said, with numbers.")
+@click.option("--remove", "number", type=int, metavar="N", help="Take back what has this number in the list.")
 @as_json
-def steer(words: tuple[str, ...], as_json: bool) -> None:
+def steer(words: tuple[str, ...], once: bool, listing: bool, number: int | None, as_json: bool) -> None:
     """Say in WORDS what the next runs must know. Without words, show what was said."""
     from harness.commands import steering
 
-    if words:
-        console.print_line(steering.steer(here(), " ".join(words)))
+    if number is not None:
+        console.print_line(steering.unsay(here(), number))
+        return
+    if words or once:
+        console.print_line(steering.steer(here(), " ".join(words), once=once))
+        return
+    if listing:
+        _list(steering.listed(here()), as_json)
         return
     text = steering.steering(here())
     if as_json:
@@ -52,6 +61,19 @@ def steer(words: tuple[str, ...], as_json: bool) -> None:
         values.echo({"text": text})
     else:
         console.print_line(console.sanitise(text.rstrip("\n")) or "Nothing was said yet.")
+
+
+def _list(rows: list[tuple[str, str]], as_json: bool) -> None:
+    """What was said to the next runs, with the numbers for `--remove`."""
+    if as_json:
+        from harness.cli import values
+
+        values.echo([{"number": number, "until": until, "text": text} for number, (until, text) in enumerate(rows, 1)])
+        return
+    for number, (until, text) in enumerate(rows, 1):
+        console.print_line(console.sanitise(f"{number:>3}  {until:<13}  {text}"))
+    if not rows:
+        console.print_line("Nothing was said yet.")
 
 
 COMMANDS = (pause, resume, stop, steer)

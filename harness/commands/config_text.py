@@ -32,6 +32,16 @@ TABLES: tuple[tuple[str, type[Record], str], ...] = (
     ("agents.mine", config.AgentTable, "One agent: a known one by its name, or any program of yours."),
     ("prices.some-model", config.PriceTable, "USD per million tokens of a model whose vendor reports no cost."),
 )
+TAIL = """
+# Programs and addresses that get what happens ([[on]]), and where the mission waits for you ([[checkpoint]]), each as often
+# as you like (docs/unattended.md):
+# [[on]]
+# event = "done"
+# run = ["notify-send", "the mission is done"]
+# [[checkpoint]]
+# name = "plan"
+# when = "after-plan"
+"""
 LIVE = ("limits", "env")  # an empty table that changes nothing: a line below it needs no second one
 ABOUT = {
     "agent": "who thinks: a name, or a list to try in turn; known are " + ", ".join(registry.KNOWN_CLIS),
@@ -93,7 +103,7 @@ EXAMPLES: dict[str, Any] = {  # where there is no default, or it shows nothing
 
 def commented(role: str) -> str:
     """The whole file, with this role's table; with the `#` of its settings off, all of them are set."""
-    return (HEAD + "".join(_table(name, shape, about) for name, shape, about in TABLES)).replace(ROLE, role)
+    return (HEAD + "".join(_table(name, shape, about) for name, shape, about in TABLES) + TAIL).replace(ROLE, role)
 
 
 def _table(name: str, shape: type[Record], about: str) -> str:

@@ -13,6 +13,7 @@ from harness.integrity import lease, workplace
 from harness.memory import pages, waiting
 from harness.model import config, contract, contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
+from harness.notice import hooks
 from harness.process.confine import LANDLOCK
 from harness.proof import index
 from harness.proof.index import ClaimStatus
@@ -57,6 +58,7 @@ def status(layout: Layout) -> dict[str, Any]:
             *(doubt.text for doubt in view.doubts),
             *_secrets(layout),
             *curations.filled(layout),
+            *hooks.failing(layout),
         ],
         "confined": view.newest[0].confined if view.newest else "",
         "totals": view.totals.asdict(),
@@ -141,7 +143,7 @@ def _waits(feature: Feature) -> str:
 REASONS = {
     "STOPPED": "a person asked to stop; to go on: {resume}",
     "PAUSED": "a person asked to pause; to go on: {resume}",
-    "CHECKPOINT": "a person must look at the checkpoint",
+    "CHECKPOINT": "a person must look: {list}",
     "DONE": "every feature has passed, and so has a fresh clone",
 }
 
@@ -170,7 +172,8 @@ def _halted(view: rules.View, word: str) -> str:
         raising = "raise {} under [limits] in .harness/config.toml"
         return "; ".join(f"the cap is reached, {one.words}: {raising.format(one.key)}" for one in cap)
     if word != "ESCALATE":
-        return REASONS.get(word, "a person is needed").format(resume=command("resume"))
+        ways = {"resume": command("resume"), "list": command("checkpoint list")}
+        return REASONS.get(word, "a person is needed").format(**ways)
     fault = escalations.first_fault(view)
     asks = f"a person is needed: read .harness/escalation.md, or {command('escalation')}"
     return f"{asks}. The newest fault: {fault}" if fault else asks
@@ -307,5 +310,13 @@ def _remedy(layout: Layout, word: str) -> list[str]:
         return [
             f"why       {' '.join(filter(None, [asked, fault]))}   ({command('escalation')})",
             f'next      {command("escalation answer")} "what to do", then {command()}',
+        ]
+    if first == "CHECKPOINT":
+        name = what.split(" ")[0]
+        asks = [ask for ask in views.asks(layout) if ask.name == name][:1]
+        return [
+            *(f"why       {faults.first(ask.text) or ask.why}" for ask in asks),
+            *(f"read      {words}" for ask in asks for words, _ in ask.read[:2]),
+            f"next      {command('checkpoint grant')} {name}   or: {command('checkpoint deny')} {name} --note 'WHY'",
         ]
     return [f"why       {_halted(views.gather(layout), first)}", f"next      {command('status')}"]

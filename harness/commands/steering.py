@@ -7,6 +7,7 @@ import os
 
 from harness.base import clock
 from harness.base.errors import UsageFault
+from harness.decision import said
 from harness.integrity import inside, lease
 from harness.model import mission
 from harness.store import files, names
@@ -21,7 +22,7 @@ def halt(layout: Layout, verb: str, why: str) -> str:
     inside.refuse(layout, verb)
     mission.check_format(layout)
     name, word = HALTS[verb]
-    words = f"{verb} by {_who()} at {clock.stamp(clock.now())}{': ' if why else ''}{' '.join(why.split())}\n"
+    words = f"{verb} by {who()} at {clock.stamp(clock.now())}{': ' if why else ''}{' '.join(why.split())}\n"
     there = State(layout).exists(name)
     if not there:
         State(layout).put(name, words.encode())
@@ -44,20 +45,60 @@ def resume(layout: Layout) -> str:
     return f"Removed {ended}. {then}."
 
 
-def steer(layout: Layout, words: str) -> str:
-    """Add a paragraph to STEER.md; returns who reads it, and when."""
+def steer(layout: Layout, words: str, *, once: bool = False) -> str:
+    """Add a paragraph to STEER.md, or with `once` words for one prompt; returns who reads it, and when."""
     inside.refuse(layout, "steer")
     mission.check_format(layout)
     if not words.strip():
         raise UsageFault(
             f"Say what the next runs must know, such as: {command('steer')} 'use the standard library only'"
         )
+    readers = ", ".join(_readers(layout))
+    if once:
+        said.add(layout, words.strip(), who(), clock.stamp(clock.now()))
+        return f"Noted. The next run of one of {readers} reads it, that one alone."
     with State(layout).lock("state"):
         old = steering(layout)
         above = old.rstrip("\n") + "\n" if old.strip() else ""
         State(layout).put(names.STEER, f"{above}{words.strip()}\n".encode())
     place = layout.relative(layout.steer)
-    return f"Added to {place}. Every next run of {', '.join(_readers(layout))} reads it, until you take it out of that file."
+    return f"Added to {place}. Every next run of {readers} reads it, until: {command('steer --remove')} N"
+
+
+def listed(layout: Layout) -> list[tuple[str, str]]:
+    """What was said, as (until when it is read, text), in the order of the numbers of `unsay`: the paragraphs of STEER.md, then
+    the words for one prompt."""
+    mission.check_format(layout)
+    lasting = [("until removed", text) for text in _paragraphs(steering(layout))]
+    return lasting + [("once", one.text) for one in said.waiting(layout)]
+
+
+def unsay(layout: Layout, number: int) -> str:
+    """Take back what has this number in `listed`; returns what it was."""
+    inside.refuse(layout, "steer")
+    mission.check_format(layout)
+    with State(layout).lock("state"):
+        lasting, single = _paragraphs(steering(layout)), said.waiting(layout)
+        if not 0 < number <= len(lasting) + len(single):
+            raise UsageFault(f"There is no {number}: {command('steer --list')} shows {len(lasting) + len(single)}.")
+        if number > len(lasting):
+            one = single[number - len(lasting) - 1]
+            said.remove(layout, one, who(), clock.stamp(clock.now()))
+            return f"Taken back: {one.text}"
+        gone = lasting.pop(number - 1)
+        State(layout).put(names.STEER, "".join(f"{text}\n" for text in lasting).encode())
+    return f"Taken back: {gone}"
+
+
+def _paragraphs(text: str) -> list[str]:
+    """The lines of STEER.md that `steer` wrote, or a person: each is one; what is indented below a line belongs to it."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        if line.startswith((" ", "\t")) and found:
+            found[-1] += "\n" + line
+        elif line.strip():
+            found.append(line)
+    return found
 
 
 def steering(layout: Layout) -> str:
@@ -101,7 +142,8 @@ def _readers(layout: Layout) -> list[str]:
     return [name for name in roles.known(layout) if "steer" in roles.load(layout, name).reads]
 
 
-def _who() -> str:
+def who() -> str:
+    """The name of the person who gives the command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in some containers

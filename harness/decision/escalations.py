@@ -6,7 +6,7 @@ from itertools import islice
 
 from harness.base import console, faults
 from harness.base.record import Record
-from harness.decision import rules, views
+from harness.decision import checkpoints, rules, views
 from harness.model import contract, features, roles, runs
 from harness.model.contract import Claim
 from harness.model.features import Feature
@@ -52,10 +52,8 @@ def shown(layout: Layout, now: int) -> Shown:
     view = views.gather(layout)
     decision = rules.decide(view, now)
     if decision.word == "CHECKPOINT":
-        name = f"{names.CHECKPOINTS}/{decision.what}.md"
-        path = layout.relative(State(layout).path(name))
-        ways = _commands([(f"rm '{path}'", "go on")])
-        return Shown(kind="checkpoint", text=f"{(State(layout).text(name) or '').rstrip()}\n\n{ways}\n")
+        asks = [ask for ask in views.asks(layout) if ask.name == decision.what]
+        return Shown(kind="checkpoint", text="\n\n".join(map(checkpoints.shown, asks)) + "\n")
     if decision.word != "ESCALATE":
         return Shown(kind="", text="")
     return Shown(kind=decision.what, text=render(layout, view, decision.what))

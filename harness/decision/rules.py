@@ -89,11 +89,16 @@ class View(Record):
     to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
     passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: what else is in
     the way of DONE. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last answered.
-    `mark`: the present fingerprint. `held`: {claim: the live run that holds it}."""
+    `mark`: the present fingerprint. `held`: {claim: the live run that holds it}. `checkpoint`: one that waits now; `gates`:
+    {feature: one that waits before it begins}; `before_done`: one before DONE. `wanted`: a person said something that no
+    accepted plan has seen."""
 
     stop: bool = False
     pause: bool = False
     checkpoint: str = ""
+    gates: dict[str, str] = {}
+    before_done: str = ""
+    wanted: bool = False
     escalation: str = ""
     limits: Limits
     totals: Totals
@@ -155,7 +160,7 @@ def _free(view: View) -> Decision:
         claim = lease.claims_of(_capability(view, due.what), due.feature)
         if not view.held.keys() & set(claim):
             return due
-        if lease.PLAN in claim and not due.feature and (not view.features or view.spec_changed):
+        if lease.PLAN in claim and not due.feature and (not view.features or view.spec_changed or view.wanted):
             break  # the rest is of a plan that is being made anew
     if not view.held:
         return due
@@ -221,7 +226,7 @@ def near(limits: Limits, totals: Totals) -> list[Cap]:
 def _due(view: View) -> Iterator[Decision]:
     """The rules from NEXT on, in order; the last one always matches."""
     plans, commits, judges, curates = (view.roles[name] for name in ("plans", "commits", "judges", "curates"))
-    if not view.features or view.spec_changed:
+    if not view.features or view.spec_changed or view.wanted:
         yield Decision(word="NEXT", what=plans)
     if view.uncurated >= view.curate_after:
         yield Decision(word="NEXT", what=curates)
@@ -232,7 +237,8 @@ def _due(view: View) -> Iterator[Decision]:
         if needs_plan(feature):
             yield Decision(word="NEXT", what=plans, feature=feature.id)
     for feature in ready(view.features):
-        yield Decision(word="NEXT", what=commits, feature=feature.id)
+        gate = view.gates.get(feature.id)
+        yield Decision(word="CHECKPOINT" if gate else "NEXT", what=gate or commits, feature=feature.id)
     if view.serious:
         yield Decision(word="NEXT", what=plans)
     for feature in view.features:
@@ -247,6 +253,9 @@ def _due(view: View) -> Iterator[Decision]:
         yield Decision(word="ESCALATE", what="unlanded")
     if done and view.doubts:
         yield Decision(word="ESCALATE", what=PROOF)
+    if done and view.before_done:
+        yield Decision(word="CHECKPOINT", what=view.before_done)
+        return
     yield Decision(word="DONE") if done else Decision(word="ESCALATE", what="stuck")
 
 

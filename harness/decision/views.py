@@ -21,7 +21,9 @@ from harness.store.state import State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
+    from harness.decision.checkpoints import Ask
     from harness.git import repository
 
 SWEEPS_BACK = 50
@@ -41,13 +43,14 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     done = bool(found) and all(feature.status == "passed" for feature in found) and swept(layout)
     unlanded = _unlanded(layout, newest, answered) if done else ""
     curated = pages.curated(layout)
+    totals = runs.totals_of(next(iter(newest), None), answered)
+    waits = _checkpoints(layout, settings, found, totals.cost_usd, done and unlanded == "")
     return View(
         stop=state.exists(names.STOP),
         pause=state.exists(names.PAUSE),
-        checkpoint=_checkpoint(layout),
         escalation=escalation_kind(layout),
         limits=limits_of(settings),
-        totals=runs.totals_of(next(iter(newest), None), answered),
+        totals=totals,
         wait_since=since,
         wait_until=until,
         wait_why=why,
@@ -64,6 +67,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         answered=answered,
         mark=mark(layout) if _alike(newest) else "",
         held={claim: one.run for one in lease.alive(layout) for claim in one.claims},
+        **waits,
     )
 
 
@@ -131,9 +135,31 @@ def _as_recovered(layout: Layout) -> list[Feature]:
     return found
 
 
-def _checkpoint(layout: Layout) -> str:
-    waiting = [name for name in State(layout).list(names.CHECKPOINTS) if name.endswith(".md")]
-    return waiting[0][:-3] if waiting else ""
+def _checkpoints(
+    layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, swept: bool
+) -> dict[str, Any]:
+    """The fields of a view about checkpoints; none where nothing can wait, which is cheap to see."""
+    state = State(layout)
+    if not (settings.checkpoint or state.exists(names.CHECKPOINT_LOG) or state.list(names.CHECKPOINTS)):
+        return {}
+    from harness.decision import checkpoints  # few missions have one
+
+    asks = checkpoints.find(layout, settings, found, cost_usd, swept=swept)
+    return {
+        "checkpoint": asks.now[0].name if asks.now else "",
+        "gates": {name: ask.name for name, ask in asks.features.items()},
+        "before_done": asks.done.name if asks.done else "",
+        "wanted": asks.wanted,
+    }
+
+
+def asks(layout: Layout) -> list[Ask]:
+    """The checkpoints that a person can answer now."""
+    from harness.decision import checkpoints
+
+    view = gather(layout)
+    swept = bool(view.features) and view.swept and not view.unlanded
+    return checkpoints.find(layout, config.load(layout), view.features, view.totals.cost_usd, swept=swept).all
 
 
 def escalation_kind(layout: Layout) -> str:

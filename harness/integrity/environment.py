@@ -65,6 +65,11 @@ def plain(base: Mapping[str, str], tag: str, passed: Collection[str] = ()) -> di
     return _unattended(base, tag, passed)
 
 
+def of_person(base: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a person's own program: theirs whole, without our variables."""
+    return {key: value for key, value in base.items() if not _is_ours(key) and key != TAG}
+
+
 def _unattended(
     base: Mapping[str, str], tag: str, passed: Collection[str], needs: Collection[str] = ()
 ) -> dict[str, str]:

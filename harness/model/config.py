@@ -14,6 +14,9 @@ MOST = 1e15
 TRUSTS = ("workspace", "full")
 WORKPLACES = ("tree", "project")
 CONFINES = ("auto", "required", "off")
+EVENTS = ("done", "escalated", "checkpoint", "budget", "stuck", "auth", "passed", "failed", "run")
+FEATURE, COST = "before-feature:", "every-cost-usd:"
+WHENS = f"after-plan, before-done, {FEATURE}F-001 or {COST}5"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
     Most = int
     MostNumber = float
     Price = float
+    Event = str
+    Address = str
+    Name = str
+    When = str
 else:
     LIMIT = ("above 0, and a number with an end", lambda value: 0 < value < MOST)
     Most, MostNumber = schema.WHOLE.part(*LIMIT, bound=True), schema.NUMBER.part(*LIMIT, bound=True)
@@ -43,6 +50,10 @@ else:
         schema.TEXT.part("a name", lambda name: name.isascii() and name.isidentifier()),
         'a list of names of variables, such as ["DATABASE_PASSWORD"]',
     )
+    Event = schema.one_of(EVENTS)
+    Address = schema.TEXT.part("https://… or http://…", lambda url: url.startswith(("https://", "http://")) or not url)
+    Name = schema.TEXT.part("a name", schema.is_name)
+    When = schema.TEXT.part(WHENS, lambda text: _is_when(text))
     Agents = schema.Kind("a name or a list of names", lambda value: bool(agent_names(value)) or value in ("", []))
 
 
@@ -81,8 +92,11 @@ class EnvTable(Record):
 
 
 class Tables(Record):
-    """Tables with a table for each name. `prices`: USD per million tokens, by model."""
+    """Tables with a table for each name. `on` and `checkpoint`: a table for each time they are written. `prices`: USD per
+    million tokens, by model."""
 
+    on: list[Any] = []
+    checkpoint: list[Any] = []
     roles: dict[str, dict[str, Any]] = {}
     agents: dict[str, dict[str, Any]] = {}
     prices: dict[str, dict[str, float]] = {}
@@ -118,6 +132,23 @@ class PriceTable(Record):
     cache_write: Price = 0
 
 
+class OnTable(Record):
+    """[[on]]: a program, or an address, that gets the event. `before`: the program may refuse a run."""
+
+    event: Event
+    run: list[str] = []
+    url: Address = ""
+    before: bool = False
+    seconds: Most = 60
+
+
+class CheckpointTable(Record):
+    """[[checkpoint]]"""
+
+    name: Name
+    when: When
+
+
 class File(Tables, Top):
     """The whole file."""
 
@@ -132,6 +163,7 @@ class Config(Tables, Limits, Top):
     passed: list[str] = []
 
 
+REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
 SINGLE = ("limits", "env")  # tables without a name of their own
 TABLES = {"limits": Limits, "env": EnvTable, "roles": RoleTable, "agents": AgentTable, "prices": PriceTable}
 
@@ -167,11 +199,41 @@ def parse(text: str, path: str) -> Config:
 
 def _faults(value: dict[str, Any]) -> list[Fault]:
     there = {name: table for name, table in value.items() if name in TABLES and type(table) is dict}
-    tables: list[tuple[str, Any, type[Record]]] = [("config.toml", {**value, **{name: {} for name in there}}, File)]
+    rows = {name: value[name] for name in REPEATED if type(value.get(name)) is list}
+    top = {**value, **{name: {} for name in there}, **{name: [] for name in rows}}
+    tables: list[tuple[str, Any, type[Record]]] = [("config.toml", top, File)]
+    tables += [(f"[[{name}]]", row, REPEATED[name]) for name, found in rows.items() for row in found]
     for kind, named in there.items():
         of_kind = {"": named} if kind in SINGLE else {f".{name}": table for name, table in named.items()}
         tables += [(f"[{kind}{name}]", table, TABLES[kind]) for name, table in of_kind.items()]
-    return [fault for where, table, shape in tables for fault in schema.faults(table, where, shape)]
+    found = [fault for where, table, shape in tables for fault in schema.faults(table, where, shape)]
+    return found or [*_hook_faults(rows.get("on", [])), *_name_faults(rows.get("checkpoint", []))]
+
+
+def _hook_faults(rows: list[dict[str, Any]]) -> list[Fault]:
+    """What is wrong with a hook whose keys are valid each."""
+    found = []
+    for row in rows:
+        if bool(row.get("run")) == bool(row.get("url")):
+            found.append(Fault.of("[[on]] needs one of 'run' and 'url'", "[[on]]"))
+        elif row.get("before") and (row["event"] != "run" or row.get("url")):
+            found.append(Fault.of("[[on]] 'before' is for event = \"run\" and a program", "[[on]]", "before"))
+    return found
+
+
+def _name_faults(rows: list[dict[str, Any]]) -> list[Fault]:
+    names = (row["name"] for row in rows)
+    return [Fault.of(text, "[[checkpoint]]", "name") for text in schema.name_faults(names, "checkpoint")]
+
+
+def _is_when(text: str) -> bool:
+    """Whether a text says when a checkpoint is due."""
+    if text.startswith(FEATURE):
+        return schema.is_name(text.removeprefix(FEATURE))
+    if text.startswith(COST):
+        step = text.removeprefix(COST)
+        return step.replace(".", "", 1).isdecimal() and float(step) > 0
+    return text in ("after-plan", "before-done")
 
 
 def _is_inside(path: str) -> bool:

@@ -129,7 +129,7 @@ class Outcome(Record):
     from checks; `examined` is what a role found out before it settles; `idle`: it died before anything ran, so it is none of
     the runs that are capped. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed there, and
     runs too; `clashes`: paths of this run's work that conflict with what landed since it opened. `spec`: the SPEC.md that the
-    prompt has."""
+    prompt has; `said`: ids of what it has of people that a plan answers."""
 
     layout: Layout
     changes: Changes
@@ -162,6 +162,7 @@ class Outcome(Record):
     conflicts: list[str] = []
     clashes: list[str] = []
     spec: str = ""
+    said: list[str] = []
     examined: Any = None
     _contract: Contract | None = None
     _queue_version: str = ""

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     Status = str
     Tag = str
+    Name = str
 else:
     Status, Tag = schema.one_of(STATUSES), schema.one_of(raw.TAGS, told=True)
+    Name = schema.TEXT.part("a name", schema.is_name)
 
 
 class Note(Record):
@@ -32,11 +34,19 @@ class Note(Record):
     text: str
 
 
+class Asked(Record):
+    """A checkpoint that an agent asks for: the mission waits for a person, who reads the text."""
+
+    name: Name
+    text: PlainText
+
+
 class Reply(Record):
     """The fields that every reply may have."""
 
     notes: list[Note] = []
     issues: list[Given] = []
+    checkpoint: Asked | None = None
 
 
 class PlannedFeature(Record):

@@ -146,6 +146,21 @@ def try_out(layout: Layout, claim_id: str, wanted: Edit) -> Iterator[Receipt]:
             yield from _red_before(layout, whole, green, before)
 
 
+def try_new(layout: Layout, claim: Claim) -> Iterator[Receipt]:
+    """Fire the checks of a claim that a person adds, as `try_out` does; raises UsageFault before the first plan."""
+    inside.refuse(layout, "feature add")
+    recover.recover_dead(layout)
+    known = contract.load(layout)
+    if not known.claims:
+        raise UsageFault("There is no plan yet. Without --check it is planned, and its checks with it.")
+    whole = Contract(setup=known.setup, services=known.services, claims=[claim])
+    _refuse([fault for check in claim.checks for fault in planner.form_faults(check.run, layout.project, layout.top)])
+    _refuse(planner.write_faults(whole))
+    with State(layout).lock("claim"):
+        _clear(layout)
+        yield from _fired(layout, whole, claim.checks, workplace.position(layout))
+
+
 def _tag(layout: Layout) -> str:
     return f"{mission.load(layout).id}/{PERSON}"
 

@@ -55,9 +55,17 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
         issues=issues.serious(issues.load(layout)) if "issues" in role.reads else [],
         raw="\n\n".join(filter(None, [_raw(run), outcome.offer])) if "raw" in role.reads else "",
         steer=State(layout).text(names.STEER) or "" if "steer" in role.reads else "",
+        steer_once=_said_once(run) if "steer" in role.reads and State(layout).exists(names.STEERING) else "",
         runtime=runtime(context),
         how_to_reply=HOW_TO_REPLY,
     )
+
+
+def _said_once(run: OpenRun) -> str:
+    """What a person says to the next prompt alone; it is this one now."""
+    from harness.decision import said  # few people say something
+
+    return "\n".join(said.take(run.layout, run.id))
 
 
 def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
@@ -94,6 +102,12 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
         )
     if "plan" in run.role.reads and (fixed := _set_by_person(run, outcome)):
         found.append(("Set by a person: a plan leaves these as they are", "\n".join(fixed)))
+    if run.role.plans and State(run.layout).exists(names.CHECKPOINT_LOG):
+        from harness.decision import checkpoints  # only where a person, or an agent, said something
+
+        said = checkpoints.for_the_plan(run.layout)
+        outcome.said = [row.id for row in said]
+        found += [("What a person asks of the plan", "\n".join(map(checkpoints.words, said)))] if said else []
     if outcome.signs:
         found.append(("Look twice: signs of gaming in the diff", "\n".join(outcome.signs)))
     if feature:

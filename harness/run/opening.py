@@ -100,6 +100,12 @@ def open_run(want: Asked) -> Opened:
     finally:
         turn.pass_on()
     try:
+        if any(hook.get("before") for hook in claimed.settings.on):
+            from harness.notice import hooks  # few missions have one
+
+            terms = claimed.lease.terms
+            about = {"run": terms.run, "role": terms.role, "feature": terms.feature, "trigger": want.trigger}
+            hooks.ask(layout, claimed.settings, about)
         return _opened(want, claimed)
     except BaseException:
         claimed.lease.release()

@@ -17,7 +17,7 @@ from harness.model import contract, contract_log, features, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.proof import index
-from harness.run import claim_orders, recover
+from harness.run import claim_orders, person_orders, recover
 from harness.store import json_lines, names
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
@@ -297,4 +297,8 @@ VERBS: dict[str, Any] = {
     "claim drop": claim_orders.drop_claim,
     "escalation answer": _answer,
     "accept": _accept_file,
+    "checkpoint grant": lambda context, *args: person_orders.answer(context, args[0], "granted", *args[1:]),
+    "checkpoint deny": lambda context, *args: person_orders.answer(context, args[0], "denied", *args[1:]),
+    "feature want": person_orders.want,
+    "feature add": person_orders.add,
 }

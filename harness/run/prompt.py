@@ -60,6 +60,7 @@ class Material(Record):
     issues: list[Issue] = []
     raw: str = ""
     steer: str = ""
+    steer_once: str = ""
     runtime: list[tuple[str, str]]
     how_to_reply: str
 
@@ -172,6 +173,8 @@ def _task(material: Material) -> list[Part]:
         parts += _fenced(ENTRIES, material.raw, material.raw_path)
     if "steer" in reads and material.steer.strip():
         parts += _fenced("### What a person says meanwhile (STEER.md)", material.steer, "STEER.md")
+    if material.steer_once:
+        parts += _fenced("### What a person says to this run alone", material.steer_once, "")
     return parts
 
 

@@ -87,6 +87,11 @@ def _main(role: str, steps: Steps) -> int:
     warnings = [*result.secrets, *closing.crossed(run, result)]
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
     console.print_line("\n".join(lines))
+    if run.settings.on and not signum:
+        from harness.notice import hooks  # few missions have one
+
+        for line in hooks.after_run(run.layout, run.settings):
+            console.print_line(console.sanitise(f"  warning: {line}"))
     if signum == signal.SIGKILL:
         return errors.SIGNALLED + signum if os.environ.get(LOOP) else errors.BUSY
     return errors.signal_code(signum) if signum else exit_code(result)
@@ -204,10 +209,26 @@ def settled(run: Run, settle: Callable[[Run], None]) -> None:
     by_code = opened.role.curates and outcome.ended not in ("killed", "refused")  # compaction needs no agent
     if outcome.ended in runs.GOOD or by_code:
         settle(run)
+        _ask_person(run)
         if outcome.feature and opened.changes_tree and outcome.feature.status == "in_progress":
             worker.settle(run)  # a user's own role need not do it
     elif opened.context.feature and opened.changes_tree:
         worker.cut_short(opened, outcome)
+
+
+def _ask_person(run: Run) -> None:
+    """The checkpoint that the agent asks for lands with what it did; what its prompt had of people is planned with its plan."""
+    outcome, asked = run.outcome, (run.outcome.reply or {}).get("checkpoint")
+    if not (asked or outcome.said) or outcome.accepted is False:
+        return
+    from harness.decision import checkpoints  # few replies ask, and few people say something
+
+    row = {"at": outcome.at, "by": run.opened.id}
+    lines = [checkpoints.line(**row, id=name, state="planned") for name in outcome.said if outcome.accepted]
+    if asked:
+        text = redaction.mask(asked["text"])[: checkpoints.MOST_TEXT]
+        lines.append(checkpoints.line(**row, state="asked", name=asked["name"], cause=run.opened.id, text=text))
+    outcome.changes.append(names.CHECKPOINT_LOG, b"".join(lines))
 
 
 def line_of(result: Result) -> str:

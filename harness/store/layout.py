@@ -27,6 +27,9 @@ class Layout:
         self.issues = under + names.ISSUES
         self.orders = under + names.ORDERS
         self.answers = under + names.ANSWERS
+        self.checkpoint_log = under + names.CHECKPOINT_LOG
+        self.steering = under + names.STEERING
+        self.notices = under + names.NOTICES
         self.restores = under + names.RESTORES
         self.forgotten = under + names.FORGOTTEN
         self.raw = under + names.RAW

@@ -14,6 +14,9 @@ CONTRACT_LOG = "contract-log.jsonl"
 ISSUES = "issues.jsonl"
 ORDERS = "orders.jsonl"
 ANSWERS = "answers.jsonl"
+CHECKPOINT_LOG = "checkpoints.jsonl"
+STEERING = "steering.jsonl"
+NOTICES = "notices.jsonl"
 RESTORES = "restores.jsonl"
 FORGOTTEN = "forgotten.jsonl"
 RAW = "memory/raw.md"
@@ -49,7 +52,10 @@ MANAGED = (
     *(SUMMARY, MEMORY, CURATED, LESSONS, ESCALATION),
 )
 # these grow by whole JSON lines
-APPEND_ONLY = (CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, RESTORES, FORGOTTEN, ARCHIVE, RUN_LOG)
+APPEND_ONLY = (
+    *(CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, CHECKPOINT_LOG, STEERING, NOTICES),
+    *(RESTORES, FORGOTTEN, ARCHIVE, RUN_LOG),
+)
 # a curation shortens the first of these, so that a length alone is no version of it
 CURATED_TOO = (RAW, ARCHIVE)
 

@@ -148,8 +148,7 @@ def _due(layout: Layout) -> Iterator[Finding]:
     elif due.word in ("NEXT", "WAIT"):
         yield _ok(f"due: {due.line}")
     else:
-        look = f"; look into {layout.relative(layout.checkpoints)}" if due.word == "CHECKPOINT" else ""
-        yield _bad(f"due: {due.line}: {status.why(view, due)}{look}")
+        yield _bad(f"due: {due.line}: {status.why(view, due)}")
     for cap in rules.near(view.limits, view.totals):
         if cap.percent < 100:
             yield _note(

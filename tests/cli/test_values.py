@@ -16,6 +16,7 @@ from tests.missions import CHECKOUT, House
 SHOWS = (
     *("status", "usage", "next", "log", "why F-001", "why VAL-1", "check", "verify", "doctor", "doctor agents"),
     *("feature list", "feature show F-001", "issue list", "memory show", "runs list", "runs show RUN", "steer"),
+    *("checkpoint list", "steer --list"),
     *("memory diff", "memory why use", "identity list", "identity why stop"),
     *("snapshot list", "snapshot show RUN", "snapshot diff RUN", "memory at RUN", "features at RUN"),
     *("replay RUN", "replay RUN --explain", "replay --all", "runs show RUN --prompt", "search hello", "gc --dry-run"),
@@ -31,6 +32,7 @@ def busy(house: House) -> House:
     house.harness("note", "--tag", "TRICK", "use make")
     learn(house)
     house.harness("note", "a note")
+    house.harness("steer", "be brief \x1b[2J\u202e")
     return house
 
 

@@ -115,7 +115,8 @@ def test_without_an_escalation_the_command_says_so(house: House) -> None:
     (house.state / "checkpoints").mkdir()
     (house.state / "checkpoints/look.md").write_text("Look at the page.\n")
     out = house.harness("escalation").out
-    assert out == "Look at the page.\n\n    rm '.harness/checkpoints/look.md'  # go on\n"
+    assert "Look at the page.\n" in out
+    assert "run.sh checkpoint grant look " in out
 
 
 def test_words_of_agents_cannot_steer_the_terminal_of_who_reads_it(house: House) -> None:

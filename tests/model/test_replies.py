@@ -13,6 +13,7 @@ from harness.memory import raw
 from harness.model import replies
 
 NOTES = [{"tag": tag, "text": "x"} for tag in raw.TAGS]
+ASKED = {"name": "price", "text": "May it cost more?"}
 ISSUES = [{"title": "t", "severity": "nit", "evidence": "e", "repro": "r", "suggested_fix": "s", "code_pointer": "c"}]
 WHOLE: dict[str, dict[str, Any]] = {
     "plans": {
@@ -37,6 +38,7 @@ WHOLE: dict[str, dict[str, Any]] = {
         "reason": "another tool",
         "notes": NOTES,
         "issues": ISSUES,
+        "checkpoint": ASKED,
     },
     "commits": {
         "status": "blocked",
@@ -46,9 +48,15 @@ WHOLE: dict[str, dict[str, Any]] = {
         "disputes": ["A"],
         "notes": NOTES,
         "issues": ISSUES,
+        "checkpoint": ASKED,
     },
-    "judges": {"checks": [{"claim": "A", "run": "x", "why": "y"}], "notes": NOTES, "issues": ISSUES},
-    "curates": {"operations": [], "notes": NOTES, "issues": ISSUES},
+    "judges": {
+        "checks": [{"claim": "A", "run": "x", "why": "y"}],
+        "notes": NOTES,
+        "issues": ISSUES,
+        "checkpoint": ASKED,
+    },
+    "curates": {"operations": [], "notes": NOTES, "issues": ISSUES, "checkpoint": ASKED},
 }
 FREE = {"operations"}  # the curator's requests are checked where they are carried out
 

@@ -1,0 +1,206 @@
+"""Checkpoints: where the mission waits for a person, and what people ask of a planner. Nothing is written when one is due:
+that follows from config.toml, the run log and what checkpoints.jsonl has of earlier answers, so a crash loses none of it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness.base import encoding, schema
+from harness.base.errors import UsageFault
+from harness.base.record import Record
+from harness.integrity import unsettled
+from harness.model import config
+from harness.store import json_lines, names
+from harness.store.layout import Layout, command
+from harness.store.state import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from harness.model.config import Config
+    from harness.model.features import Feature
+
+    Word = str
+else:
+    Word = schema.one_of(("asked", "granted", "denied", "wanted", "planned"))
+
+ANSWERED = ("granted", "denied")
+FOR_THE_PLAN = ("denied", "wanted")  # until a plan was accepted whose prompt had it
+FILE = "file"  # the cause of a checkpoint that somebody laid as a file
+MOST_TEXT = 4000
+
+
+class Line(Record):
+    """A line of checkpoints.jsonl. `state`: asked (by an agent), granted or denied (by a person), wanted (a feature that a person
+    wants), planned (a plan was accepted whose prompt had the row `id`). `cause`: what the checkpoint is asked for, once."""
+
+    id: str
+    at: str
+    by: str
+    state: Word
+    name: str = ""
+    cause: str = ""
+    text: str = ""
+    question: str = ""
+
+
+class Ask(Record):
+    """A checkpoint that waits: its name and cause, why it waits, and (command, what it shows) of what to read."""
+
+    name: str
+    cause: str
+    why: str
+    text: str = ""
+    read: list[tuple[str, str]] = []
+
+
+class Found(Record):
+    """What waits: `now` at once; `features`: {feature: before its work begins}; `done`: before the mission is DONE. `wanted`: a
+    person said something that no accepted plan has seen."""
+
+    now: list[Ask] = []
+    features: dict[str, Ask] = {}
+    done: Ask | None = None
+    wanted: bool = False
+
+    @property
+    def all(self) -> list[Ask]:
+        """All that could be answered now or later, in the order in which they stop the mission."""
+        return [*self.now, *self.features.values(), *([self.done] if self.done else [])]
+
+
+def rows(layout: Layout) -> list[Line]:
+    """The lines of checkpoints.jsonl, oldest first; raises BrokenFile."""
+
+    def made(row: Any) -> Line:
+        return schema.record(Line, row, "a checkpoint has")
+
+    data = State(layout).data(names.CHECKPOINT_LOG)
+    return json_lines.parse(data, layout.checkpoint_log, made, "the line is no checkpoint", "Remove that line.")
+
+
+def line(**fields: str) -> bytes:
+    """A line of checkpoints.jsonl with an id of its own, unless it has one."""
+    return encoding.dump_json(Line(**{"id": f"K-{os.urandom(4).hex()}", **fields}).asdict())
+
+
+def find(layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, *, swept: bool) -> Found:
+    """What waits for a person. `found`: the features; `cost_usd`: what the mission has cost; `swept`: all has passed, and so has
+    the final sweep."""
+    known = rows(layout)
+    made = Found(now=_laid(layout), wanted=any(row.state in FOR_THE_PLAN for row in _unplanned(known)))
+    answered = {(row.name, row.cause) for row in known if row.state in ANSWERED}
+    made.now += [_of_agent(row) for row in known if row.state == "asked" and (row.name, row.cause) not in answered]
+    again = {(row.name, row.cause) for row in _denied_and_planned(known)}
+    for table in settings.checkpoint:
+        name, when = table["name"], table["when"]
+        if when.startswith(config.FEATURE):
+            ask = _before_feature(name, when.removeprefix(config.FEATURE), found)
+            if ask and ((name, ask.cause) not in answered or (name, ask.cause) in again):
+                made.features[ask.cause] = ask
+            continue
+        last = when == "before-done"
+        ask = _asked(layout, name, when, cost_usd) if swept or not last else None
+        if ask and (name, ask.cause) not in answered:
+            made.done = ask if last else made.done
+            made.now += [] if last else [ask]
+    return made
+
+
+def _laid(layout: Layout) -> list[Ask]:
+    """Files that somebody laid into checkpoints/, each for as long as it is there."""
+    state, made = State(layout), []
+    for name in (name for name in state.list(names.CHECKPOINTS) if name.endswith(".md")):
+        path = f"{names.CHECKPOINTS}/{name}"
+        text = (state.data(path) or b"")[:MOST_TEXT].decode("utf-8", "replace")
+        made.append(Ask(name=name[:-3], cause=FILE, why=f"{layout.relative(state.path(path))} is there", text=text))
+    return made
+
+
+def _of_agent(row: Line) -> Ask:
+    shown = [(command(f"runs show {row.by}"), "the run that asks")]
+    return Ask(name=row.name, cause=row.cause, why=f"the run {row.by} asks", text=row.text, read=shown)
+
+
+def _before_feature(name: str, feature_id: str, found: list[Feature]) -> Ask | None:
+    """Before the first try of a feature that has not begun; a later try does not ask again."""
+    feature = next((one for one in found if one.id == feature_id), None)
+    if feature is None or feature.status != "todo" or feature.attempts:
+        return None
+    shown = [(command(f"feature show {feature_id}"), "what is to be built, and its checks")]
+    return Ask(name=name, cause=feature_id, why=f"{feature_id} is to begin: {feature.title}", read=shown)
+
+
+def _asked(layout: Layout, name: str, when: str, cost_usd: float | None) -> Ask | None:
+    """The checkpoint of the newest plan, the newest sweep or the newest step of cost; None before there is one."""
+    if when.startswith(config.COST):
+        step = when.removeprefix(config.COST)
+        steps = int(round((cost_usd or 0.0) / float(step), 6))
+        reached = f"{steps * float(step):g} USD"
+        shown = [(command("usage"), "what was spent, by role and feature"), (command("status"), "what it brought")]
+        return Ask(name=name, cause=reached, why=f"the mission has cost {reached}", read=shown) if steps else None
+    swept = when == "before-done"
+    finished = unsettled.believed(layout)
+    newest = next((one for one in finished if one.accepted or (swept and one.sweep is not None)), None)
+    if newest is None:
+        return None
+    if swept:
+        shown = [(command("status"), "what is proven, and how"), (command("runs list"), "what ran")]
+        return Ask(name=name, cause=newest.run, why="all has passed, and so has a fresh clone", read=shown)
+    shown = [(command("feature list"), "the plan"), (command("claim list"), "what will prove it")]
+    return Ask(name=name, cause=newest.run, why=f"the run {newest.run} brought a plan", read=shown)
+
+
+def _planned(known: list[Line]) -> set[str]:
+    return {row.id for row in known if row.state == "planned"}
+
+
+def _unplanned(known: list[Line]) -> list[Line]:
+    """What people said since, or that no accepted plan has seen."""
+    planned = _planned(known)
+    return [row for row in known if row.id not in planned]
+
+
+def _denied_and_planned(known: list[Line]) -> list[Line]:
+    """The newest answer of each checkpoint where it was a denial that a plan has followed: it is asked again."""
+    newest = {(row.name, row.cause): row for row in known if row.state in ANSWERED}
+    planned = _planned(known)
+    return [row for row in newest.values() if row.state == "denied" and row.id in planned]
+
+
+def for_the_plan(layout: Layout) -> list[Line]:
+    """What people said that no accepted plan has seen, oldest first; a grant counts where it came with a note."""
+    return [
+        row for row in _unplanned(rows(layout)) if row.state in FOR_THE_PLAN or (row.state == "granted" and row.text)
+    ]
+
+
+def words(row: Line) -> str:
+    """What a person said, for a prompt."""
+    if row.state == "wanted":
+        return f"{row.at} a person wants a feature: {row.text}"
+    about = f" ({row.cause})" if row.cause != FILE else ""
+    return f"{row.at} the checkpoint {row.name}{about} was {row.state}: {row.text}"
+
+
+def shown(ask: Ask) -> str:
+    """A checkpoint for a person: why it waits, what to read, and a command for each answer."""
+    ways = [
+        *((words, what) for words, what in ask.read),
+        (command(f"checkpoint grant {ask.name}"), "go on"),
+        (command(f"checkpoint deny {ask.name} --note 'WHY'"), "the plan is made anew, with your reason"),
+    ]
+    longest = max(len(words) for words, _ in ways)
+    lines = [f"    {words:<{longest}}  # {what}".rstrip(" #") for words, what in ways]
+    return "\n".join([f"The checkpoint {ask.name} waits: {ask.why}.", *filter(None, [ask.text.rstrip()]), "", *lines])
+
+
+def named(asks: list[Ask], name: str) -> list[Ask]:
+    """Those of a name; raises UsageFault without one."""
+    found = [ask for ask in asks if ask.name == name]
+    if not found:
+        there = ", ".join(dict.fromkeys(ask.name for ask in asks))
+        raise UsageFault(f"No checkpoint '{name}' waits. What waits: {there or 'nothing'}.")
+    return found

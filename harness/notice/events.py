@@ -1,0 +1,80 @@
+"""Which events there are: of a finished run, and of the decision with which run.sh ends. Each has an id that stays the same
+however often it is looked at, so that a notice goes out once."""
+
+from __future__ import annotations
+
+from harness.base import encoding, faults
+from harness.base.record import Record
+from harness.decision import checkpoints, escalations, rules, views
+from harness.model import runs
+from harness.model.runs import Result
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NEEDS_HELP = ("auth", "config")  # outcomes of an agent that cannot answer
+RUN_FIELDS = ("run", "role", "feature", "outcome", "verdict", "reason", "agent", "commit", "at", "seconds")
+TEXT_CHARS = 200
+
+
+class Event(Record):
+    """Something that happened. `text`: for people, the first line in short; `facts`: what else its JSON has."""
+
+    id: str
+    name: str
+    text: str
+    facts: dict[str, Any] = {}
+
+
+def of_run(result: Result, before: Result | None) -> list[Event]:
+    """What a finished run is, given the one before it: `run`, and passed, failed or auth."""
+    about = " ".join(filter(None, [result.role, result.feature]))
+    text = f"{about}: {result.said}. {faults.first(result.reason, TEXT_CHARS)}".strip()
+    names = ["run"]
+    if result.feature and result.verdict:
+        names.append("passed" if result.verdict == "green" else "failed")
+    if result.outcome in NEEDS_HELP and not (before and before.outcome in NEEDS_HELP):
+        names.append("auth")
+    facts = {"run": {name: getattr(result, name) for name in RUN_FIELDS}, "totals": result.totals}
+    return [Event(id=f"{name}-{result.run}", name=name, text=text, facts=facts) for name in names]
+
+
+def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
+    """What a decision is with which run.sh ends: done, escalated, stuck, checkpoint or budget; nothing for the others."""
+    word, _, rest = line.partition(" ")
+    totals = {"totals": runs.totals(layout).asdict(), "decision": line}
+    if word == "DONE":
+        sweep = next((one.run for one in runs.finished(layout) if one.sweep is not None), "")
+        text = "DONE: every feature has passed, and so has a fresh clone."
+        return [Event(id=f"done-{sweep}", name="done", text=text, facts=totals)]
+    if word == "CHECKPOINT":
+        found = [ask for ask in views.asks(layout) if ask.name == rest.split(" ")[0]]
+        return [
+            Event(
+                id=f"checkpoint-{one.name}-{_short(one.cause + one.text)}",
+                name="checkpoint",
+                text=checkpoints.shown(one),
+                facts=totals | {"checkpoint": one.name},
+            )
+            for one in found
+        ]
+    if word == "ESCALATE":
+        text = escalations.shown(layout, now).text
+        kinds = ["escalated", *(["stuck"] if rest in ("stuck", "stalled") else [])]
+        return [Event(id=f"{kind}-{rest}-{_short(text)}", name=kind, text=text, facts=totals) for kind in kinds]
+    if word == "BUDGET":
+        view = views.gather(layout)
+        caps = rules.spent(view.limits, view.totals)[:1]
+        return [
+            Event(
+                id=f"budget-{cap.name}-{cap.most:g}", name="budget", text=f"A cap is reached: {cap.words}", facts=totals
+            )
+            for cap in caps
+        ]
+    return []
+
+
+def _short(text: str) -> str:
+    return encoding.digest(text.encode())[:12]

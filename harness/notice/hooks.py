@@ -1,0 +1,234 @@
+"""Hooks: the programs and addresses of `[[on]]` in config.toml get what happened, as JSON.
+
+A line of notices.jsonl goes before each call and one behind it. One that a kill cut off is called again, with the same id and
+`again`: each event at least once. A hook that fails is shown, and nothing waits for it; only one with `before` says no.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import islice
+
+from harness.base import clock, console, encoding, errors, redaction, schema
+from harness.base.record import Record
+from harness.integrity import environment, inside
+from harness.model import config, mission, runs
+from harness.notice import events
+from harness.notice.events import Event
+from harness.process import supervise, temporary
+from harness.store import files, json_lines, names
+from harness.store.layout import Layout, command
+from harness.store.state import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from harness.model.config import Config
+    from harness.model.runs import Result
+
+    Word = str
+else:
+    Word = schema.one_of(("begun", "done", "failed", "seen"))
+
+BEGUN, DONE, FAILED, SEEN = "begun", "done", "failed", "seen"
+MOST_OUTPUT = 4096
+REASON_CHARS = 200
+FURTHEST_BACK = 50  # finished runs whose events are still made up for
+LABEL_CHARS = 60
+GRACE_SECONDS = 1.0
+NO_RUN = "-"
+
+
+class Line(Record):
+    """A line of notices.jsonl: a call of a hook, which `key` and `label` name, for an event, or the newest run whose events are
+    done (`seen`). `said`: the first line of what a failing one printed."""
+
+    at: str
+    event: str
+    state: Word
+    key: str = ""
+    label: str = ""
+    said: str = ""
+
+
+class Output:
+    """The first MOST_OUTPUT bytes of an output."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def take(self, _: str, chunk: bytes) -> None:
+        """Add one more chunk."""
+        self.data += chunk[: MOST_OUTPUT - len(self.data)]
+
+    @property
+    def first(self) -> str:
+        """The first line that says something, masked."""
+        lines = redaction.mask(self.data.decode("utf-8", "replace")).split("\n")
+        return next((line.strip() for line in lines if line.strip()), "")[:REASON_CHARS]
+
+
+def rows(layout: Layout) -> list[Line]:
+    """The lines of notices.jsonl, oldest first; raises BrokenFile."""
+
+    def made(row: Any) -> Line:
+        return schema.record(Line, row, "a notice has")
+
+    data = State(layout).data(names.NOTICES)
+    return json_lines.parse(data, layout.notices, made, "the line is no notice", "Remove that line.")
+
+
+def after_run(layout: Layout, settings: Config) -> list[str]:
+    """Give out the events of the newest finished runs; the hooks that failed, a line each. Where another lane is about that,
+    this one leaves them to it, or to the next."""
+    lock = State(layout).lock("notice")
+    if not lock.take():
+        return []
+    try:
+        return _give_out(layout, settings, [], back=1)
+    finally:
+        lock.release()
+
+
+def at_ending(layout: Layout, line: str) -> list[str]:
+    """Give out what is left of runs, and the decision with which run.sh ends; the hooks that failed, a line each."""
+    settings = config.load(layout)
+    if not settings.on or inside.run_id(layout):
+        return []
+    lock = State(layout).lock("notice")
+    lock.take(wait=True)
+    try:
+        return _give_out(layout, settings, events.of_decision(layout, line, clock.now()), back=0)
+    finally:
+        lock.release()
+
+
+def ask(layout: Layout, settings: Config, facts: dict[str, Any]) -> None:
+    """Ask the hooks with `before` whether a run may start; raises Busy with the reason of the first that says no, also of one
+    that cannot be asked or takes too long."""
+    event = Event(id=f"before-{facts['run']}", name="run", text=f"{facts['role']} is to start", facts={"run": facts})
+    for hook in settings.on:
+        if hook.get("before"):
+            ok, said = _call(layout, hook, _payload(layout, event, again=False))
+            if not ok:
+                raise errors.Busy(f"The hook '{_label(hook)}' lets no run start now: {said or 'it gave no reason'}")
+
+
+def failing(layout: Layout) -> list[str]:
+    """The hooks of config.toml that failed when they were last called, a line each."""
+    wanted = {_key(hook) for hook in config.load(layout).on}
+    newest = {row.key: row for row in (rows(layout) if wanted else []) if row.state in (DONE, FAILED)}
+    return [_failed(row) for key, row in newest.items() if key in wanted and row.state == FAILED]
+
+
+def _failed(row: Line) -> str:
+    return f"the hook '{row.label}' failed for {row.event}: {row.said}"
+
+
+def _give_out(layout: Layout, settings: Config, last: list[Event], *, back: int) -> list[str]:
+    """Call each hook for each event that it has not had; the caller holds the lock. Where none was ever called, only the newest
+    `back` runs count: a hook hears of nothing from before it was there."""
+    known = rows(layout)
+    seen = next((row.event for row in reversed(known) if row.state == SEEN), "")
+    if not seen:
+        seen = next((one.run for one in islice(runs.finished(layout), back, None)), NO_RUN)
+        _write(layout, Line(at=clock.stamp(clock.now()), event=seen, state=SEEN))
+    found, newest = _of_runs(layout, seen)
+    state = {(row.event, row.key): row.state for row in known}
+    failed: list[str] = []
+    for event in [*found, *last]:
+        for hook in settings.on:
+            if hook["event"] != event.name or hook.get("before"):
+                continue
+            before = state.get((event.id, _key(hook)))
+            if before in (None, BEGUN):
+                failed += _deliver(layout, event, hook, again=before == BEGUN)
+    if newest and newest != seen:
+        _write(layout, Line(at=clock.stamp(clock.now()), event=newest, state=SEEN))
+    return failed
+
+
+def _of_runs(layout: Layout, seen: str) -> tuple[list[Event], str]:
+    """The events of runs that finished behind the run `seen`, oldest first, and the newest run."""
+    found: list[Result] = []
+    for one in islice(runs.finished(layout), FURTHEST_BACK):
+        found.append(one)
+        if one.run == seen:
+            break
+    fresh = [one for one in found if one.run != seen]
+    before = dict(zip([one.run for one in found], found[1:], strict=False))
+    made = [event for one in reversed(fresh) for event in events.of_run(one, before.get(one.run))]
+    return made, found[0].run if found else ""
+
+
+def _deliver(layout: Layout, event: Event, hook: dict[str, Any], *, again: bool) -> Iterable[str]:
+    row = Line(at=clock.stamp(clock.now()), event=event.id, state=BEGUN, key=_key(hook), label=_label(hook))
+    _write(layout, row)
+    ok, said = _call(layout, hook, _payload(layout, event, again=again))
+    ended = row.replace(at=clock.stamp(clock.now()), state=DONE if ok else FAILED, said="" if ok else said)
+    _write(layout, ended)
+    return [] if ok else [_failed(ended)]
+
+
+def _write(layout: Layout, row: Line) -> None:
+    State(layout).append(names.NOTICES, encoding.dump_json(row.asdict()))
+
+
+def _payload(layout: Layout, event: Event, *, again: bool) -> bytes:
+    """The JSON of an event, on one line."""
+    made = mission.load(layout)
+    value = {
+        "id": f"{made.id}/{event.id}",
+        "event": event.name,
+        "at": clock.stamp(clock.now()),
+        "again": again,
+        "mission": made.id,
+        "project": layout.project,
+        "branch": made.branch,
+        "text": console.sanitise(event.text),
+        **event.facts,
+        "commands": {"status": command("status"), "go on": command()},
+    }
+    return encoding.dump_json(value)
+
+
+def _call(layout: Layout, hook: dict[str, Any], payload: bytes) -> tuple[bool, str]:
+    """Call a hook to its end, with everything that it started: whether it ended with 0, and what it said first, or why not."""
+    argv, body = hook.get("run") or [], payload
+    if not argv:
+        argv = [sys.executable, "-I", "-S", os.path.join(os.path.dirname(os.path.abspath(__file__)), "post.py")]
+        body = hook["url"].encode() + b"\n" + payload
+    folder, output, seconds = temporary.create("hook"), Output(), hook.get("seconds", config.OnTable.seconds)
+    try:
+        files.replace(f"{folder}/event.json", body, files.PRIVATE)
+        ended = supervise.run(
+            argv,
+            cwd=layout.project,
+            env=environment.of_person(os.environ),
+            stdin=f"{folder}/event.json",
+            sink=output.take,
+            wall_seconds=seconds,
+            grace_seconds=GRACE_SECONDS,
+        )
+    except errors.Unavailable as fault:
+        return False, str(fault)
+    finally:
+        temporary.remove(folder)
+    if ended.cause != "exit":
+        return False, f"it took longer than {seconds} s"
+    how = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
+    return ended.exit == 0, output.first or how
+
+
+def _key(hook: dict[str, Any]) -> str:
+    """What names a hook in notices.jsonl: the digest of what it is."""
+    return encoding.digest(encoding.dump_json([hook.get("run"), hook.get("url"), hook["event"]]))[:12]
+
+
+def _label(hook: dict[str, Any]) -> str:
+    """A hook in a few words; of an address the host alone, since the rest may be a secret."""
+    words = " ".join(hook["run"]) if hook.get("run") else "/".join(hook["url"].split("/")[:3])
+    return redaction.mask(" ".join(words.split()))[:LABEL_CHARS]

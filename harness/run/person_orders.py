@@ -1,0 +1,78 @@
+"""Orders of a person about what comes next: the answer to a checkpoint, and a feature that the plan lacks."""
+
+from __future__ import annotations
+
+import json
+
+from harness.base import schema
+from harness.base.errors import UsageFault
+from harness.decision import checkpoints, views
+from harness.model import contract, contract_log, features
+from harness.model.contract import Claim
+from harness.model.contract_log import PERSON, Entry
+from harness.model.features import Feature
+from harness.model.receipts import Receipt
+from harness.settle import planner
+from harness.store import names
+from harness.store.layout import command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from harness.model.contract import Contract
+    from harness.run.orders import OrderContext
+
+
+def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> str:
+    """The order `checkpoint grant` or `checkpoint deny`: all that waits by this name is answered. Raises UsageFault where nothing
+    does, and for a denial without a reason."""
+    if state == "denied" and not note.strip():
+        raise UsageFault(f"Say why; the next plan is made with it: {command('checkpoint deny')} {name} --note 'WHY'")
+    layout = context.layout
+    for ask in checkpoints.named(views.asks(layout), name):
+        question = ask.text or ask.why
+        if ask.cause == checkpoints.FILE:
+            context.changes.remove(f"{names.CHECKPOINTS}/{name}.md")
+        row = {"at": context.at, "by": by, "state": state, "name": name, "cause": ask.cause, "text": note.strip()}
+        line = checkpoints.line(**row, question=question[: checkpoints.MOST_TEXT])
+        context.changes.append(names.CHECKPOINT_LOG, line)
+    return (
+        f"{name} is granted"
+        if state == "granted"
+        else f"{name} is denied; a plan is due, which is made with your reason"
+    )
+
+
+def want(context: OrderContext, title: str, text: str, by: str) -> str:
+    """The order `feature add` without a check: a plan is due, whose prompt has these words."""
+    if not title.strip():
+        raise UsageFault(f"Say what is wanted, such as: {command('feature add')} 'it exports CSV'")
+    said = "\n".join(filter(None, [" ".join(title.split()), text.strip()]))
+    line = checkpoints.line(at=context.at, by=by, state="wanted", text=said[: checkpoints.MOST_TEXT])
+    context.changes.append(names.CHECKPOINT_LOG, line)
+    return "noted; a plan is due, which is made with it"
+
+
+def add(context: OrderContext, feature: str, claim: str, fired: str) -> str:
+    """The order `feature add` with checks: queue and contract get the feature and its claim, under ids that were never used."""
+    wanted = schema.record(Feature, json.loads(feature), "an order has")
+    new = schema.record(Claim, json.loads(claim), "an order has")
+    known, log = contract.load(context.layout), contract_log.load(context.layout)
+    for other in wanted.depends_on:
+        features.find(context.features, other)
+    there = [*(one.id for one in context.features), *(one.id for one in known.claims), *contract_log.retired(log)]
+    number = next(n for n in range(1, 10**9) if not {f"f-{n:03}", f"val-f-{n:03}"} & {one.lower() for one in there})
+    wanted.id, new.id = f"F-{number:03}", f"VAL-F-{number:03}"
+    wanted.claims = [new.id]
+    for key in ("title", "description", "priority"):
+        wanted.note(context.at, PERSON, "set", key=key)
+    context.features = [*context.features, wanted]
+    made: Contract = known.replace(claims=[*known.claims, new])
+    if faults := planner.write_faults(made):
+        raise UsageFault("; ".join(faults))
+    receipts = [schema.record(Receipt, {**row, "claim": new.id}, "a check leaves") for row in json.loads(fired)]
+    entry = Entry(verb=contract_log.ADD, claim=new.id, why=f"a person added {wanted.id}", new=new, fired=receipts)
+    context.changes.put(names.CONTRACT, contract.render(made).encode())
+    context.changes.append(names.CONTRACT_LOG, contract_log.render([entry.replace(at=context.at, by=PERSON)]))
+    early = [one.command for one in receipts if one.green and not one.guard]
+    warning = f"\nGreen already, so it proves nothing by itself: {early[0]}" if early else ""
+    return f"{wanted.id} is todo, with the claim {new.id}{warning}"

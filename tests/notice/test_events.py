@@ -1,0 +1,65 @@
+"""Events: what a finished run is, and what the decision is with which run.sh ends, each under an id of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.base import clock
+from harness.model import runs
+from harness.notice import events
+from tests.missions import House
+
+
+def names(house: House) -> list[str]:
+    """The events of the newest run."""
+    newest, *before = runs.finished(house.layout)
+    return [event.name for event in events.of_run(newest, next(iter(before), None))]
+
+
+def test_a_validation_passed_or_failed(house: House) -> None:
+    """And is a run, too."""
+    house.work({"run": "touch 1.txt"})
+    assert names(house) == ["run"]
+    house.role("validator", "F-001")
+    assert names(house) == ["run", "passed"]
+    house.work({"run": "echo >other.txt"}, feature="F-002")
+    house.role("validator", "F-002")
+    assert names(house) == ["run", "failed"]
+
+
+def test_a_missing_login_is_said_once(house: House) -> None:
+    """Until an agent answered again."""
+    house.work({"fail": "auth"})
+    assert names(house) == ["run", "auth"]
+    house.work({"fail": "auth"})
+    assert names(house) == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("DONE", ["done"]),
+        ("ESCALATE stuck", ["escalated", "stuck"]),
+        ("ESCALATE proof", ["escalated"]),
+        ("CHECKPOINT look", ["checkpoint"]),
+        ("PAUSED", []),
+        ("STOPPED", []),
+    ],
+)
+def test_the_end_of_run_sh(house: House, line: str, expected: list[str]) -> None:
+    """The same id however often it is looked at."""
+    (house.state / "checkpoints").mkdir()
+    (house.state / "checkpoints/look.md").write_text("Look.\n")
+    found = events.of_decision(house.layout, line, clock.now())
+    assert [event.name for event in found] == expected
+    assert [event.id for event in events.of_decision(house.layout, line, clock.now())] == [event.id for event in found]
+
+
+def test_a_cap_that_is_raised_is_said_again(house: House) -> None:
+    """The id has the cap."""
+    house.work({"run": "touch 1.txt"})
+    found = []
+    for most in (1, 1, 2):
+        house.config('agent = "scripted"', "[limits]", f"max_runs = {most}")
+        found += [event.id for event in events.of_decision(house.layout, "BUDGET runs", clock.now())]
+    assert found == ["budget-runs-1"] * 2

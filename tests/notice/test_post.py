@@ -1,0 +1,53 @@
+"""`url = "https://…"`: the event arrives by POST, and what the other side says is the end of the call."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from tests.missions import House
+
+GOT: list[tuple[str, dict[str, str]]] = []
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Keeps what is posted; refuses what is for /full."""
+
+    def do_POST(self) -> None:
+        """One event."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        GOT.append((self.path, json.loads(body)))
+        self.send_response(507 if self.path == "/full" else 204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """Where a receiver listens."""
+    GOT.clear()
+    server = HTTPServer(("127.0.0.1", 0), Receiver)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_address_gets_the_event(house: House, address: str) -> None:
+    """One that refuses is shown by its host alone, since the rest may be a secret."""
+    hooks = [line for path in ("secret", "full") for line in ("[[on]]", 'event = "run"', f'url = "{address}/{path}"')]
+    house.config('agent = "scripted"', *hooks)
+    house.script("worker", {"run": "touch 1.txt"})
+    done = house.role("worker", "F-001")
+    assert [(path, event["event"]) for path, event in GOT] == [("/secret", "run"), ("/full", "run")]
+    assert f"warning: the hook '{address}' failed for run-" in done.out
+    assert "507" in done.out
+    assert "/full" not in done.out
