@@ -80,6 +80,8 @@ def test_the_keys_are_those_of_the_contract_page(busy: House) -> None:
     rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", table, re.M)
     assert len(rows) > 10
     for words, keys in rows:
+        if words.startswith("schedule "):
+            continue  # of the machine's crontab: tests/unattended/test_report.py
         found = value(busy, words)
         found = found[0] if isinstance(found, list) else found
         listed = re.findall(r"`(\w+)`", keys.split(":")[0])
