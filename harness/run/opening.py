@@ -100,8 +100,8 @@ def open_run(want: Asked) -> Opened:
     finally:
         turn.pass_on()
     try:
-        if any(hook.get("before") for hook in claimed.settings.on):
-            from harness.notice import hooks  # few missions have one
+        if claimed.settings.on:
+            from harness.notice import hooks  # few missions have one; here, since the end of a run calls them, too
 
             terms = claimed.lease.terms
             about = {"run": terms.run, "role": terms.role, "feature": terms.feature, "trigger": want.trigger}

@@ -315,6 +315,7 @@ print(*sys.modules)
 AT_OPEN = {  # what is loaded before an agent thinks, or never
     *("harness.agents.command", "harness.agents.playbook", "harness.agents.recorded", "harness.agents.scripted"),
     *("harness.run.archiving", "harness.run.orders"),
+    *("harness.decision.said", "harness.notice.hooks"),
 }
 
 
