@@ -36,7 +36,8 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     unsettled.require_books(layout)
     state = State(layout)
     settings = config.load(layout)
-    found = queue(layout) if known is None else known
+    held = {claim: one.run for one in lease.alive(layout) for claim in one.claims}  # before the queue: what settles
+    found = queue(layout) if known is None else known  # in between counts as held, and not as due once more
     newest = list(islice(unsettled.believed(layout), rules.EQUAL_DECISIONS))
     since, until, why = _wait(layout, settings, newest)
     answered = runs.answered(layout)
@@ -66,7 +67,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         newest=newest,
         answered=answered,
         mark=mark(layout) if _alike(newest) else "",
-        held={claim: one.run for one in lease.alive(layout) for claim in one.claims},
+        held=held,
         **waits,
     )
 

@@ -7,7 +7,7 @@ import time
 
 from harness.agents import registry
 from harness.base import clock, console, encoding
-from harness.base.errors import NeedsPerson, UsageFault
+from harness.base.errors import Busy, NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
 from harness.git import dotgit, worktrees
@@ -305,7 +305,7 @@ def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -
             lease.require_free(live, lease.feature(feature.id))
         if role.commits and feature.status not in features.TRANSITIONS["start"] and not want.again:
             now = f"{command(role.name)} {feature.id} --again"
-            raise UsageFault(
+            raise (Busy if want.looping else UsageFault)(  # a loop asks again: it has changed since
                 f"{feature.id} is '{feature.status}': a {role.name} takes what is todo or failing. "
                 f"To have it worked on again: {now}   or when its turn comes: {command('feature retry')} {feature.id}"
             )

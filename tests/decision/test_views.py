@@ -13,14 +13,15 @@ import pytest
 from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules, views
-from harness.integrity import mission_lock, reconcile, workplace
+from harness.integrity import lease, mission_lock, reconcile, workplace
 from harness.memory import pages, raw
 from harness.model import features, issues, mission, runs
 from harness.model.features import Feature
 from harness.run import opening, recover
 from harness.run.opening import Asked
 from harness.store import files, journal, names
-from tests.missions import House, differences, listing
+from harness.store.layout import Layout
+from tests.missions import House, differences, listing, until
 from tests.planned import accept_all, feature, lay, reply, role, worked
 
 
@@ -437,3 +438,28 @@ def test_a_run_whose_folder_is_gone_is_waited_for_all_the_same(house: House) -> 
     limited(house)
     shutil.rmtree(house.layout.run(house.ran()[-1]["run"]).folder)
     assert views.gather(house.layout).wait_until > 0
+
+
+def test_a_run_that_settles_while_somebody_decides_is_not_due_once_more(house: House) -> None:
+    """Its claims are read before the queue: it is waited for, and the next look finds it gone."""
+    house.lay(house.feature().replace(status="validating"), house.feature("F-002").replace(status="blocked"))
+    slow = house.folder / "go"
+    house.base = ('confine = "off"',)
+    house.config('agent = "scripted"')
+    house.script("validator", {"run": f"until test -e '{slow}'; do sleep 0.02; done"}, {"say": "nothing"})
+    house.write("1.txt")
+    house.git("add", "1.txt")
+    house.git("commit", "-qm", "one")
+    judging = house.begin_role("validator", "F-001")
+    until(lambda: bool(lease.alive(house.layout)))
+
+    def settled(layout: Layout) -> list[Feature]:
+        found = features.load(layout)
+        slow.touch()
+        judging.wait()
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "queue", settled)
+        assert views.gather(house.layout).held
+    assert not views.gather(house.layout).held
