@@ -14,6 +14,7 @@ import pytest
 
 from harness.process import confine, landlock
 from harness.process.confine import BUBBLEWRAP
+from tests.crash import TORTURE
 from tests.missions import CHECKOUT, House, differences, listing, tagged, until
 
 MOUNTS = confine.available()[0] == BUBBLEWRAP
@@ -147,6 +148,7 @@ def test_a_hostile_agent_leaves_every_byte_of_the_mission(house: House) -> None:
 
 
 @pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")
+@pytest.mark.skipif(not TORTURE, reason="long: HARNESS_TORTURE=1")
 def test_where_only_the_kernel_refuses_writes_the_mission_stays_as_it_was(house: House) -> None:
     """Landlock, where bubblewrap is missing: nothing is mounted, the agent sees the mission, and changes none of its bytes."""
     house.identity.mkdir(exist_ok=True)
@@ -192,6 +194,7 @@ def test_without_glass_what_the_prompt_names_leads_to_the_replay(unconfined: Hou
     assert then[0] == now[0] and str(unconfined.project) not in now[1]
 
 
+@pytest.mark.skipif(not TORTURE, reason="long: HARNESS_TORTURE=1")
 def test_several_times_show_the_spread_and_their_cost(house: House) -> None:
     """Outcomes, passed checks, tokens and cost as least, median, most; usage has the sum under `replays`, the total has not."""
     run = house.work(GOOD, SAYS)["run"]
