@@ -50,15 +50,9 @@ def lines(words: str) -> str:
 
 def value(house: House, words: str) -> Any:
     """What a command shows."""
-    named = {
-        " RUN": f" {house.result()['run']}",
-        "LINE": lines(words),
-        "NAME": "scripted",
-        "ITEM=…": f"role={CHECKOUT}/roles/validator.md",
-    }
-    for word, meant in named.items():
-        words = words.replace(word, meant)
-    done = house.harness(*words.split(), "--json")
+    named = {"RUN": house.result()["run"], "LINE": lines(words), "NAME": "scripted"}
+    named["ITEM=…"] = f"role={CHECKOUT}/roles/validator.md"
+    done = house.harness(*(named.get(word, word) for word in words.split()), "--json")
     assert done.err == ""
     return json.loads(done.out)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_done_or_a_person_is_one_line_and_then_silence_until_something_changes(n
 def command(house: House) -> str:
     """How the messages of a start name run.sh."""
     script, at = schedules.start_words(house.layout)[1], house.layout.project
-    return f"{script} -C '{at}'"
+    return f"{shlex.quote(script)} -C '{at}'"
 
 
 def test_a_start_that_finds_run_sh_at_work_is_skipped_and_says_who_works(night: Crontab) -> None:
