@@ -34,12 +34,21 @@ def test_a_queue_is_compared_without_its_notes() -> None:
     """Status, tries and words of each feature; notes have times and ids."""
     one, two = feature("F-001"), feature("F-001")
     two.note("2026-04-24T10:05:12Z", "r", "judged")
-    assert list(comparing._queue("r", features.render([one]), features.render([two]))) == []
+    assert list(comparing._queue("r", features.render([one]), features.render([two]), set())) == []
     two.attempts = 1
-    (found,) = comparing._queue("r", features.render([one]), features.render([two]))
+    (found,) = comparing._queue("r", features.render([one]), features.render([two]), set())
     assert ("0 tries" in found.expected, "1 tries" in found.got) == (True, True)
-    (found,) = comparing._queue("r", features.render([one]), features.render([]))
+    (found,) = comparing._queue("r", features.render([one]), features.render([]), set())
     assert found.got == "not in the queue"
+
+
+def test_of_a_feature_that_another_run_works_on_the_status_is_not_compared() -> None:
+    """Whether it was in progress already when this run settled is not recorded; its tries are."""
+    one, two = feature("F-001"), feature("F-001", status="in_progress")
+    assert list(comparing._queue("r", features.render([one]), features.render([two]), {"F-001"})) == []
+    assert len(list(comparing._queue("r", features.render([one]), features.render([two]), {"F-002"}))) == 1
+    two.attempts = 1
+    assert len(list(comparing._queue("r", features.render([one]), features.render([two]), {"F-001"}))) == 1
 
 
 def test_the_exits_of_a_check_are_compared_in_turn() -> None:
