@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import getpass
-import os
 
 from harness.base import clock
 from harness.base.errors import UsageFault
 from harness.decision import said
 from harness.integrity import inside, lease
 from harness.model import mission
+from harness.process import tree
 from harness.store import files, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
@@ -62,7 +62,7 @@ def steer(layout: Layout, words: str, *, once: bool = False) -> str:
         above = old.rstrip("\n") + "\n" if old.strip() else ""
         State(layout).put(names.STEER, f"{above}{words.strip()}\n".encode())
     place = layout.relative(layout.steer)
-    return f"Added to {place}. Every next run of {readers} reads it, until: {command('steer --remove')} N"
+    return f"Added to {place}. Every next run of {readers} reads it, until you take it back: {command('steer --list')}"
 
 
 def listed(layout: Layout) -> list[tuple[str, str]]:
@@ -110,17 +110,7 @@ def steering(layout: Layout) -> str:
 def looping(layout: Layout) -> bool:
     """Whether a run.sh goes on with the mission. Its pid comes first: a look at the lock itself could keep a start from it."""
     pid = files.Lock(layout.loop_lock).holder().get("pid")
-    return isinstance(pid, int) and _lives(pid) and not files.is_free(layout.loop_lock)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's
-        return True
-    return True
+    return isinstance(pid, int) and tree.lives(pid) and not files.is_free(layout.loop_lock)
 
 
 def _next(layout: Layout) -> str:

@@ -18,6 +18,7 @@ from harness.model import config, features, mission, runs
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from harness.model.runs import Result
+from harness.process import tree
 from harness.run import transcript
 from harness.run.transcript import Row
 from harness.store import files, json_lines, names
@@ -165,7 +166,7 @@ class Watcher:
             feature=str(terms.get("feature", "")),
             tree=os.path.basename(str(terms.get("tree", ""))) or facts.HERE,
             since=clock.seconds_of(str(terms.get("since", ""))),
-            dead=not (isinstance(pid, int) and lives(pid)),
+            dead=not (isinstance(pid, int) and tree.lives(pid)),
         )
         made.attempt = self._part(lambda: self._of(paths.context, lambda: self._attempt(run_id)), 0)
         made.rows = self._of(paths.stream, lambda: last_rows(paths))
@@ -243,20 +244,7 @@ class Watcher:
     def _loops(self) -> bool:
         """Whether the run.sh that signed the loop lock lives; the lock itself is not asked for."""
         pid = files.Lock(self.layout.loop_lock).holder().get("pid")
-        return isinstance(pid, int) and lives(pid)
-
-
-def lives(pid: int) -> bool:
-    """Whether a process has this id."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OverflowError:
-        return False
-    except PermissionError:  # somebody else's
-        return True
-    return pid > 0
+        return isinstance(pid, int) and tree.lives(pid)
 
 
 def last_rows(paths: RunLayout) -> list[Row]:

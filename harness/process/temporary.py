@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from harness.process import tree
 from harness.store import files
 
 TYPE_CHECKING = False
@@ -50,19 +51,8 @@ def remove_abandoned(*tags: str) -> None:
     for name in files.names(where):
         for start in starts:
             pid = name.removeprefix(start).partition("-")[0] if name.startswith(start) else ""
-            if pid.isascii() and pid.isdigit() and not _is_there(int(pid)):
+            if pid.isascii() and pid.isdigit() and not tree.lives(int(pid)):
                 remove(os.path.join(where, name))
-
-
-def _is_there(pid: int) -> bool:
-    """Whether there is a process of anybody with this id."""
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (ProcessLookupError, OverflowError):
-        return False
-    return True
 
 
 def remove(folder: str) -> None:

@@ -46,6 +46,17 @@ def _prctl(*arguments: int) -> int:
     return answer
 
 
+def lives(pid: int) -> bool:
+    """Whether there is a process of anybody with this id."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return pid > 0
+
+
 def stat(pid: int) -> list[bytes]:
     """The fields of /proc/<pid>/stat after the name: [0] state, [1] parent, [2] group, [3] session, [19] start in ticks.
 

@@ -9,7 +9,7 @@ import time
 from harness.integrity import environment
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Service
-from harness.process import supervise, temporary
+from harness.process import supervise, temporary, tree
 from harness.proof import fire
 from harness.proof.fire import Output
 from harness.store import files
@@ -84,7 +84,7 @@ class Running:
             probe = fire.run_shell(service.ready, place, min(left, ASK_SECONDS), Output())
             if probe.cause == "exit" and probe.exit == 0:
                 return ""
-            if not _is_alive(child.pid):
+            if not tree.lives(child.pid):
                 return f"the service {service.name} ended before it was ready; its log:\n{self._tail(service)}"
             time.sleep(POLL_SECONDS)
         return f"the service {service.name} was not ready within {service.seconds} s; its log:\n{self._tail(service)}"
@@ -103,11 +103,3 @@ class Running:
         self.children = []
         if self.folder:
             temporary.remove(self.folder)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
