@@ -6,7 +6,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 
-.PHONY: help setup demo test test-versions test-agents check fix bench torture clean
+.PHONY: help setup demo test test-versions test-bash32 test-agents check fix bench torture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,7 +16,7 @@ setup: $(READY) ## make .venv with everything the project needs
 $(READY): pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "harness needs Python >= 3.11; say which: make setup PYTHON=python3.12"; exit 69; }
 	$(PYTHON) -m venv $(VENV)
-	@$(PY) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print("\n".join(p["dependencies"] + p["optional-dependencies"]["dev"]))' > $(VENV)/requirements.txt
+	@$(PY) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print("\n".join(p["dependencies"] + p["optional-dependencies"]["dev"] + p["optional-dependencies"]["agent"]))' > $(VENV)/requirements.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt
 	@env -u PYTHONDONTWRITEBYTECODE $(PY) -m compileall -q harness roles $(VENV)/lib || true
 	@touch $(READY)
@@ -29,6 +29,9 @@ test: setup ## run the tests, on all cores (those of the report open it where a 
 
 test-versions: setup ## run the tests on each Python >= 3.11 found here (VERSIONS=newest: only on the newest, if .venv is older)
 	@$(PY) tests/versions.py $(VERSIONS)
+
+test-bash32: setup ## run.sh's tests under bash 3.2, built from source once (git, a C compiler)
+	@$(PY) tests/bash32.py
 
 check: setup ## lint, format, types, shell scripts, house rules
 	$(PY) -m ruff check .
@@ -47,13 +50,16 @@ bench: setup ## measure against a baseline run beside it
 	$(PY) bench/seals.py
 	$(PY) bench/lint.py
 	$(PY) bench/search.py
+	$(PY) bench/loop.py
+	$(PY) bench/filesystem.py
+	$(PY) bench/append.py
 
 test-agents: setup ## install real agent CLIs in a throw-away place, and take a mission to DONE with each (npm, PyPI)
-	@place=$$(mktemp -d -p "$(CURDIR)" .agents.XXXXXX); trap 'rm -rf "$$place"' EXIT; HARNESS_REAL_AGENTS="$$place" $(PY) -m pytest -v tests/agents/test_real.py
+	@place=$$(mktemp -d -p "$(CURDIR)" .agents.XXXXXX); trap 'rm -rf "$$place"' EXIT; HARNESS_REAL_AGENTS="$$place" $(PY) -m pytest -v tests/agents/test_real.py tests/builtin
 
-torture: setup ## the slow crash tests, and every row of which the suite plays a sample
-	@HARNESS_TORTURE=1 $(PY) -m pytest tests -k "torture or crash or kill or signals or misbehaves or hunt or gallery or merged"
+torture: setup ## kills, failing calls, power cuts, rivals, planted bugs: one table, in 15 minutes (FULL=1: every point, no bound)
+	@$(PY) -m tests.torture $(if $(FULL),--full)
 
 clean: ## remove what setup and tests made
-	rm -rf $(VENV) .venv-3.* .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-3.* .bash-3.2 .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,7 @@
 # 64 usage, 65 broken state, 69 agent not available, 75 busy, killed or out of time, 130 and 143 interrupted.
 set -u
 
-commands=' accept check checkpoint claim completion doctor ending escalation export feature features forget gc help hold identity init issue log memory next note pause replay reply report resume runs schedule search snapshot status steer stop usage verify watch why '
+commands=' accept ask check checkpoint claim completion doctor ending escalation export feature features forget gc help hold identity init issue log memory next note pause replay reply report resume runs schedule search sessions skill snapshot status steer stop usage verify watch why workspace '
 here=${BASH_SOURCE[0]}
 while [ -L "$here" ]; do
   link=$(readlink "$here")
@@ -38,8 +38,8 @@ pass_on() { # a signal of ours to the run under way and the other lanes; a backg
   for one in $child $others; do kill -s "$1" "$one"; [ "$1" != INT ] || kill -s TERM "$one"; done 2>/dev/null
 }
 obey() { case $signal in '') ;; INT) exit 130 ;; *) exit 143 ;; esac; } # end where a signal has asked us to
-await() { # wait for the child through any number of signals; gives its exit code
-  local code
+await() { # wait for the child through any number of signals; one that came before it began gets there late; gives its exit code
+  local code; [ -z "$signal" ] || { sleep 0.5; kill -s TERM "$child" 2>/dev/null; }
   while wait "$child" 2>/dev/null; code=$?; kill -0 "$child" 2>/dev/null; do :; done
   child=''
   obey
@@ -62,7 +62,7 @@ start() { # one run of ROLE [FEATURE]
 }
 
 finish() { # CODE [WHO]: a documented code, also where SIGKILL or another signal that we did not pass on ended who ran
-  for child in $others; do await; done
+  exec 8>&-; for child in $others; do await; done # without the turn, which a run that claimed nothing may have left us
   case $1 in ? | ?? | 12[678] | 130 | 143) exit "$1" ;; esac
   echo "harness: ${2:-the run} was killed (signal $(($1 - 128))); the next start settles it and goes on" >&2
   harness init --quietly 9>&- >/dev/null
@@ -79,8 +79,8 @@ leave() { # one last look at what to curate, ten lines, and the documented code,
 
 loop() { # decide, carry out, again, as the options say; every other lane is a run.sh of its own
   trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP; export HARNESS_LOOP=$$
-  harness init --quietly || finish $? init
-  { exec 9<>"$HARNESS_STATE/locks/loop${HARNESS_LANE-}" 8<>"$HARNESS_STATE/locks/turn"; } 2>/dev/null
+  [ "${HARNESS_LANE:-1}" != 1 ] || harness init --quietly || finish $? init
+  mask=$(umask); umask go-w; { exec 9<>"$HARNESS_STATE/locks/loop${HARNESS_LANE-}" 8<>"$HARNESS_STATE/locks/turn"; } 2>/dev/null; umask "$mask"
   options=$(harness hold 9 "$@" 8>&-) || finish $? hold
   read -r once seconds lanes <<<"$options"
   for ((lane = 2; lane <= lanes; lane++)); do
@@ -94,14 +94,14 @@ loop() { # decide, carry out, again, as the options say; every other lane is a r
     read -r word what feature <<<"$decision"
     case $word in
       NEXT) [ -n "${HARNESS_LANE-}" ] || [ "$decision" = "$told" ] || echo "> $decision" ;;
-      WAIT) [ "${HARNESS_LANE:-1}" != 1 ] || [ "$decision" = "$told" ] || harness next --told "$decision" 9>&-; obey ;;
+      WAIT) [ "${HARNESS_LANE:-1}" != 1 ] || [ "$what${HARNESS_LANE-}" = 01 ] || [ "$decision" = "$told" ] || harness next --told "$decision" 9>&-; obey ;;
       *) leave "$decision" "$code" ;;
     esac
     case $word$once in NEXT*) start "$what" "$feature" || code=$? ;; WAIT1) code=75 ;; esac
     [ "$once" = 0 ] || finish "$code"
     case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) finish "$code" ;; esac
     nap=$((nap < 60 ? nap * 2 : 60)) # whoever holds the mission, or the vendor, is asked less and less often
-    harness next --lull "$nap" "$decision" 8>&- 9>&- & # ends where a run ends; through `await`, so that a signal ends it
+    harness next --lull "$nap" "$decision" 9>&- & # ends where a run ends; through `await`, so that a signal ends it
     child=$!; await
   done
   finish 75

@@ -1,7 +1,7 @@
 """How good the memory is: what the curator makes of labelled notes, against simple ways to do it and against perfect grouping.
 
-    python bench/memory_quality.py [--half tuned|held|both] [--sizes 50,300,1000,3000] [--seeds 1,2,3] [--words near,first3,all]
-        [--folds 20,0] [--jobs 2] [--parts streams,probes,identity] [--reworded] [--quick] [--details]
+    python bench/memory_quality.py [--half tuned|held|both|fresh|fourth] [--sizes 50,300,1000,3000] [--seeds 1,2,3]
+        [--words near,first3,all] [--folds 20,0] [--jobs 2] [--parts streams,probes,identity] [--reworded] [--quick] [--details]
         [--write docs/memory.md]
 
 `bench/memory_corpus/` has the notes. A stream of them goes into raw.md of a throw-away mission, the curator folds it (`--folds`:
@@ -31,7 +31,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(HOME), str(HOME / "bench")]
 
-from memory_corpus import HALVES, OF_CLASS, Corpus, baselines, load, speed, streams
+from memory_corpus import FRESH, HALVES, OF_CLASS, Corpus, baselines, load, speed, streams
 from memory_corpus.judge import Judge, counter, lay_out, texts_of
 from memory_corpus.streams import Note
 
@@ -106,6 +106,7 @@ def perfect(notes: list[Note], fold: range, first_of: dict[tuple[str, int], int]
             rows.append({"do": "retire", "entries": [number], "why": "a status report"})
         if note.kind not in ("lesson", "subject"):
             continue
+        rows.append({"do": "apart", "entries": [number]})
         if first_of.setdefault(key, number) != number:
             rows.append({"do": "same", "entries": [first_of[key], number]})
         older = [first_of[note.item, version] for version in range(1, note.version) if (note.item, version) in first_of]
@@ -352,7 +353,7 @@ def arguments() -> argparse.Namespace:
         return [int(part) for part in text.split(",")]
 
     parser = argparse.ArgumentParser(description="How good the memory is.")
-    parser.add_argument("--half", choices=[*HALVES, "both"], default="tuned")
+    parser.add_argument("--half", choices=[*HALVES, *FRESH, "both"], default="tuned")
     parser.add_argument("--sizes", type=numbers, default=list(SIZES))
     parser.add_argument("--seeds", type=numbers, default=list(SEEDS))
     parser.add_argument("--folds", type=numbers, default=list(FOLDS))

@@ -24,7 +24,7 @@ def _dispatch() -> int:
     from harness.cli import quick
 
     words = _run_option(_folder_option(sys.argv[1:]))
-    if words and words[0] in quick.QUICK and "--help" not in words:
+    if words and words[0] in quick.QUICK and ("--help" not in words or words[0] == "hold"):
         return quick.QUICK[words[0]](words[1:])
     from harness.cli.main import COMMANDS, application
 

@@ -60,7 +60,14 @@ class Page:
         os.close(self._in)
         self.process.terminate()
         self.process.wait()
-        self._folder.cleanup()
+        deadline = time.monotonic() + SECONDS
+        while os.path.exists(self._folder.name):  # its helper processes outlive it a little, and still write
+            try:
+                self._folder.cleanup()
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def call(self, method: str, /, **values: Any) -> dict[str, Any]:
         """What the browser answers; events meanwhile are kept."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import signal
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,11 @@ def dying(*args, **kwargs):
 RECORDED_CALLS = ("open", "write", "pwrite", "ftruncate", "fsync", "replace", "rename", "unlink", "mkdir")
 
 
+def sampled(rows: Iterable[Any], keep: Callable[[Any], bool]) -> list[Any]:
+    """The rows of a table that the suite plays, which `keep` names; HARNESS_TORTURE=1 plays all of them."""
+    return [row for row in rows if TORTURE or keep(row)]
+
+
 def start(action: Callable[[], object]) -> int:
     """Run `action` in a forked child that exits with 0, or with RAISED after an OSError; returns its pid."""
     pid = os.fork()
@@ -43,6 +48,8 @@ def start(action: Callable[[], object]) -> int:
         except OSError:
             code = RAISED
         finally:
+            if code == RAISED + 1:
+                traceback.print_exc()
             os._exit(code)
     return pid
 
@@ -151,6 +158,13 @@ class Recorder:
     def replace(self, source: str, target: str) -> None:
         """One name replaces another."""
         self.real["replace"](source, target)
+        if os.path.isdir(target):
+            below = [path for path in self.inodes if path.startswith(source + "/")]
+            self.inodes.update({target + path.removeprefix(source): self.inodes.pop(path) for path in below})
+            self.log.append(("rename folder", source, target, -1))
+            return
+        if source not in self.inodes:
+            return
         self.inodes[target] = self.inodes.pop(source)
         self.log.append(("rename", source, target, self.inodes[target]))
 
@@ -159,12 +173,14 @@ class Recorder:
     def unlink(self, path: str) -> None:
         """A name is removed."""
         self.real["unlink"](path)
-        self.log.append(("unlink", path, self.inodes.pop(path)))
+        if path in self.inodes:
+            self.log.append(("unlink", path, self.inodes.pop(path)))
 
     def mkdir(self, path: str, mode: int = 0o777) -> None:
         """A folder is created."""
         self.real["mkdir"](path, mode)
-        self.log.append(("mkdir", path, -1))
+        if path.startswith(self.root):
+            self.log.append(("mkdir", path, -1))
 
 
 def contents(root: str) -> dict[str, bytes]:
@@ -213,7 +229,7 @@ def _namespaces(before: dict[str, bytes], done: list[tuple[Any, ...]]) -> Iterat
     """Names that may exist: none of the uncertain operations, all, those up to each one, all but those from each one."""
     pending: list[int] = []
     for number, row in enumerate(done):
-        if row[0] in ("create", "rename", "unlink", "mkdir"):
+        if row[0] in ("create", "rename", "rename folder", "unlink", "mkdir"):
             pending.append(number)
         elif row[0] == "fsync names":
             certain = [other for other in pending if row[1] in _folders(done[other])]
@@ -244,9 +260,15 @@ def _names(before: dict[str, bytes], rows: list[tuple[Any, ...]]) -> dict[str, i
         elif row[0] == "rename":
             names = {path: inode for path, inode in names.items() if path != row[1] or inode != row[3]}
             names[row[2]] = row[3]
+        elif row[0] == "rename folder":
+            names = {_moved(path, row[1], row[2]): inode for path, inode in names.items()}
         elif row[0] == "unlink" and names.get(row[1]) == row[2]:
             del names[row[1]]
     return names
+
+
+def _moved(path: str, source: str, target: str) -> str:
+    return target + path.removeprefix(source) if path.startswith(source + "/") else path
 
 
 def _bytes(before: dict[str, bytes], done: list[tuple[Any, ...]]) -> Iterator[dict[int, bytes]]:
@@ -278,11 +300,21 @@ def _written(before: dict[str, bytes], done: list[tuple[Any, ...]], fates: dict[
 
 
 def lay_out(root: str, disk: dict[str, bytes]) -> None:
-    """Make the folder contain these files and nothing else."""
-    shutil.rmtree(root, ignore_errors=True)
+    """Make the folder contain these files and nothing else. What is there as it should be stays: disks differ little."""
+    for folder, folders, names in os.walk(root, topdown=False):
+        for name in names:
+            path = os.path.join(folder, name)
+            if path not in disk or os.path.islink(path):
+                os.unlink(path)
+        if not os.listdir(folder):
+            os.rmdir(folder)
+        for link in folders:
+            if os.path.islink(os.path.join(folder, link)):
+                os.unlink(os.path.join(folder, link))
     for path, data in disk.items():
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        Path(path).write_bytes(data)
+        if not os.path.isfile(path) or Path(path).read_bytes() != data:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            Path(path).write_bytes(data)
     os.makedirs(root, exist_ok=True)
 
 

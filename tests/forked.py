@@ -20,7 +20,7 @@ from pathlib import Path
 
 from harness.git import dotgit, settings
 
-SECONDS = 60.0
+SECONDS = 180.0
 REMEMBERED = (settings._places, settings._held, dotgit._known)  # of the folders in which this process called git
 
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -114,7 +116,8 @@ class Report:
 class Sweep:
     """A program (`words`, in `where`, with `env`), and `prepare`, which lays out what it works on.
 
-    `calls` are counted and struck; `fault` is what strace does there: KILL, or such as `error=ENOSPC`.
+    `calls` are counted and struck; `fault` is what strace does there: KILL, or such as `error=ENOSPC`. `meanwhile` is called
+    beside the program, with what says whether that lives.
     """
 
     def __init__(
@@ -126,9 +129,10 @@ class Sweep:
         env: Mapping[str, str],
         calls: Sequence[str] = CALLS,
         fault: str = KILL,
+        meanwhile: Callable[[Callable[[], bool]], object] = lambda lives: None,
     ) -> None:
         self.words, self.prepare, self.where, self.env = list(words), prepare, where, env
-        self.calls, self.fault = tuple(calls), fault
+        self.calls, self.fault, self.meanwhile = tuple(calls), fault, meanwhile
         self.trace = where.parent / "trace"
 
     def strike(self, point: Point | None) -> Done:
@@ -136,18 +140,28 @@ class Sweep:
         only = self.calls if point is None else (point.call,)
         words = [*STRACE, "-o", str(self.trace), "-e", f"trace={','.join(only)}"]
         words += ["-e", f"inject={point.call}:{self.fault}:when={point.number}"] if point else []
-        done = subprocess.run(
-            [*words, *self.words],
-            cwd=self.where,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=LONGEST,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return self.plainly(words)
+
+    def plainly(self, around: Sequence[str] = ()) -> Done:
+        """Run the program to its end, with these words before its own."""
+        here = self.trace.parent
+        with tempfile.TemporaryFile(dir=here) as out, tempfile.TemporaryFile(dir=here) as err:
+            begun = subprocess.Popen(
+                [*around, *self.words],
+                cwd=self.where,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+            try:
+                self.meanwhile(lambda: begun.poll() is None)
+                code = begun.wait(LONGEST)
+            finally:
+                begun.kill()
+                begun.wait()
+            texts = [os.pread(one.fileno(), os.fstat(one.fileno()).st_size, 0) for one in (out, err)]
+        return Done(code, *(text.decode("utf-8", "replace") for text in texts))
 
     def struck(self) -> bool:
         """Whether the last run came to its point: a call that was killed has no result, a failed one is marked."""
@@ -169,11 +183,17 @@ class Sweep:
         recover: Callable[[Done], tuple[list[str], str]],
         go_on: Callable[[], list[str]],
         report: Callable[[str], object] = lambda line: None,
+        *,
+        found: Report | None = None,
+        until: float = float("inf"),
     ) -> Report:
-        """Strike at each point; `recover` gives the faults that it finds and the digest of the recovered state, and `go_on`
-        takes each state on from there, once."""
-        found, begun = Report(), time.monotonic()
+        """Strike at each point, up to the moment `until`; `recover` gives the faults that it finds, and the digest of what it
+        recovered, from where `go_on` goes on, once for each. `found`: the report to which this adds."""
+        found, begun = found or Report(), time.monotonic()
         for number, point in enumerate(points, start=1):
+            if time.monotonic() > until:
+                report(f"the time is up after {number - 1} of {len(points)} points")
+                break
             self.prepare()
             done = self.strike(point)
             if not self.struck():
@@ -188,6 +208,12 @@ class Sweep:
             line = f"{number}/{len(points)} {point}, {len(found.states)} states, {time.monotonic() - begun:.0f} s"
             report("\n  ".join([line, *faults]))
         return found
+
+
+def sample(points: Sequence[Point], most: int, seed: str) -> list[Point]:
+    """At most so many of the points, in their order: the same ones for the same seed."""
+    chosen = random.Random(seed).sample(range(len(points)), min(most, len(points)))
+    return [points[number] for number in sorted(chosen)]
 
 
 # ---- the proof for a mission
@@ -249,7 +275,7 @@ def torn(house: House) -> list[str]:
 
 def left_over(house: House, alive: Iterable[str] = (), *, taken: bool = True) -> list[str]:
     """Files that a write leaves when it is cut short: temporary ones, journals, locks of git, folders of dead runs. What is in
-    the tree, beside it and in its git folder is made right when it is `taken` next."""
+    the tree, beside it and in its git folder is made right when it is `taken` next: by the next run."""
     tops = (house.project, house.identity, Path(state_home()))
     found = [path for top in tops for path in top.rglob("*.tmp") if not is_being_written(path)]
     found += [*Path(house.layout.journal).glob("*"), Path(house.layout.top, ".git/harness-landing.json")]
@@ -258,6 +284,9 @@ def left_over(house: House, alive: Iterable[str] = (), *, taken: bool = True) ->
         trees = [str(house.tree.parent / f"tree-{number}") for number in range(1, 10)]
         own = [worktrees._git_folder(str(house.project), tree) for tree in trees]
         found = [path for path in found if not any(map(path.is_relative_to, (*own, state_home())))]
+        found = [
+            path for path in found if path.suffix != ".lock" and not path.is_relative_to(house.identity)
+        ]  # as above
     found += [
         path for path in (house.folder / "temporary").glob("harness-*") if not any(run in path.name for run in alive)
     ]
@@ -280,6 +309,7 @@ def is_being_written(path: Path) -> bool:
 
 OF_ONE_RUN = (  # what differs between two runs that do the same
     (re.compile(r"\b\d{10}-[a-z]+(-F-\d+)?(-\d+)?\b"), "RUN"),
+    (re.compile(r"\bmy-project-[0-9a-f]{6}\b|\bO-[0-9a-f]{8}\b"), "NAME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?"), "TIME"),
     (re.compile(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{10,12}\b"), "HEX"),
     (re.compile(r"\b\d+\.\d+\b|\b\d{19}\b"), "SECONDS"),
@@ -298,15 +328,16 @@ def masked(text: str) -> str:
 def digest(house: House) -> str:
     """A digest of the mission that is the same for two kills after which the next run finds the same."""
     parts = []
-    for top, passed_over in ((house.state, NO_STATE), (house.identity, ("ledger",)), (house.tree, (".git",))):
+    tree = [(house.tree, (".git",))] if (house.state / "mission.json").exists() else []
+    for top, passed_over in ((house.state, NO_STATE), (house.identity, ("ledger",)), *tree):
         for path in sorted(path for path in top.rglob("*") if path.is_file()) if top.exists() else []:
             name = str(path.relative_to(top))
             if not name.startswith(passed_over):
                 parts.append(masked(f"{name}\n{path.read_text(errors='replace')}"))
     refs = house.git("for-each-ref", "--format=%(refname) %(tree)").split("\n")
     parts += sorted(line if " " not in line else masked(line.split(" ")[0]) + line.split(" ")[1] for line in refs)
-    parts += sorted(masked(path.name) for path in house.tree.parent.glob("*.tmp"))
-    parts.append(house.git("status", "--porcelain", "--branch"))
+    parts += sorted(masked(path.name) for top, _ in tree for path in top.parent.glob("*.tmp"))
+    parts.append(masked(house.git("status", "--porcelain", "--branch")))
     return files.digest("\0".join(parts).encode())
 
 

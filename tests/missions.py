@@ -193,7 +193,7 @@ class House:
             stdin=subprocess.DEVNULL,
             text=True,
             check=False,
-            timeout=60,
+            timeout=180,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
@@ -339,8 +339,8 @@ def differences(before: dict[str, bytes], after: dict[str, bytes]) -> list[str]:
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
-def until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait until a condition holds."""
+def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait until a condition holds; the bound is for a machine with much else to do."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "that never came to be"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +23,11 @@ def test_two(): os.close(os.open("{0}-two", os.O_CREAT | os.O_EXCL))
 """
 FORKS = "import os\ndef test_it():\n    pid = os.fork()\n    if not pid: os._exit(0)\n    os.waitpid(pid, 0)\n"
 LEFT = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+BESIDE = f"{FORKS}def test_left():\n    {LEFT.replace(chr(10), chr(10) + '    ')}test_it()\n"
+WHERE = """def test_it(tmp_path):
+    mounts = [line.split() for line in open("/proc/self/mounts")] if os.path.exists("/proc/self/mounts") else []
+    open("kind", "w").write(([kind for _, place, kind, *_ in mounts if str(tmp_path).startswith(place + "/")] or [""])[-1])
+"""
 
 
 def played(folder: Path, files: dict[str, str]) -> tuple[int, str]:
@@ -39,49 +43,60 @@ def played(folder: Path, files: dict[str, str]) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_each_test_runs_once_and_the_last_line_adds_up(tmp_path: Path) -> None:
-    """Files in several folders, whichever process takes them."""
-    names = [f"{folder}test_{number}" for folder in ("", "a/", "b/") for number in (1, 2)]
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
+    """A suite in which all is well, played once where Python is told to write no bytecode: folder, exit code, output."""
+    folder = tmp_path_factory.mktemp("good")
+    names = [f"{place}test_{number}" for place in ("", "a/", "b/") for number in (1, 2)]
     files = {f"{name}.py": PLAIN.format(name.replace("/", "-")) for name in names}
     files |= {
         "a/__init__.py": "",
         "b/__init__.py": "",
         "test_3.py": "import pytest\ndef test_it(): pytest.skip('so')\n",
     }
-    code, said = played(tmp_path, files)
-    assert (code, said.splitlines()[-1]) == (0, "12 passed, 0 failed, 1 skipped"), said
-    assert len(list(tmp_path.glob("suite/*-one"))) == 6
-    assert list(tmp_path.glob("temporary/*")) == []
+    files |= {"test_4.py": FORKS, "test_5.py": f"import os\n{WHERE}"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+        return (folder, *played(folder, files))
 
 
-def test_what_fails_or_cannot_be_collected_fails_the_run(tmp_path: Path) -> None:
+def test_each_test_runs_once_and_the_last_line_adds_up(good: tuple[Path, int, str]) -> None:
+    """Files in several folders, whichever process takes them; a fork from a process with one thread is allowed."""
+    folder, code, said = good
+    assert (code, said.splitlines()[-1]) == (0, "14 passed, 0 failed, 1 skipped"), said
+    assert len(list(folder.glob("suite/*-one"))) == 6
+    assert list(folder.glob("temporary/*")) == []
+
+
+def test_what_fails_fails_the_run(tmp_path: Path) -> None:
     """With pytest's exit code; only the failed test's folder stays for inspection."""
-    fails = "def test_it(tmp_path): assert not 'so'\ndef test_not(tmp_path): pass\n"
+    fails = "def test_it(tmp_path):\n    print('what it said')\n    assert not 'so'\ndef test_not(tmp_path): pass\n"
     code, said = played(tmp_path, {"test_1.py": PLAIN.format("x"), "test_2.py": fails})
     assert (code, said.splitlines()[-1]) == (1, "3 passed, 1 failed, 0 skipped"), said
-    assert [path.name for path in tmp_path.glob("temporary/*/*/test_*0")] == ["test_it0"]
+    assert said.count("what it said\n") == 1, said
+    assert [path.name for path in tmp_path.glob("temporary/*/*/*/test_*0")] == ["test_it0"]
+
+
+def test_what_cannot_be_collected_fails_the_run(tmp_path: Path) -> None:
+    """With pytest's exit code, and its words once."""
     code, said = played(tmp_path, {"test_3.py": "import no_such_module\n"})
-    assert code == pytest.ExitCode.INTERRUPTED, said
+    assert (code, said.count("E   ModuleNotFoundError")) == (pytest.ExitCode.INTERRUPTED, 1), said
 
 
-@pytest.mark.parametrize(("text", "told"), [(FORKS, 0), (LEFT + FORKS, 1)])
-def test_a_fork_beside_a_thread_fails_the_run(tmp_path: Path, text: str, told: int) -> None:
-    """Also on a Python that does not warn of it; a fork from a process with one thread is allowed."""
-    code, said = played(tmp_path, {"test_1.py": text})
-    assert (code, len(re.findall("FORKED BESIDE A THREAD test_1.py::test_it", said))) == (told, told), said
+def test_a_fork_beside_a_thread_fails_the_run(tmp_path: Path) -> None:
+    """Also on a Python that does not warn of it; and where it is us who fork, beside a thread that an import has begun."""
+    code, said = played(tmp_path, {"test_1.py": BESIDE, "test_2.py": LEFT})
+    assert code == 1
+    assert said.count("FORKED BESIDE A THREAD test_1.py::test_left") == 1, said
+    assert said.count("FORKED BESIDE A THREAD") == 2, said
+    assert "FORKED BESIDE A THREAD the collection" in said
 
 
 def test_a_process_that_ends_before_its_tests_fails_the_run(tmp_path: Path) -> None:
     """For example a forked child that returns into pytest and exits with 0."""
     code, said = played(tmp_path, {"test_1.py": "import os\ndef test_it(): os._exit(0)\n"})
     assert code == 1
-    assert "ended before their tests" in said
-
-
-WHERE = """def test_it(tmp_path):
-    mounts = [line.split() for line in open("/proc/self/mounts")]
-    assert [kind for _, place, kind, *_ in mounts if str(tmp_path).startswith(place + "/")][-1] == "tmpfs"
-"""
+    assert "1 of 3 processes ended before their tests" in said or os.cpu_count() != 2, said
 
 
 def can_mount() -> bool:
@@ -91,16 +106,12 @@ def can_mount() -> bool:
 
 
 @pytest.mark.skipif(not can_mount(), reason="only root can mount, and not everywhere")
-def test_the_folders_of_the_tests_are_in_memory_which_nobody_else_sees(tmp_path: Path) -> None:
+def test_the_folders_of_the_tests_are_in_memory_which_nobody_else_sees(good: tuple[Path, int, str]) -> None:
     """A slow disk does not slow the suite down, and no mount is left."""
-    code, said = played(tmp_path, {"test_1.py": WHERE})
-    assert code == 0, said
-    assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
+    assert (good[0] / "suite" / "kind").read_text() == "tmpfs"
+    assert str(good[0]) not in Path("/proc/self/mounts").read_text()
 
 
-def test_rewritten_tests_are_kept_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where Python is told to write no bytecode: rewriting all of ours takes each process 8 s."""
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    code, said = played(tmp_path, {"test_1.py": "def test_it(): pass\n"})
-    assert code == 0, said
-    assert len(list((tmp_path / "suite" / "__pycache__").glob("test_1.*pytest*.pyc"))) == 1
+def test_rewritten_tests_are_kept_for_the_next_time(good: tuple[Path, int, str]) -> None:
+    """Also where Python is told to write no bytecode: rewriting all of ours takes 8 s."""
+    assert len(list((good[0] / "suite" / "__pycache__").glob("test_1.*pytest*.pyc"))) == 1

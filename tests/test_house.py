@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import statistics
 import subprocess
@@ -21,33 +22,45 @@ from harness.store import layout
 
 HOME = Path(__file__).resolve().parent.parent
 MODULES = sorted([*(HOME / "harness").rglob("*.py"), *(HOME / "roles").glob("*.py")])
-TREES = {path: ast.parse(path.read_text()) for path in MODULES}
 LONGEST_FUNCTION, MEDIAN_FUNCTION, LONGEST_FILE = 50, 10, 400
 
 PACKAGES = {  # lowest first: an import goes down this list only; how many modules each may grow to
     "base": 12,
     "store": 12,
     "process": 12,
-    "git": 12,
-    "memory": 18,  # each format, and each step of a compaction, is a module
-    "model": 13,
-    "agents": 14,  # one file a vendor, and one for each agent of ours
+    "git": 13,  # what a commit has below some paths
+    "filesystem": 19,  # one place of files a module, and each step of a search; what is read, edited, written is apart
+    "memory": 20,  # each format, each step of a compaction, how common a word is anywhere, and what contrasts, is a module
+    "model": 15,  # orders.jsonl has one: a run looks into it, and loads what carries them out only where one waits
+    "workspace": 12,
+    "agents": 15,  # one file a vendor, and one for each agent of ours
     "integrity": 13,  # the turn of a lane
     "proof": 12,
     "decision": 12,
     "notice": 12,  # people's own programs and addresses: below the runs and commands whose events they get
     "settle": 12,
-    "run": 15,  # a person's orders are three; archiving is above recover, and below starting
+    "run": 16,  # a person's orders are three; what a run is given is one; archiving is above recover, and below starting
     "history": 12,
     "replay": 12,
     "look": 12,
-    "commands": 16,  # the pause of a person, the first config.toml, and what was remembered, are modules of their own
+    "commands": 17,  # the pause of a person, the first config.toml, what was remembered, the workspace: modules of their own
+    "tools": 20,  # a tool, or tools of one kind, a module; beside them what all share: arguments, answers, permits, what was seen
+    "servers": 12,  # what people offer tools with: below the agent of ours, beside the tools
+    "tasks": 12,
     "unattended": 12,  # above what a person does by hand: what the machine does
-    "cli": 20,  # memory and identity, past runs, schedules, and looking in, have their commands in modules of their own
+    "builtin": 18,  # above what tools of a run may use: a loop, its wire in three modules, its records, its subagents
+    "sessions": 17,  # above the loop that it keeps: each thing that is kept, and each step of a call
+    "cli": 23,  # each group of commands: conversations, memory, past runs, schedules, looking in … has a module of its own
 }
-MOST_ARROWS = 129
+MOST_ARROWS = 181  # forty of them the built-in agent, its servers, subagents and conversations, above what a run uses
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
+    "filesystem.beneath",  # a tree that is no state: everything by descriptors beneath its root
+    "filesystem.replacing",
+    "sessions.on_files",  # the folder of a queue, which nothing is lost with
+    "filesystem.plain_grep",  # writes to its standard streams
+    "servers.stdio",  # the standard input of a server
+    "filesystem.spool",  # the output of a command, in a file without a name
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
     "base.clock",  # beside a recorded clock, outside any mission
     "base.bundle",  # compiled code, beside the .pyc files
@@ -61,7 +74,8 @@ OWN_FILES = {
 }
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
     **dict.fromkeys(
-        ("agents.configs", "agents.driven", "agents.playbook", "agents.recorded", "agents.scripted"), "files of agents"
+        ("agents.configs", "agents.driven", "agents.playbook", "agents.recorded", "agents.scripted"),
+        "files of agents",
     ),
     "memory.tables": "tables beside the code",
     **dict.fromkeys(
@@ -107,13 +121,26 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("unattended.crontab", "unattended.start"), "locks, and who holds them"),
     **dict.fromkeys(("unattended.logins", "unattended.machine"), "files of other programs"),
+    **dict.fromkeys(("workspace.reading", "workspace.given"), "skills and subagents outside the project"),
     "history.export": "copies for another machine",
+    "history.restoring": "what a git that was killed left",
     **dict.fromkeys(("replay.then", "replay.staging", "replay.swapping"), "the state of then, in a temporary folder"),
     **dict.fromkeys(("replay.firing", "replay.replays"), "replays, which are no state"),
     **dict.fromkeys(("history.forgetting", "replay.pruning"), "files of runs, which go"),
-    "history.restoring": "the lock of a loop",
     "replay.replica": "a mission made again, which is thrown away",
     "history.search": "identities, which missions share",
+    "tools.remembering": "identities, which missions share",
+    "tools.saving": "the memory of a user outside missions",
+    **dict.fromkeys(("builtin.turns", "builtin.hands"), "what a run appends to as it goes"),
+    **dict.fromkeys(
+        ("builtin.equipment", "builtin.past", "builtin.worker", "model.tasks"), "folders and records of subagents"
+    ),
+    **dict.fromkeys(
+        ("sessions.on_files", "sessions.places", "sessions.agent"), "conversations, which are no mission's"
+    ),
+    "workspace.on_disk": "a workspace without git",
+    "agents.builtin": "the line of a fault in a person's file",
+    "sessions.folder": "a person's rules that are not committed",
     "history.matching": "streams of what may be large",
     "cli.help": "the header of run.sh",
     "look.glance": "streams that grow, and who holds the locks",
@@ -126,7 +153,21 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
 }
 PURE = ("decode", "digest", "dump_json", "parse_json")
 ARCHITECTURE = HOME / "docs/architecture.md"
+TALKS = "assistant"  # the role of conversations, which is no run's; every wire has the word for whoever answers
 AGENT_NAMES = ("claude", "codex", "gemini", "opencode")
+
+
+@functools.cache
+def trees() -> dict[Path, ast.Module]:
+    """Every module of ours, parsed: read by these tests alone, since it takes 2 s and 150 MB."""
+    return {path: ast.parse(path.read_text()) for path in MODULES}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forgotten() -> Iterator[None]:
+    """The process of these tests goes on to others, each of whose forks would copy these pages."""
+    yield
+    trees.cache_clear()
 
 
 def dotted(path: Path) -> str:
@@ -150,7 +191,7 @@ NAMES = {dotted(path): path for path in MODULES}
 
 def functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
     """Every function and method of the project."""
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
                 yield path, node
@@ -187,7 +228,7 @@ def test_no_file_is_longer_than_four_hundred_lines() -> None:
 def arrows() -> set[tuple[str, str]]:
     """Which package imports from which, function-level imports and `__init__` counted."""
     found = set()
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for name in modules_of(tree, NAMES):
             found.add((package(dotted(path)), package(name)))
     return {(source, target) for source, target in found if source != target}
@@ -206,7 +247,7 @@ def test_every_module_stands_in_a_package_of_the_list() -> None:
 def test_state_is_reached_through_the_store_alone() -> None:
     """`files` is for the store, and for the places in the list, each with what else than state it is for."""
     found = set()
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
         used = [one.attr for one in calls if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "files"]
         if set(used) - set(PURE) and not short(path).startswith("store."):
@@ -225,7 +266,7 @@ def test_imports_go_down_the_list_of_packages_only() -> None:
 def test_a_package_says_in_one_sentence_what_it_promises() -> None:
     """And nothing else: its `__init__` imports nothing, so that an import loads only the module itself."""
     for name in PACKAGES:
-        tree = TREES[HOME / "harness" / name / "__init__.py"]
+        tree = trees()[HOME / "harness" / name / "__init__.py"]
         words = ast.get_docstring(tree) or ""
         assert re.fullmatch(r"[A-Z][^\n]*[^.]\.", words), name
         assert len(tree.body) == 1 or name == "run", f"{name}: only harness.run has a name of its own, for role scripts"
@@ -233,7 +274,7 @@ def test_a_package_says_in_one_sentence_what_it_promises() -> None:
 
 def test_no_import_goes_round_in_a_circle() -> None:
     """Repeatedly removing the modules whose imports are all removed leaves none."""
-    needs = {name: set(modules_of(TREES[path], NAMES)) - {name} for name, path in NAMES.items()}
+    needs = {name: set(modules_of(trees()[path], NAMES)) - {name} for name, path in NAMES.items()}
     while free := [name for name, others in needs.items() if not others & needs.keys()]:
         for name in free:
             del needs[name]
@@ -251,10 +292,10 @@ def public(body: list[ast.stmt], name: str) -> Iterator[tuple[str, ast.FunctionD
 
 def test_every_module_and_every_public_name_says_what_it_promises() -> None:
     """A docstring each."""
-    silent = [path.name for path, tree in TREES.items() if not ast.get_docstring(tree)]
+    silent = [path.name for path, tree in trees().items() if not ast.get_docstring(tree)]
     silent += [
         name
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for name, node in public(tree.body, path.name)
         if not ast.get_docstring(node)
     ]
@@ -337,17 +378,17 @@ def texts(tree: ast.AST) -> Iterator[str]:
 
 def test_no_module_but_settle_knows_a_role_by_name() -> None:
     """A role's front matter defines its rights, so a user's own role can have them too; raw.md has one name."""
-    named = "|".join(path.stem for path in (HOME / "roles").glob("*.md") if path.stem != "common")
+    named = "|".join(path.stem for path in (HOME / "roles").glob("*.md") if path.stem not in ("common", TALKS))
     found = [
         f"{short(path)}: {text}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if package(dotted(path)) not in ("settle", "roles") and short(path) != "memory.gates"  # the words of attacks
         for text in texts(tree)
         if re.search(rf"\b({named})\b", text, re.IGNORECASE)
     ]
     names = [
         f"{short(path)}: {node.id}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if package(dotted(path)) not in ("settle", "roles")
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and re.search(named, node.id, re.IGNORECASE)
@@ -370,7 +411,7 @@ def test_an_agent_is_described_in_one_place_and_so_is_a_row_of_a_transcript() ->
     """registry.settings_of and transcript.Row; no other module creates one."""
     makers = [
         short(path)
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
         if (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in ("Settings", "Row")
@@ -486,6 +527,7 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     assert codes == {str(code): meaning for code, meaning in errors.EXIT_CODES.items()}
     keys = {*config.Top.fields, *(f"limits.{key}" for key in config.Limits.fields)}
     keys |= {f"env.{key}" for key in config.EnvTable.fields}
+    keys |= {f"workspace.{key}" for key in config.WorkspaceTable.fields}
     keys |= {f"roles.NAME.{key}" for key in config.RoleTable.fields}
     keys |= {f"agents.NAME.{key}" for key in config.AgentTable.fields}
     keys |= {f"prices.MODEL.{key}" for key in config.PriceTable.fields}
@@ -507,9 +549,11 @@ def drawn() -> dict[str, set[str]]:
     rows = re.findall(r"^(\w+) {2,}\S.*? {2,}(\S.*)$", picture.rsplit("─\n", 1)[1], re.M)
     order = [name for name, _ in reversed(rows)]
     below = {name: set(order[: order.index(name)]) for name in order}
-    everywhere = {"base", "store"}
+    shared = {name: {"base"} if "(no store)" in words else {"base", "store"} for name, words in rows}
     return {
-        name: below[name] if words == "all below" else (everywhere & below[name]) | (set(words.split()) & set(PACKAGES))
+        name: below[name]
+        if words == "all below"
+        else (shared[name] & below[name]) | (set(words.split()) & set(PACKAGES))
         for name, words in rows
     }
 

@@ -18,7 +18,9 @@ from harness.model import features, runs
 from harness.model.features import Feature
 from harness.store import files
 from harness.store.layout import Layout
-from tests.missions import CHECKOUT, House, tagged, until
+from tests import bash32
+from tests.crash import TORTURE
+from tests.missions import CHECKOUT, House, surroundings, tagged, until
 
 RUN_SH = CHECKOUT / "run.sh"
 TEXT = RUN_SH.read_text()
@@ -59,6 +61,14 @@ NOT_EVERYWHERE = (
 def test_it_keeps_to_what_bash_3_2_and_any_unix_have() -> None:
     """No associative arrays, no case conversion, no mapfile; no jq, flock, timeout or GNU-only option."""
     assert re.findall(NOT_EVERYWHERE, TEXT) == []
+
+
+@pytest.mark.skipif(not bash32.BASH.exists(), reason="no bash 3.2 is here; this builds one: make test-bash32")
+@pytest.mark.parametrize("name", ["run.sh", "examples/demo.sh"])
+def test_bash_3_2_itself_parses_it(name: str) -> None:
+    """Under it all of run.sh's tests run by `make test-bash32`."""
+    done = subprocess.run([bash32.BASH, "-n", CHECKOUT / name], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_it_has_every_command_of_the_door() -> None:
@@ -461,16 +471,18 @@ def test_three_plans_that_do_not_land_end_with_seven(unbegun: House) -> None:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> House:
     """The example mission, taken to DONE by run.sh on a copy."""
-    from tests.missions import surroundings
+    return example(tmp_path_factory.mktemp("demo"))
 
-    folder = tmp_path_factory.mktemp("demo")
+
+def example(folder: Path, *words: str) -> House:
+    """The example mission at DONE: run.sh with these words took a copy there."""
     house = House(folder, surroundings(folder))
     shutil.copytree(CHECKOUT / "examples" / "todo", house.project)
     house.git("init", "-q", "-b", "main", "--template=")
     house.git("add", "-A")
     house.git("commit", "-q", "-m", "begin")
     done = subprocess.run(
-        [str(RUN_SH)],
+        [str(RUN_SH), *words],
         cwd=house.project,
         env=house.env,
         capture_output=True,
@@ -532,6 +544,26 @@ def test_every_entry_is_accounted_for(demo: House) -> None:
     assert demo.read("memory/raw.md").count("\n") == 10
     assert demo.read("memory/summary.md").count("\n") <= 40
     assert demo.read("memory/MEMORY.md").count("\n") <= 200
+
+
+@pytest.mark.skipif(not TORTURE, reason="half a minute: HARNESS_TORTURE=1")
+def test_eight_lanes_end_where_one_does(demo: House, tmp_path: Path) -> None:
+    """The same files, and each entry is in memory once: those of workers and planner are the same, whoever came first."""
+    eight = example(tmp_path, "--lanes", "8")
+    test_the_example_mission_gets_to_done(eight)
+    test_every_entry_is_accounted_for(eight)
+    test_one_commit_a_worker_names_its_run(eight)
+    test_nothing_was_tampered_with_and_nothing_is_left_over(eight)
+    assert eight.git("rev-parse", "HEAD^{tree}") == demo.git("rev-parse", "HEAD^{tree}")
+    assert entries(eight) == entries(demo)
+    assert len(entries(demo)) > 10
+
+
+def entries(house: House) -> set[str]:
+    """Those of planner and workers without their times, from archive and raw.md, whose last ones are in both."""
+    rows = [json.loads(line) for line in house.read("memory/archive.jsonl").split("\n") if line]
+    lines = [str(row["entry"]) for row in rows if "seq" in row] + house.read("memory/raw.md").split("\n")
+    return {line.partition("] ")[2] for line in lines if re.match(r"\[\S+] (planner|worker) ", line)}
 
 
 def test_every_prompt_that_fired_can_be_rebuilt_byte_for_byte(demo: House) -> None:

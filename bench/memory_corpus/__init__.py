@@ -26,6 +26,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 HALVES = {"tuned": FOLDER / "tuned.txt", "held": FOLDER / "held_out.txt"}
+FRESH = {name: FOLDER / f"{name}.txt" for name in ("fresh", "fourth")}  # other domains: asked for by name
 CLASSES = {"n": "near", "m": "middle", "f": "far"}
 OF_CLASS = {"near": 2, "first3": 3, "all": 5}  # how many of a lesson's wordings a stream draws from
 
@@ -76,12 +77,12 @@ class Corpus:
 def load(half: str) -> Corpus:
     """One half of the corpus; raises ValueError with the line that is not of the format."""
     corpus = Corpus()
-    for number, line in enumerate(HALVES[half].read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate((HALVES | FRESH)[half].read_text(encoding="utf-8").split("\n"), start=1):
         if line and not line.startswith("# "):
             try:
                 _take(corpus, *line.split(" ", 1))
             except (ValueError, IndexError, KeyError) as fault:
-                raise ValueError(f"{HALVES[half].name}:{number}: {fault}") from None
+                raise ValueError(f"{half}:{number}: {fault}") from None
     return corpus
 
 

@@ -57,7 +57,7 @@ def estimate(text: str) -> int:
 def counter() -> tuple[str, Callable[[str], int]]:
     """(its name, the number of tokens of a text): o200k where tiktoken and its vocabulary are here, else `estimate`."""
     try:
-        import tiktoken  # type: ignore[import-not-found]  # absent in .venv: only where somebody installed it
+        import tiktoken  # there where an extra or somebody brought it
 
         encoding = tiktoken.get_encoding("o200k_base")
     except Exception:  # noqa: BLE001  # no package, or no network for its vocabulary: both mean the estimate

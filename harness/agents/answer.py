@@ -7,7 +7,7 @@ import time
 
 from harness.agents.base import Event, Failed, Finished
 from harness.base import encoding, redaction
-from harness.model.usage import MOST, Usage, plus
+from harness.model.usage import MOST, REPORTED, Usage, plus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ SO_FAR = {"so_far": True}  # replaces the vendor's block, which grows with each 
 
 class Answer:
     """The state of one answer; the vendor's `read` fills it. `text`: the output of a program without events; `memory`
-    belongs to the reader; `model`: the configured one, until the vendor reports another. The methods sanitise texts,
-    counts and names from outside."""
+    belongs to the reader; `lacks`: which of its tools were not available, in sentences; `model`: the configured one, until the
+    vendor reports another. The methods sanitise texts, counts and names from outside."""
 
     def __init__(self, agent: str, model: str = "") -> None:
         self.said = ""
@@ -40,6 +40,7 @@ class Answer:
         self.began = self.waiting = self.given_up = False
         self.until = 0
         self.denied: list[str] = []
+        self.lacks: list[str] = []
         self.first_words = ""
         self.last_lines: list[str] = []
         decoder = codecs.getincrementaldecoder("utf-8")  # one character may arrive in two chunks
@@ -97,7 +98,7 @@ class Answer:
 
     def used(self, block: dict[str, Any], **counts: Any) -> Event:
         """Record the vendor's counts for the whole answer: its own block, and the counts by our names. An invalid count (a
-        text, negative, infinite) is unknown; no count goes down."""
+        text, negative, infinite) is unknown; no count goes down. `cost_source`: of `cost_usd`, else reported."""
         self.whole = True
         return self._counts(block, counts)
 
@@ -106,12 +107,13 @@ class Answer:
         return self._counts((self.whole and self.block) or block, counts)
 
     def _counts(self, block: dict[str, Any], counts: dict[str, Any]) -> Event:
+        source = counts.pop("cost_source", REPORTED)
         known = {key: value for key, given in counts.items() if (value := count(given, key)) is not None}
         known = {key: max(value, getattr(self.usage, key) or 0) for key, value in known.items()}
         self.block = block
         self.usage = self.usage.replace(**known)
         if "cost_usd" in known:
-            self.usage = self.usage.replace(cost_source="reported")
+            self.usage = self.usage.replace(cost_source=source)
         so_far = self.usage.replace(raw=[{"agent": self.usage.agent, "block": SO_FAR}])
         return Event(kind="usage", text=encoding.dump_json(so_far.asdict()).decode().rstrip("\n"))
 
@@ -127,8 +129,9 @@ class Answer:
 
     def finished(self, reply: str | None = None) -> Finished:
         """The successful end."""
-        denied = f"it was not allowed: {', '.join(self.denied[:5])}" if self.denied else ""
-        return Finished(reply=self.said if reply is None else clean(reply), usage=self.spent(), remark=denied)
+        denied = [f"it was not allowed: {', '.join(self.denied[:5])}"] if self.denied else []
+        remark = "; ".join([*denied, *self.lacks])[:REASON_CHARS]
+        return Finished(reply=self.said if reply is None else clean(reply), usage=self.spent(), remark=remark)
 
     def failed(self, outcome: str, reason: str) -> Failed:
         """The failed end."""

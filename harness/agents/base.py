@@ -21,6 +21,8 @@ else:
     Protocol = object
 
 PLAYED_BACK = "HARNESS_RECORDING"  # names the path of a recording, which takes the place of every agent
+LOOP = "builtin"  # the agent that is a loop of ours
+LOOP_KEYS = ("base_url", "api_key_env", "temperature", "max_steps", "request_seconds")  # of its table alone
 LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 
 
@@ -40,7 +42,8 @@ def how(ended: Ended) -> str:
 
 class Settings(Record):
     """What an agent is made from: its table in config.toml, and for whom it thinks. `attempt` is 1-based; `trust` is
-    workspace, full, or "" where nobody has said; `mcp`: whether the servers of the user's own configuration may serve."""
+    workspace, full, or "" where nobody has said; `mcp`: whether the servers of the user's own configuration may serve; `prices`:
+    those of config.toml. `allow` and `deny`: tools, by tools.json; `allow` None: all that are not denied."""
 
     project: str
     config_path: str
@@ -51,14 +54,18 @@ class Settings(Record):
     trust: str = ""
     model: str = ""
     mcp: bool = False
+    prices: Mapping[str, Mapping[str, float]] = {}
+    allow: list[str] | None = None
+    deny: list[str] = []
 
 
 class ExecutionContext(Record):
     """The execution context of an agent: working folder, the prompt as a file, time left in seconds, environment, and lock
     descriptors for its guardian. `idle_seconds`: without a sign of life; `startup_seconds`: without a first event; 0 is no
     limit. `after_result_seconds`: from its result to its exit. `stable_bytes`: length of the prompt's prefix that is the same
-    from run to run. `cost_left_usd`: what it may still cost, None for no cap. `withheld`: the names of the user's variables
-    that `environment` lacks. `confinement`: what the agent may touch, None for all."""
+    from run to run. `cost_left_usd`, `tokens_left`: what it may still use, None for no cap. `withheld`: the names of the user's
+    variables that `environment` lacks. `confinement`: what the agent may touch, None for all. `told`: the prompt has the
+    project's instructions, so the agent's program shall not read them by itself."""
 
     directory: str
     prompt_path: str
@@ -70,8 +77,10 @@ class ExecutionContext(Record):
     after_result_seconds: float = 10.0
     stable_bytes: int = 0
     cost_left_usd: float | None = None
+    tokens_left: int | None = None
     confinement: Confinement | None = None
     withheld: list[str] = []
+    told: bool = False
 
     def timeouts(self) -> Timeouts:
         """The timeouts of a process in this context."""

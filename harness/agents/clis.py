@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.agents import claude, codex, gemini, opencode
+from harness.agents import builtin, claude, codex, gemini, opencode
+from harness.agents.base import LOOP
 from harness.agents.driven import About
 
 CLIS = {
@@ -10,6 +11,7 @@ CLIS = {
     "codex": codex.CLI,
     "gemini": gemini.CLI,
     "opencode": opencode.CLI,
+    LOOP: builtin.CLI,
 }
 
 
@@ -38,6 +40,24 @@ ABOUT = {
             "CLAUDE_CODE_USE_FOUNDRY": ["ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN"],
         },
         writes=["${CLAUDE_CONFIG_DIR:-~/.claude}"],
+        reads=["CLAUDE.md", ".claude/CLAUDE.md"],
+        skills=[".claude/skills"],
+        tools={
+            "read_file": ["Read"],
+            "write_file": ["Write"],
+            "edit_file": ["Edit", "MultiEdit", "NotebookEdit"],
+            "list_files": ["LS"],
+            "glob_files": ["Glob"],
+            "grep_files": ["Grep"],
+            "execute": ["Bash"],
+            "todo_write": ["TodoWrite"],
+            "web_fetch": ["WebFetch"],
+            "web_search": ["WebSearch"],
+            "agent_spawn": ["Task"],
+            "load_skill": ["Skill"],
+        },
+        deny_flag="--disallowedTools",
+        allow_flag="--tools",
     ),
     "codex": About(
         tried="0.169.0",
@@ -47,6 +67,9 @@ ABOUT = {
         expires=["tokens.access_token"],
         renews=["tokens.refresh_token"],
         writes=["${CODEX_HOME:-~/.codex}"],
+        reads=["AGENTS.md"],
+        skills=[".agents/skills"],
+        silent=["-c", "project_doc_max_bytes=0"],
     ),
     "gemini": About(
         tried="0.61.0",
@@ -57,6 +80,8 @@ ABOUT = {
         renews=["refresh_token"],
         needs={"GOOGLE_GENAI_USE_GCA": ["GOOGLE_CLOUD_ACCESS_TOKEN"]},
         writes=["${GEMINI_CLI_HOME:-~}/.gemini"],
+        reads=["GEMINI.md"],
+        skills=[".gemini/skills", ".agents/skills"],
     ),
     "opencode": About(
         tried="1.18.33",
@@ -72,5 +97,9 @@ ABOUT = {
             "${XDG_CACHE_HOME:-~/.cache}/opencode",
             "${XDG_STATE_HOME:-~/.local/state}/opencode",
         ],
+        reads=["AGENTS.md"],
+        skills=[".opencode/skills", ".opencode/skill", ".claude/skills", ".agents/skills"],
+        silenced=True,
     ),
+    LOOP: builtin.ABOUT,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.agents.answer import Answer
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, how
+from harness.agents.base import LOOP, Event, ExecutionContext, Failed, Finished, Settings, how
 from harness.agents.driven import About, Cli, ProgramAgent
 from harness.base.errors import BrokenFile
 
@@ -40,8 +40,9 @@ def _format(name: str, path: str) -> tuple[Cli, About]:
         return TEXT, About()
     from harness.agents.clis import ABOUT, CLIS
 
-    if name not in CLIS:
-        known = ", ".join(("text", *CLIS))
+    shapes = [known for known in CLIS if known != LOOP]
+    if name not in shapes:
+        known = ", ".join(("text", *shapes))
         raise BrokenFile(path, f"'format' must be one of {known}", remedy="Leave it out for text.")
     return CLIS[name], ABOUT[name].replace(login="")  # the program may be another one
 

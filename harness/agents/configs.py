@@ -36,6 +36,15 @@ def config_names(settings: Settings, context: ExecutionContext, paths: Sequence[
     return found
 
 
+def in_project(context: ExecutionContext, names: Sequence[str]) -> dict[str, Any]:
+    """The configuration of a CLI in the working folder, in files of these names, as far as it parses."""
+    paths = (os.path.join(context.directory, name) for name in names)
+    found: dict[str, Any] = {}
+    for path in filter(os.path.isfile, paths):
+        found |= parsed(files.read_text(path) or "", path)
+    return found
+
+
 def switched_off(content: dict[str, Any], table: str, names: Sequence[str]) -> dict[str, Any]:
     """The configuration with `enabled = false` for these entries of a table, and for those that it already has there."""
     mine = content.get(table) or {}

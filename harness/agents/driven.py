@@ -42,7 +42,8 @@ class Cli:
     """A vendor's program. `argv`: its arguments; `read`: the meaning of an event, with Finished or Failed at the end;
     `at_exit`: the outcome of an exit without either; `environment`: more variables. `text`: no events, its standard output is
     the reply; `splits`: the stable part of the prompt is a separate file; `costs`: it reports USD; `cannot`: caveats by trust;
-    `sandbox_needs`: programs that its sandbox requires; `refuses_root`: it refuses root under full trust."""
+    `sandbox_needs`: programs that its sandbox requires; `refuses_root`: it refuses root under full trust. `outside`: it is ours,
+    is not confined itself, and confines what it starts."""
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class Cli:
         text: bool = False,
         splits: bool = False,
         costs: bool = False,
+        outside: bool = False,
     ) -> None:
         self.program, self.argv, self.read, self.at_exit, self.environment = program, argv, read, at_exit, environment
         self.model_flag, self.cannot, self.sandbox_needs, self.refuses_root = (
@@ -67,7 +69,7 @@ class Cli:
             sandbox_needs,
             refuses_root,
         )
-        self.text, self.splits, self.costs = text, splits, costs
+        self.text, self.splits, self.costs, self.outside = text, splits, costs, outside
 
     def caveats(self, trust: str) -> list[str]:
         """Caveats of this program on this machine under a trust."""
@@ -80,11 +82,26 @@ class Cli:
         return found
 
 
+def own_tools(flag: str, names: Sequence[str], known: Mapping[str, Sequence[str]]) -> list[str]:
+    """A flag with the tools of a tools.json in a program's own names; what it does not know by ours it may know by this name."""
+    from fnmatch import fnmatchcase  # few missions have a tools.json
+
+    found: list[str] = []
+    for name in names:
+        fitting = [own for ours, theirs in known.items() if fnmatchcase(ours, name) for own in theirs]
+        found += fitting or [name]
+    return [flag, ",".join(dict.fromkeys(found))]
+
+
 class About(Record):
     """What is known of a program without a model call: the version that was `tried`, how to `login`, and variables or
     files; any of them shows a login (`$NAME` and `~` are expanded). `needs`: more variables with keys that it needs, and
     endings of their names, where the variable before them is set ("": always). `writes`: folders, as in a shell. `expires` and
-    `renews`: where a file of `logins` has the time at which it ends, and what renews it by itself (`*`: any key)."""
+    `renews`: where a file of `logins` has the time at which it ends, and what renews it by itself (`*`: any key).
+
+    `reads` and `skills`: files, and folders of skills, of a project that it reads by itself; `silent`: the arguments that keep it
+    from the files, `silenced` where its adapter does that by variables. `tools`: {a tool's name in tools.json: its own names},
+    for the flags `deny_flag` and `allow_flag`; `obeys` where it keeps every rule of tools.json by itself."""
 
     tried: str = ""
     login: str = ""
@@ -94,6 +111,30 @@ class About(Record):
     renews: list[str] = []
     needs: dict[str, list[str]] = {}
     writes: list[str] = []
+    reads: list[str] = []
+    skills: list[str] = []
+    silent: list[str] = []
+    silenced: bool = False
+    tools: dict[str, list[str]] = {}
+    deny_flag: str = ""
+    allow_flag: str = ""
+    obeys: bool = False
+
+    def can_obey(self, deny: Sequence[str], allow: Sequence[str] | None, *, mcp: bool) -> bool:
+        """Whether it can be kept to these rules of a tools.json, with `mcp` servers of its own configuration. A flag has names of
+        tools, and no patterns for their arguments."""
+        if self.obeys:
+            return True
+        if not self.deny_flag or any("(" in rule for rule in (*deny, *(allow or ()))):
+            return False
+        return allow is None or bool(self.allow_flag and not mcp)
+
+    def words_for(self, settings: Settings, *, told: bool) -> list[str]:
+        """The arguments for what tools.json says, and for a prompt that has the project's instructions already."""
+        words = [*self.silent] if told else []
+        words += own_tools(self.deny_flag, settings.deny, self.tools) if self.deny_flag and settings.deny else []
+        limited = self.allow_flag and settings.allow is not None
+        return words + (own_tools(self.allow_flag, settings.allow or [], self.tools) if limited else [])
 
     def needs_in(self, env: Mapping[str, str]) -> tuple[str, ...]:
         """The variables with keys that it needs in this environment: names, and endings such as `*_API_KEY`."""
@@ -153,7 +194,9 @@ class ProgramAgent:
     def words(self, context: ExecutionContext) -> list[str]:
         """The whole command line, without the prompt."""
         given = [] if self.own else self.cli.argv(self.settings, context)
-        given += [self.cli.model_flag, self.settings.model] if self.settings.model and not self.own else []
+        flag = self.cli.model_flag if not self.own else ""
+        given += [] if self.own else self.about.words_for(self.settings, told=context.told)
+        given += [flag, self.settings.model] if self.settings.model and flag else []
         return [*self.argv, *given, *self.settings.table.get("args", [])]
 
     def surroundings(self, context: ExecutionContext) -> dict[str, str]:
@@ -181,13 +224,13 @@ class ProgramAgent:
     def _answered(self, answer: Answer, context: ExecutionContext, source: str) -> Iterator[Event | Finished | Failed]:
         with Child(
             self.words(context),
-            cwd=context.directory,
+            cwd=os.path.dirname(context.prompt_path) if self.cli.outside else context.directory,
             env=self.surroundings(context),
             stdin=source,
             wall_seconds=context.seconds,
             keep=context.keep,
             timeouts=context.timeouts(),
-            confine=context.confinement,
+            confine=None if self.cli.outside else context.confinement,
         ) as child:
             end = yield from _listen(child, self.cli, answer)
         assert child.ended is not None, "leaving the child waits for its end"

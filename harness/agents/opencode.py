@@ -6,7 +6,7 @@ import json
 
 from harness.agents.answer import Answer, count, mapping, outcome_of
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
-from harness.agents.configs import config_names, known, parsed, switched_off
+from harness.agents.configs import config_names, in_project, known, parsed, switched_off
 from harness.agents.driven import Cli
 from harness.model.usage import plus
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 RULES = '{"*":"allow","external_directory":"deny","question":"deny"}'
+NAMES = ["opencode.json", "opencode.jsonc", "config.json", ".opencode/opencode.json", ".opencode/opencode.jsonc"]
 FOLDERS = ("$XDG_CONFIG_HOME/opencode/", "$HOME/.config/opencode/", "$HOME/.opencode/", "$OPENCODE_CONFIG_DIR/")
 CONFIGS = [
     "$OPENCODE_CONFIG",
-    *(at + name for at in (*FOLDERS, "", ".opencode/") for name in ("opencode.json", "opencode.jsonc", "config.json")),
+    *(at + name for at in (*FOLDERS, "", ".opencode/") for name in NAMES[:3]),
 ]
 CANNOT = {"workspace": "no sandbox: it only refuses some outside paths that it sees in a command"}
 
@@ -36,6 +37,8 @@ def environment(settings: Settings, context: ExecutionContext) -> dict[str, str]
     content = parsed(env.get("OPENCODE_CONFIG_CONTENT", ""))
     if not settings.mcp:
         content = switched_off(content, "mcp", config_names(settings, context, CONFIGS, "mcp"))
+    if context.told:  # this variable hides its configuration in the project, too
+        own, content = own | {"OPENCODE_DISABLE_PROJECT_CONFIG": "true"}, in_project(context, NAMES) | content
     return own | {"OPENCODE_CONFIG_CONTENT": json.dumps({**content, "autoupdate": False})}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from harness.agents.base import PLAYED_BACK, Agent, ExecutionContext, Settings, installed
+from harness.agents.base import LOOP, LOOP_KEYS, PLAYED_BACK, Agent, ExecutionContext, Settings
+from harness.agents.base import installed as is_program
 from harness.base.errors import BrokenFile, Unavailable
 from harness.store import layout
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = [
     "EMBEDDED",
     "KNOWN_CLIS",
+    "LOOP",
+    "READ_BY_CLIS",
     "Agent",
     "ExecutionContext",
     "Settings",
@@ -29,6 +32,7 @@ __all__ = [
     "installed",
     "make",
     "needs",
+    "own_reading",
     "settings_of",
     "settings_variables",
 ]
@@ -36,7 +40,12 @@ __all__ = [
 PLAYBOOK, RECORDED = "playbook", "recorded"
 NONE = "none"  # no agent: for roles that code alone can carry out
 EMBEDDED = (PLAYBOOK, "scripted", RECORDED)
-KNOWN_CLIS = ("claude", "codex", "gemini", "opencode")  # clis.py describes them; imported when one runs
+OBEDIENT = ("claude", LOOP)
+READ_BY_CLIS = (  # what any of them reads by itself as instructions or skills, besides AGENTS.md; clis.py says who what
+    *("CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md"),
+    *(".claude/skills/", ".agents/skills/", ".gemini/skills/", ".opencode/skills/", ".opencode/skill/"),
+)
+KNOWN_CLIS = ("claude", "codex", "gemini", "opencode", LOOP)  # clis.py describes them; imported when one runs
 
 
 class TrustMissing(Unavailable):
@@ -44,9 +53,17 @@ class TrustMissing(Unavailable):
 
 
 def settings_of(
-    where: layout.Layout, settings: Config, name: str, role: str, feature: Feature | None = None, *, first: bool = True
+    where: layout.Layout,
+    settings: Config,
+    name: str,
+    role: str,
+    feature: Feature | None = None,
+    *,
+    first: bool = True,
+    tools: Any = None,
 ) -> Settings:
-    """What the agent `name` is made from; the role's own model is meant for the `first` agent of its list."""
+    """What the agent `name` is made from; the role's own model is meant for the `first` agent of its list.
+    `tools`: what tools.json says, None for nothing."""
     table, model = settings.agents.get(name, {}), settings.roles.get(role, {}).get("model", "")
     return Settings(
         project=where.project,
@@ -58,6 +75,9 @@ def settings_of(
         trust=settings.trust,
         model=str((model if first else "") or table.get("model", "")),
         mcp=settings.mcp,
+        prices=settings.prices,
+        allow=tools.allow if tools else None,
+        deny=[*tools.deny, *tools.ask] if tools else [],  # nobody is there to be asked
     )
 
 
@@ -67,6 +87,9 @@ def make(name: str, settings: Settings) -> Agent:
         from harness.agents.recorded import Recorded
 
         return Recorded(name, settings, optional=name in EMBEDDED)
+    if name != LOOP or "command" in settings.table:
+        _refuse_own_keys(name, settings)
+    _require_obedience(name, settings)
     if "command" in settings.table:
         from harness.agents.command import Command
 
@@ -85,10 +108,64 @@ def make(name: str, settings: Settings) -> Agent:
             'trust = "workspace" (write in this folder, run commands, use the network) or trust = "full" '
             f"(anything this user may do). Or let it ask you: {layout.command('init')}"
         )
+    if name == LOOP:
+        from harness.agents.builtin import Builtin
+
+        return Builtin(settings)
     from harness.agents.clis import ABOUT, CLIS
     from harness.agents.driven import ProgramAgent
 
     return ProgramAgent(name, CLIS[name], settings, about=ABOUT[name])
+
+
+def _refuse_own_keys(name: str, settings: Settings) -> None:
+    """Raises BrokenFile for keys that only the loop of ours has: elsewhere they would do nothing."""
+    if not settings.table.keys().isdisjoint(LOOP_KEYS):
+        from harness.agents import builtin
+
+        raise builtin.misplaced(name, settings)
+
+
+def installed(name: str) -> bool:
+    """Whether a known agent, or a program, can be started here."""
+    if name == LOOP:
+        from harness.agents import builtin
+
+        return builtin.installed()
+    return is_program(name)
+
+
+def _require_obedience(name: str, settings: Settings) -> None:
+    """Raises Unavailable for an agent that cannot obey what tools.json denies. What is embedded runs a person's own words."""
+    shape = _shape(name, settings.table)
+    if not (settings.deny or settings.allow is not None) or (name in EMBEDDED and "command" not in settings.table):
+        return
+    if shape in KNOWN_CLIS and "command" not in settings.table:
+        from harness.agents.clis import ABOUT
+
+        if ABOUT[shape].can_obey(settings.deny, settings.allow, mcp=settings.mcp):
+            return
+    said = (
+        f"denies {', '.join(settings.deny)}"
+        if settings.deny
+        else f"allows {', '.join(settings.allow or ()) or 'nothing'}"
+    )
+    raise Unavailable(
+        f"tools.json {said}, and {name} cannot be kept to that, so it is not started. Name an agent that can ("
+        f"{' or '.join(OBEDIENT)}), or "
+        f"write into {settings.config_path}: [workspace] tools = false"
+    )
+
+
+def own_reading(name: str, table: dict[str, Any]) -> tuple[list[str], list[str], bool]:
+    """The files that an agent reads by itself in the folder where it works, the folders in which it finds skills, and whether it
+    can be kept from these files."""
+    if (shape := _shape(name, table)) not in KNOWN_CLIS:
+        return [], [], True
+    from harness.agents.clis import ABOUT
+
+    known = ABOUT[shape]
+    return [*known.reads], [*known.skills], bool(known.silent or known.silenced) and "command" not in table
 
 
 def _embedded(name: str) -> Callable[[Settings], Agent]:
@@ -122,7 +199,7 @@ def costs(name: str, table: dict[str, Any]) -> str:
     """Whether the agent costs money: "" (embedded, free), `reported` (its vendor reports USD) or `uncounted` (nobody does)."""
     if name in EMBEDDED and "command" not in table:
         return ""
-    if (shape := _shape(name, table)) not in KNOWN_CLIS:
+    if (shape := _shape(name, table)) not in KNOWN_CLIS or table.get("base_url"):
         return "uncounted"
     from harness.agents.clis import CLIS
 
@@ -145,6 +222,10 @@ def needs(name: str, table: dict[str, Any]) -> tuple[str, ...]:
     """`needs` of the agent with this table, also where it cannot be made."""
     if (shape := _shape(name, table)) not in KNOWN_CLIS:
         return ()
+    if shape == LOOP:
+        from harness.agents import builtin
+
+        return tuple(builtin.keys_of(str(table.get("model", "")), table))
     from harness.agents.clis import ABOUT
 
     return ABOUT[shape].needs_in({**os.environ, **table.get("env", {})})
@@ -173,7 +254,7 @@ def choose(configured: list[str], project: str, config_path: str) -> list[str]:
         return configured
     if os.path.isdir(os.path.join(project, "playbooks")):
         return ["playbook"]
-    found = [cli for cli in KNOWN_CLIS if installed(cli)]
+    found = [cli for cli in KNOWN_CLIS if is_program(cli)]
     here = f"Found on this machine: {', '.join(found)}." if found else "None of the known agent CLIs is on the PATH."
     example = found[0] if found else KNOWN_CLIS[0]
     raise Unavailable(

@@ -45,12 +45,13 @@ class Bundle:
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
         self.codes = memoryview(b"")
+        self.is_held = self.is_old = False
         try:
             with open(PATH, "rb", buffering=0) as file:
                 data = file.readall()
             end = COUNT_BYTES + int.from_bytes(data[:COUNT_BYTES], "big")
-            magic, size, rows = marshal.loads(data[COUNT_BYTES:end])
-            if magic == MAGIC_NUMBER and size == len(data) - end:
+            magic, home, size, rows = marshal.loads(data[COUNT_BYTES:end])
+            if (magic, home, size) == (MAGIC_NUMBER, HOME, len(data) - end):  # `home` differs in a copied folder
                 self.rows, self.codes = rows, memoryview(data)[end:]
         except (OSError, EOFError, ValueError, TypeError):
             return  # absent, or torn: it is made again
@@ -72,23 +73,33 @@ class Bundle:
         """Put the modules of ours that were loaded the usual way into the file, where it can be written."""
         loaded = {name: module for name, module in list(sys.modules.items()) if name.startswith("harness.")}
         usual = {name: module for name, module in loaded.items() if type(module.__loader__) is SourceFileLoader}
-        new = {name: module for name, module in usual.items() if not self._has(name)}
-        if not new or sys.dont_write_bytecode:
+        new = {name: module for name, module in usual.items() if not self._fits(name)}
+        if not (new or self.is_old) or sys.dont_write_bytecode:
             return
         rows, codes = {}, bytearray()
         for name, row, code in [*self._others(new), *map(_compiled, new, new.values())]:
             rows[name] = (*row[:4], len(codes), len(codes) + len(code))
             codes += code
-        index = marshal.dumps((MAGIC_NUMBER, len(codes), rows))
+        index = marshal.dumps((MAGIC_NUMBER, HOME, len(codes), rows))
         _replace(len(index).to_bytes(COUNT_BYTES, "big") + index + codes)
 
+    def hold(self, names: Collection[str]) -> bool:
+        """As the function `hold`."""
+        if not self.is_held:
+            self.is_old = not all(map(self._fits, self.rows))
+            self.is_held = not self.is_old and self.rows.keys() >= set(names)
+        return self.is_held
+
     def _has(self, name: str) -> bool:
-        """Whether the code of the module is in the file, and its source as it was then."""
+        """Whether the code of the module is in the file, and its source as it was then, or held."""
+        return name in self.rows if self.is_held else self._fits(name)
+
+    def _fits(self, name: str) -> bool:
         row = self.rows.get(name)
         return row is not None and _version(row[0]) == row[2:4]
 
     def _others(self, new: Collection[str]) -> list[tuple[str, Row, bytes]]:
-        rows = [(name, row) for name, row in self.rows.items() if name not in new and self._has(name)]
+        rows = [(name, row) for name, row in self.rows.items() if name not in new and self._fits(name)]
         return [(name, row, bytes(self.codes[row[4] : row[5]])) for name, row in rows]
 
 
@@ -145,6 +156,12 @@ def use() -> None:
         sys.meta_path.insert(0, _used[0])
         if sys.flags.no_site:
             sys.meta_path.append(_LateSite())
+
+
+def hold(names: Collection[str]) -> bool:
+    """From here on a module is loaded as its source is now, whatever becomes of that: for a process in whose life the harness may
+    be updated. False, and nothing is held, where the file lacks one of these modules, or has one that was changed since."""
+    return any(one.hold(names) for one in _used)
 
 
 def keep() -> None:

@@ -28,9 +28,12 @@ def print_line(text: str) -> None:
 
 
 def print_error(text: str) -> None:
-    """Print a paragraph on standard error, safe to show."""
-    sys.stderr.write(sanitise(text) + "\n")
-    sys.stderr.flush()
+    """Print a paragraph on standard error, safe to show; where nobody can read it, the exit code says enough."""
+    try:
+        sys.stderr.write(sanitise(text) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        return
 
 
 class Spinner:

@@ -1,4 +1,4 @@
-"""Bytes and what they mean: SHA-256, UTF-8 and JSON, with faults that name file and line. Touches no disk."""
+"""Bytes and what they mean: SHA-256, UTF-8, JSON and words of a shell, with faults that name file and line. Touches no disk."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+PLAIN = str.maketrans("/._-+:=@%,", "aaaaaaaaaa")  # besides letters and digits, what no shell takes for anything else
 REMEMBERED, LARGE = 4, range(16 * 1024, 1024 * 1024)
 _digests: list[tuple[bytes, str]] = []  # of the last few files of that size, which a run reads and writes several times
 
@@ -51,3 +52,10 @@ def dump_json(value: object) -> bytes:
         return lean.dumps(value).encode() + b"\n"
     except UnicodeEncodeError:  # a file name that is not UTF-8: escapes preserve it
         return lean.dumps(value, ascii_only=True).encode() + b"\n"
+
+
+def shell_word(text: str) -> str:
+    """`text` as one word of a shell command, in quotes where it needs them."""
+    if text and text.isascii() and text.translate(PLAIN).isalnum():
+        return text
+    return "'" + text.replace("'", "'\"'\"'") + "'"

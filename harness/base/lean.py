@@ -12,12 +12,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as signal
     from functools import partial as partial
+    from re import compile as pattern
     from typing import Any
 else:
     import _signal as signal
     from _functools import partial
 
-__all__ = ["dumps", "loads", "partial", "sha256", "signal"]
+    class pattern:  # noqa: N801 - it stands for a function, re.compile
+        """`re.compile`, once the pattern is used: a large one takes a millisecond."""
+
+        def __init__(self, source: str, flags: int = 0) -> None:
+            self.source, self.given = source, flags
+
+        def __getattr__(self, name: str) -> object:
+            """An attribute of the compiled pattern; from then on it is this one's own."""
+            import re
+
+            value = getattr(re.compile(self.source, self.given), name)
+            setattr(self, name, value)
+            return value
+
+
+__all__ = ["dumps", "loads", "partial", "pattern", "sha256", "signal"]
 
 WHITE = " \t\n\r"
 LARGE = 512 * 1024  # bytes; from there on OpenSSL saves more than it costs to load

@@ -9,6 +9,7 @@ import click
 
 from harness.base import console, errors
 from harness.cli import (
+    asks,
     claims,
     completion,
     help,
@@ -18,7 +19,9 @@ from harness.cli import (
     memories,
     orders,
     schedule,
+    sessions,
     steering,
+    workspaces,
 )
 from harness.cli.help import as_json
 from harness.cli.quick import here
@@ -336,5 +339,9 @@ for _made in (
     *orders.COMMANDS,
     schedule.schedule,
     *steering.COMMANDS,
+    asks.ask,
+    sessions.sessions,
+    workspaces.skill,
+    workspaces.workspace,
 ):
     cli.add_command(_made)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Mission": ("init", "next", "doctor", "snapshot", "gc", "forget", "export", "completion", "help"),
     "Look": (
+        "workspace",
         "status",
         "watch",
         "report",
@@ -36,9 +37,10 @@ GROUPS = {
         "identity",
         "usage",
     ),
+    "Talk": ("ask", "sessions"),
     "Steer": ("pause", "resume", "stop", "steer", "checkpoint", "escalation", "accept"),
     "Unattended": ("schedule",),
-    "Inside a run, and outside": ("note", "issue", "reply"),
+    "Inside a run, and outside": ("note", "issue", "reply", "skill"),
     "Check": ("check", "verify"),
 }
 HELP = ("-h", "--help")

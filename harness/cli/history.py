@@ -31,15 +31,30 @@ if TYPE_CHECKING:
     "--with", "swaps", multiple=True, metavar="ITEM=…", help=f"Swap one item first: {SWAPS}. May be repeated."
 )
 @click.option("--times", type=click.IntRange(1, 100), default=1, help="Fire it so often, and show the spread. [1]")
+@click.option(
+    "--turn", type=click.IntRange(1), default=None, metavar="N", help="Of the built-in agent: the Nth request instead."
+)
+@click.option("--task", default="", metavar="ID", help="With --turn: of this subagent of the run.")
 @click.option("--mission", "plays", is_flag=True, help="Play the whole mission again from its records, or MISSION's.")
 @click.option("--config", default="", metavar="FILE", help="With --mission: under this config.toml instead.")
 @as_json
 def replay(
-    of: str, explains: bool, whole: bool, agent: str, plays: bool, config: str, as_json: bool, **fired: Any
+    of: str,
+    explains: bool,
+    whole: bool,
+    agent: str,
+    turn: int | None,
+    task: str,
+    plays: bool,
+    config: str,
+    as_json: bool,
+    **fired: Any,
 ) -> int:
     """Rebuild the prompt of a past run, and compare it byte for byte (65 where it is another); or fire it again."""
     from harness.cli import history_show
 
+    if (turn or task) and not (plays or whole or config):
+        return _turn(of, turn, task, agent, as_json, **fired)
     fires = bool(agent) or any(fired[name] != default for name, default in NOT_FIRED.items())
     if plays and not (whole or explains or fires):
         return history_show.played(here(), of, config, as_json)
@@ -54,6 +69,21 @@ def replay(
         return history_show.every(here(), as_json)
     where, run_id = history_show.named(here(), of)
     return (history_show.explained if explains else history_show.compared)(where, run_id, as_json)
+
+
+def _turn(of: str, turn: int | None, task: str, agent: str, as_json: bool, **fired: Any) -> int:
+    """`replay RUN [--task ID] --turn N`, and with an agent, the built-in one alone, the request is sent again."""
+    from harness.builtin.past import LOOP
+    from harness.cli import history_show, history_turn
+
+    if (
+        not (of and turn)
+        or agent not in ("", LOOP)
+        or any(fired[name] != default for name, default in NOT_FIRED.items())
+    ):
+        raise errors.UsageFault(f"Say a run and a turn: {command(f'replay RUN [--task ID] --turn N [--agent {LOOP}]')}")
+    where, run_id = history_show.named(here(), of)
+    return history_turn.turn(here(), where, run_id, turn, task, sends=bool(agent), as_json=as_json)
 
 
 def _fired(of: str, agent: str, as_json: bool, *, alone: bool, model: str, swaps: tuple[str, ...], times: int) -> int:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "accept",
+    "ask",
     "check",
     "checkpoint",
     "claim",
@@ -39,6 +40,8 @@ COMMANDS = (
     "runs",
     "schedule",
     "search",
+    "sessions",
+    "skill",
     "snapshot",
     "status",
     "steer",
@@ -47,6 +50,7 @@ COMMANDS = (
     "verify",
     "watch",
     "why",
+    "workspace",
 )  # fmt: skip - a list of words; run.sh has the same
 
 

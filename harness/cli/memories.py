@@ -84,6 +84,13 @@ def identity_list(role: str, as_json: bool) -> None:
     from harness.cli import values
     from harness.commands import identities
 
+    run, rows = identities.given(here())
+    if run:
+        rows = [row for row in rows if role in ("", row["role"])]
+        told = f"The identities are outside of what run {run} may read; its prompt gave it"
+        lines = [f"{told}:", *map(_known, rows)] if rows else [f"{told} none of {role or 'them'}."]
+        values.echo(rows) if as_json else _lines(lines)
+        return
     rows = identities.listed(role)
     values.echo(rows) if as_json else _lines(map(_known, rows) if rows else ["No role knows anything yet."])
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-ALWAYS = 10**9  # seconds
-UNITS = {"s": 1, "m": 60, "h": 3600}
 MOST_LANES = 32
 COMPLETING = "_HARNESS_COMPLETE"  # the variable that a shell sets when it asks for candidates
 
@@ -42,13 +40,10 @@ def project_of(folder: str) -> str:
 
 def next_(words: list[str]) -> int:
     """`next [--leaving WORD]`: what is due, in one line, and the exit code that run.sh ends with. `next --told LINE`: that
-    line as a person reads it. `next --lull SECONDS LINE`: nothing, until a run that it waits for has ended, or for so long.
-    `next --json`: what is due, and why, as one JSON value."""
+    line as a person reads it. `next --lull SECONDS LINE`: nothing, for so long, or until a run that it waits for has ended; of
+    several lanes, only one that finds something else due then. `next --json`: what is due, and why, as one JSON value."""
     if words[:1] == ["--lull"] and len(words) == 3 and words[1].isdigit():
-        from harness.integrity import turn
-
-        turn.lull(here(), int(words[1]), words[2])
-        return errors.DONE
+        return _lull(here(), int(words[1]), words[2])
     from harness.decision import rules, views  # each quick command loads only what it needs
 
     if words[:1] == ["--told"] and len(words) == 2:
@@ -66,6 +61,25 @@ def next_(words: list[str]) -> int:
     if words not in ([], ["--json"]):
         raise UsageFault("Usage: harness next [--json | --leaving WORD | --lull SECONDS LINE | --told LINE]")
     return _say_next(layout, as_json=bool(words))
+
+
+def _lull(layout: Layout, seconds: int, line: str) -> int:
+    """A lane looks again here whenever a run ends, and goes back to wait: a start of its own for each look would take the
+    processor from the lane that has work. Where something is due it ends with the turn, so that the others go on waiting."""
+    from harness.base import bundle
+    from harness.decision import rules, views
+    from harness.integrity import turn
+
+    until = time.monotonic() + seconds
+    bundle.hold(())
+    while turn.lull(layout, until - time.monotonic(), line) and turn.has_lanes():
+        turn.take()
+        line = rules.decide(views.gather(layout), int(time.time())).line
+        if not line.startswith("WAIT 0 "):
+            break
+        turn.release()
+        time.sleep(turn.LOOK_SECONDS)
+    return errors.DONE
 
 
 def _say_next(layout: Layout, *, as_json: bool) -> int:
@@ -156,14 +170,16 @@ def hold(words: list[str]) -> int:
 
 def _loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
     """The options of a looping run.sh: (one decision alone, seconds, lanes); raises UsageFault."""
-    seconds, lanes, rest = ALWAYS, 0, list(words)
+    from harness.base import clock
+
+    seconds, lanes, rest = clock.LONGEST, 0, list(words)
     if rest == ["--once"]:
         return True, seconds, 1
     while rest:
         name, value, rest = rest[0], "".join(rest[1:2]), rest[2:]
-        if name == "--for" and value[-1:] in UNITS and value[:-1].isdecimal() and int(value[:-1]):
-            seconds = int(value[:-1]) * UNITS[value[-1]]
-        elif name == "--lanes" and value.isdecimal() and 0 < int(value) <= MOST_LANES:
+        if name == "--for" and clock.span(value):
+            seconds = clock.span(value)
+        elif name == "--lanes" and value in map(str, range(1, MOST_LANES + 1)):
             lanes = int(value)
         else:
             usage = f"run.sh [--once | --lanes 1-{MOST_LANES} | --for TIME, such as 90s, 25m or 8h]"

@@ -41,7 +41,8 @@ def _where(folder: str | None) -> Layout:
 def add(
     every: str, cron: tuple[str, ...], folder: str | None, goes_on: str, lanes: int | None, place: str | None
 ) -> None:
-    """Put the mission into your crontab, once: said again, it replaces what was there. Other lines are not touched."""
+    """Put the mission into your crontab, once: said again, it replaces what was there (without times: with the
+    same). Other lines are not touched."""
     from harness.unattended import recipes, report, schedules
 
     where = _where(folder)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from contextlib import suppress
 
-from harness.agents import registry
+from harness.agents import builtin, registry
 from harness.base.errors import Unavailable, UsageFault
 from harness.commands import config_text
 from harness.decision import ceiling as most
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Ask = Callable[[str, dict[str, str], str], str]
 
 AGENT, TRUST = "Which agent works here?", "How far may it go?"
+MODEL = f"Which model, with its vendor before a colon ({', '.join(builtin.KEYS)})?"
 CAP = "How many USD may the mission cost at most ('none': no cap)?"
 DEFAULT_CAP, NO_CAP = "10", "none"
 PLAYBOOK = "embedded, free: carries out the files in playbooks/ that you write"
@@ -55,9 +57,11 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None) -> list[str]
     named = wanted or settings.agent
     costly = [name for name in named if name in registry.KNOWN_CLIS]
     cap = _cap(ask) if ask and costly and settings.max_cost_usd is None else None
+    model = _model(ask) if ask and registry.LOOP in wanted and not settings.agents.get(registry.LOOP) else ""
     if ask and costly and not trust and not settings.trust:
         trust = ask(TRUST, {word: _meant(word, costly) for word in TRUSTS}, next(iter(TRUSTS)))
     values = {"agent": wanted[0] if len(wanted) == 1 else wanted, "trust": trust, "limits.max_cost_usd": cap}
+    values |= {f"agents.{registry.LOOP}.model": model} if model else {}
     lines = _write(layout, values)
     if costly and not trust and not settings.trust:
         how = f"{command('init')} --trust workspace (or full)"
@@ -72,6 +76,8 @@ def require(layout: Layout, agent: str, trust: str) -> None:
     )  # only a start puts back what a dead run spoilt
     for name in _wanted(settings, agent, trust):
         table = settings.agents.get(name, {})
+        if name == registry.LOOP and not builtin.installed():
+            raise Unavailable(builtin.NO_EXTRA.format(python=sys.executable, extra=builtin.EXTRA))
         program = os.path.expanduser(str(table.get("path", name)))
         if name in registry.KNOWN_CLIS and "command" not in table and not registry.installed(program):
             found = ", ".join(filter(registry.installed, registry.KNOWN_CLIS)) or "none"
@@ -103,9 +109,19 @@ def ceiling(layout: Layout) -> str:
 
 def _program(name: str) -> str:
     """Where the program of a known agent is."""
+    if name == registry.LOOP:
+        return "a loop of ours over a model that you name: at a vendor, which costs money, or at an address of your own"
     from shutil import which  # 5 ms: only when a person chooses an agent
 
     return f"{which(name)}, which costs money"
+
+
+def _model(ask: Ask) -> str:
+    """The model that a person answers."""
+    question = MODEL
+    while not builtin.is_model(answer := ask(question, {}, builtin.SUGGESTED).strip()):
+        question = f"'{answer}' is no model. {MODEL}"
+    return answer
 
 
 def _cap(ask: Ask) -> float | None:

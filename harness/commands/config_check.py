@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.agents import registry
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.model import config, roles
+from harness.model import config, features, roles
 from harness.model.config import Config
 from harness.store import files, names
 from harness.store.layout import Layout
@@ -58,12 +58,20 @@ def agents_here(settings: Config) -> list[str]:
 
 
 def unused(layout: Layout) -> list[str]:
-    """A line for each agent table that no list names; a known program may have one in reserve."""
+    """A line for each agent table that no list names (a known program may have one in reserve), and for each checkpoint before a
+    feature that the plan does not have."""
     settings = config.load(layout)
     named = {name for mention in _mentions(layout, settings) for name in mention.names}
     idle = [name for name in settings.agents if name not in {*named, *registry.EMBEDDED, *registry.KNOWN_CLIS}]
     place = layout.relative(layout.config)
-    return [
+    gates = [one for one in settings.checkpoint if one["when"].startswith(config.FEATURE)]
+    planned = {one.id for one in features.load(layout)} if gates else set()
+    never = [
+        f"the checkpoint '{one['name']}' asks nothing: no feature of the plan is {one['when'][len(config.FEATURE) :]} ({place})"
+        for one in gates
+        if planned and one["when"].removeprefix(config.FEATURE) not in planned
+    ]
+    return never + [
         f"no list of agents names '{name}', so its table does nothing ({place}, line {_line(layout, f'agents.{name}')})"
         for name in idle
     ]

@@ -28,6 +28,7 @@ TABLES: tuple[tuple[str, type[Record], str], ...] = (
         "What the mission may use up, over all its starts. At a cap it stops, and nothing is lost.",
     ),
     ("env", config.EnvTable, "Variables for agents, checks, services and setup."),
+    ("workspace", config.WorkspaceTable, "What agents are given besides their task (docs/workspace.md)."),
     (f"roles.{ROLE}", config.RoleTable, "One role, of ours or your own."),
     ("agents.mine", config.AgentTable, "One agent: a known one by its name, or any program of yours."),
     ("prices.some-model", config.PriceTable, "USD per million tokens of a model whose vendor reports no cost."),
@@ -42,9 +43,10 @@ TAIL = """
 # name = "plan"
 # when = "after-plan"
 """
-LIVE = ("limits", "env")  # an empty table that changes nothing: a line below it needs no second one
+LIVE = ("limits", "env", "workspace")  # an empty table that changes nothing: a line below it needs no second one
 ABOUT = {
     "agent": "who thinks: a name, or a list to try in turn; known are " + ", ".join(registry.KNOWN_CLIS),
+    "user": "who the runs are for: what is in users/NAME of the project takes the place of the same for all",
     "trust": 'what such an agent may do: "workspace" or "full"; without it none is started',
     "mcp": "true: the MCP servers of your own configuration of a CLI are on",
     "workplace": '"tree": runs work in a tree of their own; "project": in this folder',
@@ -62,6 +64,14 @@ ABOUT = {
     "limits.max_tokens": "tokens of all kinds; no cap unless set",
     "limits.max_log_mb": "MiB of transcripts that one run may keep",
     "env.pass": "names of variables with keys that all of them get; none unless set",
+    "workspace.max_tokens": "tokens of all its parts in a prompt together",
+    "workspace.additional_context": "files of the project whose text goes with AGENTS.md; none unless set",
+    "workspace.instructions": "false: nobody is told AGENTS.md",
+    "workspace.knowledge": "false: nor knowledge/",
+    "workspace.skills": "false: nor skills",
+    "workspace.memory": "false: nor MEMORY.md, where a role reads it",
+    "workspace.subagents": "false: subagents/ is not read",
+    "workspace.tools": "false: tools.json is not read",
     "roles.agent": "who thinks in this role",
     "roles.model": "its model, for the first agent of its list",
     "roles.minutes": "the longest a run may take",
@@ -73,6 +83,11 @@ ABOUT = {
     "agents.command": "a program of yours: the prompt on its standard input, its reply on its standard output",
     "agents.format": "whose events it prints: text, or that of a known agent",
     "agents.writable": "folders that it may write besides its tree",
+    "agents.base_url": "of the built-in agent: where its model is, if not at its vendor's own address",
+    "agents.api_key_env": "of the built-in agent: the variable that has the key, if not its vendor's own",
+    "agents.temperature": "of the built-in agent: from 0 to 2; the vendor's own unless set",
+    "agents.max_steps": "of the built-in agent: the most requests of one run",
+    "agents.request_seconds": "of the built-in agent: the longest that one request may take",
     "prices.input": "neither read from nor written to a cache",
     "prices.output": "reasoning included",
     "prices.cache_read": "read from the prompt cache; as input unless set",
@@ -80,11 +95,13 @@ ABOUT = {
 }
 EXAMPLES: dict[str, Any] = {  # where there is no default, or it shows nothing
     "agent": registry.KNOWN_CLIS[0],
+    "user": "alice",
     "trust": "workspace",
     "carry": [".env"],
     "limits.max_cost_usd": 10.0,
     "limits.max_tokens": 50_000_000,
     "env.pass": ["DATABASE_PASSWORD"],
+    "workspace.additional_context": ["docs/STYLE.md"],
     "roles.agent": registry.KNOWN_CLIS[1],
     "roles.model": "small",
     "agents.path": "~/bin/mine",
@@ -94,6 +111,9 @@ EXAMPLES: dict[str, Any] = {  # where there is no default, or it shows nothing
     "agents.command": ["my-agent", "--print"],
     "agents.format": "text",
     "agents.writable": ["~/.mine"],
+    "agents.base_url": "http://127.0.0.1:11434/v1",
+    "agents.api_key_env": "MY_MODEL_KEY",
+    "agents.temperature": 0.2,
     "prices.input": 1.25,
     "prices.output": 10.0,
     "prices.cache_read": 0.125,

@@ -14,7 +14,7 @@ from harness.decision import doubts
 from harness.git import beginning, repository
 from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
 from harness.memory import archive, pages, raw
-from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
+from harness.model import config, contract, contract_log, features, issues, mission, order_log, roles, runs
 from harness.run import orders, recover
 from harness.store import files, journal, json_lines, manifests, migrations, names
 from harness.store.layout import Layout, command
@@ -173,7 +173,7 @@ def _state(layout: Layout) -> Iterator[Finding]:
             f"the contract is not what its log says: {doubts.few(names)}; {command('claim adopt')} takes it as it is"
         )
     yield _ok("issues", str(len(issues.load(layout))))
-    yield _ok("orders waiting", str(len(orders.pending(layout))))
+    yield _ok("orders waiting", str(len(order_log.pending(layout))))
     yield _ok("roles", ", ".join(roles.load(layout, name).name for name in roles.known(layout)))
 
 

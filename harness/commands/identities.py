@@ -6,7 +6,10 @@ from harness.base.errors import UsageFault
 from harness.commands.provenance import Line, plain, select
 from harness.integrity import inside
 from harness.memory import identity, pages
+from harness.run.prompt import IDENTITY
+from harness.store import names
 from harness.store.layout import Layout, identity_folder
+from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +25,19 @@ def listed(role: str) -> list[dict[str, Any]]:
     if role and role not in texts:
         raise UsageFault(f"There is no identity of '{role}'. There is: {', '.join(sorted(texts)) or 'none'}.")
     return [row for name in sorted(texts) if role in ("", name) for row in _rows(name, texts[name])]
+
+
+def given(layout: Layout) -> tuple[str, list[dict[str, Any]]]:
+    """(the run, the lines of the identity that its prompt gave) where this is inside a run that cannot read the identities;
+    ("", []) elsewhere."""
+    run = "" if identity.texts(identity_folder()) else inside.run_id(layout)
+    if not run:
+        return "", []
+    prompt = State(layout).data(names.of_run(run, names.PROMPT)) or b""
+    _, heading, rest = prompt.decode("utf-8", "replace").partition(f"\n{IDENTITY} ")
+    role = rest.partition(" role)")[0].rpartition(" ")[2] if heading else ""
+    fence, _, content = rest.partition("\n\n")[2].partition("\n")
+    return run, _rows(role, content.partition(f"\n{fence}\n")[0]) if fence.startswith("```") else []
 
 
 def _rows(role: str, content: str) -> list[dict[str, Any]]:

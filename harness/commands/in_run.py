@@ -29,17 +29,17 @@ def text_of(path: str) -> str:
     return text
 
 
-def reply(layout: Layout, text: str) -> str:
-    """Have the run check a reply, and keep it; raises what it refused."""
-    run_id = inside.run_id(layout)
+def reply(layout: Layout, text: str, run_id: str = "") -> str:
+    """Have the run check a reply, and keep it; raises what it refused. `run_id`: the run, where the caller knows it."""
+    run_id = run_id or inside.run_id(layout)
     if not run_id:
         raise UsageFault("'reply' is for the inside of a run.")
     return "\n".join(inbox.ask(layout, run_id, "reply", text))
 
 
-def issue(layout: Layout, value: dict[str, str]) -> str:
-    """Append an issue; raises Refused if it is invalid."""
-    run_id = inside.run_id(layout)
+def issue(layout: Layout, value: dict[str, str], run_id: str = "") -> str:
+    """Append an issue; raises Refused if it is invalid. `run_id`: the run, where the caller knows it."""
+    run_id = run_id or inside.run_id(layout)
     if run_id:
         return "\n".join(inbox.ask(layout, run_id, "issue", json.dumps(value)))
     return verbs.issue(layout, value, "person")
@@ -63,9 +63,10 @@ def close_issue(layout: Layout, issue_id: str, why: str) -> str:
     return f"{issue_id} is closed."
 
 
-def check(layout: Layout, name: str) -> Iterator[Receipt]:
-    """Run the checks of a feature, a claim, or all, as the validator will, with setup and services; nothing counts."""
-    run_id = inside.run_id(layout)
+def check(layout: Layout, name: str, run_id: str = "") -> Iterator[Receipt]:
+    """Run the checks of a feature, a claim, or all, as the validator will, with setup and services; nothing counts. `run_id`: the
+    run, where the caller knows it."""
+    run_id = run_id or inside.run_id(layout)
     if run_id:
         yield from (Receipt(**json.loads(line)) for line in inbox.ask(layout, run_id, "check", name))
         return

@@ -17,6 +17,7 @@ from harness.notice import hooks
 from harness.process.confine import LANDLOCK
 from harness.proof import index
 from harness.proof.index import ClaimStatus
+from harness.run import given
 from harness.store import names
 from harness.store.layout import Layout, command
 from harness.store.state import State
@@ -59,6 +60,7 @@ def status(layout: Layout) -> dict[str, Any]:
             *_secrets(layout),
             *curations.filled(layout),
             *hooks.failing(layout),
+            *given.words(given.waiting(layout)),
         ],
         "confined": view.newest[0].confined if view.newest else "",
         "totals": view.totals.asdict(),

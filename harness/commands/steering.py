@@ -7,7 +7,7 @@ import getpass
 from harness.base import clock
 from harness.base.errors import UsageFault
 from harness.decision import said
-from harness.integrity import inside, lease
+from harness.integrity import inside, lease, mission_lock
 from harness.model import mission
 from harness.process import tree
 from harness.store import files, names
@@ -60,7 +60,8 @@ def steer(layout: Layout, words: str, *, once: bool = False) -> str:
     with State(layout).lock("state"):
         old = steering(layout)
         above = old.rstrip("\n") + "\n" if old.strip() else ""
-        State(layout).put(names.STEER, f"{above}{words.strip()}\n".encode())
+        one = "\n  ".join(words.strip().split("\n"))  # indented, so that it stays one for `unsay`
+        State(layout).put(names.STEER, f"{above}{one}\n".encode())
     place = layout.relative(layout.steer)
     return f"Added to {place}. Every next run of {readers} reads it, until you take it back: {command('steer --list')}"
 
@@ -109,8 +110,12 @@ def steering(layout: Layout) -> str:
 
 def looping(layout: Layout) -> bool:
     """Whether a run.sh goes on with the mission. Its pid comes first: a look at the lock itself could keep a start from it."""
-    pid = files.Lock(layout.loop_lock).holder().get("pid")
-    return isinstance(pid, int) and tree.lives(pid) and not files.is_free(layout.loop_lock)
+    return any(_loops(lock) for lock in mission_lock.loops(layout))
+
+
+def _loops(lock: files.Lock) -> bool:
+    pid = lock.holder().get("pid")
+    return isinstance(pid, int) and tree.lives(pid) and not files.is_free(lock.path)
 
 
 def _next(layout: Layout) -> str:

@@ -35,6 +35,7 @@ LAST_LINES = 4
 TRY_SECONDS = 600.0
 NO_ANSWER = ("limit", "auth", "config")
 NOTED = "harness try"
+NO_TRUST = "config.toml says no trust yet, so it is not started"
 TASK = """Do exactly this, and nothing else:
 1. Write the file try.txt with the one line: written
 2. Run this command: uname -s > uname.txt
@@ -70,6 +71,8 @@ def _withheld(name: str, settings: Config) -> Iterator[Finding]:
 
 def _program(name: str, settings: Config, wanted: bool) -> Finding:
     table = settings.agents.get(name, {})
+    if name == registry.LOOP:
+        return _loop(table, settings, wanted)
     program = os.path.expanduser(str(table.get("path", CLIS[name].program)))
     if not registry.installed(program):
         return Finding(state="bad" if wanted else "note", what=f"{name}: not found ({program} is not on the PATH)")
@@ -79,13 +82,32 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
     except Unavailable as fault:
         return Finding(state="bad" if wanted else "note", what=f"{name}: {fault}")
     trust = settings.trust
-    caveats = CLIS[name].caveats(trust) if trust else ["config.toml says no trust yet, so it is not started"]
+    caveats = CLIS[name].caveats(trust) if trust else [NO_TRUST]
     cost = [] if CLIS[name].costs else ["tells no cost"]
     seen = login(name, env)
     state = "warn" if wanted and not seen else "note" if wanted and not trust else "ok"
     shown = f"login: {seen}" if seen else "no login seen (it may still have one)"
     parts = [_compared(version, ABOUT[name].tried), shown, *cost, *caveats]
     return Finding(state=state, what=f"{name}: {'; '.join(parts)}")
+
+
+def _loop(table: dict[str, Any], settings: Config, wanted: bool) -> Finding:
+    """The loop of ours: whether its packages are here, and what it would ask."""
+    from harness.agents import builtin
+
+    name = registry.LOOP
+    if not builtin.installed():
+        missing = builtin.NO_EXTRA.format(python=sys.executable, extra=builtin.EXTRA)
+        return Finding(state="bad" if wanted else "note", what=f"{name}: not found. {missing}")
+    env = {**os.environ, **{key: str(value) for key, value in table.get("env", {}).items()}}
+    keys = registry.needs(name, table)
+    key = next((key for key in keys if env.get(key)), "")
+    model, trust = str(table.get("model", "")), settings.trust
+    seen = f"key: {key}" if key else "no key needed" if table.get("base_url") else f"no key seen ({' or '.join(keys)})"
+    parts = [builtin.tried(), model or "no model yet", seen if model else "", "" if trust else NO_TRUST]
+    good = bool(model and (key or table.get("base_url")))
+    state = "warn" if wanted and not good else "note" if wanted and not trust else "ok"
+    return Finding(state=state, what=f"{name}: {'; '.join(filter(None, parts))}")
 
 
 def _version(program: str, env: dict[str, str]) -> str:

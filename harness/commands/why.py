@@ -7,7 +7,7 @@ from itertools import islice
 from harness.base import faults
 from harness.base.errors import UsageFault
 from harness.decision import escalations, views
-from harness.model import contract, contract_log, receipts, runs
+from harness.model import contract, contract_log, receipts, runs, tasks
 from harness.model.contract import Check, Claim
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
@@ -143,6 +143,9 @@ def _worked(layout: Layout, ids: list[str]) -> list[str]:
     lines = ["", "runs"] if newest else []
     for result in newest:
         lines.append(f"  {result.at} {result.run} {result.verdict or result.outcome} {result.commit[:10]}".rstrip())
+        lines += [
+            f"    {one.id} {one.status}, {one.turns} requests" for one in tasks.of_run(layout.run(result.run).tasks)
+        ]
         notes = [note for receipt in receipts.load(layout.run(result.run).receipts) for note in receipt.notes]
         lines += [f"    look twice: {note}" for note in dict.fromkeys(notes)]
     return lines

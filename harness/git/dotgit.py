@@ -7,14 +7,15 @@ by worktrees; HEAD, index, info/exclude, refs/ and `*.lock`.
 from __future__ import annotations
 
 import os
+import time
 
 from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-
+LOCK_SECONDS = 1.0
 _known: dict[str, tuple[str, str]] = {}
 _real: dict[str, str] = {}
 
@@ -77,6 +78,8 @@ def exclude(project: str, line: str) -> None:
     old = files.read(path) or b""
     new = os.fsencode(line)
     if new not in old.split(b"\n"):
+        for left in files.abandoned(os.path.dirname(path)):  # of a start that was killed here: no mission knows of it
+            files.remove(left)
         files.replace(path, old + (b"" if old[-1:] in (b"", b"\n") else b"\n") + new + b"\n")
 
 
@@ -92,10 +95,10 @@ def copy_index(project: str, target: str) -> None:
     return os.utime(target, ns=(made, made))  # git compares it with file times to detect a change in the same tick
 
 
-def sync(project: str, ref: str) -> None:
-    """Make HEAD's content and the ref's name durable: git 2.39 fsyncs neither (seen with strace)."""
+def sync(project: str, *refs: str) -> None:
+    """Make HEAD's content and the names of these refs durable: git 2.39 fsyncs neither (seen with strace)."""
     own, common = folders(project)
-    for path in (own + "/HEAD", own, os.path.dirname(os.path.join(common, ref))):
+    for path in dict.fromkeys((own + "/HEAD", own, *(os.path.dirname(os.path.join(common, ref)) for ref in refs))):
         if os.path.exists(path):  # packed refs and reftables have no folder per ref
             files.sync_folder(path)
 
@@ -112,10 +115,37 @@ def clear_locks(project: str, since: float) -> list[str]:
 
 
 def ref_locks(project: str, below: str) -> list[str]:
-    """Git's lock files on a ref such as `refs/harness/x`, and on those below it."""
+    """Git's lock files on a ref such as `refs/harness/x`, and on those below it; with `*` at the end, on all that begin so."""
     top = os.path.join(folders(project)[1], below)
-    found = [os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names]
-    return [path for path in [top + ".lock", *found] if path.endswith(".lock") and os.path.exists(path)]
+    if below.endswith("*"):
+        folder, begin = os.path.split(top[:-1])
+        found = [os.path.join(folder, name) for name in files.names(folder) if name.startswith(begin)]
+    else:
+        found = [os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names] + [top + ".lock"]
+    return [path for path in found if path.endswith(".lock") and os.path.exists(path)]
+
+
+def clear_unheld(project: str, below: Iterable[str]) -> None:
+    """Remove git's locks on HEAD, and on refs such as `refs/heads/x` and those below them, that nobody holds: a git that lives
+    has one for milliseconds, and one that was killed for ever. Waits LOCK_SECONDS where there is one."""
+    paths = [
+        os.path.join(folders(project)[0], "HEAD.lock"),
+        *(path for name in below for path in ref_locks(project, name)),
+    ]
+    seen = {path: _made(path) for path in paths if os.path.lexists(path)}
+    if seen:
+        time.sleep(LOCK_SECONDS)
+    for path in (path for path, made in seen.items() if _made(path) == made):
+        files.remove(path)
+
+
+def _made(path: str) -> tuple[int, ...]:
+    """Which file this is, and when it was written; nothing where it is gone."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _lock_files(own: str, common: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import stat
 
 from harness.base import encoding
 from harness.base.record import Record
-from harness.git import dotgit, placing, repository, settings
+from harness.git import dotgit, placing, refs, repository, settings
 from harness.git.placing import Fingerprint
 from harness.git.repository import BRANCHES, GitFailed
 from harness.git.worktrees import PREFIX
@@ -21,7 +21,7 @@ from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 GITLINK = "160000"
 JOURNAL = "harness-landing.json"
@@ -107,10 +107,12 @@ def tip(project: str, branch: str) -> str:
     return "" if code else out.decode().strip()
 
 
-def land(project: str, branch: str, commit: str) -> str:
-    """The branch is at `commit`; index and files of the project folder too where it is checked out there.
+def land(project: str, branch: str, commit: str, *also: str) -> str:
+    """The branch is at `commit`; index and files of the project folder too where it is checked out there. The refs `also` move
+    with the branch, all or none.
 
-    Returns "", or in one line why nothing changed and what to do by hand. Safe to do again after a crash. 5-13 calls.
+    Returns "", or in one line why nothing changed and what to do by hand. Safe to do again after a crash. 6-8 calls, 2 where
+    the branch is not checked out.
     """
     note = finish(project)
     if unfinished(project):
@@ -119,16 +121,18 @@ def land(project: str, branch: str, commit: str) -> str:
         old = tip(project, branch)
         if old == commit:
             return ""
-        if old and repository.run(project, "rev-list", "-1", old, f"^{commit}"):
+        step = _step(project, old, commit) if old else None
+        if old and step is None and repository.run(project, "rev-list", "-1", old, f"^{commit}"):
             return f"{branch} is not moved: it has commits that {commit[:12]} has not, which the next run merges."
         holders = list(_holders(project, branch))
         if [folder for folder in holders if folder != project]:
             other = next(folder for folder in holders if folder != project)
             return _by_hand(other, branch, commit, "it is checked out there")
         if not holders:
-            _move_branch(project, branch, old, commit)
+            _move_branch(project, branch, old, commit, *also)
             return ""
-        return _land_here(project, branch, old, commit, lock)
+        changes = _changes(project, old, commit) if step is None else step
+        return _land_here(project, Landing(branch=branch, old=old, new=commit, rows=[]), changes, lock, also)
 
 
 def _by_hand(folder: str, branch: str, commit: str, why: str) -> str:
@@ -155,36 +159,60 @@ def _holders(project: str, branch: str) -> Iterator[str]:
             yield folder
 
 
-def _move_branch(project: str, branch: str, old: str, new: str) -> None:
-    repository.run(project, "update-ref", "-m", "harness: landed", BRANCHES + branch, new, old or "0" * len(new))
-    dotgit.sync(project, BRANCHES + branch)
+def _move_branch(project: str, branch: str, old: str, new: str, *also: str) -> None:
+    rows = [(BRANCHES + branch, new, old or "0" * len(new)), *((ref, new) for ref in also)]
+    refs.move(project, *rows, why="harness: landed")
 
 
-def _land_here(project: str, branch: str, old: str, commit: str, lock: IndexLock) -> str:
+def _land_here(
+    project: str, landing: Landing, changes: list[tuple[str, str]], lock: IndexLock, also: tuple[str, ...]
+) -> str:
     """The project folder has the branch: its files first, then the branch, then the index."""
+    branch, commit = landing.branch, landing.new
     busy = under_way(project) or ("" if lock.taken else f"a git of yours, {lock.path} exists")
     if busy:
         return _by_hand(project, branch, commit, f"{busy} is under way")
-    changes = _changes(project, old, commit)
     before = {path: placing.fingerprint(project, path) for _, path in changes}
     dirty = set(repository.dirty(project))
     for letter, path in changes:
         if path in dirty or (before[path] is None) != (letter == "A"):
             return _by_hand(project, branch, commit, f"{path} has changes of yours")
-    after = _stage(project, commit, [path for letter, path in changes if letter != "D"])
+    try:
+        extra = _next_index(project, landing, lock)
+    except GitFailed as fault:
+        return _by_hand(project, branch, commit, str(fault))
+    after = _stage(project, extra, [path for letter, path in changes if letter != "D"])
     order = sorted(changes, key=lambda change: "DMTA".index(change[0]))
-    rows = [(path, before[path], after.get(path)) for _, path in order]
-    landing = Landing(branch=branch, old=old, new=commit, rows=rows)
+    landing.rows = [(path, before[path], after.get(path)) for _, path in order]
     files.replace(_journal(project), encoding.dump_json(landing.asdict()), files.PRIVATE)
-    return _forward(project, landing, lock)
+    return _forward(project, landing, lock, extra, *also)
+
+
+CHANGES = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", "--raw")
 
 
 def _changes(project: str, old: str, new: str) -> list[tuple[str, str]]:
-    """(letter, path) of what differs; submodules are as their gitlink says, whatever is checked out in them."""
-    words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", "--raw")
-    said = os.fsdecode(repository.run(project, *words, old, new)).split("\0")[:-1]
-    rows = [(row.split(" "), path) for row, path in zip(said[::2], said[1::2], strict=True)]
+    """(letter, path) of what differs; submodules are as their gitlink says, whatever is checked out in them. 1 call."""
+    return _read(os.fsdecode(repository.run(project, *CHANGES, old, new)))
+
+
+def _step(project: str, old: str, new: str) -> list[tuple[str, str]] | None:
+    """`_changes` of a commit whose only parent is `old`, as most are; None for another. 1 call."""
+    said = os.fsdecode(repository.run(project, *CHANGES, "--format=%P", new))
+    return _read(said[len(old) + 1 :]) if said.startswith(old + "\0") else None
+
+
+def _read(said: str) -> list[tuple[str, str]]:
+    fields = said.split("\0")[:-1]
+    rows = [(row.split(" "), path) for row, path in zip(fields[::2], fields[1::2], strict=True)]
     return [(row[4], path) for row, path in rows if GITLINK not in (row[0][1:], row[1])]
+
+
+def _next_index(project: str, landing: Landing, lock: IndexLock) -> dict[str, str]:
+    """A person's index as it will be, in a file of ours, as a variable for git calls. 1 call."""
+    extra = lock.copy()
+    repository.run(project, "read-tree", "-i", "-m", landing.old, landing.new, extra=extra)
+    return extra
 
 
 def _folder(project: str) -> str:
@@ -196,14 +224,19 @@ def _journal(project: str) -> str:
     return os.path.join(dotgit.folders(project)[0], JOURNAL)
 
 
-def _stage(project: str, commit: str, paths: list[str]) -> dict[str, Fingerprint | None]:
-    """The new files as git would check them out, durable, in a folder of ours; their fingerprints."""
-    folder, extra = _folder(project), {"GIT_INDEX_FILE": os.path.join(settings.private(project), "landing-index")}
+def abandoned(project: str) -> list[str]:
+    """What writers of the journal that are gone left beside it."""
+    journal = _journal(project)
+    return [path for path in files.abandoned(os.path.dirname(journal)) if path.startswith(f"{journal}.")]
+
+
+def _stage(project: str, extra: Mapping[str, str], paths: list[str]) -> dict[str, Fingerprint | None]:
+    """The new files as git would check them out from the index that `extra` names, durable, in a folder of ours; their
+    fingerprints. 1 call."""
+    folder = _folder(project)
     temporary.remove(folder)
     for name in ("new", "old", "undone"):
         files.make_folder(os.path.join(folder, name))
-    files.remove(extra["GIT_INDEX_FILE"] + ".lock")
-    repository.run(project, "read-tree", commit, extra=extra)
     words = ("checkout-index", "-q", "-f", f"--prefix={folder}/new/", "-z", "--stdin")
     repository.run(project, *words, stdin=repository.as_input(paths), extra=extra)
     for path in paths:
@@ -213,15 +246,14 @@ def _stage(project: str, commit: str, paths: list[str]) -> dict[str, Fingerprint
     return {path: placing.fingerprint(folder + "/new", path) for path in paths}
 
 
-def _forward(project: str, landing: Landing, lock: IndexLock) -> str:
+def _forward(project: str, landing: Landing, lock: IndexLock, extra: Mapping[str, str], *also: str) -> str:
     """Files, branch and index go to the new commit; where a person's change is in the way, everything goes back."""
-    extra, why = lock.copy(), ""
+    why = ""
     try:
-        repository.run(project, "read-tree", "-i", "-m", landing.old, landing.new, extra=extra)
         if tip(project, landing.branch) != landing.new:
             why = _place_all(project, landing)
             if not why:
-                _move_branch(project, landing.branch, landing.old, landing.new)
+                _move_branch(project, landing.branch, landing.old, landing.new, *also)
     except GitFailed as fault:
         why = str(fault)
     if why:
@@ -324,7 +356,11 @@ def finish(project: str) -> str:
             return _by_hand(project, landing.branch, landing.new, f"a git of yours, {lock.path} exists, is under way")
         here, at = dotgit.head(project), tip(project, landing.branch)
         if here == os.fsencode(f"ref: {BRANCHES}{landing.branch}") and at in (landing.old, landing.new):
-            return _forward(project, landing, lock)
+            try:
+                return _forward(project, landing, lock, _next_index(project, landing, lock))
+            except GitFailed as fault:
+                _back(project, landing)
+                return _by_hand(project, landing.branch, landing.new, str(fault))
         return _forget(project, landing) if at == landing.new else _back(project, landing)
 
 

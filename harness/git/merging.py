@@ -85,8 +85,7 @@ def _advance(project: str, ref: str, tip: str, tree: str, paths: list[str]) -> s
     if tree == repository.tree_of(project, tip):
         return tip
     made = _commit_edits(project, tree, tip, paths)
-    repository.run(project, "update-ref", "-m", "harness: edits of a person", ref, made, tip)
-    dotgit.sync(project, ref)
+    refs.move(project, (ref, made, tip), why="harness: edits of a person")
     return made
 
 
@@ -168,3 +167,18 @@ def tree_of(project: str, ours: str, theirs: str, *words: str) -> Joined:
     if code == 0:
         return Joined(tree=tree)
     return Joined(tree="", conflicts=list(dict.fromkeys(entry.split("\t", 1)[1] for entry in entries if entry)))
+
+
+def sides(project: str, ours: str, theirs: str) -> tuple[str, str]:
+    """What each of two commits did since they parted to the files that both changed, as unified diffs; "" where there are none.
+    5 calls."""
+    base = repository.run(project, "merge-base", ours, theirs).decode().strip()
+    mine, others = ([path for _, path in repository.changed(project, base, one)] for one in (ours, theirs))
+    both = [path for path in mine if path in others]
+    plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/")
+
+    def diff(commit: str) -> str:
+        words = ("--literal-pathspecs", "diff", *plain, base, commit, "--", *both)
+        return repository.run(project, *words).decode("utf-8", "replace") if both else ""
+
+    return diff(ours), diff(theirs)

@@ -37,19 +37,21 @@ class Found(Record):
 
 class Checked(Record):
     """The tree without what must stay out: `out` are the paths, of which the parent has `tracked`; `kept_out` says why, and
-    `doubtful` what may be a secret."""
+    `doubtful` what may be a secret. `changed`: every path that differs from the parent."""
 
     tree: str
     out: list[str] = []
     tracked: list[str] = []
     kept_out: list[str] = []
     doubtful: list[str] = []
+    changed: list[str] = []
 
 
 def keep_out(project: str, *, index: str, parent: str, tree: str) -> Checked:
     """Look at what `tree` adds to the commit `parent`. `index` is that of the tree, and on return has what stays in; the files
     in the folder are not touched. 1 call where there is no secret, else 2 and one for each such file, 2 more to keep out."""
-    changed = {path: letter for letter, path in repository.changed(project, parent, tree) if letter != "D"}
+    rows = repository.changed(project, parent, tree)
+    changed = {path: letter for letter, path in rows if letter != "D"}
     unread: list[str] = []
     hits = [path for path, data in _read(project, changed, unread) if _secrets(path, data)]
     committed = ((path, repository.show(project, tree, path) or b"") for path in hits)  # a filter may have encrypted it
@@ -65,6 +67,7 @@ def keep_out(project: str, *, index: str, parent: str, tree: str) -> Checked:
         tracked=sorted(path for path in out if changed[path] != "A"),
         kept_out=[f"{path} (line {one.line} holds a secret: {one.rule})" for path, one in sorted(out.items())],
         doubtful=[*lines[:SHOWN], *more],
+        changed=[path for _, path in rows if path not in out],
     )
 
 

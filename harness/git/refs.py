@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 from harness.git import dotgit, settings
-from harness.git.repository import Position, run
+from harness.git.repository import GitFailed, Position, run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+KEEP = "refs/harness/keep/"  # with the run's id behind: the commit of a snapshot, which git gc then keeps
 
 
 def position_of(project: str, name: str) -> Position | None:
@@ -33,18 +37,38 @@ def is_ancestor(project: str, older: str, newer: str) -> bool:
 
 def set_all(project: str, wanted: Mapping[str, str]) -> None:
     """Set these refs (whole names) to these commits, all or none, durably. 1 call."""
-    run(project, "update-ref", "--stdin", stdin="".join(f"update {ref} {to}\n" for ref, to in wanted.items()).encode())
-    for ref in wanted:
-        dotgit.sync(project, ref)
+    move(project, *wanted.items())
 
 
-def swap(project: str, ref: str, new: str, old: str) -> bool:
-    """Move a ref (whole name) from `old` to `new`, durably; False where it is elsewhere by now (compare-and-set). 1 call."""
-    if settings.call(project, "update-ref", ref, new, old)[0]:
-        if dotgit.commit_of(project, ref) == old:
-            run(project, "update-ref", ref, new, old)  # another fault: say which
+def set_one(project: str, ref: str, commit: str) -> None:
+    """Set `ref` (whole name, refs/…) to `commit`, durably. 1 call."""
+    move(project, (ref, commit))
+
+
+def move(project: str, *rows: tuple[str, ...], why: str = "") -> None:
+    """Move refs: (whole name, to) or (whole name, to, from where alone) each, all or none, durably; `why` is for their logs. A
+    lock on one that a git left which was killed, of another run maybe, goes first. 1 call."""
+    words = ("update-ref", *(("-m", why) if why else ()), "--stdin")
+    names, lines = [row[0] for row in rows], "".join(f"update {' '.join(row)}\n" for row in rows)
+    try:
+        run(project, *words, stdin=os.fsencode(lines))
+    except GitFailed:
+        if not any(dotgit.ref_locks(project, name) for name in names):
+            raise
+        dotgit.clear_unheld(project, names)
+        run(project, *words, stdin=os.fsencode(lines))
+    dotgit.sync(project, *names)
+
+
+def swap(project: str, ref: str, new: str, old: str, *also: str) -> bool:
+    """Move a ref (whole name) from `old` to `new`, and set those of `also` to it, all or none, durably; False where it is
+    elsewhere by now (compare-and-set). 1 call."""
+    try:
+        move(project, (ref, new, old), *((one, new) for one in also))
+    except GitFailed:
+        if dotgit.commit_of(project, ref) == old:  # another fault
+            raise
         return False
-    dotgit.sync(project, ref)
     return True
 
 

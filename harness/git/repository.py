@@ -194,6 +194,7 @@ def default_branch(project: str) -> str | None:
 
 def switch_new(project: str, branch: str, *, again: bool = False) -> None:
     """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists, unless `again` moves it. 1 call."""
+    dotgit.clear_unheld(project, [BRANCHES + branch.partition("/")[0]])  # of a start that was killed
     run(project, "switch", "-q", "--no-track", "-C" if again else "-c", branch)
     dotgit.sync(project, BRANCHES + branch)
 
@@ -276,12 +277,6 @@ def _check_out(project: str, branch: str) -> None:
     """Point HEAD at `branch`; nothing else changes. 0 calls if it already does."""
     if dotgit.head(project) != f"ref: {BRANCHES}{branch}".encode():
         run(project, "symbolic-ref", "-m", "harness: back to the branch", "HEAD", BRANCHES + branch)
-
-
-def set_ref(project: str, ref: str, commit: str) -> None:
-    """Set `ref` (whole name, refs/…) to `commit`, durably. 1 call."""
-    run(project, "update-ref", ref, commit)
-    dotgit.sync(project, ref)
 
 
 def delete_ref(project: str, ref: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from harness.base.errors import NeedsPerson
+from harness.base.errors import Busy, NeedsPerson
 from harness.base.record import Record
 from harness.git import dotgit
 from harness.process import supervise
@@ -77,6 +77,10 @@ class Recorded(Record):
 
 class GitHung(NeedsPerson):
     """A git call ran into its limit and was ended."""
+
+
+class GitKilled(Busy):
+    """A git was killed from outside, for want of memory perhaps. What it would have said is not known: that is not "no"."""
 
 
 class _Place(Record):
@@ -294,11 +298,15 @@ def call(
     env.update(extra)
     run = _guarded if place and place.runs_programs and args[0] in RUN_PROGRAMS else supervise.capture
     try:
-        return run([*GIT, *args], cwd=project, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held)
+        done = run([*GIT, *args], cwd=project, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held)
     except TimeoutError:
         hung = f"git {args[0]} in {project} did not end within {wall_seconds:.0f} seconds and was ended."
         programs = "A filter or merge driver of your git configuration may hang: try the same command by hand."
         raise GitHung(f"{hung} {programs if place and place.runs_programs else 'Is the disk there?'}") from None
+    if done[0] < 0:
+        words = f"git {args[0]} in {project} was killed by signal {-done[0]}, from outside"
+        raise GitKilled(f"{words} (is memory short?). Nothing is lost: start again.")
+    return done
 
 
 def alone(folder: str, config: str, *args: str) -> tuple[int, bytes, bytes]:

@@ -76,16 +76,16 @@ def join(project: str, folder: str, commit: str) -> None:
     """Our git knows the tree again, whose files stay as somebody left them, and so does a commit that they made on top of
     `commit`, where the tree was. 0 calls, 1 where there is one."""
     with settings.HeldLock(folder + ".lock"):
-        settings.share(project, folder, _administer(project, folder, _left_at(project, folder) or commit))
+        settings.share(project, folder, _administer(project, folder, _left_at(project, folder, commit) or commit))
         _drop_nested(folder)
 
 
-def _left_at(project: str, folder: str) -> str:
-    """The commit at which somebody left the tree; "" where its git folder names none."""
+def _left_at(project: str, folder: str, commit: str = "") -> str:
+    """The commit at which somebody left the tree; "" where its git folder names none. 1 call, 0 where it is `commit`."""
     head = (files.read(_git_folder(project, folder) + "/HEAD") or b"").decode("utf-8", "replace").strip()
     named = dotgit.commit_of(project, head.removeprefix("ref: ")) if "/" in head else head
     is_commit = len(named) in LENGTHS and DIGITS.issuperset(named)
-    known = is_commit and not settings.call(project, "cat-file", "-e", named + "^{commit}")[0]
+    known = named == commit or (is_commit and not settings.call(project, "cat-file", "-e", named + "^{commit}")[0])
     return named if known else ""
 
 

@@ -130,7 +130,7 @@ def _bundle(layout: Layout, folder: str, wanted: dict[str, str]) -> None:
         there = refs.positions(layout.project, *wanted)
         wanted = {name: commit for name, commit in wanted.items() if name in there or name.startswith(REFS)}
         for name in wanted.keys() - there.keys():
-            repository.set_ref(layout.project, name, wanted[name])
+            refs.set_one(layout.project, name, wanted[name])
         try:
             if wanted:
                 repository.run(layout.project, "bundle", "create", "-q", os.path.join(folder, BUNDLE), *sorted(wanted))

@@ -21,8 +21,6 @@ from harness.store import files, journal, names, objects
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
 
-AT = "-at-"
-
 
 class Restoration(Record):
     """What a restore did: to which snapshot, the snapshot of what was, the branch and its commit; `lines` for a person."""
@@ -39,11 +37,7 @@ def restore(layout: Layout, snapshot_id: str) -> Restoration:
     nothing changed where a part of the snapshot is not there."""
     inside.refuse(layout, "snapshot restore")
     mission.check_format(layout)
-    loop = files.Lock(layout.loop_lock)
-    if not loop.take():
-        holder = loop.holder()
-        raise Busy(f"run.sh is looping on this mission: pid {holder.get('pid', '?')}. Stop it, or wait for it to end.")
-    with loop, mission_lock.take(layout):
+    with mission_lock.without_loops(layout), mission_lock.take(layout):
         workplace.use(layout)
         recover.recover(layout)
         if live := [one.run for one in lease.alive(layout)]:
@@ -78,8 +72,8 @@ def _commit(layout: Layout, found: snapshots.Snapshot, then: Then) -> Restoratio
     state, made, at = State(layout), mission.load(layout), clock.stamp(clock.now())
     tip = workplace.position(layout).head
     kept = _free(layout, f"{clock.now()}-before-restore")
-    branch = _branch(layout, made.branch.partition(AT)[0] + AT + found.run, found.commit)
-    repository.set_ref(layout.top, closing.KEEP + kept, tip)
+    branch = _branch(layout, made.branch.partition(mission.AT)[0] + mission.AT + found.run, found.commit)
+    refs.set_one(layout.top, refs.KEEP + kept, tip)
     with state.lock("state"):
         journal.finish_journal(layout)
         changes = Changes()
@@ -124,11 +118,13 @@ def _branch(layout: Layout, wish: str, commit: str) -> str:
     """A new branch at the commit; one that a kill left there, with nothing on it, is used again."""
     for number in count(1):
         name = wish if number == 1 else f"{wish}-{number}"
+        for lock in dotgit.ref_locks(layout.top, repository.BRANCHES + name):  # of a git of ours that was killed
+            files.remove(lock)
         there = dotgit.commit_of(layout.top, repository.BRANCHES + name)
         if there == commit and name != mission.read(layout).branch:
             return name
         if not there:
-            repository.set_ref(layout.top, repository.BRANCHES + name, commit)
+            refs.set_one(layout.top, repository.BRANCHES + name, commit)
             return name
     raise AssertionError
 

@@ -1,15 +1,21 @@
 """The mission lock: held for the milliseconds in which a run opens or settles, and by whoever changes the queue.
 
-The lock is taken twice: on its file, and on the folder .harness, which no honest agent removes.
+The lock is taken twice: on its file, and on the folder .harness, which no honest agent removes. What needs a mission that nobody
+works on takes the locks of all loops first.
 """
 
 from __future__ import annotations
 
 import time
 
-from harness.store import files
+from harness.base.errors import Busy
+from harness.store import files, journal
 from harness.store.folder_lock import FolderLock
 from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import ExitStack
 
 PATIENCE_SECONDS = 3.0  # for whoever opens; holders need milliseconds, a recovery or a large merge some seconds
 POLL_SECONDS = 0.005
@@ -42,7 +48,9 @@ class MissionLock(files.Lock):
 
 
 def take(layout: Layout) -> MissionLock:
-    """The mission lock; raises Busy with its holder and the time where somebody keeps it for longer than PATIENCE_SECONDS."""
+    """The mission lock; raises Busy with its holder and the time where somebody keeps it for longer than PATIENCE_SECONDS, and
+    BrokenFile where a folder of the state is a link."""
+    journal.require_folders(layout)
     lock, until = MissionLock(layout), time.monotonic() + PATIENCE_SECONDS
     while not lock.take():
         if time.monotonic() > until:
@@ -55,3 +63,24 @@ def take(layout: Layout) -> MissionLock:
 def held(layout: Layout) -> MissionLock:
     """The mission lock as a context manager that waits for it."""
     return MissionLock(layout)
+
+
+def loops(layout: Layout) -> list[files.Lock]:
+    """The lock of each lane's loop; that of the first lane is always one of them."""
+    first = layout.loop_lock.rpartition("/")[2]
+    names = {first, *(name for name in files.names(layout.locks) if name.startswith(first))}
+    return [files.Lock(f"{layout.locks}/{name}") for name in sorted(names)]
+
+
+def without_loops(layout: Layout) -> ExitStack:
+    """The lock of every lane's loop, held to the end of the block, so that none starts. Raises Busy where one loops."""
+    from contextlib import ExitStack  # only where a mission is put away or back
+
+    held = ExitStack()
+    for lock in loops(layout):
+        if not lock.take():
+            held.close()
+            pid = lock.holder().get("pid", "?")
+            raise Busy(f"run.sh is looping on this mission: pid {pid}. Stop it, or wait for it to end.")
+        held.enter_context(lock)
+    return held

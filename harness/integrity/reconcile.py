@@ -11,7 +11,7 @@ import os
 
 from harness.base import console, encoding
 from harness.base.errors import BrokenFile
-from harness.git import dotgit, repository, worktrees
+from harness.git import dotgit, refs, repository, worktrees
 from harness.integrity import lease, recovery_evidence, workplace
 from harness.memory import raw
 from harness.model import config
@@ -301,7 +301,7 @@ def _look_for_secrets(run: Begun, outcome: Outcome, index: str) -> None:
     from harness.git import new_secrets  # only where there is something to commit
 
     found = new_secrets.keep_out(run.checkout, index=index, parent=run.context.head, tree=outcome.tree)
-    outcome.tree, state = found.tree, State(run.layout)
+    outcome.tree, outcome.changed, state = found.tree, found.changed, State(run.layout)
     outcome.kept_out = [*outcome.kept_out, *found.kept_out]
     for path in found.out if run.kept else ():
         data = files.read(os.path.join(run.checkout, path)) or b""
@@ -337,7 +337,7 @@ def _keep_commits(run: Begun) -> list[str]:
 
 
 def _keep_commit(run: Begun, commit: str) -> list[str]:
-    repository.set_ref(run.layout.top, f"refs/harness/refused/{run.id}", commit)
+    refs.set_one(run.layout.top, f"refs/harness/refused/{run.id}", commit)
     return [f"commits (kept as refs/harness/refused/{run.id})"]
 
 

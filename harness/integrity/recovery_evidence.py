@@ -41,20 +41,16 @@ def began(layout: Layout, run_id: str) -> bool:
 
 
 def closed(layout: Layout, run_id: str) -> bool:
-    """Whether an unsettled run had closed: its line is the last that the ledger covers, and its files match its run digest."""
+    """Whether an unsettled run had closed: its line is among those that the ledger covers (others may have closed since), and its
+    files match its run digest."""
     state, row = State(layout), ledger(layout).get(names.RUN_LOG)
     length = int(row[1]) if row else 0
     known = (state.data(names.RUN_LOG) or b"")[:length]
-    line = known.rstrip(b"\n").rpartition(b"\n")[2] + b"\n"
-    found, _ = runs.parse(line)
-    if (
-        len(known) < length
-        or found is None
-        or found.run != run_id
-        or state.data(names.of_run(run_id, names.RESULT)) != line
-    ):
+    line = state.data(names.of_run(run_id, names.RESULT)) or b""
+    if len(known) < length or line.find(b"\n") != len(line) - 1 or b"\n" + line not in b"\n" + known:
         return False
-    return found.seal == runs.seal(layout.run(run_id))
+    found, _ = runs.parse(line)
+    return found is not None and found.run == run_id and found.seal == runs.seal(layout.run(run_id))
 
 
 def ledger(layout: Layout) -> Ledger:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TURN = "HARNESS_TURN"
 LOOK_SECONDS = 0.05
+IDLE_SECONDS = 1.0  # where no run lives
 
 
 def take() -> None:
@@ -48,13 +49,19 @@ def _descriptor() -> int:
         return -1
 
 
-def lull(layout: Layout, seconds: float, decision: str) -> None:
+def has_lanes() -> bool:
+    """Whether there are lanes, which take turns."""
+    return _descriptor() >= 0
+
+
+def lull(layout: Layout, seconds: float, decision: str) -> bool:
     """Wait until a run has ended that the decision's line waits for, or, where it names none, one that lives now; at most so
-    long."""
-    until = time.monotonic() + seconds
+    long, and only while who started this process lives. Whether one has."""
+    until, parent = time.monotonic() + seconds, os.getppid()
     waited = [word.rstrip(",") for word in decision.split(" ")[3:]] if decision.startswith("WAIT 0 ") else []
     live = waited or [name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)]
-    while (left := until - time.monotonic()) > 0:
+    while (left := until - time.monotonic()) > 0 and os.getppid() == parent:
         if not set(live) <= set(runs.open_runs(layout)) or any(runs.is_dead(layout, name) for name in live):
-            return
-        time.sleep(min(LOOK_SECONDS, left) if live else left)
+            return True
+        time.sleep(min(LOOK_SECONDS if live else IDLE_SECONDS, left))
+    return False

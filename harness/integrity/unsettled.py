@@ -118,8 +118,8 @@ def cut_short(layout: Layout) -> bool:
 
 def abandoned(layout: Layout) -> list[str]:
     """The temporary files of writers that are gone, in the few folders where one writes also without a run."""
-    folders = (layout.state, os.path.dirname(layout.raw), os.path.dirname(layout.shim), layout.cache)
-    ours = (*folders, layout.git_private, os.path.join(layout.git_private, "info"))
+    folders = (layout.state, os.path.dirname(layout.raw), os.path.dirname(layout.shim), layout.cache, layout.objects)
+    ours = (*folders, layout.git, layout.git_private, os.path.join(layout.git_private, "info"))
     return [path for folder in ours for path in files.abandoned(folder)]
 
 

@@ -147,8 +147,9 @@ def landed(layout: Layout) -> bool:
     """Whether the mission's branch has the files of the mission's position; always, where runs work in place."""
     if config.load(layout).workplace == "project":
         return True
-    commit, here = branch_commit(layout, mission.load(layout)), position(layout)
-    return commit != "" and (commit == here.head or repository.tree_of(layout.top, commit) == here.tree)
+    made = mission.load(layout)
+    commit, at = branch_commit(layout, made), tip_commit(layout, made)
+    return commit != "" and (commit == at or position(layout).tree == repository.tree_of(layout.top, commit))
 
 
 def in_place(layout: Layout) -> Tree:
@@ -214,13 +215,12 @@ def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
     if asked and asked.strip() and asked != State(layout).data(names.SPEC):
         commit = merging.take_spec(layout.top, tree.position.head, asked)
         if commit != tree.position.head:
-            repository.set_ref(layout.top, _ref(made.id, "tip"), commit)
+            refs.set_one(layout.top, _ref(made.id, "tip"), commit)
             tree.position = (refs.position_of(layout.top, commit) or NOWHERE).replace(branch=made.branch)
 
 
 def bring(layout: Layout, made: Mission, name: str) -> Tree:
-    """Merge what a person did, and move their branch on where it is behind: the mission's position for a run in the tree of
-    this name. The caller holds the mission lock."""
+    """The mission's position, with what a person did, for a run in the tree of this name; under the mission lock."""
     taken = merging.take_edits(layout.top, made.branch)
     tree = _merged(layout, made, taken.tip, folder_of(made.id, name))
     if not on_branch(layout, made) and not tree.conflicts:
@@ -286,17 +286,17 @@ def _moved_back(project: str, landed: str, branch: str) -> bool:
 
 def land(layout: Layout, made: Mission, commit: str) -> str:
     """Move the branch and a person's working folder on to `commit`; "" or one line that says why not, and what to do."""
-    landed, old = dotgit.commit_of(layout.top, _ref(made.id, "landed")), branch_commit(layout, made)
-    if _moved_back(layout.top, landed, old):
+    mark, old = _ref(made.id, "landed"), branch_commit(layout, made)
+    if _moved_back(layout.top, dotgit.commit_of(layout.top, mark), old):
         without = f"git update-ref {_ref(made.id, 'tip')} {old[:12]}"
         left = f"you moved {made.branch} back to {old[:12]} while a run worked, so it is left there"
         return f"{left}. To have the work: git merge --ff-only {commit[:12]}. To go on without it: {without}"
     try:
-        why = landing.land(layout.top, made.branch, commit)
+        why = landing.land(layout.top, made.branch, commit, mark)
     except GitFailed as fault:
         why = str(fault)
-    if not why or branch_commit(layout, made) == commit:
-        repository.set_ref(layout.top, _ref(made.id, "landed"), commit)
+    if dotgit.commit_of(layout.top, mark) != commit and (not why or branch_commit(layout, made) == commit):
+        refs.set_one(layout.top, mark, commit)
     return why
 
 
@@ -311,23 +311,27 @@ def finish_landing(layout: Layout) -> list[str]:
     return [landing.finish(layout.top) or "finished a landing that a crash had cut short"]
 
 
-def clear_ref_locks(layout: Layout, dead: Sequence[str]) -> None:
-    """Remove git's locks on refs of the mission, and of its runs that died, which a git of ours left when it was killed; no run
-    of it is at work. Another mission in the repository may be."""
-    below = [mission.read(layout).id, *(f"{kind}/{run}" for run in dead for kind in ("partial", "refused"))]
-    for path in (path for name in below for path in dotgit.ref_locks(layout.top, f"refs/harness/{name}")):
+def clear_ref_locks(layout: Layout, dead: Sequence[str], *, alone: bool = True) -> None:
+    """Remove locks that a killed git left on refs of the mission and its dead runs. Not `alone`: other runs of it are at work."""
+    made = mission.read(layout)
+    branch, own = repository.BRANCHES + made.branch, f"refs/harness/{made.id}"
+    shared = [branch, branch.partition(mission.AT)[0] + mission.AT + "*"]  # a person's git may hold one
+    left = [f"refs/harness/{kind}/{run}" for run in dead for kind in ("partial", "refused", "keep")]
+    (left if alone else shared).append(own)
+    for path in (path for name in left for path in dotgit.ref_locks(layout.top, name)):
         files.remove(path)
+    dotgit.clear_unheld(layout.top, shared)
 
 
 def abandoned(layout: Layout) -> list[str]:
-    """The temporary files of writers of ours that are gone, beside the trees and in them."""
+    """The temporary files of writers of ours that are gone: beside the trees, in them, and in git's folder."""
     top = os.path.dirname(folder_of(mission.read(layout).id))
     links, found = (".git.", os.path.basename(layout.state) + "."), files.abandoned(top)
     for tree in (os.path.join(top, name) for name in files.names(top) if name.removeprefix(TREES).isdigit()):
         places = dict.fromkeys([tree, layout.within(tree)])
         beside = [path for place in places for path in files.abandoned(place)]
         found += [path for path in beside if os.path.basename(path).startswith(links)]
-    return found
+    return found + landing.abandoned(layout.top)
 
 
 def _link_state(layout: Layout, folder: str) -> None:
@@ -392,5 +396,5 @@ def commit(run: Begun, tree: str, message: str, *, lands: bool = True) -> Made:
             if joined.conflicts:
                 return Made(landed="", kept=ours, clashes=joined.conflicts)
             made = repository.commit_tree(project, joined.tree, [tip], message)
-        if refs.swap(project, ref, made, tip):
+        if refs.swap(project, ref, made, tip, refs.KEEP + run.id):
             return Made(landed=made)

@@ -9,7 +9,7 @@ from harness.base import clock, schema
 from harness.base.errors import BrokenFile, HarnessError
 from harness.base.lean import partial
 from harness.base.record import Record
-from harness.decision import rules, views
+from harness.decision import checkpoints, rules, views
 from harness.integrity import lease
 from harness.memory import archive, pages, waiting
 from harness.memory.archive import Archived, Change
@@ -292,17 +292,30 @@ class _Gathering:
         for name in self.listed(lambda: self.state.list(names.CHECKPOINTS)):
             words = self.part(partial(self.state.text, f"{names.CHECKPOINTS}/{name}")) or ""
             found.append(Asked(kind=f"checkpoint {name.removesuffix('.md')}", text=words))
-        return found
+        asks = [] if self.archived else self.listed(self.checkpoints_due)
+        return found + [Asked(kind=f"checkpoint {one.name}", text=checkpoints.shown(one)) for one in asks]
+
+    def checkpoints_due(self) -> list[checkpoints.Ask]:
+        """The checkpoint that the mission waits for now, where it is no file."""
+        word, _, what = self.due().partition(" ")
+        asks = views.asks(self.layout) if word == "CHECKPOINT" else []
+        return [one for one in asks if one.name == what.partition(" ")[0] and one.cause != checkpoints.FILE]
 
     def answered_questions(self) -> list[Asked]:
-        """The escalations that a person has answered, oldest first."""
+        """The escalations and checkpoints that a person has answered, oldest first."""
         found = []
         for name in self.listed(lambda: self.state.list(names.ESCALATIONS)):
             when, _, kind = name.removesuffix(".md").partition("-")
             text = self.part(partial(self.state.text, f"{names.ESCALATIONS}/{name}")) or ""
             at = clock.stamp(int(when)) if when.isdigit() and len(when) < len(str(runs.LAST_DAY)) else ""
             found.append(Asked(kind=kind, text=_body(text), at=at or name))
-        return found
+        for row in self.listed(lambda: checkpoints.rows(self.layout)):
+            if row.state in checkpoints.ANSWERED:
+                said = f"{row.by}: {row.text or row.state}"
+                found.append(
+                    Asked(kind=f"checkpoint {row.name} {row.state}", text=f"{row.question}\n{said}", at=row.at)
+                )
+        return sorted(found, key=lambda one: one.at)
 
     # memory
 

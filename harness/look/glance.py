@@ -10,7 +10,8 @@ from harness.base import clock, lean, schema
 from harness.base.errors import BrokenFile, HarnessError
 from harness.base.lean import partial
 from harness.base.record import Record
-from harness.decision import rules, views
+from harness.decision import checkpoints, rules, views
+from harness.integrity import mission_lock
 from harness.look import facts
 from harness.memory import raw
 from harness.memory.raw import Entry
@@ -104,7 +105,8 @@ class Watcher:
         found.totals = found.newest[0].total() if found.newest else runs.Totals()
         found.caps = rules.caps(views.limits_of(settings), found.totals)
         self._queue(found)
-        found.word, found.state = self._part(lambda: self._state(found), ("halt", "its state cannot be read"))
+        asks = self._part(lambda: self._checkpoints(found, settings), checkpoints.Found())
+        found.word, found.state = self._part(lambda: self._state(found, asks), ("halt", "its state cannot be read"))
         found.faults = self._faults
         return found
 
@@ -117,18 +119,14 @@ class Watcher:
             self._faults.append(f"{type(fault).__name__}: {fault}")
         return otherwise
 
-    def _of(self, path: str, read: Callable[[], Any]) -> Any:
-        """What `read` makes of a file; not again while the file is the same."""
-        try:
-            found = os.stat(path)
-            same: object = (found.st_ino, found.st_size, found.st_mtime_ns)
-        except OSError:
-            same = None
-        known = self._known.get(path)
+    def _of(self, path: str, read: Callable[[], Any], *others: str) -> Any:
+        """What `read` makes of a file, and of `others`; not again while they are the same."""
+        same = _signature(path) and [_signature(one) for one in (path, *others)]
+        known = self._known.get(path + "\0".join(others))
         if known is None or known[0] != same or same is None:
             before = len(self._faults)
             value = read()
-            self._known[path] = same, value, self._faults[before:]
+            self._known[path + "\0".join(others)] = same, value, self._faults[before:]
             return value
         self._faults += known[2]
         return known[1]
@@ -205,10 +203,10 @@ class Watcher:
 
     # how it stands
 
-    def _state(self, found: Glance) -> tuple[str, str]:
+    def _state(self, found: Glance, waits: checkpoints.Found) -> tuple[str, str]:
         """(word, sentence): what the mission does, or waits for."""
+        asks = self._asks(found, waits)
         alive = [lane for lane in found.lanes if not lane.dead]
-        asks = self._asks()
         if alive:
             more = f"; {asks}" if asks else ""
             return "run", f"{len(alive)} run{'s' if len(alive) > 1 else ''} under way{more}"
@@ -219,32 +217,56 @@ class Watcher:
             return "ask", "a cap is reached: " + next(cap.words for cap in found.caps if cap.spent >= cap.most)
         if last and last.until > found.now:
             return "wait", f"waits until {clock.local(last.until, found.now)} for the vendor of {last.agent}"
-        if found.features and all(one.status == "passed" for one in found.features):
-            swept = next((one for one in found.newest if one.sweep is not None), None)
-            if swept and swept.verdict == "green":
-                return "done", f"all {len(found.features)} features passed, and the final sweep was green"
+        if _swept(found) and not waits.wanted:
+            return "done", f"all {len(found.features)} features passed, and the final sweep was green"
         if any(lane.dead for lane in found.lanes):
             return "halt", "a run died; the next start settles it"
         return (
-            ("run", "run.sh is between two runs") if self._loops() else ("halt", "nothing runs; run.sh goes on with it")
+            ("run", "run.sh is between two runs") if self._loops() else ("halt", "nothing runs; to go on, start run.sh")
         )
 
-    def _asks(self) -> str:
-        """What holds the mission until a person acts; "" for nothing."""
+    def _asks(self, found: Glance, waits: checkpoints.Found) -> str:
+        """What holds the mission until a person acts; "" for nothing. A feature's checkpoint, and that of DONE, in its turn."""
         for name, word in ((names.STOP, "stopped"), (names.PAUSE, "paused")):
             if self.state.exists(name):
                 why = raw.one_line(self.state.part(name, 0, TEXT_CHARS).decode("utf-8", "replace"))
                 return f"{word}: {why}" if why else word
-        waiting = [name[:-3] for name in self.state.list(names.CHECKPOINTS) if name.endswith(".md")]
+        turn = waits.features.get(found.ready[0].id) if found.ready and not waits.wanted else None
+        waiting = [one.name for one in (*waits.now, turn, None if waits.wanted else waits.done) if one]
         if waiting:
             return f"a person is needed: checkpoint {', '.join(waiting)}"
         text = self.state.text(names.ESCALATION)
         return "" if text is None else f"a person is needed: {views.kind_of(text) or 'escalation'}"
 
+    def _checkpoints(self, found: Glance, settings: config.Config) -> checkpoints.Found:
+        """What waits for a person by config.toml and by what agents and people said."""
+        layout, cost, swept = self.layout, found.totals.cost_usd, _swept(found)
+        finished = partial(runs.finished, layout)
+        find = partial(checkpoints.find, layout, settings, found.features, cost, swept=swept, finished=finished)
+        others = (layout.run_log, layout.features, layout.checkpoint_log, layout.checkpoints)
+        made: checkpoints.Found = self._of(layout.config, find, *others)
+        return made
+
     def _loops(self) -> bool:
-        """Whether the run.sh that signed the loop lock lives; the lock itself is not asked for."""
-        pid = files.Lock(self.layout.loop_lock).holder().get("pid")
-        return isinstance(pid, int) and tree.lives(pid)
+        """Whether a run.sh that signed the lock of a lane lives; the locks themselves are not asked for."""
+        pids = [lock.holder().get("pid") for lock in mission_lock.loops(self.layout)]
+        return any(isinstance(pid, int) and tree.lives(pid) for pid in pids)
+
+
+def _signature(path: str) -> tuple[int, int, int] | None:
+    """What differs once a file was changed or replaced; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _swept(found: Glance) -> bool:
+    """Whether all features passed, and the final sweep behind them was green."""
+    swept = next((one for one in found.newest if one.sweep is not None), None)
+    passed = bool(found.features) and all(one.status == "passed" for one in found.features)
+    return passed and swept is not None and swept.verdict == "green"
 
 
 def last_rows(paths: RunLayout) -> list[Row]:

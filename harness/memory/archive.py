@@ -31,6 +31,7 @@ else:
     What = schema.one_of(CHANGES)
 
 DELETED = "a person deleted this lesson"  # why an entry was dropped that says it again
+OF_ITS_OWN = "an agent: a lesson of its own"
 LEAVES = "a compaction writes"
 BLOCK = 1 << 20  # bytes
 REPAIR = (

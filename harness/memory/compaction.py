@@ -25,6 +25,7 @@ MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}
 PAGE = "MEMORY.md"
 PERSON = "person"
 RED_CLAIM = re.compile(r"\b[A-Z][A-Z0-9]*-[\w-]+ is (?:red|unproven|flaky|broken|not proven|refuted)\b")
+MOST_REGROUPED = 100  # wordings that one compaction looks at once more
 VOICES_OF_AVOID = 2  # a failure that so many noted is something to avoid
 
 # Lines of MEMORY.md that each section has before the others share what is left, in this order.
@@ -71,10 +72,11 @@ class Said(Record):
 
 
 class Compaction:
-    """A compaction in progress: the pages, the lessons, the disposition of every waiting entry, and what changed."""
+    """A compaction in progress: the pages, the lessons, the disposition of every waiting entry, and what changed. `alone`:
+    entries that are lessons of their own, or say one word for word."""
 
-    def __init__(self, before: Inputs) -> None:
-        self.before, self.lessons = before, before.known
+    def __init__(self, before: Inputs, alone: frozenset[int] = frozenset()) -> None:
+        self.before, self.lessons, self.alone = before, before.known, set(alone)
         self.generation = before.curated.generation + 1
         self.dispositions: dict[int, tuple[str, int, str]] = {}
         self.changes: list[tuple[int, Change]] = []
@@ -135,6 +137,8 @@ class Compaction:
         if lesson is not None and lesson.state == FORGOTTEN and entry.role != PERSON:
             self.dispositions[entry.seq] = ("dropped", lesson.id, archive.DELETED)
             return
+        if entry.seq in self.alone and not self.lessons.has_words(kind, note):
+            lesson, older = None, []
         if lesson is None:
             self.lessons.make_room()
             lesson = self.lessons.add(entry.seq, kind, note)
@@ -143,7 +147,21 @@ class Compaction:
             self.lessons.retag(lesson, kind)
         self._count(lesson, entry, note)
         for number in older:
-            self.supersede(self.lessons.all[number], lesson, f"entry {entry.seq} is newer")
+            replaced = self.lessons.all.get(number)
+            if replaced is not None:  # it may just have left, to make room
+                self.supersede(replaced, lesson, f"entry {entry.seq} is newer")
+
+    def regroup(self) -> None:
+        """Lessons that were noted now, and are one with another: what words are rare is known better than when they were new."""
+        texts = dict.fromkeys((one.lesson, one.text) for one in self.said if one.lesson in self.lessons.all)
+        for number, text in sorted(texts, key=lambda key: -self.lessons.all[key[0]].heard)[:MOST_REGROUPED]:
+            lesson = self.lesson_of(number)
+            if lesson is None or not lesson.holds or lesson.kind not in lessons.ADVICE:
+                continue
+            other = self.lessons.twin(lesson, text)
+            if other is not None and not self.alone & {lesson.id, other.id}:
+                older, newer = sorted((lesson, other), key=lambda one: one.id)
+                self.merge(newer, older, "the same words")
 
     def merge(self, gone: Lesson, into: Lesson, why: str) -> None:
         """Two lessons are one. The archive has the entries of the other under its own number, and the change."""
@@ -167,7 +185,11 @@ class Compaction:
         """Count an occurrence of a lesson."""
         again = lesson.id in self.there and lessons.voice_of(entry) not in lesson.voices[-1:]
         self.said.append(Said(entry=entry, text=note, lesson=lesson.id, again=again))
-        self.dispositions[entry.seq] = ("merged" if lesson.count else "kept", lesson.id, "")
+        why = archive.OF_ITS_OWN if entry.seq in self.alone else ""
+        if why:
+            self.alone.add(lesson.id)
+            lesson.own = True
+        self.dispositions[entry.seq] = ("merged" if lesson.count else "kept", lesson.id, why)
         lesson.hear(entry)
 
     # ---- MEMORY.md

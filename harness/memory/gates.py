@@ -7,13 +7,14 @@ for a bare word such as "ignore" or "always", which honest notes have. docs/memo
 
 from __future__ import annotations
 
+import codecs
 import functools
 import re
 import unicodedata
 
 from harness.base import redaction
 from harness.memory import tables
-from harness.memory.words import words
+from harness.memory.words import STOP_WORDS, words
 
 MASKED = "[masked: "
 SECRET = "a secret"
@@ -21,7 +22,7 @@ LONGEST_LOOKED_AT = 4096  # characters; a note has at most 1000
 PROSE = 0.75  # share of letters and blanks in what is text, once decoded
 FEWEST_BLANKS = 2
 SHORTEST_PASSWORD = 5
-PASSWORDS = ("password", "beside", "before", "pair", "option")  # the patterns of a password in a sentence
+PASSWORDS = ("password", "beside", "before", "pair", "account", "option")  # the patterns of a password in a sentence
 
 # Characters that no reader sees: tags, bidirectional overrides, zero-width ones within a word.
 _HIDDEN = re.compile(
@@ -29,6 +30,10 @@ _HIDDEN = re.compile(
 )
 _UNSEEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u180e\u00ad\U000e0000-\U000e007f]")
 _SPACED = re.compile(r"(?:\b\w[ .*_-]){5,}\w\b")
+_SYLLABLES = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
+_LEET = re.compile(r"[A-Za-z][013457@$][A-Za-z]|\b[013457@$][a-z]{3}")
+_ESCAPED = re.compile(r"(?:%[0-9a-fA-F]{2}){2}|&#x?[0-9a-fA-F]+;")
+_LETTERS = str.maketrans("013457@$", "oieastas")
 _MIXED = re.compile(  # letters of other alphabets that look like Latin ones
     r"[A-Za-z][\u0370-\u03ff\u0400-\u04ff][A-Za-z]|[\u0400-\u04ff][A-Za-z]{2,}|[A-Za-z]{2,}[\u0400-\u04ff]"
 )
@@ -40,7 +45,7 @@ _OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")
 @functools.cache
 def pattern(name: str) -> re.Pattern[str]:
     """The rules of a section of gates.txt as one pattern."""
-    sections = tables.sections("gates.txt")
+    sections = tables.sections(tables.GATES)
     source = "|".join(sections[name])
     for _ in range(3):  # a part may name parts
         source = re.sub(r"<([a-z_]+)>(?!:)", lambda found: _part(sections, found[1]), source)
@@ -54,9 +59,10 @@ def _part(sections: dict[str, list[str]], name: str) -> str:
 
 def _has(low: str, name: str) -> bool:
     """Whether one of a section's hints is in a text in small letters: the search for them is 50 times as fast as a pattern."""
-    return any(hint in low for hint in tables.sections("gates.txt")[name])
+    return any(hint in low for hint in tables.sections(tables.GATES)[name])
 
 
+@functools.lru_cache(4096)
 def gated(text: str) -> str:
     """Why a note may not rise above raw.md, in a few words; "" for one that may."""
     text = text[:LONGEST_LOOKED_AT]
@@ -72,13 +78,31 @@ def gated(text: str) -> str:
         return "a role tag"
     if pattern("heading").search(seen):
         return "a heading or a code fence"
-    low = seen.lower()
-    foreign = not seen.isascii() or _has(low, "tongue hints")
-    if (_has(low, "order hints") and pattern("order").search(seen)) or (
-        foreign and pattern("other tongues").search(seen)
-    ):
+    foreign = not seen.isascii() or _has(seen.lower(), "tongue hints")
+    if any(map(_orders, _read_as(seen))) or (foreign and pattern("other tongues").search(seen)):
         return "orders to its reader"
     return "encoded text" if _is_encoded(seen) else ""
+
+
+def _orders(text: str) -> bool:
+    """Whether a text has an order to its reader."""
+    return _has(text.lower(), "order hints") and bool(pattern("order").search(text))
+
+
+def _read_as(text: str) -> list[str]:
+    """The text, and as a reader takes it: decoded, without hyphens inside words, with letters for the digits that look like them;
+    and backwards and in rot13, where it has no word that all sentences have."""
+    found = [text, _SYLLABLES.sub("", text)]
+    if _ESCAPED.search(text):
+        import html  # few notes need it
+        import urllib.parse
+
+        found.append(html.unescape(urllib.parse.unquote(text)))
+    if text.count(" ") >= FEWEST_BLANKS and STOP_WORDS.isdisjoint(text.lower().split()):
+        found += [text[::-1], codecs.encode(text, "rot13")]
+    if _LEET.search(text):
+        found.append(text.translate(_LETTERS))
+    return list(dict.fromkeys(found))
 
 
 def masked(text: str) -> str:
@@ -132,9 +156,12 @@ def _is_prose(data: bytes) -> bool:
     return text.count(" ") >= FEWEST_BLANKS and plain >= PROSE * len(text)
 
 
+@functools.lru_cache(4096)
 def is_report(text: str, tag: str = "") -> bool:
     """Whether a note only says what was done, or how a check went: it tells nobody what to do."""
     if pattern("lesson").search(text) or pattern("fixed by").search(text):
+        return False
+    if tag == "DECISION" and pattern("change").search(text):
         return False
     if pattern("counted").search(text) or pattern("report").search(text):
         return True

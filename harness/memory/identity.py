@@ -12,13 +12,13 @@ import functools
 import os
 import re
 
-from harness.base import encoding, schema
+from harness.base import encoding, lean, schema
 from harness.base.errors import Busy, UsageFault
 from harness.base.record import Record
 from harness.memory import pages
 from harness.memory.pages import Item, Page
 from harness.memory.similarity import SAME, Index
-from harness.memory.words import keys, words
+from harness.memory.words import Candidates, words
 from harness.store import files, json_lines
 from harness.store.layout import evidence_file, identity_file
 
@@ -127,7 +127,7 @@ def items(folder: str) -> set[tuple[str, str]]:
 
 
 def evidence(folder: str) -> list[Evidence]:
-    """All evidence in file order; a (mission, seq) counts once, a torn last line not at all. Raises BrokenFile."""
+    """All evidence in file order; a (mission, seq, at) counts once, a torn last line not at all. Raises BrokenFile."""
     return parse_evidence(files.read(evidence_file(folder)) or b"", evidence_file(folder))
 
 
@@ -140,15 +140,19 @@ def parse_evidence(data: bytes, path: str) -> list[Evidence]:
 def _parsed(data: bytes, path: str) -> tuple[Evidence, ...]:
     import jsonlines  # costs 20 ms, and most runs need no evidence
 
-    found: dict[tuple[str, int], Evidence] = {}
+    # A mission that was put back gives a number again, at another time.
+    found: dict[tuple[str, int, str], Evidence] = {}
+    waiting: list[str] = []
+    reader = jsonlines.Reader(iter(waiting.pop, None), loads=lean.loads)
     remedy = "Remove that line; evidence.jsonl holds one JSON object a line."
 
     def take(row: Any) -> None:
         one = schema.record(Evidence, row, "a mission leaves")
-        found.setdefault((one.mission, one.seq), one)
+        found.setdefault((one.mission, one.seq, one.at), one)
 
     def read(line: bytes) -> Any:
-        return jsonlines.Reader([line.decode("utf-8")]).read(type=dict)
+        waiting.append(line.decode("utf-8"))
+        return reader.read(type=dict)
 
     json_lines.parse(data, path, take, "no evidence", remedy, read)
     return tuple(found.values())
@@ -193,11 +197,11 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
 
 def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]:
     """The occurrences that are not known, as far as their mission has room."""
-    seen = {(one.mission, one.seq) for one in known}
+    seen = {(one.mission, one.seq, one.at) for one in known}
     counts = collections.Counter(one.mission for one in known)
     found = []
     for one in occurrences:
-        if (one.mission, one.seq) not in seen and counts[one.mission] < MOST_EVIDENCE:
+        if (one.mission, one.seq, one.at) not in seen and counts[one.mission] < MOST_EVIDENCE:
             counts[one.mission] += 1
             found.append(one)
     return found
@@ -260,10 +264,9 @@ def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[
     """The evidence for each item, by `id(item)`."""
     find = functools.cache(index.find)
     found: dict[int, list[Evidence]] = {}
-    wanted = {word for _, items in index.parts.values() for item in items for word in keys(item.text)}
+    able = Candidates([item.text for _, items in index.parts.values() for item in items])
     for one in known:
-        said = keys(one.text)
-        if len(said & wanted) < min(2, len(said)):
+        if not able.has(one.text):
             continue  # most evidence: no comparison
         item = find(shown_text(one.tag, one.text))
         if item is not None:

@@ -7,12 +7,12 @@ does not belong to curated.json. A lesson is named by the sequence number of its
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 
 from harness.base.record import Record
-from harness.memory.similarity import NEWER, SAME, Index, plain
+from harness.memory.contrast import plain
+from harness.memory.similarity import NEWER, SAME, UNRELATED, Index
 from harness.memory.words import words
 
 TYPE_CHECKING = False
@@ -32,14 +32,16 @@ FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"
 ADVICE = ("lesson", "avoid", "context", "fail")
 SUPERSEDED, FORGOTTEN, RETIRED = "superseded", "forgotten", "retired"
-FORMAT = 1
+FORMAT = 2
+APART = 0.47  # so close to a wording of a lesson, and not the same: a note of something else
 
 
 class Lesson(Record):
     """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last, and `best` the
     place of the one that is shown. `voices`: role and feature of those who noted it, the newest last, and `heard` by how many
     runs. `last`: the number of its newest entry. `state`: "" while it holds, and `by` the lesson that replaced it. `said`: words
-    that an agent gave it, and `rank` what it added to its worth. `evidenced`: how often it is in evidence.jsonl."""
+    that an agent gave it, `rank` what it added to its worth, and `own`: it knows this lesson from others. `evidenced`: how often
+    it is in evidence.jsonl."""
 
     id: int
     kind: str
@@ -57,6 +59,7 @@ class Lesson(Record):
     evidenced: int = 0
     rank: float = 0.0
     best: int = 0
+    own: bool = False
 
     @property
     def holds(self) -> bool:
@@ -134,22 +137,56 @@ class Lessons:
         if known and known.holds:
             return same, []
         same, replaced = None, same if known and known.state != RETIRED else None
-        note = words(compared(kind, text))
+        note, decisions = words(compared(kind, text)), kind == DECISION
+        found: dict[int, list[tuple[str, float]]] = {}
         for cosine, number in index.near(note):
             owner = index.owners[number]
             lesson = self.all.get(owner)
-            if lesson is None or lesson.state == RETIRED or owner == same or owner in older:
-                continue
-            found = index.relation(note, words(index.texts[number]), cosine, decisions=kind == DECISION)
-            if found == SAME and lesson.state == SUPERSEDED:
+            if lesson is not None and lesson.state != RETIRED:
+                relation = index.relation(note, words(index.texts[number]), cosine, decisions=decisions)
+                found.setdefault(owner, []).append((relation, cosine))
+        for owner, each in found.items():
+            lesson, relation = self.all[owner], next(filter(None, (one for one, _ in each)), UNRELATED)
+            if not decisions and any(one == NEWER for one, _ in each):
+                relation = NEWER  # it contradicts a wording of that lesson
+            if relation == SAME and not decisions and any(one != SAME and cosine >= APART for one, cosine in each):
+                continue  # it differs from another wording of that lesson
+            if relation == SAME and lesson.state == SUPERSEDED and not decisions and adds(text, lesson.texts):
+                continue  # what was replaced comes back, but on other terms
+            if relation == SAME and lesson.state == SUPERSEDED:
                 replaced = owner if replaced is None else replaced
-            elif found == SAME and same is None:
+            elif relation == SAME and same is None:
                 same = owner
-            elif found == NEWER and lesson.holds:
+            elif relation == NEWER and lesson.holds:
                 older[owner] = None
-        if same is not None and kind != DECISION:
-            return same, []
         return (replaced if same is None else same), list(older)
+
+    def has_words(self, kind: str, text: str) -> bool:
+        """Whether a lesson has this very wording."""
+        return plain(compared(kind, text)) in self.index_of(kind).exact
+
+    def twin(self, lesson: Lesson, text: str) -> Lesson | None:
+        """Another lesson that says the same as this wording of one, of which no wording differs from one of its own."""
+        index, note = self.advice, words(compared(lesson.kind, text))
+        for cosine, number in index.near(note):
+            other = self.all.get(index.owners[number])
+            if other is None or other is lesson or not other.holds or other.kind == DECISION:
+                continue
+            if index.relation(note, words(index.texts[number]), cosine, decisions=False) != SAME:
+                continue
+            if not self._differ(lesson, other):
+                return other
+        return None
+
+    def _differ(self, one: Lesson, other: Lesson) -> bool:
+        """Whether a wording of one is close to a wording of the other, and not the same."""
+        for mine in one.texts:
+            for yours in other.texts:
+                two = words(compared(one.kind, mine)), words(compared(other.kind, yours))
+                cosine = self.advice.cosine(*two)
+                if cosine >= APART and self.advice.relation(*two, cosine, decisions=False) != SAME:
+                    return True
+        return False
 
     def add(self, seq: int, kind: str, text: str) -> Lesson:
         """A new lesson."""
@@ -199,6 +236,7 @@ class Lessons:
         for text in gone.texts:
             self.index_of(gone.kind).remove(compared(gone.kind, text))
         del self.all[gone.id]
+        self.retag(into, gone.kind)
         for text in gone.texts:
             self.say(into, into.kind, text)
         into.count, into.heard = into.count + gone.count, into.heard + gone.heard
@@ -206,7 +244,7 @@ class Lessons:
         into.where = newest([*into.where, *gone.where], MOST_NAMED)
         into.voices = newest([*into.voices, *gone.voices], MOST_VOICES)
         into.roles = newest([*gone.roles, *into.roles], MOST_ROLES)
-        into.evidenced += gone.evidenced
+        into.evidenced, into.own = into.evidenced + gone.evidenced, into.own or gone.own
 
     def make_room(self) -> None:
         """Forget the weakest before one more lesson comes, where there are far too many."""
@@ -229,15 +267,28 @@ class Lessons:
                     self.index_of(lesson.kind).remove(compared(lesson.kind, text))
 
 
+def adds(text: str, texts: list[str]) -> bool:
+    """Whether a note has identifiers or numbers that none of the texts has."""
+    known = frozenset[str]().union(*(words(one).terms for one in texts))
+    return bool((words(text).names | words(text).numbers) - known)
+
+
 def compared(kind: str, text: str) -> str:
     """A note as it is compared: something to avoid says so."""
     return text if kind != "avoid" or _says_so(text) else f"avoid {text}"
 
 
-@functools.lru_cache(MOST * MOST_WORDINGS)
+_says: dict[str, bool] = {}  # a cache: what `parse` knows need not be read again
+
+
 def _says_so(text: str) -> bool:
-    found = words(text)
-    return found.refuses or bool(found.ordered)
+    known = _says.get(text)
+    if known is None:
+        if len(_says) > MOST * MOST_WORDINGS:
+            _says.clear()
+        found = words(text)
+        known = _says[text] = found.refuses or bool(found.ordered)
+    return known
 
 
 # ---- lessons.jsonl
@@ -247,15 +298,22 @@ def render(lessons: Lessons, folded: int, generation: int) -> bytes:
     """The file's bytes: a lesson a line, so that a difference can be read."""
     head: dict[str, Any] = {"format": FORMAT, "generation": generation, "folded": folded}
     head |= {"written": lessons.written, "others": lessons.others, "owed": lessons.owed}
-    rows = [json.dumps(head, ensure_ascii=False, separators=(",", ":"))]
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    rows, unset = (
+        [encode(head)],
+        [(name, Lesson.default(name)) for name in Lesson.fields if name not in Lesson.needed()],
+    )
     for lesson in lessons.all.values():
-        row = {name: value for name, value in lesson.asdict().items() if value != Lesson.default(name)}
+        row = lesson.asdict()
+        for name, value in unset:
+            if row[name] == value:
+                del row[name]
         index = lessons.index_of(lesson.kind)
         if lesson.kind != "other":
             keys = [compared(lesson.kind, text) for text in lesson.texts]
             row["terms"] = [index.terms_of(key) for key in keys]
             row |= {"keys": keys} if keys != lesson.texts else {}
-        rows.append(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+        rows.append(encode(row))
     return ("\n".join(rows) + "\n").encode("utf-8", "replace")
 
 
@@ -284,5 +342,7 @@ def _take(lessons: Lessons, row: dict[str, Any]) -> None:
     if lesson.kind == "other":
         return
     index = lessons.index_of(lesson.kind)
-    for key, known in zip(keys or lesson.texts, terms, strict=True):
+    for text, key, known in zip(lesson.texts, keys or lesson.texts, terms, strict=True):
         index.add(key, lesson.id, known)
+        if lesson.kind == "avoid":
+            _says[text] = key == text

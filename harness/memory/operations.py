@@ -16,7 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-KINDS = ("same", "newer", "reword", "rank", "retire")
+    from harness.memory.identity import Graduation
+
+APART = "apart"  # a lesson of its own, whatever code took it for: known before the entries are compacted
+KINDS = ("same", "newer", "reword", "rank", "retire", APART)
 OLDER = {"merge": "same"}  # how an earlier version called it
 LONGEST = 300  # characters of new words
 KNOWN = 0.6  # share of a new wording's words that its sources have
@@ -58,9 +61,14 @@ class Operations:
             raise Wrong("'entries' is a list of entry numbers")
         found = list(dict.fromkeys(self._lesson(number).id for number in entries))
         sources = [self.lessons.all[number] for number in found]
-        {"same": self._same, "newer": self._newer, "reword": self._reword, "rank": self._rank, "retire": self._retire}[
-            what
-        ](sources, row)
+        {
+            "same": self._same,
+            "newer": self._newer,
+            "reword": self._reword,
+            "rank": self._rank,
+            "retire": self._retire,
+            APART: lambda *_: None,  # done already, see `alone`
+        }[what](sources, row)
 
     def _lesson(self, number: int) -> Lesson:
         """The lesson of an entry."""
@@ -130,8 +138,15 @@ class Operations:
             self.made.change("retired", lesson, f"an agent: {why.strip()[:120]}")
 
 
-def offer(made: Compaction) -> str:
-    """The computed plan, for the prompt: what the entries became, and pairs that code could not decide, by number."""
+def alone(rows: list[Any]) -> frozenset[int]:
+    """The entries that an agent keeps apart from what code takes them for."""
+    asked = [row.get("entries") for row in rows if isinstance(row, dict) and row.get("do") == APART]
+    return frozenset(one for some in asked if isinstance(some, list) for one in some if isinstance(one, int))
+
+
+def offer(made: Compaction, graduations: list[Graduation]) -> str:
+    """The computed plan, for the prompt: what the entries became, what goes to an identity, and pairs that code could not
+    decide, by number."""
     new = {number for what, number, _ in made.dispositions.values() if what in ("kept", "merged")}
     lines = []
     for number in sorted(new & made.lessons.all.keys()):
@@ -143,8 +158,13 @@ def offer(made: Compaction) -> str:
         lines.append(f"{', '.join(map(str, mine))}: {lesson.kind}: {lesson.text}{state}")
     pairs = _near_misses(made, new)
     asked = [f"{one.id} ? {other.id}: {one.text}  <>  {other.text}" for one, other in pairs]
+    replaced = [
+        f"{change.lesson}, by {change.by}: {change.text}" for _, change in made.changes if change.change == "superseded"
+    ]
     parts = [
         ("The computed groups (entries: what they became)", lines),
+        ("What newer entries replace", replaced),
+        ("What goes to an identity", [f"{one.lesson}: to {one.role}, {one.why}: {one.text}" for one in graduations]),
         ("The same, newer, or neither? (code could not tell)", asked),
     ]
     return "\n\n".join(f"{head}:\n" + "\n".join(rows) for head, rows in parts if rows)

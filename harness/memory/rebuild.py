@@ -57,6 +57,7 @@ def _take(known: Lessons, row: Archived, is_evidence: bool) -> None:
         known.say(lesson, kind, note)
         known.retag(lesson, kind)
     lesson.evidenced += is_evidence
+    lesson.own = lesson.own or row.why == archive.OF_ITS_OWN
     lesson.hear(entry)
 
 

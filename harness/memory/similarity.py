@@ -11,35 +11,65 @@ from __future__ import annotations
 import heapq
 from math import log, sqrt
 
-from harness.memory import tables
-from harness.memory.words import AFFIRMS, Words, stem, words
+from harness.memory.common import ALL, special
+from harness.memory.contrast import (
+    MOST_SWAPPED,
+    apart,
+    aside,
+    begins_with_opposite,
+    capitals,
+    compounds,
+    denies,
+    differs_in_compounds,
+    differs_in_flags,
+    differs_in_values,
+    drops,
+    flips,
+    has_opposites,
+    is_contrast,
+    is_flag_changed,
+    of_one_order,
+    opposed,
+    plain,
+    said_of_others,
+    swapped,
+    takes_the_place,
+    uninflected,
+)
+from harness.memory.words import PART, Words, stem, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Sequence
 
 SAME, NEWER, UNRELATED = "same", "newer", ""
 
-# Tuned on the half of bench/memory_corpus that is for tuning; docs/decisions/0013 has the trials.
+# Tuned on the half of bench/memory_corpus that is for tuning; docs/decisions/0014 and 0027 have the trials.
 CLOSE = 0.46  # two notes are the same from here on
 CLOSE_WITH_NAME = 0.34  # where they share a rare identifier
 SUBJECT = 0.22  # two decisions are about one subject
 REST = 0.72  # where numbers or names differ, the rest of two notes is the same
+DESPITE = 1.2  # times as much, where numbers or names differ
+ONE_FRAME = 0.65  # and that is all that they say, but for those
 FRAME = 0.45  # two notes are built alike
-OPPOSED_DECISIONS = 0.15
+OPPOSED_DECISIONS = 0.12
+DENIED, LEAST_DENIED = 0.2, 400_000  # and is so close, or shares so much, where it denies what the other has
 OPPOSED = 0.30  # a note denies what the other orders, about one subject
-MEANT = 0.6  # of what a note denies, the other has
-MOST_SWAPPED = 3  # words of each that a contrast replaces
+OWN = 1_100_000  # words of its own that a note has in the place of another's: that of another thing
+NAMED = 0.5  # what an identifier of its own adds to what two notes share
+TELLING = 1_200_000  # two notes are the same that share so much, whatever else they say
+LEAST_SHARED = 500_000  # what two notes share, however close: words that all documentation has make no lesson
+VERY_CLOSE = 0.7  # but for notes of nothing else
+COMMON = 20  # notes will have the commonest word
+MATURE = 60  # lessons from which on a mission knows how rare its words are
+TELLS = 800_000  # two notes are about one subject
+LEAST_CLOSE = 0.08  # and are so close
+MOST_TELLING = 60  # notes that have a term which tells something
 RARE_NAME = 12  # notes that may have an identifier for it to be rare
 FEWEST_NOTES = 200  # terms are weighted as if there were at least so many notes
 MOST_COMPARED = 24  # notes that one note is compared with
 MOST_LISTED = 400  # notes looked at for one term
 MILLION = 1_000_000
-RARE = 150_000  # a term of less rarity tells nothing of two notes that share it
-
-_PAIRS = [tuple(stem(word) for word in row.split()) for row in tables.sections("words.txt")["opposites"]]
-ORDERING = frozenset(map(stem, AFFIRMS))
-OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
 
 class Index:
@@ -47,24 +77,28 @@ class Index:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.terms: list[Collection[str]] = []
+        self.terms: list[Sequence[str]] = []
         self.owners: list[int] = []
         self.listed: dict[str, list[int]] = {}
         self.counts: dict[str, int] = {}
         self.exact: dict[str, int] = {}
         self.number: dict[str, int] = {}
         self.size = 0
+        self.owned: dict[int, int] = {}
         self._squares: dict[int, int] = {}
         self._size = -1
+        self._told: dict[str, int] = {}
+        self._told_size = -1
 
-    def add(self, text: str, owner: int, terms: Collection[str] | None = None) -> None:
-        """Add a note of an owner; `terms` saves the look at its words."""
-        number, found = len(self.texts), words(text).terms if terms is None else terms
+    def add(self, text: str, owner: int, terms: Sequence[str] | None = None) -> None:
+        """Add a note of an owner; `terms`, as `terms_of` gives them, saves the look at its words."""
+        number, found = len(self.texts), sorted(words(text).terms) if terms is None else terms
         self.texts.append(text)
         self.terms.append(found)
         self.owners.append(owner)
         self.exact[plain(text)], self.number[text] = owner, number
         self.size += 1
+        self.owned[owner] = self.owned.get(owner, 0) + 1
         for term in found:
             self.listed.setdefault(term, []).append(number)
             self.counts[term] = self.counts.get(term, 0) + 1
@@ -76,14 +110,19 @@ class Index:
             return
         self.exact.pop(plain(text), None)
         self.size -= 1
+        owner = self.owners[number]
+        self.owned[owner] -= 1
+        if not self.owned[owner]:
+            del self.owned[owner]
         for term in self.terms[number]:
             self.listed[term].remove(number)
             self.counts[term] -= 1
         self.terms[number] = ()
 
-    def terms_of(self, text: str) -> list[str]:
+    def terms_of(self, text: str) -> Sequence[str]:
         """The terms of a note, in a fixed order."""
-        return sorted(self.terms[self.number[text]] if text in self.number else words(text).terms)
+        number = self.number.get(text)
+        return sorted(words(text).terms) if number is None else self.terms[number]
 
     def square(self, term: str) -> int:
         """How much a term tells, squared, in millionths: the logarithm of how rare it is. Whole, so that sums have no order."""
@@ -108,18 +147,45 @@ class Index:
         shared = self.length(one.terms & other.terms)
         return shared / (sqrt(self.length(one.terms) * self.length(other.terms)) or 1.0)
 
-    def rarity(self, term: str, owners: int) -> int:
-        """How much it tells of two of so many owners that both have a term, in millionths: all where only these two have it. What
-        many notes have tells nothing."""
+    def told(self, term: str) -> int:
+        """How much it tells of two lessons that both have a term, in millionths: all for a word of this mission, which
+        nobody else has."""
+        if self._told_size != self.size:
+            self._told, self._told_size = {}, self.size
+        found = self._told.get(term)
+        if found is None:
+            found = self._told[term] = self._tells(term)
+        return found
+
+    def _tells(self, term: str) -> int:
         listed = self.listed.get(term, ())
-        if len(listed) > MOST_LISTED:
+        if len(listed) > MOST_TELLING:
             return 0
-        has = len({self.owners[number] for number in listed})
-        return (
-            min(round(1e6 * (log((owners + 1) / (has + 0.5)) / log((owners + 1) / 2.5)) ** 4), MILLION)
-            if has < owners
-            else 0
-        )
+        has, most = len({self.owners[number] for number in listed}), max(len(self.owned), FEWEST_NOTES) + 1
+        known, common = min(1.0, len(self.owned) / MATURE), 1 - special(term) / ALL
+        expected = max(has, 2) + COMMON * common * (1 - known)  # a young mission has few notes, common words come again
+        return round((log(most / (expected + 0.5)) / log(most / 2.5)) ** 3 * special(term) ** 2)
+
+    def shared(self, new: Words, old: Words) -> int:
+        """How much the terms tell that two notes share, in millionths. A shared identifier tells once, not with its parts,
+        and so does a compound such as "pre-commit"."""
+        both = new.terms & old.terms
+        parts = {stem(part) for name in new.names & old.names for part in PART.findall(name) if part != name}
+        told = sum(map(self.told, both - parts))
+        if "-" in new.text and "-" in old.text:
+            for compound in compounds(new.text) & compounds(old.text):
+                each = sorted(self.told(term) for term in {*compound} & both - parts)
+                told -= sum(each[:-1])
+        return told
+
+    def telling(self, new: Words, old: Words) -> int:
+        """How much it tells that two notes are one, in millionths: all that they share, and an identifier once more."""
+        return self.shared(new, old) + int(NAMED * self.named(new, old))
+
+    def named(self, new: Words, old: Words) -> int:
+        """How much the most telling identifier tells that two notes share, in millionths; a word in capitals is one."""
+        both = (new.names | capitals(new.text)) & (old.names | capitals(old.text)) & new.terms & old.terms
+        return max((self.told(name) for name in both if not name.startswith("-")), default=0)
 
     def closeness(self, one: str, other: str) -> float:
         """How close two notes of the index are, 0 to 1."""
@@ -129,105 +195,74 @@ class Index:
     def near(self, note: Words) -> list[tuple[float, int]]:
         """(cosine, number) of the nearest notes, the nearest and then the oldest owner first."""
         shared: dict[int, int] = {}
-        for term in note.terms:
+        for term in note.order:
             if self.counts.get(term):
                 square = self.square(term)
                 for number in self.listed[term][-MOST_LISTED:]:
                     shared[number] = shared.get(number, 0) + square
-        own, owners = self.length(note.terms), self.owners
-        best = heapq.nsmallest(MOST_COMPARED * 2, shared, key=lambda number: (-shared[number], owners[number]))
-        found = [(shared[number] / (sqrt(own * self.length(self.terms[number])) or 1.0), number) for number in best]
+        own, owners, found = self.length(note.order), self.owners, []
+        for number in heapq.nlargest(MOST_COMPARED * 2, shared, key=shared.__getitem__):
+            cosine = shared[number] / (sqrt(own * self.length(self.terms[number])) or 1.0)
+            if cosine >= LEAST_CLOSE:
+                found.append((cosine, number))
         return sorted(found, key=lambda row: (-row[0], owners[row[1]]))[:MOST_COMPARED]
 
     def relation(self, new: Words, old: Words, cosine: float, *, decisions: bool) -> str:
         """How a newer note relates to an older one."""
+        if new.text == old.text:
+            return SAME
         shared_names = [name for name in new.names & old.names if self.counts.get(name, 0) <= RARE_NAME]
-        alike, able = cosine >= FRAME, cosine >= (OPPOSED_DECISIONS if decisions else OPPOSED)
+        told = self.telling(new, old) if cosine >= LEAST_CLOSE else 0
+        alike, tells = cosine >= FRAME, not decisions and told >= TELLING
+        able = alike or tells or (cosine >= OPPOSED and told >= TELLS)
+        if decisions:
+            able = cosine >= OPPOSED_DECISIONS
         if able and opposed(new, old, decisions=decisions, alike=alike):
             return NEWER
-        near = cosine >= (CLOSE_WITH_NAME if shared_names else CLOSE)
-        if not near and not (decisions and cosine >= SUBJECT):
-            return UNRELATED
-        if near and decisions and denies(new, old):
+        if decisions and able and denies(new, old) and (cosine >= DENIED or told >= LEAST_DENIED):
             return NEWER
+        if cosine >= OPPOSED and flips(new, old) and (not decisions or of_one_order(new, old)):
+            return NEWER if of_one_order(new, old) else UNRELATED
+        if cosine >= OPPOSED and (drops(new, old) or (alike and takes_the_place(new, old))):
+            return NEWER
+        near = cosine >= (CLOSE_WITH_NAME if shared_names else CLOSE)
+        near = near and (decisions or told >= LEAST_SHARED or cosine >= VERY_CLOSE)
+        if cosine >= OPPOSED and begins_with_opposite(new, old) and self.rest(new, old) >= FRAME:
+            return NEWER
+        if not near and not tells and not (decisions and cosine >= SUBJECT):
+            return UNRELATED
+        if not decisions and new.order != old.order and aside(new, old):
+            return UNRELATED
         if has_opposites(new, old) and self.rest(new, old) >= FRAME:
             is_order = begins_with_opposite(new, old) or (new.must and old.must)
             return NEWER if decisions or is_order else UNRELATED
-        if apart(new.numbers, old.numbers) or (
-            not shared_names and apart(new.names - old.terms, old.names - new.terms)
-        ):
-            is_change = decisions or (self.rest(new, old) >= REST and not said_of_others(new, old))
-            return NEWER if is_change else UNRELATED
-        if is_contrast(new, old) and cosine >= FRAME:
+        if not decisions and (differs_in_compounds(new, old) or differs_in_flags(new, old)):
+            return UNRELATED
+        numbers = apart(new.numbers, old.numbers)
+        names = not shared_names and apart(new.names - old.terms, old.names - new.terms)
+        values = differs_in_values(new, old)
+        if numbers or names or values:
+            rest = self.rest(new, old)
+            if decisions or ((numbers or values) and rest >= REST and not said_of_others(new, old)):
+                return NEWER
+            is_frame = values or (numbers and (names or alike)) or rest >= ONE_FRAME or is_flag_changed(new, old)
+            if is_frame or told < DESPITE * TELLING:
+                return UNRELATED
+        if alike and is_contrast(new, old):
             return NEWER if decisions else UNRELATED
-        return SAME if near else NEWER
+        if alike and not decisions and self.of_others(new, old):
+            return UNRELATED
+        return SAME if near or tells else NEWER
+
+    def of_others(self, new: Words, old: Words) -> bool:
+        """Whether each of two notes that are built alike has words of its own in the place of the other's."""
+        mine, yours = (uninflected(swapped(*two), two[1]) for two in ((new, old), (old, new)))
+        if max(len(mine), len(yours)) > MOST_SWAPPED:
+            return False
+        return all(sum(special(term) ** 2 for term in some) >= OWN for some in (mine, yours))
 
     def rest(self, new: Words, old: Words) -> float:
         """The cosine of two notes without the numbers and names that only one of them has."""
         mine = new.terms - ((new.numbers | new.names) - old.terms)
         yours = old.terms - ((old.numbers | old.names) - new.terms)
         return self.length(mine & yours) / (sqrt(self.length(mine) * self.length(yours)) or 1.0)
-
-
-def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
-    """Whether one says not to use what the other says to use, or in a note that is `alike`, or a decision, names at all."""
-    if decisions and new.denied & old.names - old.denied:
-        return True
-    for one, two in ((new, old), (old, new)):
-        meant = one.denied & two.terms - two.denied
-        if len(meant) < MEANT * len(one.denied) or not meant:
-            continue
-        if meant & two.ordered or (alike and one.refuses and not two.refuses and two.order[0] in one.refused):
-            return True
-    return False
-
-
-def denies(new: Words, old: Words) -> bool:
-    """Whether one denies most of what it denies in the face of the other, which has it: "B instead of A", and A."""
-    pairs = ((one.denied, two.terms - two.denied) for one, two in ((new, old), (old, new)))
-    return any(denied & said and len(denied & said) >= MEANT * len(denied) for denied, said in pairs)
-
-
-def begins_with_opposite(new: Words, old: Words) -> bool:
-    """Whether the first word of one has its opposite in the other: what it says to do is undone there."""
-    return any(OPPOSITE.get(one.lead) in two.terms for one, two in ((new, old), (old, new)))
-
-
-def has_opposites(new: Words, old: Words) -> bool:
-    """Whether one has a word and the other its opposite instead; of words that no comparison counts ("before", "off") only
-    where all the others are the same."""
-    mine, yours = new.terms - old.terms, old.terms - new.terms
-    if new.order == old.order:
-        mine, yours = frozenset(new.text.lower().split()), frozenset(old.text.lower().split())
-    said = {form for term in yours - mine for form in (term, stem(term))}
-    return any(OPPOSITE.get(form) in said for term in mine - yours for form in (term, stem(term)))
-
-
-def said_of_others(new: Words, old: Words) -> bool:
-    """Whether the two differ in more than numbers and names: each has a word that the other lacks."""
-    mine, yours = new.terms - old.terms, old.terms - new.terms
-    return bool(mine - new.numbers - new.names and yours - old.numbers - old.names)
-
-
-def is_contrast(new: Words, old: Words) -> bool:
-    """Whether the two are one sentence with a few words replaced: a contrast, not a paraphrase."""
-    mine, yours = (len(swapped(one, two)) for one, two in ((new, old), (old, new)))
-    if not (1 <= mine <= MOST_SWAPPED and 1 <= yours <= MOST_SWAPPED):
-        return False
-    return [term for term in new.order if term in old.terms] == [term for term in old.order if term in new.terms]
-
-
-def swapped(one: Words, other: Words) -> set[str]:
-    """The words that the other lacks, but for verbs of ordering, and "unchanged" where the other says "not change"."""
-    lacks = one.terms - other.terms - ORDERING
-    return {term for term in lacks if term.removeprefix("un") not in other.terms and f"un{term}" not in other.terms}
-
-
-def apart(mine: frozenset[str], yours: frozenset[str]) -> bool:
-    """Whether both have some, and none in common."""
-    return bool(mine and yours and not mine & yours)
-
-
-def plain(text: str) -> str:
-    """A note without what two writings of the same words differ in: case, white space, quotes and the last full stop."""
-    return " ".join(text.replace("`", "").casefold().split()).rstrip(".! ")

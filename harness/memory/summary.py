@@ -1,22 +1,31 @@
 """summary.md, L2: the lessons worth most, bare, in every prompt. It is derived from the lessons on MEMORY.md alone. Pure.
 
-Avoid, Lessons and Decisions are filled in turn, the best first, within 40 lines and 800 tokens; what a person pinned comes first.
-Lessons that share several rare words are probably one in other words: they are a topic, which has one line, in the words of its
-best lesson, and the evidence of all; the others come where room is left. The first heading says what more MEMORY.md has.
+Avoid, Lessons and Decisions are filled in turn within 40 lines and 800 tokens; what a person pinned comes first. Two lessons that
+share words of the mission's own may be one in other words, with a chance that grows with what they share. The next line is the
+one that adds most to what is told: its own worth and, by that chance, that of lessons like it, as far as no line tells them
+already. The first heading says what more MEMORY.md has.
 """
 
 from __future__ import annotations
 
+from math import exp
+
 from harness.memory import edits, pages, tokens
 from harness.memory.compaction import Compaction, is_avoid, title_of
-from harness.memory.lessons import ADVICE, DECISION, Lesson, compared
-from harness.memory.similarity import RARE, SAME, Index
-from harness.memory.words import words
+from harness.memory.contrast import apart
+from harness.memory.lessons import DECISION, Lesson, compared
+from harness.memory.similarity import MILLION, SAME, TELLING, Index
+from harness.memory.words import Words, words
 
-ALIKE = 0.8  # of the closeness of two notes: on a page of forty lines two that are nearly the same are one too many
-TOPIC = 1.6  # rare words that two lessons of one topic share
+LEAST_TOLD = 150_000  # a word that tells less makes no two lessons candidates
+EVEN = 1.1  # words of its own that two lessons share of which every second is one in other words
+STEEP = 4.0  # how fast that chance grows with what they share
+APART = 0.2  # and what it takes away that they name different things, and none in common
+OTHER_KIND = 2.0  # and falls where one is advice and the other, say, a failure
+LEAST_SHARED = 500_000  # less makes no two lessons one
+LEAST_CHANCE = 0.02  # a smaller one counts as none
+OWN = 1  # the owner of a line whose lesson an agent knows from others
 TOLD_APART = 0.42  # so close, and not the same: what the two say differs
-SUPPORT = 0.8  # of the worth of another lesson of a topic
 
 
 def derive(made: Compaction) -> tuple[str, set[int]]:
@@ -32,9 +41,8 @@ def derive(made: Compaction) -> tuple[str, set[int]]:
     room = (pages.SUMMARY_LINES - page.size(), pages.SUMMARY_TOKENS - tokens.estimated(pages.render_page(page)))
     holding = [one for one in lessons if one.holds and one.kind != "other" and title_of(one) != pages.HISTORY]
     standing = _Standing(made, holding)
-    choice = _Choice(room, edits.hand_index(page))
-    for lead in (True, False):
-        choice.fill(_offers(standing, [one for one in holding if standing.leads(one) == lead]))
+    choice = _Choice(standing, room, edits.hand_index(page))
+    choice.fill(_offers(holding))
     written = {line: edits.PERSONS for lines in pinned.values() for line in lines}
     for title, found in choice.chosen.items():
         edits.place_lines(page, title, [*pinned[title], *(line for line, _ in found)])
@@ -50,122 +58,125 @@ def _counts(lessons: list[Lesson]) -> str:
 
 
 class _Standing:
-    """What the lessons of MEMORY.md are worth, and their topics."""
+    """What the lessons of MEMORY.md are worth, and how likely two of them are one in other words."""
 
     def __init__(self, made: Compaction, lessons: list[Lesson]) -> None:
         self.worth = {one.id: made.worth(one) for one in lessons}
         self.index = made.lessons.advice
+        self.lessons = {one.id: one for one in lessons}
         self.notes = {one.id: [compared(one.kind, text) for text in one.texts] for one in lessons}
-        self.topic: dict[int, list[Lesson]] = {one.id: [one] for one in lessons}
-        ranked = sorted(lessons, key=lambda one: (self.worth[one.id], -one.id), reverse=True)
-        self._gather([one for one in ranked if one.kind != DECISION], self._shared(made, ranked))
+        self.near: dict[int, dict[int, float]] = {one.id: {} for one in lessons}
+        advice = [one for one in lessons if one.kind != DECISION]
+        for (one, other), rarity in self._shared(advice).items():
+            chance = self._chance(self.lessons[one], self.lessons[other], rarity / MILLION)
+            if chance >= LEAST_CHANCE:
+                self.near[one][other] = self.near[other][one] = chance
 
-    def _shared(self, made: Compaction, lessons: list[Lesson]) -> dict[tuple[int, int], int]:
+    def _shared(self, lessons: list[Lesson]) -> dict[tuple[int, int], int]:
         """How much the words tell that two wordings of two lessons share, in millionths of a word that only they have."""
-        count = sum(one.kind in ADVICE for one in made.lessons.all.values())
         wordings = [(one.id, key) for one in lessons for key in self.notes[one.id]]
         listed: dict[str, list[int]] = {}
         for place, (_, key) in enumerate(wordings):
             for term in self.index.terms_of(key):
                 listed.setdefault(term, []).append(place)
-        pairs: dict[tuple[int, int], int] = {}
+        sums: dict[tuple[int, int], int] = {}
         for term, places in listed.items():
-            rarity = self.index.rarity(term, count) if len(places) > 1 else 0
-            for number, place in enumerate(places) if rarity >= RARE else ():
+            told = self.index.told(term) if len(places) > 1 else 0
+            for number, place in enumerate(places) if told >= LEAST_TOLD else ():
                 for other in places[:number]:
-                    pairs[other, place] = pairs.get((other, place), 0) + rarity
+                    sums[other, place] = sums.get((other, place), 0) + told
         found: dict[tuple[int, int], int] = {}
-        for (better, place), rarity in pairs.items():
-            both = wordings[better][0], wordings[place][0]
-            found[both] = max(found.get(both, 0), rarity)
-        return found
+        for (other, place), most in sums.items():
+            both = wordings[other][0], wordings[place][0]
+            if both[0] != both[1] and most > max(found.get(both, 0), LEAST_SHARED):
+                found[both] = max(found.get(both, 0), self._told(words(wordings[other][1]), words(wordings[place][1])))
+        return dict(sorted(found.items()))
 
-    def _gather(self, ranked: list[Lesson], shared: dict[tuple[int, int], int]) -> None:
-        """Each lesson joins the topic that it shares most with, if it shares enough and nothing there tells them apart."""
-        near: dict[int, list[tuple[int, int]]] = {}
-        for (better, number), rarity in shared.items():
-            near.setdefault(number, []).append((better, rarity))
-        topics: list[list[Lesson]] = []
-        for one in ranked:
-            sums: dict[int, int] = {}
-            for number, rarity in near.get(one.id, ()):
-                key = id(self.topic[number])
-                sums[key] = sums.get(key, 0) + rarity
-            able = [topic for topic in topics if sums.get(id(topic), 0) >= TOPIC * 1e6 * len(topic)]
-            able.sort(key=lambda topic: -sums[id(topic)] / len(topic))
-            mine = next((topic for topic in able if not any(self._differ(one, other) for other in topic)), None)
-            if mine is None:
-                topics.append(self.topic[one.id])
-            else:
-                mine.append(one)
-                self.topic[one.id] = mine
+    def _told(self, one: Words, other: Words) -> int:
+        """How much two wordings tell that they are of one lesson, in millionths of a word that only they have."""
+        told = self.index.telling(one, other)
+        is_apart = apart(one.names - other.terms, other.names - one.terms) and not one.names & other.names
+        return told - int(APART * MILLION) * is_apart
+
+    def _chance(self, one: Lesson, other: Lesson, shared: float) -> float:
+        """How likely two lessons are one in other words, 0 to 1."""
+        if one.own and other.own:
+            return 0.0
+        logit = STEEP * (shared - EVEN) - (0.0 if one.kind == other.kind else OTHER_KIND)
+        chance = 1 / (1 + exp(-logit))
+        return 0.0 if chance >= LEAST_CHANCE and self._differ(one, other) else chance
 
     def _differ(self, one: Lesson, other: Lesson) -> bool:
         """Whether two of their wordings are close, and not the same."""
         index = self.index
         for mine in self.notes[one.id]:
             for yours in self.notes[other.id]:
-                cosine = index.closeness(mine, yours)
-                if cosine < TOLD_APART:
+                cosine, note, other_note = index.closeness(mine, yours), words(mine), words(yours)
+                if cosine < TOLD_APART and index.shared(note, other_note) < TELLING:
                     continue
-                if index.relation(words(mine), words(yours), cosine, decisions=False) != SAME:
+                if index.relation(note, other_note, cosine, decisions=False) != SAME:
                     return True
         return False
 
-    def leads(self, lesson: Lesson) -> bool:
-        """Whether it is the best of its topic."""
-        return self.topic[lesson.id][0] is lesson
 
-    def value(self, lesson: Lesson) -> tuple[float, int]:
-        """The worth of a lesson, with that of its topic where it leads that."""
-        own, newest = self.worth[lesson.id]
-        others = self.topic[lesson.id][1:] if self.leads(lesson) else ()
-        return own + SUPPORT * sum(self.worth[other.id][0] for other in others), newest
-
-
-def _offers(standing: _Standing, lessons: list[Lesson]) -> dict[str, list[Lesson]]:
-    """The lessons for each heading, best first."""
-    ranked = sorted(lessons, key=standing.value, reverse=True)
+def _offers(lessons: list[Lesson]) -> dict[str, list[Lesson]]:
+    """The lessons for each heading; context comes behind the others."""
     return {
-        pages.AVOID: [one for one in ranked if is_avoid(one)],
-        pages.LESSONS: [one for one in ranked if one.kind == "lesson"]
-        + [one for one in ranked if one.kind == "context"],
-        pages.CURRENT: [one for one in ranked if one.kind == DECISION],
+        pages.AVOID: [one for one in lessons if is_avoid(one)],
+        pages.LESSONS: [one for one in lessons if one.kind in ("lesson", "context")],
+        pages.CURRENT: [one for one in lessons if one.kind == DECISION],
     }
 
 
 class _Choice:
-    """Lines for each heading, taken in turn within the room in lines and tokens."""
+    """Lines for each heading, taken in turn within the room in lines and tokens: what adds most to what is told."""
 
-    def __init__(self, room: tuple[int, int], taken: Index) -> None:
-        self.taken = taken
+    def __init__(self, standing: _Standing, room: tuple[int, int], taken: Index) -> None:
+        self.standing, self.taken = standing, taken
         self.lines, self.left = room
         self.chosen: dict[str, list[tuple[str, int]]] = {title: [] for title in pages.SUMMARY_TITLES}
         self.ids: set[int] = set()
+        self.untold = dict.fromkeys(standing.worth, 1.0)
+
+    def gain(self, lesson: Lesson) -> tuple[bool, float, int, int]:
+        """What a line for a lesson adds: the worth of all that it may tell, as far as no line tells that already."""
+        standing = self.standing
+        own, newest = standing.worth[lesson.id]
+        value = own * self.untold[lesson.id]
+        for number, chance in sorted(standing.near[lesson.id].items()):
+            value += standing.worth[number][0] * self.untold[number] * chance
+        return lesson.kind != "context", value, newest, -lesson.id
 
     def fill(self, offers: dict[str, list[Lesson]]) -> None:
         """Take what fits, each line for the heading that has fewest."""
-        waiting = {title: found[::-1] for title, found in offers.items()}
-        while self.lines > 0 and any(waiting.values()):
-            title = min(filter(waiting.get, waiting), key=lambda title: len(self.chosen[title]))
-            lesson = waiting[title].pop()
-            if not _is_said(self.taken, lesson):
+        while self.lines > 0 and any(offers.values()):
+            title = min(filter(offers.get, offers), key=lambda title: len(self.chosen[title]))
+            lesson = max(offers[title], key=self.gain)
+            offers[title].remove(lesson)
+            if not _is_said(self.taken, self.standing.index, lesson):
                 self._take(title, lesson)
 
     def _take(self, title: str, lesson: Lesson) -> None:
         line = f"- {edits.shown(lesson.text)}"
         cost = tokens.estimated(line + "\n")
-        if cost <= self.left:
-            self.chosen[title].append((line, lesson.id))
-            self.ids.add(lesson.id)
-            self.taken.add(lesson.text, 0)
-            self.lines, self.left = self.lines - 1, self.left - cost
+        if cost > self.left:
+            return
+        self.chosen[title].append((line, lesson.id))
+        self.ids.add(lesson.id)
+        self.taken.add(compared(lesson.kind, lesson.text), OWN if lesson.own else 0)
+        self.lines, self.left = self.lines - 1, self.left - cost
+        self.untold[lesson.id] = 0.0
+        for number, chance in self.standing.near[lesson.id].items():
+            self.untold[number] *= 1 - chance
 
 
-def _is_said(taken: Index, lesson: Lesson) -> bool:
-    """Whether a line of the summary says the lesson already, or nearly."""
-    note = words(lesson.text)
-    return any(
-        cosine >= ALIKE or taken.relation(note, words(taken.texts[number]), cosine, decisions=False) == SAME
-        for cosine, number in taken.near(note)
-    )
+def _is_said(taken: Index, index: Index, lesson: Lesson) -> bool:
+    """Whether a line of the summary says the lesson already, weighed by all that the mission knows."""
+    note = words(compared(lesson.kind, lesson.text))
+    for _, number in taken.near(note):
+        if lesson.own and taken.owners[number] == OWN:
+            continue  # an agent knows them apart
+        other = words(taken.texts[number])
+        if index.relation(note, other, index.cosine(note, other), decisions=False) == SAME:
+            return True
+    return False

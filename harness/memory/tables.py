@@ -7,6 +7,8 @@ import os
 
 from harness.store import files
 
+WORDS, GATES = FILES = ("words.txt", "gates.txt")
+
 
 @functools.cache
 def sections(name: str) -> dict[str, list[str]]:

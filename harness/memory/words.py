@@ -15,27 +15,32 @@ from harness.base.record import Record
 from harness.memory import tables
 
 SHORTEST_STEM = 3
+FEWEST_SHARED = 2  # words, or all of fewer, that two texts share before they are compared
 LONGEST_TOKEN = 80  # characters; a longer one is cut, so that a line of garbage costs no time
 
-STOP_WORDS = tables.words("words.txt", "stop words")
-DENIALS = tables.words("words.txt", "denials")
-PAST = tables.words("words.txt", "past")
+STOP_WORDS = tables.words(tables.WORDS, "stop words")
+DENIALS = tables.words(tables.WORDS, "denials")
+DENYING = tables.words(tables.WORDS, "denying verbs")  # an order; "browsers refuse X" is none
+PAST = tables.words(tables.WORDS, "past")
 INSTEAD = frozenset(("instead", "rather", "longer"))  # instead of, rather than, no longer
-ORDERS = tables.words("words.txt", "orders")
-AFFIRMS = tables.words("words.txt", "affirms")
-MODAL = tables.words("words.txt", "modal")
-MOVES = tables.words("words.txt", "moves")
-LIFTS = tables.words("words.txt", "lifts")
-NEGATIONS = tables.words("words.txt", "negations")
+PASSIVE = frozenset(("was", "were", "is", "are", "been", "got", "wird", "wurde", "ist"))
+BY = frozenset(("by", "with", "durch", "mit"))  # replaced by
+ORDERS = tables.words(tables.WORDS, "orders")
+AFFIRMS = tables.words(tables.WORDS, "affirms")
+MODAL = tables.words(tables.WORDS, "modal")
+MOVES = tables.words(tables.WORDS, "moves")
+LIFTS = tables.words(tables.WORDS, "lifts")
+NEGATIONS = tables.words(tables.WORDS, "negations")
 UNTOLD = STOP_WORDS | NEGATIONS
 REACH = 3  # terms behind a denial or an order that it is about
 CLAUSE = re.compile(r"[.;:!?,)(](?:\s|$)|\s[\u2013\u2014-]\s|[\u3002\uff1b\uff0c\uff01\uff1f\u3001]|\s=>|\s->|\u2192")
 TOKEN = re.compile(r"`[^`]{1,200}`|\S+")
 IDENTIFIER = re.compile(r"[/_*$@=\\|~<>#]|::|[a-z][A-Z]|\w\.\w|\d[a-zA-Z]|[a-zA-Z]\d|^--?[A-Za-z]")
 NUMBER = re.compile(
-    r"[$€v]?(\d+(?:[.,:]\d+)*)(?:%|x|ms|s|m|h|k|kb|mb|gb|mib|gib|st|nd|rd|th|min|sec|px|d|days?|hours?|seconds?|minutes?)?",
+    r"[$€v]?(\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?)(?:%|x|ms|s|m|h|k|kb|mb|gb|mib|gib|st|nd|rd|th|min|sec|px|d|days?|hours?|seconds?|minutes?)?",
     re.IGNORECASE,
 )
+NO_MORE = re.compile(r"\b(?:any ?more|any longer|nicht mehr|keine?[nrms]? .*mehr)\b", re.IGNORECASE)
 LONG = re.compile(r"[^\W_]{3,}")
 PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+", re.IGNORECASE)
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\u3040-\u30ff"
@@ -43,6 +48,7 @@ WIDE_RUN = re.compile(f"[{WIDE}]+")
 WIDE_DENIAL = re.compile("不再使用|不再用|不要使用|不要用|禁止使用|不使用|不用|不要|不再|禁止|切勿|而不是|而非")
 WIDE_REFUSED = re.compile("(?:使わない|使用しない|使わず|使うな|やめ|廃止|禁止)")  # behind what it denies
 EDGES = ".,;:!?()[]{}\"'<>\u2026\u201c\u201d\u2018\u2019\u00ab\u00bb\u2013\u2014`"
+IRREGULAR = dict(pair.split(":") for pair in tables.words("words.txt", "irregular"))
 NUMBER_WORDS = {
     word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
 }
@@ -51,7 +57,8 @@ NUMBER_WORDS = {
 class Words(Record, frozen=True):
     """What a note says, for comparison. `terms`: all words and identifiers, `order`: as they come; `names`: the identifiers;
     `denied` and `ordered`: the terms that the note says not to use, and to use; `refused`: denied, and not just in
-    passing; `refuses`: it says so of something. `lead`: its first word; `must`: it says what has to be."""
+    passing; `refuses`: it says so of something. `lead`: its first word; `must`: it says what has to be. `values`: what it sets
+    to what, as in `how="left"`."""
 
     text: str
     terms: frozenset[str]
@@ -64,11 +71,13 @@ class Words(Record, frozen=True):
     refuses: bool
     lead: str
     must: bool
+    values: tuple[tuple[str, str], ...] = ()
 
 
 @functools.lru_cache(65536)
 def stem(word: str) -> str:
     """The word without its inflection, as far as English endings tell; `migrated`, `migrate`, `migrating` have one stem."""
+    word = IRREGULAR.get(word, word)
     if len(word) > 4 and word.endswith(("ies", "ied")):
         word = word[:-3] + "y"
     elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
@@ -78,11 +87,15 @@ def stem(word: str) -> str:
     for ending in ("ation", "ing", "ed", "er", "ment"):
         if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_STEM:
             word = word[: -len(ending)]
-            if word[-1] == word[-2] and word[-1] not in "ls" and len(word) > SHORTEST_STEM:
+            if word.endswith("at") and len(word) > 5 and word[-3] not in "eo":
+                word = word[:-2]  # migrated, as migration
+            elif word[-1] == word[-2] and word[-1] not in "ls" and len(word) > SHORTEST_STEM:
                 word = word[:-1]
             break
     if word.endswith("tion") and len(word) > 6:
         word = word[:-3]
+    if word.endswith("ate") and len(word) > 6 and word[-4] not in "eo":
+        return word[:-3]
     return word[:-1] if word.endswith("e") and len(word) > SHORTEST_STEM else word
 
 
@@ -99,12 +112,14 @@ class _Reader:
         self.refuses = False
         self.said: set[str] | None = None  # what the next terms belong to: denied, ordered, or neither
         self.left = 0
-        self.moves = False
-        self.before = ""
+        self.moves = self.replaced = self.ends = False
+        self.before, self.begun = "", 0  # the word before, and how many terms there were before the clause
+        self.values: dict[str, str] = {}
 
     def clause(self, clause: str) -> None:
         """Take one clause: a denial in it holds at most up to its end."""
-        self.said, self.moves, self.before = None, False, ""
+        self.said, self.moves, self.replaced, self.before, self.begun = None, False, False, "", len(self.terms)
+        self.ends = bool(NO_MORE.search(clause))
         for found in TOKEN.finditer(clause):
             token = found.group()
             if token[0] == "`":
@@ -115,6 +130,9 @@ class _Reader:
                     self.term(" ".join(inner[:2]).lower(), name=True)
             else:
                 self.token(token, code=False)
+        ended = [*self.terms][self.begun :]
+        if self.before in PAST and 1 < len(ended) <= REACH + 1:
+            self.denied.update(ended)  # X dropped
 
     def token(self, token: str, *, code: bool) -> None:
         """Take one token."""
@@ -139,12 +157,15 @@ class _Reader:
         name = name.partition("(")[0] if "(" in name[1:] else name
         if not PART.search(name):
             return
+        if self.before == "no" and len(self.terms) == self.begun:
+            self.says(self.refused)  # no X
         self.term(name.removeprefix("./").rstrip("/"), name=True)
         for part in PART.findall(name):
             if len(part) > 2 and part not in STOP_WORDS and part != name:
                 self.term(stem(part))
-        if sets and value:
-            self.token(value, code=True)
+        if sets and value.strip(EDGES):
+            self.values[name] = value.strip(EDGES)
+            self.token(value, code=not value.strip(EDGES).isalpha())
 
     def word(self, word: str) -> None:
         """A plain word: a denial, an order, a number, or a term."""
@@ -154,14 +175,21 @@ class _Reader:
         elif word == "it" and self.said is self.refused and self.left == REACH:
             self.refused |= self.terms.keys()  # X …: avoid it
         elif (
-            word in DENIALS
-            or (before == "no" and word == "longer")
+            (word in DENIALS and (word not in DENYING or not before or before in ORDERS))
+            or (before == "no" and word in ("longer", "more"))
             or (before == "stop" and word.endswith("ing"))
             or (word in ("not", "nicht") and (not before or before in ORDERS))
         ):
             self.says(self.refused)
-        elif word in PAST or word in INSTEAD:
+        elif word in PAST and before in PASSIVE:
+            self.denied.update([*self.terms][self.begun :])  # X was dropped
+            self.replaced = True
+            return
+        elif word in PAST or word in INSTEAD or (self.ends and word in NEGATIONS):
             self.says(self.denied)
+            self.replaced = word in PAST
+        elif self.replaced and word in BY:
+            self.says(self.ordered)
         elif word in LIFTS:
             if self.said is self.refused:
                 self.refused.clear()
@@ -246,9 +274,38 @@ def words(text: str) -> Words:
         refuses=reader.refuses,
         lead=stem(text.removeprefix("avoid ").split(" ", 1)[0].lower()),
         must=not MODAL.isdisjoint(text.lower().split()),
+        values=tuple(reader.values.items()),
     )
 
 
-def keys(text: str) -> set[str]:
+@functools.lru_cache(16384)
+def keys(text: str) -> frozenset[str]:
     """Words by which a text is quickly found among many; two that say the same share some."""
-    return set(LONG.findall(text.lower())) if text.isascii() else set(words(text).terms)
+    return frozenset(LONG.findall(text.lower())) - STOP_WORDS if text.isascii() else words(text).terms
+
+
+class Candidates:
+    """Tells quickly whether one of some texts can say the same as a text: they share two words, or all of few."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.listed: dict[str, list[int]] = {}
+        self.known: dict[str, bool] = {}
+        for number, text in enumerate(texts):
+            for word in keys(text):
+                self.listed.setdefault(word, []).append(number)
+
+    def has(self, text: str) -> bool:
+        """Whether there is one."""
+        if text not in self.known:
+            self.known[text] = self._has(text)
+        return self.known[text]
+
+    def _has(self, text: str) -> bool:
+        said, counts = keys(text), dict[int, int]()
+        known, least = said & self.listed.keys(), min(FEWEST_SHARED, len(said))
+        if len(known) < least:
+            return False  # most texts
+        for word in known:
+            for number in self.listed[word]:
+                counts[number] = counts.get(number, 0) + 1
+        return max(counts.values(), default=0) >= least

@@ -51,8 +51,10 @@ else:
         'a list of names of variables, such as ["DATABASE_PASSWORD"]',
     )
     Event = schema.one_of(EVENTS)
-    Address = schema.TEXT.part("https://… or http://…", lambda url: url.startswith(("https://", "http://")) or not url)
-    Name = schema.TEXT.part("a name", schema.is_name)
+    Address = schema.TEXT.part(
+        "https://… or http://…, in ASCII, without a space", lambda url: not url or _is_address(url)
+    )
+    Name = schema.TEXT.part("a name, ASCII letters, digits, '.', '_' and '-', such as look-1", schema.is_name)
     When = schema.TEXT.part(WHENS, lambda text: _is_when(text))
     Agents = schema.Kind("a name or a list of names", lambda value: bool(agent_names(value)) or value in ("", []))
 
@@ -61,6 +63,7 @@ class Top(Record):
     """The keys before the first table. Names give the unit of times."""
 
     agent: Agents = ""
+    user: str = ""
     trust: Trust = ""
     mcp: bool = False
     workplace: Workplace = "tree"
@@ -82,6 +85,20 @@ class Limits(Record):
     max_cost_usd: MostNumber | None = None
     max_tokens: Most | None = None
     max_log_mb: Most = 64
+
+
+class WorkspaceTable(Record):
+    """[workspace]: what agents are given besides their task. `additional_context`: files of the project whose text goes with
+    AGENTS.md; `max_tokens`: of all sections together; the others turn a part off."""
+
+    max_tokens: Most = 8000
+    additional_context: Inside = []
+    instructions: bool = True
+    knowledge: bool = True
+    skills: bool = True
+    memory: bool = True
+    subagents: bool = True
+    tools: bool = True
 
 
 class EnvTable(Record):
@@ -121,6 +138,11 @@ class AgentTable(Record):
     command: list[str] = []
     format: str = ""
     writable: list[str] = []
+    base_url: Address = ""
+    api_key_env: str = ""
+    temperature: Price | None = None
+    max_steps: Most = 200
+    request_seconds: MostNumber = 600
 
 
 class PriceTable(Record):
@@ -154,18 +176,22 @@ class File(Tables, Top):
 
     limits: dict[str, Any] = {}
     env: dict[str, Any] = {}
+    workspace: dict[str, Any] = {}
 
 
 class Config(Tables, Limits, Top):
-    """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names."""
+    """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `workspace`: its
+    table."""
 
     agent: list[str] = []
     passed: list[str] = []
+    workspace: dict[str, Any] = {}
 
 
 REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
-SINGLE = ("limits", "env")  # tables without a name of their own
-TABLES = {"limits": Limits, "env": EnvTable, "roles": RoleTable, "agents": AgentTable, "prices": PriceTable}
+SINGLE = ("limits", "env", "workspace")  # tables without a name of their own
+TABLES = {"limits": Limits, "env": EnvTable, "workspace": WorkspaceTable, "roles": RoleTable, "agents": AgentTable}
+TABLES |= {"prices": PriceTable}
 
 
 def load(layout: Layout) -> Config:
@@ -224,6 +250,10 @@ def _hook_faults(rows: list[dict[str, Any]]) -> list[Fault]:
 def _name_faults(rows: list[dict[str, Any]]) -> list[Fault]:
     names = (row["name"] for row in rows)
     return [Fault.of(text, "[[checkpoint]]", "name") for text in schema.name_faults(names, "checkpoint")]
+
+
+def _is_address(url: str) -> bool:
+    return url.startswith(("https://", "http://")) and url.isascii() and url.isprintable() and " " not in url
 
 
 def _is_when(text: str) -> bool:

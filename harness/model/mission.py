@@ -12,6 +12,8 @@ from harness.store import files, migrations, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
+AT = "-at-"  # in the name of a branch: what follows is the snapshot at which a restore began it
+
 
 class Mission(Record):
     """`id` is the slug of the folder and 6 hex digits; `branch` has the work, which began at `base_commit`."""

@@ -79,7 +79,7 @@ class Begun(Record, frozen=True):
 class OpenRun(Begun, frozen=True):
     """A live run and its inputs. `claims` are those of the feature at opening. Its guardians inherit the descriptors of its
     lease, `keep`. `started` is on the monotonic clock. `confinement`: what checks and services may touch besides their folders,
-    None for all; `home`: their HOME, "" for the user's."""
+    None for all; `home`: their HOME, "" for the user's. `given`: what its agents get of the workspace, None for nothing."""
 
     mission: Mission
     settings: Config
@@ -89,6 +89,7 @@ class OpenRun(Begun, frozen=True):
     started: float
     confinement: Confinement | None = None
     home: str = ""
+    given: Any = None
 
     @property
     def tag(self) -> str:
@@ -129,7 +130,8 @@ class Outcome(Record):
     from checks; `examined` is what a role found out before it settles; `idle`: it died before anything ran, so it is none of
     the runs that are capped. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed there, and
     runs too; `clashes`: paths of this run's work that conflict with what landed since it opened. `spec`: the SPEC.md that the
-    prompt has; `said`: ids of what it has of people that a plan answers."""
+    prompt has; `said`: ids of what it has of people that a plan answers. `changed`: the paths that its commit changed, None where
+    that is not known; `unaccepted`: those of the workspace that a person must accept."""
 
     layout: Layout
     changes: Changes
@@ -163,8 +165,11 @@ class Outcome(Record):
     clashes: list[str] = []
     spec: str = ""
     said: list[str] = []
+    changed: list[str] | None = None
+    unaccepted: list[str] = []
     examined: Any = None
     _contract: Contract | None = None
+    _at: str = ""
     _queue_version: str = ""
 
     @property
@@ -187,15 +192,15 @@ class Outcome(Record):
 
     def begin_changes(self) -> None:
         """No change yet; queue and contract are as they are on disk now."""
-        self.changes, self._contract = Changes(), None
+        self.changes, self._contract, self._at = Changes(), None, clock.stamp(clock.now())
         found = State(self.layout).read(names.FEATURES)
         self._queue_version = found.version
         self.take_queue(features.parse(found.data, self.layout.features), self.feature.id if self.feature else "")
 
     @property
     def at(self) -> str:
-        """The current time as a timestamp."""
-        return clock.stamp(clock.now())
+        """The time as a timestamp; all that one settle writes has the same, as a playback has."""
+        return self._at or clock.stamp(clock.now())
 
     def take_queue(self, queue: list[Feature], feature: str) -> None:
         """Use these features, and the one with this id, if there is one, as the feature of the run."""

@@ -25,7 +25,10 @@ else:
 
 CAPABILITIES = ("plans", "commits", "judges", "curates")
 MAY = frozenset((*CAPABILITIES, "agent_optional"))
-READS = ("spec", "plan", "contract", "feature", "claims", "findings", "issues", "raw", "steer")
+READS = (
+    *("spec", "plan", "contract", "feature", "claims", "findings", "issues", "raw", "steer"),
+    *("instructions", "knowledge", "skills", "memory"),  # of the workspace
+)
 
 
 class FrontMatter(Record):
@@ -84,6 +87,16 @@ def load(layout: Layout, name: str) -> Role:
     if not os.path.exists(script):
         raise UsageFault(f"The role '{name}' has {path} but no {script}. Give it both files.")
     return Role(**value, common=_common(), path=path, script=script)
+
+
+def words(layout: Layout, name: str) -> str:
+    """The exact body of a role's file, which need not be one that runs; raises UsageFault if there is none, BrokenFile."""
+    value, _ = _meta(layout, name)
+    if not value:
+        raise UsageFault(
+            f"There is no role '{name}': neither roles/{name}.md of the harness, nor one in {layout.roles}."
+        )
+    return str(value["words"])
 
 
 def due(layout: Layout) -> dict[str, str]:

@@ -19,6 +19,7 @@ CUT = ("idle", "wall", "limit", "killed", "startup_hang")
 OUTCOMES = (*GOOD, *CUT, "auth", "config", "agent_error", "refused", "conflict")
 UNFINISHED = ("blocked", "cut")  # the outcomes of commits whose work is not done
 FREE_OF_BLAME = ("limit", "auth", "config", "killed", "conflict")
+SEALED_TOO = (names.WORKSPACE,)  # where it exists: runs without a workspace have the digest of older versions
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
 LONGEST_ID = 200
 NO_RUN = "the line is no finished run"
@@ -317,8 +318,14 @@ def totals_of(newest: Result | None, after: str) -> Totals:
 def seal(run: RunLayout) -> str:
     """The run digest, over the files of a run that must never change once it is finished."""
     found = {name: _seen(f"{run.folder}/{name}") for name in SEALED}
+    found |= {name: data for name in _sealed_too(run) if (data := _seen(f"{run.folder}/{name}")) is not None}
     parts = (f"{name} {'-' if data is None else encoding.digest(data)}\n" for name, data in found.items())
     return encoding.digest("".join(parts).encode())
+
+
+def _sealed_too(run: RunLayout) -> list[str]:
+    """What only some runs have: a workspace, and the records of subagents."""
+    return [*SEALED_TOO, *(f"{names.TASKS}/{task}/{names.TASK}" for task in files.names(run.tasks))]
 
 
 def _seen(path: str) -> bytes | None:

@@ -10,14 +10,14 @@ import os
 import sys
 from itertools import islice
 
-from harness.base import clock, console, encoding, errors, redaction, schema
-from harness.base.record import Record
+from harness.base import clock, console, encoding, errors, redaction
 from harness.integrity import environment, inside
 from harness.model import config, mission, runs
-from harness.notice import events
+from harness.notice import events, notices
 from harness.notice.events import Event
+from harness.notice.notices import BEGUN, DONE, FAILED, SEEN, Line
 from harness.process import supervise, temporary
-from harness.store import files, json_lines, names
+from harness.store import files
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
@@ -29,29 +29,12 @@ if TYPE_CHECKING:
     from harness.model.config import Config
     from harness.model.runs import Result
 
-    Word = str
-else:
-    Word = schema.one_of(("begun", "done", "failed", "seen"))
-
-BEGUN, DONE, FAILED, SEEN = "begun", "done", "failed", "seen"
 MOST_OUTPUT = 4096
 REASON_CHARS = 200
 FURTHEST_BACK = 50  # finished runs whose events are still made up for
 LABEL_CHARS = 60
 GRACE_SECONDS = 1.0
 NO_RUN = "-"
-
-
-class Line(Record):
-    """A line of notices.jsonl: a call of a hook, which `key` and `label` name, for an event, or the newest run whose events are
-    done (`seen`). `said`: the first line of what a failing one printed."""
-
-    at: str
-    event: str
-    state: Word
-    key: str = ""
-    label: str = ""
-    said: str = ""
 
 
 class Output:
@@ -69,16 +52,6 @@ class Output:
         """The first line that says something, masked."""
         lines = redaction.mask(self.data.decode("utf-8", "replace")).split("\n")
         return next((line.strip() for line in lines if line.strip()), "")[:REASON_CHARS]
-
-
-def rows(layout: Layout) -> list[Line]:
-    """The lines of notices.jsonl, oldest first; raises BrokenFile."""
-
-    def made(row: Any) -> Line:
-        return schema.record(Line, row, "a notice has")
-
-    data = State(layout).data(names.NOTICES)
-    return json_lines.parse(data, layout.notices, made, "the line is no notice", "Remove that line.")
 
 
 def after_run(layout: Layout, settings: Config) -> list[str]:
@@ -120,8 +93,8 @@ def ask(layout: Layout, settings: Config, facts: dict[str, Any]) -> None:
 def failing(layout: Layout) -> list[str]:
     """The hooks of config.toml that failed when they were last called, a line each."""
     wanted = {_key(hook) for hook in config.load(layout).on}
-    newest = {row.key: row for row in (rows(layout) if wanted else []) if row.state in (DONE, FAILED)}
-    return [_failed(row) for key, row in newest.items() if key in wanted and row.state == FAILED]
+    found = notices.known(layout).failed if wanted else {}
+    return [_failed(Line(**row)) for key, row in found.items() if key in wanted]
 
 
 def _failed(row: Line) -> str:
@@ -131,23 +104,22 @@ def _failed(row: Line) -> str:
 def _give_out(layout: Layout, settings: Config, last: list[Event], *, back: int) -> list[str]:
     """Call each hook for each event that it has not had; the caller holds the lock. Where none was ever called, only the newest
     `back` runs count: a hook hears of nothing from before it was there."""
-    known = rows(layout)
-    seen = next((row.event for row in reversed(known) if row.state == SEEN), "")
+    known = notices.known(layout, keep=True)
+    seen = known.seen
     if not seen:
         seen = next((one.run for one in islice(runs.finished(layout), back, None)), NO_RUN)
-        _write(layout, Line(at=clock.stamp(clock.now()), event=seen, state=SEEN))
+        notices.write(layout, Line(at="", event=seen, state=SEEN))
     found, newest = _of_runs(layout, seen)
-    state = {(row.event, row.key): row.state for row in known}
     failed: list[str] = []
     for event in [*found, *last]:
         for hook in settings.on:
             if hook["event"] != event.name or hook.get("before"):
                 continue
-            before = state.get((event.id, _key(hook)))
-            if before in (None, BEGUN):
+            before = known.state(event.id, _key(hook))
+            if before in ("", BEGUN):
                 failed += _deliver(layout, event, hook, again=before == BEGUN)
     if newest and newest != seen:
-        _write(layout, Line(at=clock.stamp(clock.now()), event=newest, state=SEEN))
+        notices.write(layout, Line(at="", event=newest, state=SEEN))
     return failed
 
 
@@ -165,16 +137,10 @@ def _of_runs(layout: Layout, seen: str) -> tuple[list[Event], str]:
 
 
 def _deliver(layout: Layout, event: Event, hook: dict[str, Any], *, again: bool) -> Iterable[str]:
-    row = Line(at=clock.stamp(clock.now()), event=event.id, state=BEGUN, key=_key(hook), label=_label(hook))
-    _write(layout, row)
+    row = notices.write(layout, Line(at="", event=event.id, state=BEGUN, key=_key(hook), label=_label(hook)))
     ok, said = _call(layout, hook, _payload(layout, event, again=again))
-    ended = row.replace(at=clock.stamp(clock.now()), state=DONE if ok else FAILED, said="" if ok else said)
-    _write(layout, ended)
+    ended = notices.write(layout, row.replace(state=DONE if ok else FAILED, said="" if ok else said))
     return [] if ok else [_failed(ended)]
-
-
-def _write(layout: Layout, row: Line) -> None:
-    State(layout).append(names.NOTICES, encoding.dump_json(row.asdict()))
 
 
 def _payload(layout: Layout, event: Event, *, again: bool) -> bytes:
@@ -229,6 +195,10 @@ def _key(hook: dict[str, Any]) -> str:
 
 
 def _label(hook: dict[str, Any]) -> str:
-    """A hook in a few words; of an address the host alone, since the rest may be a secret."""
-    words = " ".join(hook["run"]) if hook.get("run") else "/".join(hook["url"].split("/")[:3])
+    """A hook in a few words; of an address the scheme and the host alone, since the rest may be a secret."""
+    if hook.get("run"):
+        words = " ".join(hook["run"])
+    else:
+        scheme, _, place = hook["url"].split("/")[:3]
+        words = f"{scheme}//{place.rpartition('@')[2]}"
     return redaction.mask(" ".join(words.split()))[:LABEL_CHARS]

@@ -17,7 +17,7 @@ from harness.process import spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     Layers = Sequence[tuple[str, str]]
 
@@ -43,6 +43,7 @@ ROOT = (
 )
 PROC_SYS = ("--ro-bind", "/proc/sys", "/proc/sys")  # root without capabilities could write kernel.core_pattern there
 LIMIT = ("--file", str(spawn.HELD_FROM), PID_MAX)
+FRESH = ("/dev/", "/proc/")  # which ROOT does not take from outside
 HIDDEN = "its confinement hides it"
 TMPFS, EMPTY, READ, WRITE = "--tmpfs", f"--ro-bind {os.devnull}", "--ro-bind", "--bind"
 ORDER = (TMPFS, EMPTY, READ, WRITE)  # of one path, the last one decides
@@ -70,8 +71,9 @@ class Glass(Record):
         hidden = [(os.path.realpath(path), TMPFS if os.path.isdir(path) else EMPTY) for path in _there(self.hidden)]
         readable = [(self._real(path), READ) for path in self.readable if path in self.moved or os.path.exists(path)]
         writable = [(self._real(path), WRITE) for path in self.writable]
-        return sorted(
-            [*private, *hidden, *readable, *writable], key=lambda one: (one[0].count("/"), ORDER.index(one[1]))
+        return _needed(
+            sorted([*private, *hidden, *readable, *writable], key=lambda one: (one[0].count("/"), ORDER.index(one[1]))),
+            self.moved,
         )
 
     def _real(self, path: str) -> str:
@@ -90,12 +92,22 @@ class Confinement(Record):
         """The same, with these folders writable too."""
         return self.replace(glass=self.glass.replace(writable=[*self.glass.writable, *folders]))
 
+    def reading(self, folder: str) -> Confinement:
+        """The same, where a folder that is writable, and what is in it, can only be read."""
+        real, inside, glass = os.path.realpath(folder), self.seen(folder), self.glass
+        gone = [
+            path for path in glass.writable if path == inside or (os.path.realpath(path) + "/").startswith(real + "/")
+        ]
+        kept = [path for path in glass.writable if path not in gone]
+        return self.replace(glass=glass.replace(writable=kept, readable=[*glass.readable, *gone]))
+
     def words(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> list[str]:
         """The command line that starts `argv` confined in `cwd`; the start holds the descriptors of `limit()` for it.
 
         On a tier other than bubblewrap it is `argv`. Raises Unavailable when bubblewrap is missing, or could not start the
         program: it, `cwd` or a writable folder is missing inside.
         """
+        self._load()
         if self.tier != BUBBLEWRAP:
             return list(argv)
         layers = self.glass.layers()
@@ -103,6 +115,13 @@ class Confinement(Record):
         words = bubblewrap(argv, layers, self.glass.network, os.uname().release, self.glass.moved)
         at = self.seen(cwd)
         return words if at == cwd else [words[0], "--chdir", at, *words[1:]]
+
+    def _load(self) -> None:
+        """Load what `confine_this_process` needs: that may be in a fork beside threads, which must not wait for an import."""
+        if self.tier == LANDLOCK or self.holder:
+            import ctypes  # noqa: F401 - only loaded here
+
+            from harness.process import landlock, network  # noqa: F401 - only loaded here
 
     def seen(self, path: str) -> str:
         """Where a confined program finds what lies at this path outside."""
@@ -120,11 +139,11 @@ class Confinement(Record):
     def confine_this_process(self) -> None:
         """Do what no program does for this process: Landlock, and entering the network of the run. Raises Unavailable."""
         if self.tier == LANDLOCK:
-            from harness.process import landlock  # the second tier, where the first does not work
+            from harness.process import landlock
 
             landlock.restrict(self.glass.writable)
         if self.holder:
-            from harness.process import network  # few missions have a network of their own
+            from harness.process import network
 
             network.enter(self.holder)
 
@@ -153,6 +172,25 @@ def bubblewrap(
         words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP"]
     words += [] if network == "host" else ["--unshare-net"]
     return [*words, "--", *(() if own else ("/bin/sh", "-c", ULIMIT, "sh")), *argv]
+
+
+def _needed(layers: Layers, moved: Collection[str]) -> list[tuple[str, str]]:
+    """The layers without those that change nothing: given twice, or read-only where the next one above them, or the root, is so
+    already. Each mount costs bubblewrap a look at all mounts."""
+    kept: dict[str, str] = {}
+    for path, option in layers:
+        above = next((kept[folder] for folder in _parents(path) if folder in kept), READ)
+        if option != READ or above != READ or path in kept or path in moved or path.startswith(FRESH):
+            kept.pop(path, None)
+            kept[path] = option
+    return list(kept.items())
+
+
+def _parents(path: str) -> Iterator[str]:
+    """The folders above a path, the nearest first."""
+    while path != "/":
+        path = os.path.dirname(path)
+        yield path
 
 
 def _there(paths: Iterable[str]) -> list[str]:

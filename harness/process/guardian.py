@@ -35,7 +35,7 @@ class Plan(Record):
     argv: Sequence[str]
     cwd: str
     env: Mapping[str, str]
-    stdin: str
+    stdin: str | int
     merge: bool
     keep: Sequence[int]
     grace_seconds: float
@@ -60,7 +60,8 @@ class Guardian:
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(null, number)
-        spawn.close_all_but({0, 1, 2, self.control, self.report, stdout, stderr, *self.plan.keep})
+        given = {self.plan.stdin} if isinstance(self.plan.stdin, int) else set[int]()
+        spawn.close_all_but({0, 1, 2, self.control, self.report, stdout, stderr, *given, *self.plan.keep})
         tree.adopt_orphans()
         try:
             self.start(stdout, stderr)
@@ -101,7 +102,8 @@ class Guardian:
             keep=limit,
             called=plan.name,
         )
-        spawn.close({stdout, stderr, *limit})
+        given = {plan.stdin} if isinstance(plan.stdin, int) else set[int]()
+        spawn.close({stdout, stderr, *limit, *given})
         os.chdir("/")
 
     def watch(self) -> None:

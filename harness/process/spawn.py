@@ -91,7 +91,7 @@ def program(name: str, env: Mapping[str, str]) -> str:
     """The path of a program: unchanged if it has a slash, else the first executable file on PATH; or FileNotFoundError."""
     if "/" in name:
         return name
-    for folder in os.get_exec_path(env):
+    for folder in env.get("PATH", os.defpath).split(os.pathsep):  # os.get_exec_path imports, which a guardian must not
         path = os.path.join(folder, name)
         if os.access(path, os.X_OK) and os.path.isfile(path):
             return path

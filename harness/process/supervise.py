@@ -8,6 +8,7 @@ next start calls `sweep`. Without /proc (not Linux) process groups and `ps` repl
 
 from __future__ import annotations
 
+import _thread
 import os
 import select
 import time
@@ -46,6 +47,9 @@ __all__ = [
 TICK_SECONDS = 0.2
 _guardians: set[int] = set()  # guardians that this process started and has not reaped
 _spared: set[int] = set()  # other children of this process, which are no orphans of a guardian
+_forking = [
+    _thread.allocate_lock()
+]  # held from a fork until the child is known: else another thread takes it for an orphan
 _required_parent: list[int] = []  # pid of the parent that this process must not outlive
 
 
@@ -56,6 +60,19 @@ def end_with_parent(parent: int) -> None:
     parent any more, for a fork of such a process.
     """
     _required_parent[:] = [parent] if parent else []
+
+
+def fork_spared(then: Callable[[], object]) -> int:
+    """As spawn.fork, for a child that is no orphan of a guardian; `unspare` once it is reaped."""
+
+    def first() -> None:
+        _forking[0] = _thread.allocate_lock()  # this one is held by a thread that is not here
+        then()
+
+    with _forking[0]:
+        pid = spawn.fork(first)
+        spare(pid)
+    return pid
 
 
 def spare(pid: int) -> None:
@@ -94,8 +111,9 @@ class Ended(Record):
 class Child:
     """One supervised child, as a context manager: leaving it ends the whole process tree and waits until it is gone.
 
-    `stdin` is the path of a regular file (None: /dev/null). The guardian holds the lock descriptors `keep` until all is
-    reaped. `merge` sends stderr to stdout. `confine` confines it; bubblewrap reports the end by signal n as exit 128 + n.
+    `stdin` is the path of a regular file, or a descriptor of the caller's (None: /dev/null). The guardian holds the lock
+    descriptors `keep` until all is reaped. `merge` sends stderr to stdout. `confine` confines it; bubblewrap reports the end by
+    signal n as exit 128 + n.
     The caller reports events in the output to `watch`. Raises Unavailable when the program or `cwd` is missing,
     GuardianKilled when something outside kills the guardian.
     """
@@ -106,7 +124,7 @@ class Child:
         *,
         cwd: str,
         env: Mapping[str, str],
-        stdin: str | None = None,
+        stdin: str | int | None = None,
         wall_seconds: float,
         grace_seconds: float = 5.0,
         keep: Sequence[int] = (),
@@ -120,6 +138,7 @@ class Child:
         self._guardian = 0
         self._grace_seconds = grace_seconds if term_first else 0.0
         self._cause, self._answer_by, self._hurried, self._bereft = "", 0.0, False, False
+        self._refused = False
         self._control, self._report, self._received = -1, -1, b""
         self._ours: list[int] = []
         self._streams: dict[int, str] = {}
@@ -131,7 +150,7 @@ class Child:
             argv=confine.words(argv, cwd=cwd, env=env) if confine else argv,
             cwd=cwd,
             env=env,
-            stdin=stdin or os.devnull,
+            stdin=os.devnull if stdin in (None, "") else stdin,
             merge=merge,
             keep=keep,
             grace_seconds=self._grace_seconds,
@@ -154,11 +173,12 @@ class Child:
             orders, self._control, self._report, report, out, out_end = ends[:6]
             err, err_end = ends[6:] or (-1, out_end)
             guardian = Guardian(plan, orders, report)
-            self._guardian = spawn.fork(lambda: guardian.guard(out_end, err_end))
+            with _forking[0]:
+                self._guardian = spawn.fork(lambda: guardian.guard(out_end, err_end))
+                _guardians.add(self._guardian)
         except OSError as fault:
             spawn.close(ends)
             raise errors.Unavailable(f"{plan.name} cannot be started: {fault.strerror}.") from fault
-        _guardians.add(self._guardian)
         self.watch.root = self._guardian
         spawn.close({report, out_end, err_end})
         self._streams = {out: "stdout"} if plan.merge else {out: "stdout", err: "stderr"}
@@ -173,6 +193,7 @@ class Child:
             self._received += news
         pid, _, self._received = self._received.partition(b"\n")
         if not pid.isdigit():
+            self._refused = bool(pid)
             raise errors.Unavailable(os.fsdecode(pid)) if pid else errors.GuardianKilled(program)
         self.pid = int(pid)
 
@@ -272,6 +293,9 @@ class Child:
         if self._received:
             os.waitpid(self._guardian, 0)
             status, killed, left, asked = map(int, self._received.split())
+        elif self._refused:  # the guardian ended by itself, and its tree before
+            os.waitpid(self._guardian, 0)
+            status, killed, left, asked = -int(signal.SIGKILL), 0, 0, True
         else:
             status, killed, left = self._end_orphans()
             asked = self._cause != ""
@@ -301,14 +325,16 @@ class Child:
         os.waitpid(self._guardian, 0)  # the kernel reparents its children before this returns
         _guardians.discard(self._guardian)
         status, killed, until = -int(signal.SIGKILL), set[int](), time.monotonic() + KILL_SECONDS
-        while orphans := tree.adopted(born, spared=_guardians | _spared, group=self.pid):
-            if time.monotonic() > until:
-                break
-            for root, fields in orphans.items():
-                killed |= tree.kill({root: fields, **tree.descendants(root)})
-                code = tree.reap(root)
-                if root == self.pid and code is not None:
-                    status = os.waitstatus_to_exitcode(code)
+        while True:
+            with _forking[0]:
+                orphans = tree.adopted(born, spared=_guardians | _spared, group=self.pid)
+                if not orphans or time.monotonic() > until:
+                    break
+                for root, fields in orphans.items():
+                    killed |= tree.kill({root: fields, **tree.descendants(root)})
+                    code = tree.reap(root)
+                    if root == self.pid and code is not None:
+                        status = os.waitstatus_to_exitcode(code)
             time.sleep(0.002)
         return status, len(killed - {self.pid}), len(orphans)
 

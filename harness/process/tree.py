@@ -182,7 +182,7 @@ def sweep(tag: str) -> list[int]:
 
     Spares this process and its ancestors. It ends what a run left behind when its guardian was killed with it.
     """
-    line, spared = f"{TAG}={tag}".encode(), set(_ancestors())
+    line, spared = os.fsencode(f"{TAG}={tag}"), set(_ancestors())
     killed: dict[int, None] = {}
     until = time.monotonic() + KILL_SECONDS
     while time.monotonic() < until:

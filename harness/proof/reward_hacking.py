@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from harness.base.lean import pattern
 from harness.model.contract import Claim
 from harness.proof import file_kinds, patches
 from harness.proof.file_kinds import CHECK_FILE, PROGRAM, SHELL, TEST_FILE
@@ -18,99 +19,97 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-RETURNS = re.compile(r"^\s+return$")  # in a test of Python
-SKIPS = re.compile(
+RETURNS = pattern(r"^\s+return$")  # in a test of Python
+SKIPS = pattern(
     r"pytest\.(mark\.)?(skip\b|xfail)|unittest\.skip\b|@skip\b|skip[iI]f\(\s*(True|1)\b|\bskipTest\(|\.skip\(|\.only\(|\bx(it|describe|test)\(|@(Disabled|Ignore)\b"
     r"|#\[(ignore|cfg\(any\(\)\))|\bt\.Skip\(|importorskip|\bpending\("
     r"|\bexpectedFailure\b|^\s*skip( [\"']|$)|return (unittest\.)?TestSuite\(\)$",
 )
 EXITS_WELL = r"(exit 0|((sys|process)\.)?exit\(0\)|os\._exit\(0\)|os\.Exit\(0\))\s*;?\s*$"
-SWALLOWS = re.compile(
+SWALLOWS = pattern(
     rf"^\s*{EXITS_WELL}|^(?!.*\b(rm|kill|stop)\b).*\|\|\s*(true|:|echo\b[^;|&]*)\s*$|except[^:]*:\s*pass\b"
     r"|(_ = |\bdefer |^\s*)recover\(\)"
     r"|^\s*set \+(e\b|o (errexit|pipefail))|\btrap\b.*\bexit 0\b.*\s(EXIT|ERR|0)\b"
 )
-SWALLOWS_ALL = re.compile(  # in a program: no honest one does it
+SWALLOWS_ALL = pattern(  # in a program: no honest one does it
     r"\bos\._exit\(0\)|except(\s+(Base)?Exception)?(\s+as \w+)?:\s*(pass|(sys\.)?exit\(0\))\s*$"
     r"|\btrap\b.*\bexit 0\b.*\s(EXIT|ERR|0)\b|\b(tests?|pytest|check|make|npm|cargo|diff|cmp)\b.*\|\|\s*(true|:)\s*$"
     r"|\bexitCode\s*=\s*0\b"
     r"|(uncaughtException|unhandledRejection|\.catch\(|at_?exit|excepthook|on\(.exit).*(exit\(0\)|exit!? 0|_exit, 0\))"
 )
-LEAVES = re.compile(rf"^{EXITS_WELL}")
-EXCEPT = re.compile(
+LEAVES = pattern(rf"^{EXITS_WELL}")
+EXCEPT = pattern(
     r"^\s*except(\s+(BaseException|Exception|AssertionError|SystemExit))?(\s+as \w+)?:\s*$"
     r"|^[\s}]*(finally|catch)\b[^;]*[:{]\s*$|^\s*recover\(\)$"
 )
-ENDS_WELL = re.compile(rf"^\s*{EXITS_WELL}")
-CANNOT_FAIL = re.compile(r"^\s*(echo|printf|cat|print\(|console\.log|fi|done|esac|\}|;;|:|#|//)")
-TESTED = re.compile(
+ENDS_WELL = pattern(rf"^\s*{EXITS_WELL}")
+CANNOT_FAIL = pattern(r"^\s*(echo|printf|cat|print\(|console\.log|fi|done|esac|\}|;;|:|#|//)")
+TESTED = pattern(
     r"PROCESS_TAG|\bHARNESS_[A-Z]+|PYTEST_CURRENT_TEST|JEST_WORKER_ID|[\"'](pytest|unittest)[\"'] (not )?in sys\.modules"
     r"|environ(\.get)?[\[(]\s*[\"']CI[\"']|\bgetenv\(\s*[\"']CI[\"']|[\"']CI[\"'] (not )?in (os\.)?environ"
     r"|process\.env(\.|\??\.?\[\s*[\"'])CI\b|\bENV(\[|\.fetch\()\s*[\"']CI[\"']|Getenv\(\"CI\"\)|env::var(_os)?\(\"CI\"\)"
     r"|\$CI\b|\$\{CI\b"
 )
-ASKS = re.compile(  # in a program, where a test may
+ASKS = pattern(  # in a program, where a test may
     r"npm_lifecycle_event|env\.VITEST\b|env\.(NODE_ENV|MODE)\b.*[\"']test[\"']|cfg!\(test\)|\btesting\.Testing\(|\bLookup\(\"test\."
     r"|[\"']test_[\"']|\bargv\b.*[\"'][^\"']*(pytest|unittest|jest|mocha)|Args\[0\].*\.test\b"
     r"|/proc/.*\b(cmdline|comm)\b|\bps\b.*\bPPID|[\"'/]\.harness/"
 )
-UNTIL = re.compile(  # compares today with a day that is written down
+UNTIL = pattern(  # compares today with a day that is written down
     r"(\btime\(\)|\btoday\(\)|\b[Nn]ow\(\)|new Date\(\)|date \+%s\S*)[^<>=]*(<|>|-[lg][te]\b)=?"
     r"\s*(1\d{9}|(datetime\.)*date(time)?\(2\d{3}|new Date\(.?2\d{3})"
 )
-READS_TESTS = re.compile(r"[\"']([./]*|[^\"']*/)(tests?|specs?|__tests__|goldens?)/")
-BENDS = re.compile(
-    r"(?<![\w.])(unittest(\.\w+)?|builtins|pytest|assert|expect)\.\w+\s*=(?!=)|__eq__\s*=\s*lambda\b.*True"
-)
-BENDS_CLOCK = re.compile(r"\b(time\.(time|perf_counter|monotonic|process_time)|(Date|performance)\.now)\s*=(?!=)")
-BENDS_SHELL = re.compile(r"^\s*(alias\s+(diff|cmp|grep|test)=|(function\s+)?(diff|cmp|grep|test)\s*\(\))")
-NARROWS = re.compile(
+READS_TESTS = pattern(r"[\"']([./]*|[^\"']*/)(tests?|specs?|__tests__|goldens?)/")
+BENDS = pattern(r"(?<![\w.])(unittest(\.\w+)?|builtins|pytest|assert|expect)\.\w+\s*=(?!=)|__eq__\s*=\s*lambda\b.*True")
+BENDS_CLOCK = pattern(r"\b(time\.(time|perf_counter|monotonic|process_time)|(Date|performance)\.now)\s*=(?!=)")
+BENDS_SHELL = pattern(r"^\s*(alias\s+(diff|cmp|grep|test)=|(function\s+)?(diff|cmp|grep|test)\s*\(\))")
+NARROWS = pattern(
     r"addopts.*(--deselect|--ignore|\s-[kmp]\b|-p\s)|collect_ignore|\"(pre|post)?test\"\s*:\s*\"\s*(true|:|echo\b|exit 0)"
     r"|\"test\"\s*:.*(\bexit 0|;\s*true\b|--updateSnapshot)|--(collect-only|listTests)\b|passWithNoTests"
     r"|\bignore_outcome\b|--snapshot-update"
     r"|^\.IGNORE\b|^\t@?-.*\b(tests?|check|pytest|unittest|npm|npx|go|cargo)\b|PYTHONOPTIMIZE|\bpython3? -O"
 )
-RUNS_TESTS = re.compile(r"^\t.*\b(tests?|check|pytest|unittest|jest|mocha|npm|npx|go|cargo|bats)\b|^\t.*run-tests")
-CHOOSES = re.compile(  # settings that say which tests there are
+RUNS_TESTS = pattern(r"^\t.*\b(tests?|check|pytest|unittest|jest|mocha|npm|npx|go|cargo|bats)\b|^\t.*run-tests")
+CHOOSES = pattern(  # settings that say which tests there are
     r"\b(testpaths|python_(?:files|classes|functions)|testMatch|testRegex|testPathIgnorePatterns)\b"
     r"|\b(include|exclude|spec)\b[\"']?\s*:"
 )
-SETTINGS = re.compile(
+SETTINGS = pattern(
     r"(^|/)(pyproject\.toml|pytest\.ini|setup\.cfg|tox\.ini|package\.json|conftest\.py|[Mm]akefile"
     r"|(jest|vite|vitest)\.config\.\w+|\.mocharc[^/]*|karma\.conf\.\w+)$"
 )
-STARTS = re.compile(
+STARTS = pattern(
     r"(^|/)(sitecustomize|usercustomize)(\.py|/__init__\.py)$|\.pth$"
     r"|^((src|tests?)/)?(unittest|_?pytest|doctest|difflib|filecmp|hypothesis|nose2?|tox)(\.py|/__\w+__\.py)$"
     r"|^node_modules/|(^|/)site-packages/"
 )
-HOOK = re.compile(r"^\s*(async\s+)?def pytest_\w+|^\s*pytest_plugins\b")
-PATCHES = re.compile(r"monkeypatch\.setattr|\bmocker\.patch|\bmock\.patch")
-PROSE = re.compile(r"\.(md|rst|txt)$")
-CONFIG = re.compile(r"\.config\.[^/]+$")
-WEAK = re.compile(
+HOOK = pattern(r"^\s*(async\s+)?def pytest_\w+|^\s*pytest_plugins\b")
+PATCHES = pattern(r"monkeypatch\.setattr|\bmocker\.patch|\bmock\.patch")
+PROSE = pattern(r"\.(md|rst|txt)$")
+CONFIG = pattern(r"\.config\.[^/]+$")
+WEAK = pattern(
     r"approx\(.*(rel|abs)=\s*([1-9]|0\.[1-9])|toBeCloseTo\(.*,\s*(0|-\d+)\)|(places=\s*(0|-)|delta=\s*[1-9])"
     r"|math\.Abs\(.*>\s*(\d\d|\de\d)|\.(toBeDefined|toBeTruthy)\(|assertIsNotNone|\bassert\b.* is not None|\banything\(|\bANY\b"
     r"|\bassert\b.*\bor True\b|\|\| true\)"
 )
-EXACT = re.compile(r"[=!]=|\bto(Strict)?(Be|Equal)\(|[eE]qual\w*\(|\bassert_(eq|ne)\b")
-TEST_NAME = re.compile(r"^\s*(?:async )?(?:def|func) [Tt]est")
-OTHER_NAME = re.compile(r"^\s*(?:async )?(?:def|func) (?![Tt]est)\w")
-EMPTY = re.compile(r"^(\s*\w+)\s*=\s*[\[({][\])}]$")
-BUILD_TAG = re.compile(r"^//go:build (?!.*\b(go1|linux|windows|darwin|unix|js|wasm|cgo|race|a(md|rm)64)\b)")
-RUNNERS_NAME = re.compile(r"(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]+$", re.IGNORECASE)
-ASSERTS = re.compile(
+EXACT = pattern(r"[=!]=|\bto(Strict)?(Be|Equal)\(|[eE]qual\w*\(|\bassert_(eq|ne)\b")
+TEST_NAME = pattern(r"^\s*(?:async )?(?:def|func) [Tt]est")
+OTHER_NAME = pattern(r"^\s*(?:async )?(?:def|func) (?![Tt]est)\w")
+EMPTY = pattern(r"^(\s*\w+)\s*=\s*[\[({][\])}]$")
+BUILD_TAG = pattern(r"^//go:build (?!.*\b(go1|linux|windows|darwin|unix|js|wasm|cgo|race|a(md|rm)64)\b)")
+RUNNERS_NAME = pattern(r"(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]+$", re.IGNORECASE)
+ASSERTS = pattern(
     r"\b(assert\w*|expect|should|\w+Equal)\b|\b(test|it)\(|^\s*(test|diff|cmp|grep|\[+)\s|\bt\.(?!Log)\w+\("
 )
-FAILS = re.compile(r"\b(exit|return) [1-9]|\bexit\([1-9]|\bt\.(Error|Fatal|Fail)")
-COMMENT = re.compile(r"^\s*(//|#\s|#$)")
-CASES = re.compile(r"parametrize|pytest\.param|\.each\(|\bfor\b.*\b(in|of)\b|subTest")
-UNSKIPS = re.compile(r"xfail|expectedFailure|\bskip", re.IGNORECASE)
-NAMES = re.compile(r"^\s*(?:async\s+)?(?:def|class|func|fn|function|const|let)\s+(\w+)")
-LEAVES_EARLY = re.compile(r"\b_?exit\b|__eq__|\bbuiltins\b")
-CHANGES_SHELL = re.compile(r"\b(exec|trap|alias|return|source|set)\b|^\s*\w+\s*\(\)|^\s*\.\s|\|\|")
-STOPS_AT_FAILURE = re.compile(r"^\s*set -\w*e|^#!.*\s-\w*e")
-DATA = re.compile(r"(^|/)(fixtures?|test[-_]?data)/", re.IGNORECASE)
+FAILS = pattern(r"\b(exit|return) [1-9]|\bexit\([1-9]|\bt\.(Error|Fatal|Fail)")
+COMMENT = pattern(r"^\s*(//|#\s|#$)")
+CASES = pattern(r"parametrize|pytest\.param|\.each\(|\bfor\b.*\b(in|of)\b|subTest")
+UNSKIPS = pattern(r"xfail|expectedFailure|\bskip", re.IGNORECASE)
+NAMES = pattern(r"^\s*(?:async\s+)?(?:def|class|func|fn|function|const|let)\s+(\w+)")
+LEAVES_EARLY = pattern(r"\b_?exit\b|__eq__|\bbuiltins\b")
+CHANGES_SHELL = pattern(r"\b(exec|trap|alias|return|source|set)\b|^\s*\w+\s*\(\)|^\s*\.\s|\|\|")
+STOPS_AT_FAILURE = pattern(r"^\s*set -\w*e|^#!.*\s-\w*e")
+DATA = pattern(r"(^|/)(fixtures?|test[-_]?data)/", re.IGNORECASE)
 MOVED = 0.8  # of a deleted file's lines, for it to be elsewhere
 
 

@@ -26,7 +26,7 @@ from harness.replay import replays, staging, swapping, then
 from harness.replay.replays import About, Sample
 from harness.replay.staging import Stage
 from harness.replay.then import Past
-from harness.run import closing, prompt, reservations, steps, thinking, verbs
+from harness.run import closing, given, prompt, reservations, steps, thinking, verbs
 from harness.run.opening import Opened
 from harness.store import files, journal, names
 from harness.store.layout import Layout, command
@@ -182,7 +182,9 @@ class _Shooting(Record):
 
 def _agent(order: Order, settings: Config, past: Past, feature: Feature | None) -> tuple[str, registry.Agent]:
     """The agent, ready to think, as the configuration of now has it; raises Unavailable."""
-    known = registry.settings_of(order.layout, settings, order.agent, past.context.role, feature)
+    kept = given.kept_of(past.where, past.context.run)
+    tools = kept.tools if kept else None
+    known = registry.settings_of(order.layout, settings, order.agent, past.context.role, feature, tools=tools)
     known = known.replace(attempt=past.context.attempt, feature=past.context.feature, model=order.model or known.model)
     return order.agent, registry.make(order.agent, known)
 
@@ -248,6 +250,7 @@ def _open(one: _Shooting) -> Opened:
         confinement=known,
         home=confine.home_of_checks(staged.top, staged.clone + ".home"),
         mark=one.tag,
+        given=given.again(past.where, past.context.run, staged),
     )
     outcome = Outcome(layout=staged, changes=Changes(), tree="")
     outcome.take_queue(queue, past.context.feature)

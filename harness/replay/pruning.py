@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DAY = 86400
-PRUNED = (names.STREAM, names.STDERR, names.REFUSED)
+PRUNED = (names.STREAM, names.STDERR, names.TURNS, names.RESULTS, names.REFUSED)
+OF_TASKS = (names.TURNS, names.RESULTS)  # of a run's subagents, whose records stay
 
 
 class Pruned(Record):
@@ -70,7 +71,9 @@ def prune(layout: Layout, days: int, *, dry_run: bool) -> Pruned:
 
 
 def _prune_run(layout: Layout, run_id: str, done: Pruned) -> None:
-    found = [path for name in PRUNED if os.path.lexists(path := State(layout).path(names.of_run(run_id, name)))]
+    tasks = [f"{names.TASKS}/{task}" for task in files.names(layout.run(run_id).tasks)]
+    known = [*PRUNED, *(f"{task}/{name}" for task in tasks for name in OF_TASKS)]
+    found = [path for name in known if os.path.lexists(path := State(layout).path(names.of_run(run_id, name)))]
     done.runs += bool(found)
     for path in found:
         done.bytes += files.size_below(path)

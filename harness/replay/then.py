@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from harness.history.rebuild import Rows
 
 RUNS_KEPT = 50  # the newest runs of then, whose files are there
-LEFT = (names.STREAM, names.STDERR)  # of them: large, and kept out of the searches of agents
+LEFT = (
+    names.STREAM,
+    names.STDERR,
+    names.TURNS,
+    names.RESULTS,
+    names.TASKS,
+)  # of them: large, and kept out of the searches of agents
 
 
 class Past(Record):

@@ -20,7 +20,18 @@ from harness.run import recover
 from harness.store import files, names
 from harness.store.layout import Layout, command
 
-STAYS = (".git", names.IGNORE, names.ARCHIVED, names.ARCHIVING, "bin", "git-config", "journal", "schedule", names.LOCKS)
+STAYS = (
+    ".git",
+    names.IGNORE,
+    names.ARCHIVED,
+    names.ARCHIVING,
+    "bin",
+    "git-config",
+    "journal",
+    "schedule",
+    names.LOCKS,
+    names.SESSIONS,
+)
 PEOPLES = (names.STOP, names.PAUSE)
 COPIED = (names.CONFIG, "roles", "hooks")
 
@@ -28,11 +39,7 @@ COPIED = (names.CONFIG, "roles", "hooks")
 def archive(layout: Layout, *, abandon: bool) -> list[str]:
     """Put the mission of this folder away; what there is to say of it. Raises Busy while a run lives, and UsageFault where the
     mission is not done, unless `abandon`."""
-    loop = files.Lock(layout.loop_lock)
-    if not loop.take():
-        holder = loop.holder()
-        raise Busy(f"run.sh is looping on this mission: pid {holder.get('pid', '?')}. Stop it, or wait for it to end.")
-    with loop, mission_lock.take(layout) as lock:
+    with mission_lock.without_loops(layout), mission_lock.take(layout) as lock:
         workplace.use(layout)
         recover.recover(layout)
         made = mission.load(layout)

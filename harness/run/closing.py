@@ -9,12 +9,12 @@ from harness.agents import registry
 from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, Changed
 from harness.decision import rules, views
-from harness.git import repository
+from harness.git import dotgit, refs
 from harness.integrity import inbox
 from harness.memory import pages
 from harness.model import contract, features, issues, runs, usage
 from harness.model.runs import Result, Totals
-from harness.run import reservations
+from harness.run import given, reservations
 from harness.store import journal, json_lines, names, objects
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import ABSENT, State
@@ -45,13 +45,16 @@ TAKEN = (
 FIRST_WAIT, LONGEST_WAIT = 60, 3600
 JITTER = 0.1
 PAID = ("cost", "tokens")
-KEEP = "refs/harness/keep/"  # with the run's id behind: the commit of a snapshot, which git gc then keeps
 LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap, or for a mistake
 
 
 def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Result:
     """Commit everything that the run changed in one journal with its result; durable on return."""
     inbox.remove(run.paths.inbox)
+    if os.path.isdir(run.paths.tasks):
+        from harness.model import tasks  # few runs have subagents
+
+        tasks.end_all(run.paths.tasks)
     head, used = outcome.commit or run.context.head, used_by(outcome, settings)
     result = Result(
         **{name: getattr(run.context, name) for name in ("run", "role", "feature", "trigger")},
@@ -69,6 +72,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
         version=run.context.version,
         confined=run.context.confined,
     )
+    given.note_changes(run, outcome, settings)
     line = encoding.dump_json(result.asdict())
     outcome.changes.put(names.of_run(run.id, names.RESULT), line)
     outcome.changes.append(names.RUN_LOG, line)
@@ -134,6 +138,14 @@ def cost_left(run: OpenRun) -> float | None:
     return max(left, LEAST_COST) if left > 0 else None
 
 
+def tokens_left(run: OpenRun) -> int | None:
+    """The tokens left below the cap; None without a cap, or above it."""
+    most = run.settings.max_tokens
+    spent = reservations.with_reserved(runs.totals(run.layout), reservations.others(run.layout, run.id))
+    left = 0 if most is None else most - (spent.tokens or 0)
+    return left if left > 0 else None
+
+
 def retry_at(layout: Layout, until: int) -> int:
     """When to try the vendor again: at its stated time (`until`), else after a back-off that doubles in a row; plus jitter."""
     now = clock.now()
@@ -185,8 +197,8 @@ def _snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
     """Write what can be restored: managed files by digest, append-only files and raw.md by length, the commit, which a ref holds,
     and the identity that the prompt showed."""
     last = next(islice(runs.finished(layout), 1, None), None)
-    if head and (last is None or last.head != head):
-        repository.set_ref(layout.top, KEEP + run_id, head)
+    if head and (last is None or last.head != head) and dotgit.commit_of(layout.top, refs.KEEP + run_id) != head:
+        refs.set_one(layout.top, refs.KEEP + run_id, head)
     value = {**snapshot_of(layout, run_id, head, at), "identity": _identity(layout, run_id)}
     State(layout).put(f"{names.SNAPSHOTS}/{run_id}.json", encoding.dump_json(value))
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 from itertools import islice
 
 from harness.base import encoding
-from harness.git import repository
+from harness.git import dotgit, merging, repository
 from harness.integrity import workplace
 from harness.model import contract_log, issues, runs
 from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome
 from harness.model.receipts import Receipt
-from harness.run.prompt import Material, runtime
+from harness.run.prompt import Material, cut, runtime
 from harness.store import files, names
 from harness.store.layout import identity_file, identity_folder
 from harness.store.state import State
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from harness.model.runs import Result
+
 RAW_ENTRIES = 200
+SIDE_CHARS = 6000
 HOW_TO_REPLY = (
     "Reply with `harness reply FILE` (`-` = stdin; it says what is wrong with it), or end your last message with one "
     "fenced block whose info string is `json harness`."
@@ -35,6 +40,8 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
     context["repository"] = run.checkout if layout.prefix else ""
     return Material(
         role=role,
+        workspace=run.given.sections if run.given else [],
+        memory=run.given.memory if run.given else None,
         identity=files.read_text(identity_path) or "",
         identity_path=identity_path,
         spec=outcome.spec if "plan" in role.reads else accepted,
@@ -112,6 +119,8 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
         found.append(("Look twice: signs of gaming in the diff", "\n".join(outcome.signs)))
     if feature:
         found += _cut_work(feature) + _diff(run, feature)
+    if last and last.outcome == "conflict":
+        found += _sides(run, last)
     return found
 
 
@@ -127,6 +136,19 @@ def _cut_work(feature: Feature) -> list[tuple[str, str]]:
     run_id = next(note["run"] for note in reversed(feature.notes) if note["kind"] == "cut")
     text = f"A run was cut short; its work is committed on this branch as wip({feature.id}). Continue from it.\n"
     return [("Cut work", f"{text}See what it did: git show --stat refs/harness/partial/{run_id}")]
+
+
+def _sides(run: OpenRun, last: Result) -> list[tuple[str, str]]:
+    """What the last run did, and what landed meanwhile, in the files that both changed."""
+    ref = f"refs/harness/partial/{last.run}"
+    ours = dotgit.commit_of(run.layout.top, ref)
+    if not ours:
+        return []
+    mine, theirs = merging.sides(run.layout.top, ours, run.context.head)
+    return [
+        ("What landed meanwhile, and is in your tree", cut(theirs, SIDE_CHARS, f"git log -p {ref}..")),
+        ("What that run did to the same files, and is not in your tree", cut(mine, SIDE_CHARS, f"git show {ref}")),
+    ]
 
 
 def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from harness.integrity import confine, inside, lease, mission_lock, reconcile, t
 from harness.integrity.lease import Lease, Terms
 from harness.integrity.workplace import Tree
 from harness.memory import pages
-from harness.model import config, contract, contract_log, features, issues, mission, roles, runs
+from harness.model import config, contract, contract_log, features, issues, mission, order_log, roles, runs
 from harness.model.config import Config
 from harness.model.contract import Claim
 from harness.model.features import Feature
@@ -25,7 +25,7 @@ from harness.model.roles import Role
 from harness.model.runs import Context
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
-from harness.run import recover, reservations, starting
+from harness.run import given, recover, reservations, starting
 from harness.store import journal, names, objects
 from harness.store.files import PRIVATE
 from harness.store.layout import Layout, command
@@ -61,9 +61,12 @@ class Opened(Record):
 
 
 class Claimed(Record):
-    """What a run found and claimed under the mission lock; its tree is not brought to its position yet."""
+    """What a run found and claimed under the mission lock; its tree is not brought to its position yet. `live` and `raw`: the
+    state that it decided on, which another run may change from then on."""
 
     lease: Lease
+    live: dict[str, list[Any]]
+    raw: list[int | str]
     mission: Mission
     settings: Config
     role: Role
@@ -121,8 +124,8 @@ def _claim(want: Asked) -> Claimed:
         workplace.use(layout)
         for line in recover.recover(layout):
             console.print_line(console.sanitise(f"  {line}"))
-        if State(layout).length(names.ORDERS):
-            from harness.run import orders  # only where an order exists
+        if order_log.pending(layout):
+            from harness.run import orders  # only where one waits
 
             orders.apply_pending(layout)
         workplace.adopt(layout)
@@ -160,8 +163,11 @@ def _claimed(want: Asked) -> Claimed:
     tree.notes.clear()
     reconcile.accept_edits(layout)
     own = _leased(want, feature, role, wanted, name, tier, reserved)
+    state = State(layout)
     return Claimed(
         lease=own,
+        live=_recorded(layout),
+        raw=[state.length(names.RAW), str(state.generation())],
         mission=made,
         settings=settings,
         role=role,
@@ -218,6 +224,10 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
         workplace.prepare(layout, tree, settings.carry)
         for line in tree.notes:
             console.print_line(console.sanitise(f"  {line}"))
+    agents, missing, names = claimed.agents, claimed.missing, [name for name, _ in claimed.agents]
+    found = given.look(layout, settings, tree.position.head, tree.folder, claimed.role.reads, names)
+    if found and found.tools and found.tools.restricts:  # without the agents that cannot obey it
+        agents, missing = _agents(want, claimed.role, claimed.configured, settings, claimed.feature, found.tools)
     run = OpenRun(
         layout=layout,
         context=_context(want, claimed),
@@ -229,13 +239,14 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
         started=time.monotonic(),
         confinement=confine.of_mission(layout, settings, tree.folder, tier) if tree.folder else None,
         home=_home(layout, claimed),
+        given=found,
     )
     outcome = Outcome(layout=layout, changes=Changes(), tree=run.context.tree, unlanded=tree.unlanded)
     outcome.conflicts = tree.conflicts
     outcome.take_queue(claimed.queue, run.context.feature)
     _begin(run, outcome, again=want.again)
     opened = Run(opened=run, outcome=outcome)
-    return Opened(run=opened, lease=claimed.lease, agents=claimed.agents, missing=claimed.missing)
+    return Opened(run=opened, lease=claimed.lease, agents=agents, missing=missing)
 
 
 def _home(layout: Layout, claimed: Claimed) -> str:
@@ -337,7 +348,7 @@ def _require_clean(want: Asked, state: Tree, role: Role) -> None:
 
 
 def _agents(
-    want: Asked, role: Role, configured: list[str], settings: Config, feature: Feature | None
+    want: Asked, role: Role, configured: list[str], settings: Config, feature: Feature | None, tools: Any = None
 ) -> tuple[list[tuple[str, registry.Agent]], list[str]]:
     """The available agents and the names of missing ones; raises Unavailable without any, unless optional for the role."""
     if want.trigger == "leaving" or (role.agent_optional and configured == [registry.NONE]):
@@ -346,7 +357,7 @@ def _agents(
     names = registry.choose(configured, layout.project, layout.relative(layout.config))
 
     def of(name: str) -> registry.Settings:
-        return registry.settings_of(layout, settings, name, role.name, feature, first=name == names[0])
+        return registry.settings_of(layout, settings, name, role.name, feature, first=name == names[0], tools=tools)
 
     found, missing = registry.available(names, of)
     if not found and not (role.agent_optional and registry.embedded(names)):
@@ -356,7 +367,6 @@ def _agents(
 
 def _context(want: Asked, claimed: Claimed) -> Context:
     layout, feature, tree, tier = want.layout, claimed.feature, claimed.tree, claimed.tier
-    state = State(layout)
     return Context(
         run=claimed.lease.terms.run,
         role=want.role,
@@ -371,8 +381,8 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         folder=tree.folder,
         confined="" if tier == NONE else tier,
         untracked=worktrees.digests(tree.folder or layout.top, tree.untracked),
-        live=_recorded(layout),
-        raw=[state.length(names.RAW), str(state.generation())],
+        live=claimed.live,
+        raw=claimed.raw,
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         temporary=temporary.base(),

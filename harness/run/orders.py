@@ -13,12 +13,13 @@ from harness.base.errors import HarnessError, UsageFault
 from harness.base.record import Record
 from harness.decision import doubts, rules, views
 from harness.integrity import inside, lease, mission_lock, reconcile, workplace
-from harness.model import contract, contract_log, features, runs
+from harness.model import contract, contract_log, features, order_log, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
+from harness.model.order_log import Applied, Order
 from harness.proof import index
 from harness.run import claim_orders, person_orders, recover
-from harness.store import json_lines, names
+from harness.store import names
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
 
@@ -28,25 +29,6 @@ if TYPE_CHECKING:
 
 SETTABLE = ("title", "description", "priority")
 RETRY_ANSWERS = ("stuck", "stalled", "plan")  # the kinds that are about features
-
-
-class Applied(Record):
-    """The result of an order: `state` is applied or refused, `said` the message for the person."""
-
-    id: str
-    at: str
-    state: str
-    said: str
-
-
-class Order(Record):
-    """One order: `verb` is a key of VERBS, `args` its arguments."""
-
-    id: str
-    at: str
-    by: str
-    verb: str
-    args: list[str]
 
 
 class OrderContext(Record):
@@ -66,25 +48,9 @@ class OrderContext(Record):
         return feature
 
 
-def pending(layout: Layout) -> list[Order]:
-    """Orders that are not applied yet, oldest first."""
-    waiting: dict[str, Order] = {}
-
-    def take(row: Any) -> None:
-        if "state" in row:
-            waiting.pop(schema.record(Applied, row, "an order has").id, None)
-        else:
-            order = schema.record(Order, row, "an order has")
-            waiting[order.id] = order
-
-    data = State(layout).data(names.ORDERS)
-    json_lines.parse(data, layout.orders, take, "the line is no order", "Remove that line.")
-    return list(waiting.values())
-
-
 def place(layout: Layout, verb: str, args: list[str]) -> str:
     """Write an order, and apply it where no run works on what it changes; returns its result in words. Raises the fault of a
-    wrong order, which is not kept."""
+    wrong order: it is not kept, or kept as refused where what others settled meanwhile made it wrong."""
     inside.refuse(layout, verb)
     recover.recover_dead(layout)  # first: an order must not accept the state that a dead run left
     with suppress(Waits):
@@ -92,7 +58,11 @@ def place(layout: Layout, verb: str, args: list[str]) -> str:
     with mission_lock.take(layout):
         made = Order(id=f"O-{os.urandom(4).hex()}", at=clock.stamp(clock.now()), by="person", verb=verb, args=args)
         State(layout).append(names.ORDERS, encoding.dump_json(made.asdict()))
-        return apply_pending(layout).get(made.id, "done")
+        refused: dict[str, HarnessError] = {}
+        done = apply_pending(layout, refused).get(made.id, "done")
+    if made.id in refused:
+        raise refused[made.id]
+    return done
 
 
 class Waits(Exception):
@@ -108,11 +78,11 @@ def _context(layout: Layout) -> OrderContext:
     return OrderContext(layout=layout, features=found, changes=Changes(), at=clock.stamp(clock.now()), busy=busy)
 
 
-def apply_pending(layout: Layout) -> dict[str, str]:
+def apply_pending(layout: Layout, refused: dict[str, HarnessError] | None = None) -> dict[str, str]:
     """Apply all pending orders, each in one commit, but those about what a live run works on; the caller holds the mission
-    lock. {order: its result in words}."""
+    lock. {order: its result in words}; `refused` gets the faults."""
     done = {}
-    for order in pending(layout):
+    for order in order_log.pending(layout):
         context = _context(layout)
         before = features.render(context.features)
         try:
@@ -124,6 +94,8 @@ def apply_pending(layout: Layout) -> dict[str, str]:
         except HarnessError as fault:
             context, state = _context(layout), "refused"
             done[order.id] = str(fault)
+            if refused is not None:
+                refused[order.id] = fault
         after = features.render(context.features)
         if after != before:
             context.changes.put(names.FEATURES, after)

@@ -6,6 +6,7 @@ come first, for prompt caches; what differs from run to run is in the Runtime co
 
 from __future__ import annotations
 
+from harness.base import encoding
 from harness.base.record import Record
 from harness.model import contract, features
 from harness.model.contract import Claim, Contract
@@ -18,6 +19,8 @@ from harness.store import documents
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from harness.workspace.budget import Section
 
 ROLE_CHARS = IDENTITY_CHARS = 6_000
 SPEC_CHARS = PLAN_CHARS = 24_000
@@ -37,11 +40,14 @@ class Part(Record):
 
 class Material(Record):
     """The material of a prompt, read from disk. Paths are as shown to the agent; texts are exact. `feature` None: the run is
-    on the whole mission; `findings`: (title, text) in the order shown."""
+    on the whole mission; `findings`: (title, text) in the order shown; `workspace` and `memory`: its
+    sections, within their budget."""
 
     role: Role
     identity: str
     identity_path: str
+    workspace: list[Section] = []
+    memory: Section | None = None
     spec: str
     spec_path: str
     summary: str
@@ -71,8 +77,8 @@ def compose(material: Material) -> list[Part]:
 
 
 def stable(material: Material) -> list[Part]:
-    """The first parts, the same from run to run: the role's words, its identity, the spec."""
-    return [*_role_words(material.role), *_identity(material), *_spec(material)]
+    """The first parts, the same from run to run: the role's words, its identity, the workspace, the spec."""
+    return [*_role_words(material.role), *_identity(material), *workspace(material.workspace), *_spec(material)]
 
 
 def text_of(parts: list[Part]) -> bytes:
@@ -125,6 +131,11 @@ def identity(role: str, text: str, path: str) -> list[Part]:
     return _fenced(f"{IDENTITY} (cross-mission memory for the {role} role)", cut(text, IDENTITY_CHARS, path), path)
 
 
+def workspace(sections: list[Section]) -> list[Part]:
+    """What people wrote for every agent here: instructions, skills, knowledge."""
+    return [part for one in sections for part in _fenced(one.title, one.text, one.source)]
+
+
 def _spec(material: Material) -> list[Part]:
     if "spec" not in material.role.reads:
         return []
@@ -147,7 +158,8 @@ def summary(text: str, path: str) -> list[Part]:
 def _memory(material: Material) -> list[Part]:
     parts = summary(material.summary, material.summary_path)
     paths = f"{material.memory_path} (curated), {material.raw_path} (as it was noted)"
-    return [*parts, _text(f"More, to be read when it helps: {paths}.\n\n")]
+    more = workspace([material.memory] if material.memory else [])
+    return [*parts, *more, _text(f"More, to be read when it helps: {paths}.\n\n")]
 
 
 def _task(material: Material) -> list[Part]:
@@ -245,6 +257,6 @@ def runtime(context: dict[str, Any]) -> list[tuple[str, str]]:
         ("Top of its repository, from which git names files", context.get("repository", "")),
         ("State directory", context["state"]),
         ("Run ID", context["run"]),
-        ("Harness command", f"{context['shim']} --run {context['run']}"),
+        ("Harness command", f"{encoding.shell_word(context['shim'])} --run {context['run']}"),
     ]
     return [(key, value) for key, value in rows if value]

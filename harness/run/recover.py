@@ -9,7 +9,7 @@ import time
 from harness.agents import registry
 from harness.base import clock, encoding
 from harness.base.record import Record
-from harness.git import dotgit, repository, worktrees
+from harness.git import dotgit, refs, repository, worktrees
 from harness.integrity import (
     inbox,
     lease,
@@ -77,9 +77,12 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     if died and not recovery_evidence.ledger(layout) and not any(one.context for one in died):
         files.replace(layout.run_log, books)  # nothing else knows what it held
     restored = {one.run: _restore(layout, one, yielded) for one in died if one.open}
-    if dead and lease.is_alone(layout):
-        workplace.clear_ref_locks(layout, dead)  # before a commit of theirs is put on the mission's position
-    older = migrations.is_due(layout) and lease.is_alone(layout)
+    alone = lease.is_alone(layout)
+    if (alone or dead) and mission.exists(layout):  # alone also where no run died: a power cut brings a lock back
+        workplace.clear_ref_locks(
+            layout, dead, alone=alone
+        )  # before a commit of theirs is put on the mission's position
+    older = migrations.is_due(layout) and alone
     if older:
         migrations.migrate(layout)  # on restored bytes, before any of them is parsed
     in_progress = b'"status":"in_progress"' in (State(layout).data(names.FEATURES) or b"")
@@ -107,8 +110,7 @@ def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
     alone = lease.is_alone(layout)
     if not (alone or dead):
         return
-    known = [os.path.join(layout.objects, name) for name in files.names(layout.objects)] if dead else []
-    folders = [*(layout.run(name).folder for name in dead), *known, *([layout.snapshots] if dead else [])]
+    folders = [*(layout.run(name).folder for name in dead), *([layout.snapshots] if dead else [])]
     found = [*unsettled.abandoned(layout), *(path for folder in folders for path in files.abandoned(folder))]
     for path in [*found, *(workplace.abandoned(layout) if mission.exists(layout) else [])]:
         if alone or path.split(".")[-2] in pids:
@@ -163,6 +165,7 @@ def _finish_restore(layout: Layout) -> list[str]:
         return []
     made = mission.load(layout)
     if config.load(layout).workplace != workplace.PROJECT:
+        workplace.clear_ref_locks(layout, [])
         workplace.move_to(layout, made, str(row["commit"]))
     State(layout).remove(names.RESTORING)
     return [f"moved the mission to {made.branch}"]
@@ -267,7 +270,7 @@ def _settle(step: Step, dead: Restored) -> None:
             outcome.reason += "; HEAD or the branch has moved since, so the working folder was left alone"
     if step.do == recovery_plan.PUT_AWAY and outcome.feature:
         outcome.ended, outcome.reason = "killed", "the run died while it was put away"
-        repository.set_ref(run.layout.top, worker.partial(run), step.commit)
+        refs.set_one(run.layout.top, worker.partial(run), step.commit)
         outcome.feature.note(outcome.at, run.id, "cut", text=f"killed: {outcome.reason}", run=run.id)
     if step.takes_tree:
         reconcile.tree(run, outcome)

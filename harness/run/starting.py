@@ -228,7 +228,7 @@ def _first_commit(layout: Layout, branch: str) -> str:
     files.remove(index)
     own = os.path.join(dotgit.folders(layout.top)[0], "index")
     staged = files.read(own)
-    made = repository.commit(layout.top, tree=tree, parent="", branch=branch, message="Start\n")
+    made = repository.commit(layout.top, tree=tree, parent="", branch=branch, message="Start\n", at="")
     if staged is not None:
         files.replace(own, staged)
     return made
@@ -246,14 +246,9 @@ def write_generated(layout: Layout, project: str = "") -> None:
     where it is."""
     main = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
     python, program, where, checkout = (
-        _quoted(text) for text in (sys.executable, main, project or layout.project, home())
+        encoding.shell_word(text) for text in (sys.executable, main, project or layout.project, home())
     )
     shim = SHIM.format(python=python, program=program, project=where, home=checkout)
     for path, text, mode in ((layout.shim, shim, 0o755), (layout.ignore, IGNORED, files.SHARED)):
         if files.read(path) != text.encode():
             files.replace(path, text.encode(), mode)
-
-
-def _quoted(text: str) -> str:
-    """`text` as one shell word."""
-    return "'" + text.replace("'", "'\"'\"'") + "'"

@@ -11,11 +11,11 @@ from harness.base.exits import guarded, handle_signals
 from harness.base.lean import signal
 from harness.base.record import Record
 from harness.integrity import mission_lock, reconcile, workplace
-from harness.model import contract, replies, runs
+from harness.model import contract, order_log, replies, runs
 from harness.model.open_run import OpenRun, Outcome, Run, add_notes
 from harness.model.runs import Result
 from harness.process import supervise
-from harness.run import closing, inputs, opening, prompt, thinking
+from harness.run import closing, given, inputs, opening, prompt, thinking
 from harness.run.opening import Opened
 from harness.settle import worker
 from harness.store import manifests, names
@@ -85,6 +85,7 @@ def _main(role: str, steps: Steps) -> int:
         opened.lease.release()
     closing.escalate(run.layout, opened.run.outcome.features, clock.now())
     warnings = [*result.secrets, *closing.crossed(run, result)]
+    warnings += given.words(opened.run.outcome.unaccepted)
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
     console.print_line("\n".join(lines))
     if run.settings.on and not signum:
@@ -148,8 +149,8 @@ def _settle_and_close(asked: Run, steps: Steps) -> Result:
                 if attempt == ATTEMPTS - 1:
                     raise
         State(run.layout).remove(f"{names.LOCKS}/{runs.LEASE}{run.id}")
-        if State(run.layout).length(names.ORDERS):
-            from harness.run import orders  # only where an order exists
+        if order_log.pending(run.layout):
+            from harness.run import orders  # only where one waits
 
             orders.apply_pending(run.layout)
     return result
@@ -167,6 +168,7 @@ def _set_up(run: OpenRun, outcome: Outcome) -> bool:
 
 def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
     """Write the prompt and its manifest (its parts in order); returns the text and the length of its stable beginning."""
+    given.keep(run, run.given)
     gathered = inputs.gather(run, outcome)
     parts = prompt.compose(gathered)
     manifest = manifests.rendered(run.layout, [(part.data, part.source) for part in parts])

@@ -7,7 +7,7 @@ import os
 from itertools import islice
 
 from harness.agents.base import Event, ExecutionContext, Finished
-from harness.base import clock, console, lean, redaction
+from harness.base import bundle, clock, console, lean, redaction
 from harness.base.record import Record
 from harness.integrity import confine, environment, home_layer
 from harness.integrity.inbox import Inbox
@@ -34,7 +34,8 @@ UNWRITTEN = ("tick", "saying", "whole", *PRINTED)  # nothing to write, or writte
 LOAD_AFTER_SECONDS = 0.5
 LOADED_LATE = (
     *("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment", "harness.process.network"),
-    *("harness.process.landlock", "harness.git.new_secrets", "harness.decision.doubts"),
+    *("harness.process.landlock", "harness.git.new_secrets", "harness.decision.doubts", "harness.run.orders"),
+    *("harness.workspace.acceptance", "harness.model.tasks"),
 )
 LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer
@@ -110,10 +111,16 @@ def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
 
 
 def load_rest() -> None:
-    """Load the modules of later steps, so that an update of the harness during a run does not mix two versions."""
-    for name in LOADED_LATE:
-        __import__(name)
-    verbs.load_rest()
+    """Load the modules of later steps, or keep their code, so that an update of the harness during a run does not mix two
+    versions."""
+    from harness.memory import tables  # here: `functools` is not for a start
+
+    if not bundle.hold(LOADED_LATE):
+        for name in LOADED_LATE:
+            __import__(name)
+        verbs.load_rest()  # with those above, so a bundle that has all of those has these
+    for name in tables.FILES:
+        tables.sections(name)
 
 
 class Recorder:
@@ -214,8 +221,10 @@ def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -
         startup_seconds=STARTUP_SECONDS,
         stable_bytes=stable_bytes,
         cost_left_usd=closing.cost_left(run),
+        tokens_left=closing.tokens_left(run),
         confinement=_confinement(run, agent, [run.checkout, room, *([home] if home else [])]),
         withheld=environment.withheld(os.environ, *keys),
+        told=run.given is not None and run.given.told,
     )
 
 

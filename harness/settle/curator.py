@@ -87,9 +87,10 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
         )
     if [entry.seq for entry in before.waiting] != list(range(old.folded, stop)):
         raise ValueError("the waiting entries do not follow the compacted ones")
-    made = Compaction(before)
+    made = Compaction(before, operations.alone(rows))
     for entry in before.waiting:
         made.take(entry)
+    made.regroup()
     taken, wrong = operations.Operations(made).apply(rows)
     made.lay_out()
     short, promoted = summary.derive(made)
@@ -271,15 +272,17 @@ def _told(made: CurationPlan, rows: list[Any] | None) -> str:
     return "; ".join(filter(None, [taken, *made.wrong[:1], made.warning]))
 
 
-def offer(run: OpenRun) -> str:
-    """The computed plan for the prompt of an agent; "" where there is nothing to ask about. Nothing is written."""
-    before = gather(_place(run, frozenset()))
+def offer(run: OpenRun, own: frozenset[str] = frozenset()) -> str:
+    """The computed plan for the prompt of an agent; "" where there is nothing to ask about. Nothing is written. `own`: the paths
+    and ids of the project."""
+    before = gather(_place(run, own))
     if not before.waiting:
         return ""
     made = Compaction(before)
     for entry in before.waiting:
         made.take(entry)
-    return operations.offer(made)
+    made.regroup()
+    return operations.offer(made, graduation.graduates(made)[1])
 
 
 def _place(run: OpenRun, own: frozenset[str]) -> Place:
@@ -295,16 +298,21 @@ def prepare(asked: Run) -> bool:
         return False
     if waiting.uncurated(run.layout, pages.curated(run.layout), ASK_AT) < ASK_AT:
         return False
-    outcome.offer = offer(run)
+    outcome.offer = offer(run, _own_names(asked))
     return bool(outcome.offer)
+
+
+def _own_names(asked: Run) -> frozenset[str]:
+    """The paths and ids of the project."""
+    own = {*repository.tracked_names(asked.opened.checkout), asked.opened.mission.id}
+    for feature in asked.outcome.features:
+        own |= {feature.id, *feature.claims}
+    return frozenset(own)
 
 
 def settle(asked: Run) -> None:
     """The curator's run: all that waits is compacted, by code, and with what an agent's reply adds to it."""
     run, outcome = asked.opened, asked.outcome
-    own = {*repository.tracked_names(run.checkout), run.mission.id}
-    for feature in outcome.features:
-        own |= {feature.id, *feature.claims}
     before = identity.items(identity_folder())
     folded, _, told = compact_all(
         run.layout,
@@ -312,7 +320,7 @@ def settle(asked: Run) -> None:
         run.mission.id,
         run.id,
         clock.day(clock.now()),
-        own,
+        _own_names(asked),
         symbols=lambda found: repository.defined_names(run.checkout, found),
         rows=(outcome.reply or {}).get("operations"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.git import repository
+from harness.git import dotgit, refs, repository
 from harness.integrity import recovery_plan, workplace
 from harness.model import features, runs
 
@@ -96,8 +96,8 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, 
     if outcome.commit:
         return  # a settle that began anew
     head, branch, place = run.context.head, run.context.branch, run.checkout
-    now = repository.position(place)
-    own = repository.messages_between(place, head, now.head) if now.head != head else []
+    left = dotgit.commit(place)
+    own = repository.messages_between(place, head, left) if left != head else []
     parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
     message = "\n\n".join(part for part in parts if part) + "\n"
@@ -105,12 +105,13 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, 
         made = workplace.commit(run, outcome.tree, message, lands=lands)
         outcome.commit, outcome.clashes = made.landed, made.clashes
         if not made.landed or work == "cut":
-            repository.set_ref(run.layout.top, partial(run), made.landed or made.kept)
+            refs.set_one(run.layout.top, partial(run), made.landed or made.kept)
         return
+    now = repository.position(place)
     at = now.head if now.branch == branch else None
     outcome.commit = repository.commit(place, tree=outcome.tree, parent=head, branch=branch, message=message, at=at)
     if work == "cut":
-        repository.set_ref(run.layout.top, partial(run), outcome.commit)
+        refs.set_one(run.layout.top, partial(run), outcome.commit)
 
 
 def cut_short(run: Begun, outcome: Outcome) -> None:

@@ -6,6 +6,7 @@ last line, writes once and undoes a short write. `journal.py` uses them to chang
 
 from __future__ import annotations
 
+import _thread
 import errno
 import fcntl
 import os
@@ -27,18 +28,18 @@ PRIVATE = 0o600
 LONGEST_SIGNATURE = 4096  # bytes of a lock file
 SHARED = 0o644
 READ_ONLY = 0o444
+FIRST = _thread.get_ident()  # the thread that loads this
 NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in the place of a file must not block us
 NO_FILES = {
     errno.EISDIR: "it is a folder, where a file belongs",
     errno.ENXIO: "it is a pipe, a socket or a device, where a file belongs",
-    errno.ELOOP: "it is a link that leads to no file, where a file belongs",
+    errno.ELOOP: "it is a link, where a file belongs",
 }
 
 
 def read(path: str) -> bytes | None:
     """The whole file, or None if it is absent; raises BrokenFile if the path is not a regular file."""
-    file = _open(path)
-    if file is None:
+    if (file := _open(path)) is None:
         return None
     with file:
         return file.read()
@@ -52,9 +53,10 @@ def _open(path: str) -> FileIO | None:
 
 
 def open_regular(path: str, how: int, mode: int = SHARED) -> int:
-    """A descriptor of a regular file, opened without blocking; raises BrokenFile if the path is not a regular file."""
+    """A descriptor of a regular file, opened without blocking; raises BrokenFile if the path is not a regular file, to be written
+    also if it is a link: what it leads to is not ours."""
     try:
-        descriptor = os.open(path, how | NO_WAIT, mode)
+        descriptor = os.open(path, how | NO_WAIT | (os.O_NOFOLLOW if how & (os.O_WRONLY | os.O_RDWR) else 0), mode)
     except OSError as fault:
         if fault.errno not in NO_FILES:
             raise
@@ -78,8 +80,7 @@ def read_text(path: str) -> str | None:
 
 def read_from(path: str, offset: int, size: int) -> bytes:
     """Up to `size` bytes from `offset`; empty if the file is shorter or absent. Raises BrokenFile as `read` does."""
-    file = _open(path)
-    if file is None:
+    if (file := _open(path)) is None:
         return b""
     with file:
         return os.pread(file.fileno(), size, offset)
@@ -98,8 +99,7 @@ def blocks(path: str, start: int = 0, size: int = 65536) -> Iterator[bytes]:
 
 def length(path: str) -> int:
     """Bytes in the file; 0 if it is absent. Raises BrokenFile as `read` does."""
-    file = _open(path)
-    if file is None:
+    if (file := _open(path)) is None:
         return 0
     with file:
         return os.fstat(file.fileno()).st_size
@@ -115,11 +115,7 @@ def make_folder(path: str) -> None:
     """Make the folder and its parents; fsync the parent of each new one."""
     if not os.path.isdir(path):
         make_folder(os.path.dirname(path))
-        try:
-            os.mkdir(path)
-        except FileExistsError:
-            return
-        sync_folder(os.path.dirname(path))
+        claim_folder(path)
 
 
 def claim_folder(path: str) -> bool:
@@ -151,12 +147,11 @@ def write_all(descriptor: int, data: bytes) -> None:
 def stage(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quickly: bool = False) -> None:
     """A new file with this content, or these blocks one after another, durable except for its name (`quickly`: not durable); it
     overwrites a left-over file."""
-    how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     try:
-        descriptor = open_regular(path, how, mode)
+        descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     except BrokenFile:  # only the harness uses this name, so what is there can move aside
         os.rename(path, next(name for number in range(1, 1000) if not os.path.lexists(name := f"{path}.{number}")))
-        descriptor = open_regular(path, how, mode)
+        descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with open(descriptor, "wb", buffering=0):
         for block in (data,) if isinstance(data, bytes) else data:
             write_all(descriptor, block)
@@ -164,20 +159,29 @@ def stage(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quick
             os.fsync(descriptor)
 
 
-def replace(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quickly: bool = False) -> None:
-    """Replace the file atomically, by bytes or by blocks; the content survives a power cut (`quickly`: it may not)."""
+def replace(
+    path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quickly: bool = False, beside: str = ""
+) -> None:
+    """Replace the file atomically, also by blocks; it survives a power cut unless `quickly`. `beside`: where the temporary is."""
     make_folder(os.path.dirname(path))
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = _temporary(beside or path)
     if mode == READ_ONLY:
         remove(temporary)  # one that a crash left could not be opened
     try:
         stage(temporary, data, mode, quickly=quickly)
         os.replace(temporary, path)
-    except OSError:
+    except OSError as fault:
+        fault.filename = fault.filename or path  # so that a person knows which disk is full
         remove(temporary)
         raise
     if not quickly:
         sync_folder(os.path.dirname(path))
+
+
+def _temporary(path: str) -> str:
+    """The temporary name of this thread beside a path; its last number is the process, as `abandoned` reads it."""
+    thread = "" if (own := _thread.get_ident()) == FIRST else f".{own:x}"
+    return f"{path}{thread}.{os.getpid()}.tmp"
 
 
 def replace_quickly(path: str, data: bytes) -> None:
@@ -221,7 +225,7 @@ def remove(path: str) -> None:
 
 def link(path: str, target: str) -> None:
     """Make `path` a symbolic link to `target`, atomically, in place of a file or a link."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = _temporary(path)
     remove(temporary)
     os.symlink(target, temporary)
     os.replace(temporary, path)
@@ -320,10 +324,9 @@ def is_free(path: str) -> bool:
     """Whether no process holds the lock at `path` now; an absent lock file, or what is no file, is free. This makes no file,
     and a shared lock lets several readers check at once."""
     try:
-        file = _open(path)
+        if (file := _open(path)) is None:
+            return True
     except BrokenFile:
-        return True
-    if file is None:
         return True
     with file:
         return take_descriptor(file.fileno(), fcntl.LOCK_SH)
@@ -342,11 +345,12 @@ def add_lines(descriptor: int, data: bytes) -> int:
     A torn last line gets a newline first and stays as a line; NUL bytes after a power cut are cut off; a short write (full
     disk) is undone before the error is raised.
     """
-    size = healed_length(descriptor)
+    size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
-        data = b"\n" + data
-    if os.fstat(descriptor).st_size != size:
+        size = healed_length(descriptor)
         os.ftruncate(descriptor, size)
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            data = b"\n" + data
     try:
         if os.write(descriptor, data) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -358,21 +362,22 @@ def add_lines(descriptor: int, data: bytes) -> int:
 
 def healed_length(descriptor: int) -> int:
     """The file's length without the NUL bytes that a power cut may leave at its end."""
-    size = os.fstat(descriptor).st_size
+    size, step = os.fstat(descriptor).st_size, 4096
     while size:
-        block = os.pread(descriptor, min(size, 4096), max(0, size - 4096))
+        block = os.pread(descriptor, min(size, step), max(0, size - step))
         kept = block.rstrip(b"\0")
-        size -= len(block) - len(kept)
+        size, step = size - len(block) + len(kept), 1 << 20
         if kept:
             break
     return size
 
 
-def add_line(path: str, data: bytes) -> None:
-    """Append whole lines to a file with one writer, as `add_lines`; durable on return."""
+def add_line(path: str, data: bytes, *, quickly: bool = False) -> None:
+    """Append whole lines to a file with one writer, as `add_lines`; durable on return (`quickly`: once a later append is)."""
     with open(open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "rb+", buffering=0) as file:
         add_lines(file.fileno(), data)
-        os.fsync(file.fileno())
+        if not quickly:
+            os.fsync(file.fileno())
 
 
 class Transcript:

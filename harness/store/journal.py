@@ -8,6 +8,7 @@ the digest of each managed file and the length of each append-only file, as the 
 from __future__ import annotations
 
 import os
+import stat
 
 from harness.base.errors import BrokenFile
 from harness.store import files, json_lines, names
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERBS = ("replace", "append", "remove")
+APPENDED_IN = ("memory", names.LOCKS)
+FOLDERS = ("memory", "journal", "cache", names.LOCKS, names.RUNS, names.OBJECTS, names.SNAPSHOTS)
 NO_RECORD = "it is no record that the harness wrote for this mission"
 
 
@@ -26,6 +29,7 @@ def append(layout: Layout, path: str, data: bytes) -> int:
     """Append whole lines, as `files.add_lines`, to a file that is not in the ledger; durable on return. Returns their offset."""
     if not data.endswith(b"\n"):
         raise ValueError("append takes whole lines")
+    require_folders(layout, APPENDED_IN)
     with files.Lock(layout.state_lock):
         finish_journal(layout)
         descriptor = files.open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
@@ -36,9 +40,23 @@ def append(layout: Layout, path: str, data: bytes) -> int:
         except OSError:
             os.close(descriptor)
             raise
-    with open(descriptor, "rb+", buffering=0):
+    try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
     return offset
+
+
+def require_folders(layout: Layout, folders: Iterable[str] = FOLDERS) -> None:
+    """Raises BrokenFile where a folder of the state is a link: what is written below it would land elsewhere."""
+    for name in folders:
+        path = f"{layout.state}/{name}"
+        try:
+            is_link = stat.S_ISLNK(os.lstat(path).st_mode)
+        except FileNotFoundError:
+            continue
+        if is_link:
+            raise BrokenFile(path, "it is a link, where a folder belongs", remedy="Put the folder itself there.")
 
 
 class Journal:
@@ -73,6 +91,7 @@ class Journal:
 
     def commit(self, locked: bool = False) -> None:
         """Apply all changes; durable on return. `locked`: the caller holds the state lock already."""
+        require_folders(self.layout)
         changed = self.contents or self.blocks or self.tails
         if locked and changed:
             self._commit()
@@ -126,6 +145,8 @@ class Journal:
 def finish_journal(layout: Layout) -> bool:
     """Apply a committed record that a crash left; True if there was one. The caller holds the lock. Raises BrokenFile if the
     harness did not write the record: its own are whole when renamed into place, and name only paths in the mission."""
+    if not files.names(layout.journal):
+        return False
     steps = _steps(layout)
     if steps is not None:
         _apply(layout, steps)

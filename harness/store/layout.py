@@ -32,6 +32,7 @@ class Layout:
         self.notices = under + names.NOTICES
         self.restores = under + names.RESTORES
         self.forgotten = under + names.FORGOTTEN
+        self.workspace_log = under + names.WORKSPACE_LOG
         self.raw = under + names.RAW
         self.summary = under + names.SUMMARY
         self.memory = under + names.MEMORY
@@ -56,6 +57,7 @@ class Layout:
         self.replays = under + "replays"
         self.hooks = under + "hooks"
         self.schedule = under + "schedule"
+        self.sessions = under + names.SESSIONS
         self.roles = under + "roles"
         self.archived = under + names.ARCHIVED
         self.archiving = under + names.ARCHIVING
@@ -94,6 +96,11 @@ class Layout:
         """The state of a mission that was put away."""
         return os.path.join(self.archived, mission_id)
 
+    def turns(self, run_id: str, task: str = "") -> str:
+        """The turns of a run, or of one of its subagents."""
+        run = self.run(run_id)
+        return f"{run.tasks}/{task}/{names.TURNS}" if task else run.turns
+
     def run(self, run_id: str) -> RunLayout:
         """The files of one run."""
         return RunLayout(os.path.join(self.runs, run_id), os.path.join(self.locks, "run-" + run_id))
@@ -123,10 +130,14 @@ class RunLayout:
         self.prompt = under + "prompt.md"
         self.stream = under + "stream.jsonl"
         self.stderr = under + "stderr.log"
+        self.turns = under + names.TURNS
+        self.results = under + names.RESULTS
+        self.tasks = under + names.TASKS
         self.reply = under + "reply.md"
         self.reply_fault = under + names.REPLY_FAULT
         self.notes = under + "notes.jsonl"
         self.asked = under + names.ASKED
+        self.workspace = under + names.WORKSPACE
         self.receipts = under + "receipts.jsonl"
         self.result = under + "result.json"
         self.refused = under + "refused"

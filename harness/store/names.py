@@ -18,6 +18,7 @@ CHECKPOINT_LOG = "checkpoints.jsonl"
 STEERING = "steering.jsonl"
 NOTICES = "notices.jsonl"
 RESTORES = "restores.jsonl"
+WORKSPACE_LOG = "workspace.jsonl"
 FORGOTTEN = "forgotten.jsonl"
 RAW = "memory/raw.md"
 SUMMARY = "memory/summary.md"
@@ -34,6 +35,7 @@ LEDGER = "ledger.json"
 SHIM = "bin/harness"
 IGNORE = ".ignore"
 REPORT = "report.html"
+SESSIONS = "sessions"
 
 RUNS = "runs"
 SNAPSHOTS = "snapshots"
@@ -54,7 +56,7 @@ MANAGED = (
 # these grow by whole JSON lines
 APPEND_ONLY = (
     *(CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, CHECKPOINT_LOG, STEERING, NOTICES),
-    *(RESTORES, FORGOTTEN, ARCHIVE, RUN_LOG),
+    *(RESTORES, FORGOTTEN, WORKSPACE_LOG, ARCHIVE, RUN_LOG),
 )
 # a curation shortens the first of these, so that a length alone is no version of it
 CURATED_TOO = (RAW, ARCHIVE)
@@ -62,7 +64,9 @@ CURATED_TOO = (RAW, ARCHIVE)
 CONTEXT, MANIFEST, PROMPT, REPLY = "context.json", "manifest.json", "prompt.md", "reply.md"
 NOTES, RECEIPTS, RESULT, REFUSED = "notes.jsonl", "receipts.jsonl", "result.json", "refused"
 REPLY_FAULT, ASKED = "reply-fault.txt", "asked.jsonl"
-STREAM, STDERR = "stream.jsonl", "stderr.log"
+WORKSPACE = "workspace.json"
+TASKS, TASK = "tasks", "task.json"
+STREAM, STDERR, TURNS, RESULTS = "stream.jsonl", "stderr.log", "turns.jsonl", "results"
 
 
 def of_run(run_id: str, name: str) -> str:

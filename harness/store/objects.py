@@ -25,7 +25,8 @@ def put(layout: Layout, data: bytes) -> str:
     name = files.digest(data)
     path = path_of(layout, name)
     if not _is_there(path, data):
-        files.replace(path, data, files.READ_ONLY)
+        # a temporary file that a kill leaves is in one folder, which each recovery looks through
+        files.replace(path, data, files.READ_ONLY, beside=os.path.join(layout.objects, name))
     return name
 
 

@@ -204,6 +204,7 @@ class State:
         if locked:
             self._commit(changes)
         else:
+            journal.require_folders(self.layout)
             with self.lock("state"):
                 self._commit(changes)
 

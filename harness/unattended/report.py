@@ -37,8 +37,10 @@ def rows(where: Layout) -> list[dict[str, Any]]:
         row["times"].append(one.times)
     mine = None if schedules.id_of(where) in found else schedules.load(where)
     if mine:
+        name = schedules.id_of(where)
         fault = "its lines are gone from your crontab" if mine.place == CRON else ""
-        found[mine.id] = {**_row(where, mine.id, where), "times": mine.times, "fault": fault}
+        fault = fault if mine.id == name else f"made in another folder; say it again here: {command('schedule add')}"
+        found[name] = {**_row(where, name, where), "times": mine.times, "fault": fault}
     for row in found.values():
         row["next"] = times.following([times.parse(times.normal(one)) for one in row["times"]], clock.now())
     return [*found.values()]

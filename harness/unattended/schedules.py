@@ -102,29 +102,59 @@ def id_of(where: Layout) -> str:
 def add(
     where: Layout, every: str, cron: list[str], goes_on: str, lanes: int, place: str, *, install: bool = True
 ) -> Schedule:
-    """Keep the schedule, and `install` it: put it into the crontab, in the place of an earlier one."""
+    """Keep the schedule, and `install` it: put it into the crontab, in the place of an earlier one, whose times, duration and
+    lanes it has where no times are given."""
     inside.refuse(where, "schedule add")
     mission.check_format(where)
-    if bool(every) == bool(cron):
-        raise UsageFault(f"Say how often: {command('schedule add --every 30m')}, or --cron '*/30 22-23,0-6 * * *'")
-    goes_on = goes_on or (cron_times.share(every) if every else DEFAULT_SHARE)
-    if not goes_on[:-1].isdigit() or goes_on[-1] not in ("m", "h") or not int(goes_on[:-1]):
-        raise UsageFault(f"'{goes_on}' is no duration: --for takes minutes or hours, such as 25m or 8h.")
-    fields = list(dict.fromkeys([cron_times.every(every)] if every else map(cron_times.normal, cron)))
-    kept, stamp = captured(os.environ), clock.stamp(clock.now())
-    made = Schedule(
-        id=id_of(where), times=fields, goes_on=goes_on, place=place, environment=kept, added=stamp, lanes=lanes
-    )
-    ours = [Entry(times=one, folder=where.project, id=made.id, command=start_words(where)) for one in fields]
-    if install:
-        crontab.change(lambda found: [*(one for one in found if one.id != made.id), *ours])
     old = None
     with suppress(BrokenFile):  # it is replaced
         old = load(where)
-    if old and old.replace(environment=kept, added=stamp) == made:
+    again = old if old and not every and not cron else None
+    if bool(every) == bool(cron) and not again:
+        raise UsageFault(f"Say how often: {command('schedule add --every 30m')}, or --cron '*/30 22-23,0-6 * * *'")
+    made = Schedule(
+        id=id_of(where),
+        times=again.times if again else _times(every, cron),
+        goes_on=_duration(goes_on or (again.goes_on if again else cron_times.share(every) if every else DEFAULT_SHARE)),
+        place=place,
+        environment=captured(os.environ),
+        added=clock.stamp(clock.now()),
+        lanes=lanes or (again.lanes if again else 0),
+    )
+    ours = [Entry(times=one, folder=where.project, id=made.id, command=start_words(where)) for one in made.times]
+    if old and old.replace(environment=made.environment, added=made.added) == made:
         made = made.replace(added=old.added)
-    files.replace(path_of(where), encoding.dump_json(made.asdict()))
+
+    def with_ours(found: list[Entry]) -> list[Entry]:
+        files.replace(path_of(where), encoding.dump_json(made.asdict()))  # before a start can want it
+        moved = {one.id for one in found if old and one.id == old.id and not os.path.isdir(one.folder)}
+        return [*(one for one in found if one.id not in {made.id, *moved}), *ours]
+
+    with _put_back(path_of(where)):
+        crontab.change(with_ours) if install else with_ours([])
     return made
+
+
+def _times(every: str, cron: list[str]) -> list[str]:
+    return list(dict.fromkeys([cron_times.every(every)] if every else map(cron_times.normal, cron)))
+
+
+def _duration(text: str) -> str:
+    if text[-1:] not in ("m", "h") or not clock.span(text):
+        raise UsageFault(f"'{text}' is no duration: --for takes minutes or hours, such as 25m or 8h.")
+    return text
+
+
+@contextmanager
+def _put_back(path: str) -> Iterator[None]:
+    """A file is as it was where what is done fails."""
+    before = files.read(path)
+    try:
+        yield
+    except BaseException:
+        if files.read(path) != before:
+            files.replace(path, before) if before is not None else files.remove(path)
+        raise
 
 
 def remove(where: Layout, schedule_id: str) -> tuple[str, bool]:

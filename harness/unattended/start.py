@@ -15,7 +15,7 @@ from harness.base.record import Record
 from harness.commands import status, steering
 from harness.decision import rules, views
 from harness.integrity import inside, lease, unsettled
-from harness.run import orders
+from harness.model import order_log
 from harness.store import files
 from harness.store.layout import Layout
 from harness.unattended import preflight, schedules, times
@@ -130,7 +130,7 @@ def _look(where: Layout) -> Look:
 def _owed(where: Layout, look: Look) -> bool:
     """Whether run.sh has something to do though no run is due: settle, apply an order, or wait for a vendor just a little."""
     try:
-        return bool(look.word and orders.pending(where)) or unsettled.needs_recovery(where)
+        return bool(look.word and order_log.pending(where)) or unsettled.needs_recovery(where)
     except HarnessError:
         return False
 

@@ -22,25 +22,38 @@ from tests.agents.wires import PROMPT, WIRES, Answer, Call, Exchange, Json
 
 @dataclass(frozen=True)
 class Reply:
-    """The model's message and the shell command that it requests, "" for none."""
+    """The model's message and the shell command that it requests, "" for none; or any other call."""
 
     text: str
     command: str = ""
+    call: Call | None = None
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A received request: `kind` is script, background, error, count, models or unknown."""
+    """A received request: `kind` is script, background, error, count, models or unknown; `body` as it came."""
 
     path: str
     kind: str
     status: int
     exchange: Exchange | None = None
+    body: bytes = b""
 
 
 Brain = Callable[[Exchange], Reply | None]
+Trouble = Callable[["Handler", Exchange], bool]
 
-SHELLS = ("exec_command", "shell_command", "run_shell_command", "bash", "Bash", "shell", "developer__shell", "Execute")
+SHELLS = (
+    "exec_command",
+    "shell_command",
+    "run_shell_command",
+    "bash",
+    "Bash",
+    "shell",
+    "developer__shell",
+    "Execute",
+    "execute",
+)
 COMMAND_KEYS = ("cmd", "command", "script", "code", "input")
 BACKGROUND = re.compile(
     r"title generator|concise title|generate a (short )?title|summarize this coding conversation", re.I
@@ -92,7 +105,8 @@ def sample(schema: Json) -> Any:
 
 
 class Server(ThreadingHTTPServer):
-    """The server with its brain; `seen` holds the received requests, in order."""
+    """The server with its brain; `seen` holds the received requests, in order. `trouble` may answer a request in the brain's
+    place: it returns whether it did."""
 
     daemon_threads = True
 
@@ -104,6 +118,8 @@ class Server(ThreadingHTTPServer):
         self.always = ""
         self.guard = threading.Lock()
         self.answered = 0
+        self.retry_after = RETRY_AFTER_SECONDS
+        self.trouble: Trouble | None = None
 
     @property
     def url(self) -> str:
@@ -126,10 +142,10 @@ class Server(ThreadingHTTPServer):
         with self.guard:
             return self.failures.pop(0) if self.failures else self.always
 
-    def note(self, path: str, kind: str, status: int, exchange: Exchange | None = None) -> None:
+    def note(self, path: str, kind: str, status: int, exchange: Exchange | None = None, body: bytes = b"") -> None:
         """Record a request."""
         with self.guard:
-            self.seen.append(Seen(path, kind, status, exchange))
+            self.seen.append(Seen(path, kind, status, exchange, body))
 
     def answer(self, exchange: Exchange) -> tuple[str, Answer]:
         """The kind of the request and the brain's answer, or a harmless one."""
@@ -141,7 +157,7 @@ class Server(ThreadingHTTPServer):
         if said is None:
             text = json.dumps(sample(exchange.schema)) if exchange.schema else "A small task"
             return "background", Answer(text, None, exchange.model, number)
-        call = shell_call(said.command, exchange.tools) if said.command else None
+        call = shell_call(said.command, exchange.tools) if said.command else said.call
         return "script", Answer(said.text, call, exchange.model, number)
 
 
@@ -149,6 +165,7 @@ class Handler(BaseHTTPRequestHandler):
     """One request. Bodies, also those of events, are sent whole with their length."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: Server
 
     def log_message(self, *args: object) -> None:
@@ -180,25 +197,28 @@ class Handler(BaseHTTPRequestHandler):
             self.server.note(self.path, "count", 200)
             self.send_json(200, {"input_tokens": PROMPT, "totalTokens": PROMPT})
         elif wire:
-            self.model(wire, path, json.loads(raw))
+            self.model(wire, path, raw)
         else:
             self.server.note(self.path, "unknown", 200)
             self.send_json(200, {})
 
-    def model(self, wire: str, path: str, body: Json) -> None:
+    def model(self, wire: str, path: str, raw: bytes) -> None:
         """Answer for a model, or fail as configured."""
-        exchange = WIRES[wire].read(body)
+        exchange = WIRES[wire].read(json.loads(raw))
         if wire == "gemini":
             name = path.rsplit("/", 1)[1].split(":")[0]
             exchange = replace(exchange, model=name, stream=":stream" in path)
+        if self.server.trouble and self.server.trouble(self, exchange):
+            self.server.note(self.path, "error", 0, exchange, raw)
+            return
         failure = self.server.failure()
         if failure:
             status, kind, message = FAILURES[failure]
-            self.server.note(self.path, "error", status, exchange)
+            self.server.note(self.path, "error", status, exchange, raw)
             self.send_json(status, WIRES[wire].error(status, kind, message), failed=failure)
             return
         seen, answer = self.server.answer(exchange)
-        self.server.note(self.path, seen, 200, exchange)
+        self.server.note(self.path, seen, 200, exchange, raw)
         if not exchange.stream:
             self.send_json(200, WIRES[wire].whole(answer))
             return
@@ -210,7 +230,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def send_json(self, status: int, value: Json, failed: str = "") -> None:
         """A JSON body; a limit states when to retry."""
-        more = {"retry-after": str(RETRY_AFTER_SECONDS)} if failed == "rate_limit" else {}
+        more = {"retry-after": str(self.server.retry_after)} if failed == "rate_limit" else {}
         self.send(status, json.dumps(value).encode(), "application/json", more)
 
     def send(self, status: int, data: bytes, kind: str = "text/plain", more: dict[str, str] | None = None) -> None:

@@ -185,7 +185,7 @@ AIDER = Cli(
             "--no-show-model-warnings",
             "--no-detect-urls",
         ),
-        *("--no-suggest-shell-commands", "--no-auto-commits", "--no-gitignore", "--analytics-disable"),
+        *("--no-suggest-shell-commands", "--no-git", "--analytics-disable"),
         *("--map-tokens", "0", "--edit-format", "diff"),
         *("--chat-history-file", "/dev/null", "--input-history-file", "/dev/null"),
     ),

@@ -18,7 +18,7 @@ GREETING = "hello from the agent"
 SPEC = f"# A greeting\n\n## Greeting\n\nThe file greeting.txt holds the line `{GREETING}`.\n"
 TRICK = "printf writes the greeting without a shell's own echo"
 RUN = re.compile(r"^- Run ID: (?P<id>\d+-(?P<role>[a-z]+)\S*)\s*$", re.M)
-COMMAND = re.compile(r"^- Harness command: (?P<shim>.+) --run \S+\s*$", re.M)
+COMMAND = re.compile(r"^- Harness command: (?P<words>.+ --run \S+)\s*$", re.M)
 PLAN: Json = {
     "features": [
         {
@@ -50,13 +50,13 @@ REPLIES: dict[str, Json] = {
 def brain(exchange: Exchange) -> Reply | None:
     """The next step of the role in the prompt; None without a prompt of the harness in it."""
     found = list(RUN.finditer(exchange.text))
-    shims = list(COMMAND.finditer(exchange.text))
-    if not found or not shims or found[-1]["role"] not in REPLIES:
+    commands = list(COMMAND.finditer(exchange.text))
+    if not found or not commands or found[-1]["role"] not in REPLIES:
         return None
     role = found[-1]["role"]
     if shell_call("true", exchange.tools) is None:
         return without_tools(role, exchange)
-    harness = f"{shlex.quote(shims[-1]['shim'])} --run {found[-1]['id']}"
+    harness = commands[-1]["words"]  # as it stands there: a shell must take it
     steps = STEPS[role](harness)
     steps += [SUBMIT] if SUBMIT in exchange.text else []
     done = len(exchange.results)

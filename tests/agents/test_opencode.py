@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.agents.base import Failed
-from tests.agents.agent_desk import counted, repeat
+from harness.agents.opencode import environment
+from tests.agents.agent_desk import counted, desk, project, repeat, settings
 
 RECORDED = "opencode-1.18.33"
 WORKER = f"{RECORDED}/mission-worker.jsonl"
@@ -97,3 +98,16 @@ def test_a_configuration_given_in_the_environment_stays_but_for_its_servers(tmp_
     given = json.loads(repeat(tmp_path, "opencode", WORKER, table={"env": env}).environment["OPENCODE_CONFIG_CONTENT"])
     assert given["provider"] == {"p": {}}
     assert given["mcp"] == {"four": {"enabled": False}, "three": {"url": "x", "enabled": False}}
+
+
+def test_it_is_kept_from_the_project_s_instructions_where_its_prompt_has_them(tmp_path: Path) -> None:
+    """That variable also hides its configuration in the project, so it gets that with its own; else nothing is said."""
+    made = project(tmp_path)
+    (made / "opencode.json").write_text('{"model": "own/model", // mine\n "autoupdate": true}')
+    at, usual = desk(tmp_path, prompt="Do it.").replace(directory=str(made)), settings(made)
+    alone = environment(usual, at)
+    assert "OPENCODE_DISABLE_PROJECT_CONFIG" not in alone and "own/model" not in alone["OPENCODE_CONFIG_CONTENT"]
+    kept = environment(usual, at.replace(told=True))
+    assert kept["OPENCODE_DISABLE_PROJECT_CONFIG"] == "true"
+    assert json.loads(kept["OPENCODE_CONFIG_CONTENT"])["model"] == "own/model"
+    assert json.loads(kept["OPENCODE_CONFIG_CONTENT"])["autoupdate"] is False

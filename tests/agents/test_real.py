@@ -33,7 +33,7 @@ def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
     house = House(tmp_path, surroundings(tmp_path))
     house.project.mkdir()
     house.git("init", "-q", "-b", "main", "--template=")
-    house.git("config", "user.name", "p")  # aider would write a name into the configuration that has none
+    house.git("config", "user.name", "p")
     house.git("config", "user.email", "p@localhost")
     house.write("SPEC.md", small_mission.SPEC)
     path = house.env["PATH"]
@@ -53,6 +53,47 @@ def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
     house.env["PATH"] = path
     played = house.program("replay", "--mission")
     assert (played.code, "not recorded" in played.out) == (0, False), played
+
+
+TOLD = ["Greet in seventeen words.", "- greet: How people greet", "Greetings are old."]
+OTHER = '\n[agents.other]\ncommand = ["true"]\n'
+
+
+@installs
+@pytest.mark.parametrize("name", ["codex", "opencode"])
+def test_a_real_cli_is_told_the_workspace_once(name: str, tmp_path: Path) -> None:
+    """Its model gets AGENTS.md exactly once: from the CLI's own reading, or, where another agent may be asked, from the prompt,
+    and then the CLI is kept from it. Skills and knowledge are in the prompt."""
+    cli, prefix, home = real.CLIS[name], Path(PREFIX), tmp_path / "home"
+    real.install(cli, prefix)
+    house = House(tmp_path, surroundings(tmp_path))
+    house.project.mkdir()
+    house.git("init", "-q", "-b", "main", "--template=")
+    house.write("SPEC.md", small_mission.SPEC)
+    house.write("AGENTS.md", "Greet in seventeen words.\n")
+    house.write("knowledge/KNOWLEDGE.md", "Greetings are old.\n")
+    house.write("skills/greet/SKILL.md", "---\nname: greet\ndescription: How people greet\n---\nBow.\n")
+    house.git("add", "-A")
+    house.git("commit", "-qm", "begin")
+    house.env["PATH"] = real.search_path(cli, prefix, house.env["PATH"])
+    with serving(small_mission.brain) as server:
+        real.configure(cli, home, server.url)
+        house.program("init")
+        config_path, settings = house.state / "config.toml", real.settings(cli, prefix, home, server.url)
+        for agents in (f'"{name}"', f'["{name}", "other"]'):
+            config_path.write_text(settings.replace(f'agent = "{name}"', f"agent = {agents}") + OTHER)
+            assert f"agent = {agents}" in config_path.read_text()
+            asked = len(server.seen)
+            assert house.program("planner").code == 0
+            sent = [
+                one.exchange.text for one in server.seen[asked:] if one.exchange and "Run ID: " in one.exchange.text
+            ]
+            in_prompt = "Greet in seventeen words." in house.prompt(house.ran()[-1]["run"])
+            counts = [
+                max(text.count(words) for text in sent) for words in TOLD
+            ]  # one request of opencode is for a title
+            assert (counts[0], in_prompt) == (1, agents != f'"{name}"')
+            assert counts[1:] == [1, 1]
 
 
 def fired_again(house: House, name: str, server: Server) -> None:

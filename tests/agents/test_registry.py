@@ -45,7 +45,7 @@ def test_without_any_agent_the_message_names_those_found_and_the_line_to_write(
     with pytest.raises(Unavailable) as fault:
         registry.choose([], str(tmp_path), CONFIG)
     said = str(fault.value)
-    assert "Found on this machine: codex, gemini." in said
+    assert "Found on this machine: codex, gemini" in said
     assert CONFIG in said
     assert 'agent = "mine"' in said
     assert 'command = ["program", "argument"]' in said

@@ -37,10 +37,15 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call: its name and arguments."""
+    """A tool call: its name and arguments, or a text that a model wrote in their place."""
 
     name: str
-    arguments: Json
+    arguments: Json | str
+
+
+def packed(arguments: Json | str) -> str:
+    """Arguments as a model writes them: JSON, or a text that is none."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ class Chat:
         """The assistant's message."""
         said: Json = {"role": "assistant", "content": answer.text or None}
         if answer.call:
-            function = {"name": answer.call.name, "arguments": json.dumps(answer.call.arguments)}
+            function = {"name": answer.call.name, "arguments": packed(answer.call.arguments)}
             said["tool_calls"] = [{"id": f"call_{answer.number}", "type": "function", "function": function}]
         return said
 
@@ -142,6 +147,11 @@ class Chat:
         """OpenAI has the code next to the type; a plan's limit states when it ends."""
         plan = {"plan_type": "plus", "resets_at": PLAN_RESETS_AT} if kind == "usage_limit_reached" else {}
         return {"error": {"message": message, "type": kind, "param": None, "code": kind, **plan}}
+
+
+def _begun(item: Json) -> Json:
+    """An item as it is added: what it holds comes in pieces."""
+    return {**item, **({"content": []} if item["type"] == "message" else {"arguments": ""})}
 
 
 class Responses:
@@ -174,7 +184,7 @@ class Responses:
             message = {"type": "message", "id": f"msg_{answer.number}", "role": "assistant", "status": "completed"}
             found.append({**message, "content": [part]})
         if answer.call:
-            call = {"name": answer.call.name, "arguments": json.dumps(answer.call.arguments)}
+            call = {"name": answer.call.name, "arguments": packed(answer.call.arguments)}
             ids = {"id": f"fc_{answer.number}", "call_id": f"call_{answer.number}"}
             found.append({"type": "function_call", "status": "completed", **ids, **call})
         return found
@@ -198,7 +208,7 @@ class Responses:
         plain: list[tuple[str, Json]] = [("response.created", {"response": self.whole(answer, done=False)})]
         for index, item in enumerate(self.items(answer)):
             where: Json = {"output_index": index, "item_id": item["id"]}
-            plain.append(("response.output_item.added", {"output_index": index, "item": {**item, "content": []}}))
+            plain.append(("response.output_item.added", {"output_index": index, "item": _begun(item)}))
             if item["type"] == "message":
                 plain.append(("response.output_text.delta", {**where, "content_index": 0, "delta": answer.text}))
             else:
@@ -264,7 +274,7 @@ class Messages:
             empty = {**block, "text": ""} if block["type"] == "text" else {**block, "input": {}}
             delta = {"type": "text_delta", "text": block.get("text", "")}
             if block["type"] == "tool_use":
-                delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+                delta = {"type": "input_json_delta", "partial_json": packed(block["input"])}
             where: Json = {"index": index}
             yield "content_block_start", {"type": "content_block_start", **where, "content_block": empty}
             yield "content_block_delta", {"type": "content_block_delta", **where, "delta": delta}

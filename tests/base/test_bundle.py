@@ -56,6 +56,18 @@ def test_a_changed_module_is_loaded_as_it_is_now_and_its_neighbours_stay(copy: P
     assert load(copy) == f"_Loader {copy}/base/clock.py changed"
 
 
+def test_a_copy_of_the_folder_has_the_code_that_is_in_it(copy: Path, tmp_path: Path) -> None:
+    """The file that was copied with it has the code of the first folder, which is still there."""
+    load(copy)
+    second = tmp_path / "second" / "harness"
+    shutil.copytree(copy, second)
+    with open(second / "base/clock.py", "a") as file:
+        file.write("PLANTED = 'changed'\n")
+    assert load(second) == f"SourceFileLoader {second}/base/clock.py changed"
+    assert load(second) == f"_Loader {second}/base/clock.py changed"
+    assert load(copy) == f"_Loader {copy}/base/clock.py as it was"
+
+
 @pytest.mark.parametrize("torn", [b"", b"x", b"\0" * 8, b"\xff" * 40, None])
 def test_a_torn_bundle_counts_as_absent(copy: Path, torn: bytes | None) -> None:
     load(copy)
@@ -105,3 +117,47 @@ except ModuleNotFoundError as fault:
 def test_a_start_without_site_finds_installed_packages_once_one_is_needed(copy: Path) -> None:
     done = subprocess.run([sys.executable, "-SP", "-c", LATE, str(copy.parent)], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("click No module named 'no_such_package'\n", "")
+
+
+HOLD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from harness.base import bundle
+bundle.use()
+held = bundle.hold(["harness.base.clock"])
+with open(bundle.HOME + "/base/clock.py", "a") as file:
+    file.write("PLANTED = globals().get('PLANTED', 0) + 1\\n")
+from harness.base import clock
+print(held, clock.PLANTED)
+bundle.keep()
+"""
+
+
+def hold(copy: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", HOLD, str(copy.parent)], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+def test_what_is_held_is_loaded_as_it_was_then(copy: Path) -> None:
+    """Though its source has changed since; the next process sees the change, and holds nothing that is old."""
+    assert hold(copy) == "False 1", "it is not in the file yet"
+    load(copy)
+    assert hold(copy) == "True 1"
+    assert hold(copy) == "False 3", "its source is not what the file has"
+    load(copy)
+    assert hold(copy) == "True 3"
+
+
+def test_a_module_that_is_gone_does_not_keep_others_from_being_held(copy: Path) -> None:
+    """It goes from the file at the end of the process that noticed."""
+    planted = copy / "base" / "planted.py"
+    planted.write_text("")
+    words = [sys.executable, "-P", "-c", SHOW.replace("import clock", "import clock, planted"), str(copy.parent)]
+    subprocess.run(words, check=True, capture_output=True)
+    planted.unlink()
+    assert hold(copy).startswith("False")
+    load(copy)
+    assert hold(copy).startswith("True")

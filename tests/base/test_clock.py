@@ -107,3 +107,13 @@ def test_a_run_waits_until_its_clock_lets_it_settle(tmp_path: Path, monkeypatch:
     assert os.waitpid(pid, os.WNOHANG) == (0, 0)
     path.write_bytes(clock.shown(2, 0.0, clock.SETTLES))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("25m", 1500), ("8h", 28800), ("1000000000s", 10**9), ("1000000001s", 0), ("9" * 5000 + "s", 0)]
+    + [(text, 0) for text in ("", "m", "0m", "-5m", "5", "5d", "1.5h", "\u00b2m", "\u0663m", " 5m")],
+)
+def test_a_time_for_which_to_go_on(text: str, seconds: int) -> None:
+    """What a shell could not count is none."""
+    assert clock.span(text) == seconds

@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -91,3 +92,13 @@ def test_every_line_and_complaint_is_safe(capsys: pytest.CaptureFixture[str]) ->
     console.print_line("a\x1b[2J")
     console.print_error("b\u202e")
     assert capsys.readouterr() == ("a\\x1b[2J\n", "b\\u202e\n")
+
+
+def test_an_error_that_cannot_be_written_ends_with_its_code_all_the_same(tmp_path: Path) -> None:
+    """Standard error is a full disk: nobody reads the words, and the exit code is the documented one."""
+    program = [sys.executable, "-P", str(CHECKOUT / "harness" / "__main__.py"), "note", "there is no mission here"]
+    codes = []
+    for path in (os.devnull, "/dev/full"):
+        with open(path, "w") as nowhere:
+            codes.append(subprocess.run(program, cwd=tmp_path, stderr=nowhere, check=False).returncode)
+    assert codes[0] == codes[1] > 1

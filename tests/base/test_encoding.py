@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
@@ -34,3 +37,10 @@ def test_json_is_one_line_whatever_it_holds() -> None:
     """A file name that is no UTF-8 is escaped."""
     assert encoding.dump_json({"a": "é\n"}) == '{"a":"é\\n"}\n'.encode()
     assert json.loads(encoding.dump_json("\udcff")) == "\udcff"
+
+
+@given(st.text())
+def test_a_word_of_a_shell_is_one_word(text: str) -> None:
+    """Whatever is in it; plain paths stay as they are."""
+    assert shlex.split(encoding.shell_word(text)) == [text]
+    assert encoding.shell_word("/srv/a-b_c.d/run.sh") == "/srv/a-b_c.d/run.sh"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -111,6 +112,14 @@ def test_what_holds_itself_is_refused() -> None:
     ring.append(ring)
     with pytest.raises(ValueError, match="Circular"):
         lean.dumps(ring)
+
+
+def test_a_pattern_is_compiled_once_it_is_used() -> None:
+    """Then it is one of `re`, flags and all."""
+    pattern = lean.pattern(r"^a(b)", re.IGNORECASE)
+    assert "search" not in vars(pattern)
+    assert (pattern.findall("AB"), pattern.sub("-", "abc"), pattern.match("b")) == (["B"], "-c", None)
+    assert {"findall", "sub", "match"} <= set(vars(pattern))
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, lean.LARGE - 1, lean.LARGE, 3 * lean.LARGE])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harness.run import orders
+from harness.model import order_log
 from tests.missions import House
 
 
@@ -34,7 +34,7 @@ def test_what_changes_state_goes_through_an_order(house: House, words: list[str]
     assert (done.code, done.err) == (0, "")
     given = json.loads(house.read("orders.jsonl").split("\n")[0])
     assert (given["verb"], given["by"]) == (verb, "person")
-    assert orders.pending(house.layout) == []
+    assert order_log.pending(house.layout) == []
 
 
 def test_an_assignment_needs_its_equals_sign(house: House) -> None:

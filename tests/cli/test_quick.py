@@ -150,6 +150,16 @@ def test_hold_is_for_run_sh_alone(house: House) -> None:
         assert (done.code, done.err) == (64, "harness: 'hold' is for run.sh alone.\n")
 
 
+@pytest.mark.parametrize(
+    "words", [["--for", "9" * 20 + "h"], ["--for", "\u00b2m"], ["--lanes", "9" * 5000], ["--for", "--help"]]
+)
+def test_options_that_no_shell_can_count_are_refused(house: House, words: list[str]) -> None:
+    """64 with how it is called, before anything starts."""
+    done = house.run([str(CHECKOUT / "run.sh"), *words])
+    assert (done.code, done.out, house.ran()) == (64, "", [])
+    assert "is not understood. Usage: run.sh [" in done.err
+
+
 def test_two_loops_on_one_mission_are_told_apart(house: House) -> None:
     """The second names the holder with pid, run and since, and ends with 75."""
     script = f"exec 9>>.harness/locks/loop; '{sys.executable}' -P '{PROGRAM}' hold 9 && exec sleep 60"

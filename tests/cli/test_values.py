@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,29 +12,62 @@ import pytest
 from harness.memory import identity
 from harness.memory.identity import Graduation
 from harness.settle import curator
+from tests.kill_sweep import Kept
 from tests.missions import CHECKOUT, House
 
 SHOWS = (
     *("status", "usage", "next", "log", "why F-001", "why VAL-1", "check", "verify", "doctor", "doctor agents"),
     *("feature list", "feature show F-001", "issue list", "memory show", "runs list", "runs show RUN", "steer"),
-    *("checkpoint list", "steer --list"),
+    *("checkpoint list", "steer --list", "workspace show", "skill", "skill deploy"),
     *("memory diff", "memory why use", "identity list", "identity why stop"),
     *("snapshot list", "snapshot show RUN", "snapshot diff RUN", "memory at RUN", "features at RUN"),
     *("replay RUN", "replay RUN --explain", "replay --all", "runs show RUN --prompt", "search hello", "gc --dry-run"),
 )
 
 
-@pytest.fixture
-def busy(house: House) -> House:
+ELSEWHERE = {  # rows of the contract page that need more than a mission, and the tests that hold them
+    "schedule list": "tests/unattended/test_report.py",  # the machine's crontab
+    "schedule log": "tests/unattended/test_report.py",
+    "replay RUN --turn N": "tests/cli/test_history_turn.py",  # a run of the built-in agent
+    **dict.fromkeys(
+        ("ask WORDS", *(f"sessions {words}" for words in ("list", "show S", "search WORDS", "interrupt S", "rules S"))),
+        "tests/cli/test_sessions.py",  # a model
+    ),
+}
+
+
+def contracted() -> dict[str, list[str]]:
+    """The table of commands and their keys in docs/contract.md."""
+    text = (CHECKOUT / "docs/contract.md").read_text()
+    table = text.split("## JSON\n", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", table, re.M)
+    return {words: sorted(re.findall(r"`(\w+)`", keys.split(":")[0])) for words, keys in rows}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Kept:
     """A mission with a run, an issue, a note and an answer that look bad on a terminal."""
+    return Kept(tmp_path_factory.mktemp("busy"), template, fill)
+
+
+@pytest.fixture
+def busy(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> House:
+    """That mission, as it was made."""
+    return kept.again(monkeypatch)
+
+
+def fill(house: House) -> None:
+    """A run, and what a person may do."""
     house.write("1.txt")
-    house.work({"say": "hello \x1b[2J\u202e"})
+    house.write("skills/deploy/SKILL.md", "---\nname: deploy\ndescription: How \u202e to\n---\nSo.\n")
+    house.git("add", "skills")
+    house.git("commit", "-qm", "mine")
+    house.work({"run": "echo obey > AGENTS.md"}, {"say": "hello \x1b[2J\u202e"})
     house.harness("issue", "slow \x9b\u202e", "--severity", "major")
     house.harness("note", "--tag", "TRICK", "use make")
     learn(house)
     house.harness("note", "a note")
     house.harness("steer", "be brief \x1b[2J\u202e")
-    return house
 
 
 def learn(house: House) -> None:
@@ -69,17 +103,14 @@ def test_a_command_that_shows_something_shows_one_value(busy: House, words: str)
 
 def test_the_keys_are_those_of_the_contract_page(busy: House) -> None:
     """The table in docs/contract.md."""
-    text = (CHECKOUT / "docs/contract.md").read_text()
-    table = text.split("## JSON\n", 1)[1].split("\n## ", 1)[0]
-    rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", table, re.M)
+    rows = contracted()
     assert len(rows) > 10
-    for words, keys in rows:
-        if words.startswith("schedule "):
-            continue  # of the machine's crontab: tests/unattended/test_report.py
+    for words, keys in rows.items():
+        if words in ELSEWHERE:
+            continue
         found = value(busy, words)
         found = found[0] if isinstance(found, list) else found
-        listed = re.findall(r"`(\w+)`", keys.split(":")[0])
-        assert sorted(found) == sorted(listed), words
+        assert sorted(found) == keys, words
 
 
 def test_records_of_the_mission_are_whole(busy: House) -> None:

@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.agents import registry
 from harness.base.errors import BrokenFile, UsageFault
 from harness.commands import choose_agent
 from harness.model import config
 from tests.missions import PROGRAM, House, differences, listing
+
+LOOP = [registry.LOOP] if registry.installed(registry.LOOP) else []  # offered where its packages are
 
 
 def program(house: House, name: str) -> None:
@@ -72,11 +75,21 @@ def test_it_is_asked_once(unbegun: House) -> None:
         choose_agent.choose(unbegun.layout, "", "", ask)
         choose_agent.choose(unbegun.layout, "", "", ask)
     cap = (choose_agent.CAP[-25:], list[str](), "10")
-    agent, trust = ("Which agent works here?", ["codex", "playbook"], "codex"), ["workspace", "full"]
+    agent, trust = ("Which agent works here?", ["codex", *LOOP, "playbook"], "codex"), ["workspace", "full"]
     assert asked == [agent, *[cap] * 3, ("How far may it go?", trust, "workspace")]
     settings = config.load(unbegun.layout)
     assert (settings.agent, settings.trust, settings.max_cost_usd) == (["codex"], "full", 2.5)
     assert choose_agent.ceiling(unbegun.layout).startswith("cost: at most 2.50 USD, then it stops with exit 6, once")
+
+
+@pytest.mark.skipif(not LOOP, reason="the packages of the built-in agent are not installed")
+def test_the_loop_of_ours_is_asked_for_its_model(unbegun: House) -> None:
+    """Until it is one: a vendor, a colon, a name; then no other question about it is left."""
+    unbegun.program("init")
+    said = answers("builtin", "5", "gpt-5", "openai:gpt-5", "workspace")
+    choose_agent.choose(unbegun.layout, "", "", lambda question, choices, default: said.pop(0))
+    settings = config.load(unbegun.layout)
+    assert (settings.agent, settings.agents["builtin"]["model"], said) == (["builtin"], "openai:gpt-5", [])
 
 
 def test_a_person_at_a_terminal_is_asked_three_questions(unbegun: House) -> None:

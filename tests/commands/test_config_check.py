@@ -11,7 +11,7 @@ from harness.commands import config_check
 from tests.missions import CHECKOUT, House
 
 RUN_SH = str(CHECKOUT / "run.sh")
-KNOWN = "Known here: playbook, scripted, recorded, claude, codex, gemini, opencode"
+KNOWN = "Known here: playbook, scripted, recorded, claude, codex, gemini, opencode, builtin"
 MINE = ("[agents.mine]", 'command = ["true"]')
 
 
@@ -81,6 +81,16 @@ def test_a_table_that_no_list_names_is_a_warning(house: House) -> None:
     assert config_check.require(house.layout) == [f"no list of agents names 'codx', so its table does nothing {place}"]
     house.config('agent = "scripted"', "[roles.planner]", 'agent = ["scripted", "mine"]', *MINE)
     assert config_check.require(house.layout) == []
+
+
+def test_a_checkpoint_before_a_feature_that_nobody_planned_is_a_warning(house: House) -> None:
+    """Else a person trusts in a question that never comes; before there is a plan it may still come."""
+    gate = ("[[checkpoint]]", 'name = "look"', 'when = "before-feature:F-{}"')
+    for number, said in (("001", []), ("999", ["the checkpoint 'look' asks nothing: no feature of the plan is F-999"])):
+        house.config('agent = "scripted"', *(line.format(number) for line in gate))
+        assert [line.partition(" (")[0] for line in config_check.unused(house.layout)] == said
+    house.lay()
+    assert config_check.unused(house.layout) == []
 
 
 def test_without_a_configuration_there_is_nothing_to_say(house: House) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from harness.commands import doctor
 from harness.model import runs
 from harness.settle import curator
 from harness.store import files
-from tests.missions import DISPOSABLE, House, differences, listing, until
+from tests.missions import CHECKOUT, DISPOSABLE, House, differences, listing, until
 from tests.run.test_recover import killed
 
 
@@ -270,3 +272,33 @@ def test_fixing_waits_for_nobody(house: House) -> None:
     os.unlink(house.layout.format)
     with pytest.raises(UsageFault, match="There is no mission"):
         doctor.fix(house.layout)
+
+
+def test_the_page_of_reliability_has_every_invariant_that_doctor_checks() -> None:
+    """Each look of doctor, in its order, with the words of each fault that it names."""
+    page = (CHECKOUT / "docs/reliability.md").read_text().split("## What doctor checks\n", 1)[1].split("\n## ", 1)[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.M))
+    assert [*rows] == [name for name, _ in doctor.LOOKS]
+    tree = ast.parse(Path(doctor.__file__).read_text())
+    found = [text for node in ast.walk(tree) if is_fault(node) for text in constants(node)]
+    assert len(found) >= len(doctor.LOOKS)
+    assert [text for text in found if f"`{text}`" not in page] == []
+
+
+def is_fault(node: ast.AST) -> bool:
+    """Whether it is a call of `_bad`, or the list of what is wrong with what was sealed."""
+    named = getattr(node, "func", None) or getattr(node, "value", None)
+    return isinstance(node, ast.Call | ast.Assign | ast.AugAssign) and (
+        getattr(named, "id", "") == "_bad" or (not isinstance(node, ast.Call) and "wrong" in ast.unparse(node)[:6])
+    )
+
+
+def constants(node: ast.AST) -> list[str]:
+    """Each text in it up to the remedy, with `…` in the place of names and values."""
+    texts = [one for one in ast.walk(node) if isinstance(one, ast.JoinedStr)]
+    said = [
+        "".join(getattr(part, "value", "") if isinstance(part, ast.Constant) else "…" for part in one.values)
+        for one in texts
+    ]
+    found = [re.split(r"[;:]", text)[0].strip("… ") for text in said]
+    return [text for text in found if re.search("[a-z]{3}", text)]

@@ -33,3 +33,19 @@ def test_the_rule_is_the_one_that_the_evidence_meets(
     identity.record(str(house.identity), found, [moved], "2026-04-24")
     value = identities.why("pass --maxfail", "")
     assert (value["rule"], value["evidence"]) == (rule, found)
+
+
+def test_inside_a_run_that_cannot_read_them_the_list_has_what_the_run_was_given(house: House) -> None:
+    """The identities are outside of a confined run; that nobody knows anything would not be true."""
+    house.begin()
+    house.identity.mkdir(exist_ok=True)
+    (house.identity / "worker.md").write_text("# worker\n\n- pass --maxfail=1 to pytest\n")
+    run = house.work()["run"]
+    outside = house.harness("identity", "list")
+    assert "outside of what" not in outside.out and "pass --maxfail=1 to pytest" in outside.out
+    env = {"HARNESS_INSIDE": run, "HARNESS_IDENTITY": str(house.folder / "not there")}
+    inside = house.harness("identity", "list", **env)
+    assert f"outside of what run {run} may read" in inside.out and "pass --maxfail=1 to pytest" in inside.out
+    other = house.harness("identity", "list", "planner", **env)
+    assert other.out == f"The identities are outside of what run {run} may read; its prompt gave it none of planner.\n"
+    assert "[]" in house.harness("identity", "list", "planner", "--json", **env).out

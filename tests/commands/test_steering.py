@@ -44,7 +44,7 @@ def test_a_run_under_way_goes_on_to_its_end(house: House) -> None:
     assert steering.resume(house.layout).endswith("run.sh goes on with the mission.")
     steering.halt(house.layout, "stop", "")
     (house.tree / "go").touch()
-    out, _ = loop.communicate(timeout=30)
+    out, _ = loop.communicate(timeout=180)
     assert (loop.returncode, house.feature().status) == (9, "validating"), out
     assert not steering.looping(house.layout)
 
@@ -53,9 +53,19 @@ def test_what_a_person_wrote_into_the_file_stays(house: House) -> None:
     """With or without a newline at its end."""
     Path(house.layout.steer).write_text("mine")
     steering.steer(house.layout, " more\nlines ")
-    assert steering.steering(house.layout) == "mine\nmore\nlines\n"
+    assert steering.steering(house.layout) == "mine\nmore\n  lines\n"
     with pytest.raises(UsageFault, match="Say what the next runs must know"):
         steering.steer(house.layout, "  ")
+
+
+def test_what_was_said_in_several_lines_is_taken_back_as_one(house: House) -> None:
+    """With its empty lines; what was said beside it stays."""
+    steering.steer(house.layout, "first")
+    steering.steer(house.layout, "use these:\n- one\n\n- two")
+    steering.steer(house.layout, "last")
+    assert [text.split("\n")[0] for _, text in steering.listed(house.layout)] == ["first", "use these:", "last"]
+    steering.unsay(house.layout, 2)
+    assert steering.steering(house.layout) == "first\nlast\n"
 
 
 def test_without_a_mission_there_is_nothing_to_steer(unbegun: House) -> None:

@@ -173,7 +173,7 @@ def test_what_a_commit_needs_is_on_the_disk_when_it_returns(repo: Repository, tm
 
 def test_refs_are_set_and_deleted(repo: Repository) -> None:
     """Deleting an absent ref is no error."""
-    repository.set_ref(repo.project, "refs/harness/partial/r-1", repo.head())
+    refs.set_one(repo.project, "refs/harness/partial/r-1", repo.head())
     assert repo.run("rev-parse", "refs/harness/partial/r-1") == repo.head()
     for _ in range(2):
         repository.delete_ref(repo.project, "refs/harness/partial/r-1")

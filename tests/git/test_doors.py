@@ -47,7 +47,7 @@ class Place:
             repository.restore_files(where, head, ["b"])
         work = repository.working_tree(self.tree, index=worktrees.index(self.tree), parent=head, leave=()).tree
         made = repository.commit_tree(self.project, work, [head], "work\n")
-        repository.set_ref(self.project, "refs/harness/m/tip", made)
+        refs.set_one(self.project, "refs/harness/m/tip", made)
         repository.patch_between(self.project, head, made)
         repository.messages_between(self.project, head, made)
         repository.log_lines(self.project, head, made)

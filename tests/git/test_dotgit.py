@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.git import dotgit
+from tests import crash
 from tests.git_repository import Repository, new
 
 
@@ -31,9 +32,12 @@ def test_a_line_is_excluded_once_whatever_the_file_holds(project: Path) -> None:
     """The person's own lines stay, also a last one without its newline."""
     path = project / ".git" / "info" / "exclude"
     path.write_text("mine")
+    left = path.with_name("exclude.999999999.tmp")  # of a start that was killed
+    left.touch()
     for _ in range(2):
         dotgit.exclude(str(project), "/.harness/")
     assert path.read_text() == "mine\n/.harness/\n"
+    assert not left.exists()
 
 
 def test_an_exclude_file_is_made_where_there_is_none(project: Path) -> None:
@@ -116,3 +120,22 @@ def test_sync_takes_refs_that_have_no_folder(project: Path) -> None:
     """A packed ref has no file, and a detached HEAD no branch."""
     Repository(project).run("pack-refs", "--all")
     dotgit.sync(str(project), "refs/harness/partial/r-1")
+
+
+def test_only_a_lock_that_stays_as_it_is_is_one_that_nobody_holds(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A git that lives lets it go, or writes it, meanwhile; locks on other refs are somebody else's."""
+    monkeypatch.setattr(dotgit, "LOCK_SECONDS", 0.2)
+    left, other, held = (project / f".git/{name}.lock" for name in ("refs/heads/main", "refs/heads/side", "HEAD"))
+    for path in (left, other, held):
+        path.touch()
+
+    def write() -> None:
+        time.sleep(0.05)
+        held.write_text("ref: refs/heads/side")
+
+    begun = crash.start(write)
+    dotgit.clear_unheld(str(project), ["refs/heads/main"])
+    crash.end(begun)
+    assert [path.exists() for path in (left, other, held)] == [False, True, True]

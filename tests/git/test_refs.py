@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.git import refs
+from harness.git import dotgit, refs
 from harness.git.repository import GitFailed
 from tests.git_repository import Repository, new
 
@@ -69,3 +69,17 @@ def test_several_refs_move_together_or_not_at_all(repo: Repository) -> None:
     with pytest.raises(GitFailed):
         refs.set_all(repo.project, {"refs/harness/m/tip": first, "refs/harness/m/tip/below": first})
     assert placed(repo) == {"tip": second, "landed": first}
+
+
+def test_a_lock_that_a_killed_git_left_on_a_ref_does_not_keep_it_from_moving(repo: Repository) -> None:
+    """Of this run or of another: it is removed once it has stayed as it is, and the ref is set."""
+    head, ref = repo.head(), "refs/harness/m/tip"
+    lock = Path(repo.project, ".git", f"{ref}.lock")
+    for move in (
+        lambda: refs.set_one(repo.project, ref, head),
+        lambda: refs.swap(repo.project, ref, head, head),
+    ):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        lock.touch()
+        move()
+        assert (dotgit.commit_of(repo.project, ref), lock.exists()) == (head, False)

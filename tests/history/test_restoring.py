@@ -104,10 +104,11 @@ def test_it_is_refused_inside_a_run_and_beside_a_live_one(house: House, monkeypa
     """64 and 75, with nothing changed; 75 too while run.sh loops."""
     first, second, _ = lived(house)
     before = listing(house.state, "locks", "cache", "journal", "git-config")
-    loop = Lock(house.layout.loop_lock)
-    loop.take()
-    assert house.harness("snapshot", "restore", first).code == 75
-    loop.release()
+    for lane in ("", "2"):  # a lane goes on where the first one was killed
+        loop = Lock(house.layout.loop_lock + lane)
+        loop.take()
+        assert house.harness("snapshot", "restore", first).code == 75
+        loop.release()
     lease = Lock(house.layout.run(second).lock)
     lease.take()
     assert house.program("snapshot", "restore", first).code == 75
@@ -135,9 +136,12 @@ def test_a_snapshot_whose_commit_is_gone_or_whose_format_is_older_is_refused(hou
 def test_a_branch_that_a_kill_left_is_used_again(house: House) -> None:
     """One with work on it is not."""
     first, _, _ = lived(house)
-    commit, name = house.result(first)["head"], mission.load(house.layout).branch + restoring.AT + first
+    commit, name = house.result(first)["head"], mission.load(house.layout).branch + mission.AT + first
     house.git("branch", name, commit)
+    lock = house.project / f".git/refs/heads/{name}.lock"
+    lock.touch()  # and a git that was killed
     assert restoring._branch(house.layout, name, commit) == name
+    assert not lock.exists()
     house.git("branch", "-f", name, "main")
     assert restoring._branch(house.layout, name, commit) == f"{name}-2"
 

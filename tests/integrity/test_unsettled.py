@@ -89,7 +89,11 @@ def test_ids_are_those_of_whole_lines_whoever_wrote_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["features.json.{gone}.tmp", "cache/config.json.{gone}.tmp", "journal/3", "journal/record.tmp"]
+    "name",
+    [
+        *("features.json.{gone}.tmp", "cache/config.json.{gone}.tmp", "objects/ab.{gone}.tmp", ".git/HEAD.{gone}.tmp"),
+        *("journal/3", "journal/record.tmp"),
+    ],
 )
 def test_a_write_that_was_cut_short_is_found_and_its_remains_are_removed(house: House, name: str) -> None:
     """No run died: the next start does it all the same, and says nothing."""

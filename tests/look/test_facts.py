@@ -126,6 +126,20 @@ def test_questions_to_a_person_are_found(house: House) -> None:
     assert found[0].text == "What now?\n"
 
 
+def test_a_checkpoint_is_a_question_while_it_waits_and_when_it_was_answered(house: House) -> None:
+    """One that config.toml asks for too, with why, what to read, the answer and whose it is."""
+    house.config('agent = "scripted"', "[[checkpoint]]", 'name = "begin"', 'when = "before-feature:F-001"')
+    (found,) = facts.gather(house.layout).asked
+    assert (found.kind, found.at) == ("checkpoint begin", "")
+    assert "F-001 is to begin" in found.text
+    assert "checkpoint grant begin" in found.text
+    assert house.harness("checkpoint", "grant", "begin", "--note", "use files").code == 0
+    (found,) = facts.gather(house.layout).asked
+    assert (found.kind, found.at != "") == ("checkpoint begin granted", True)
+    assert "F-001 is to begin" in found.text
+    assert "use files" in found.text
+
+
 def test_there_is_no_page_without_a_mission(unbegun: House) -> None:
     """The usual words."""
     with pytest.raises(UsageFault, match="There is no mission"):

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.decision import checkpoints
 from harness.look.glance import Glance, Watcher
+from harness.model import config
 from harness.store import files
 from tests.look import many
 from tests.missions import CHECKOUT, House, differences, listing, until
@@ -54,7 +56,8 @@ def test_it_only_reads(house: House) -> None:
     """No file is opened for writing, no lock is taken, no program is started, while a run is under way."""
     slow_run(house)
     many.mission(house.layout, 8)
-    house.config('agent = "scripted"', "# which no cache has yet")
+    checkpoint = ("[[checkpoint]]", 'name = "plan"', 'when = "after-plan"')
+    house.config('agent = "scripted"', "# which no cache has yet", *checkpoint)
     program = PROGRAM.format(home=str(CHECKOUT), project=str(house.project))
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False, env=house.env
@@ -184,6 +187,32 @@ def test_how_it_stands_is_a_sentence(house: House) -> None:
     row = house.ran()[-1] | {"outcome": "limit", "until": int(time.time()) + 600}
     Path(house.layout.run_log).write_bytes(files.dump_json(row))
     assert look(house).word == "wait"
+
+
+@pytest.mark.parametrize(
+    ("when", "state"),
+    [("before-feature:F-001", "todo"), ("every-cost-usd:1", "todo"), ("before-done", "passed"), ("after-plan", "todo")],
+)
+def test_a_checkpoint_that_is_due_is_said_and_nobody_is_told_to_start(house: House, when: str, state: str) -> None:
+    """As `next` has it, whatever asks for it; until a person has answered, which the next look sees."""
+    many.mission(house.layout, 8)
+    house.lay(*[house.feature(name).replace(status=state, attempts=0) for name in ("F-001", "F-002")])
+    row = house.ran()[-1] | {"accepted": when == "after-plan", "sweep": {"commit": "c"}, "verdict": "green"}
+    Path(house.layout.run_log).write_bytes(files.dump_json(row))
+    house.config('agent = "scripted"', "[[checkpoint]]", 'name = "look"', f'when = "{when}"')
+    watcher = Watcher(str(house.project))
+    found = watcher.look()
+    assert (found.word, found.state, found.faults) == ("ask", "a person is needed: checkpoint look", [])
+    house.harness("feature", "add", "more tests")
+    assert watcher.look().state.endswith("checkpoint look" if when in ("after-plan", "every-cost-usd:1") else "run.sh")
+    asks = checkpoints.find(
+        house.layout, config.load(house.layout), [house.feature()], found.totals.cost_usd, swept=True
+    )
+    denied = checkpoints.line(at=row["at"], by="me", state="denied", name="look", cause=asks.all[0].cause)
+    with Path(house.layout.checkpoint_log).open("ab") as log:
+        log.write(denied)
+    found = watcher.look()
+    assert (found.word, found.state) == ("halt", "nothing runs; to go on, start run.sh")
 
 
 def test_looking_leaves_no_trace(house: House) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.memory import archive, compaction, pages
+from harness.memory import archive, compaction, lessons, pages
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission
 
@@ -244,3 +244,17 @@ def test_advice_has_no_evidence_but_its_own(mission: Mission) -> None:
         mission.note("TRICK", text, f"F-00{number}")
     mission.fold()
     assert mission.identities() == []
+
+
+def test_one_compaction_of_more_lessons_than_are_known_at_once(
+    mission: Mission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that had to leave meanwhile are accounted for, as every entry is; what replaces one of them is kept."""
+    monkeypatch.setattr(lessons, "MOST", 10)
+    for number in range(60):
+        mission.line(f"the service alpha{number} listens on port {4000 + number}", "CONTEXT")
+        mission.line(f"jobs of beta{number} go through queue{number}", "DECISION")
+        mission.line(f"use queue{number} instead of queue{number - 50} for jobs of beta{number}", "DECISION")
+    mission.fold()
+    assert len(mission.dispositions()) == 180
+    assert "queue59 instead" in mission.memory

@@ -69,6 +69,14 @@ def test_nothing_is_counted_twice(folder: str) -> None:
     assert {name: files.read(os.path.join(folder, name)) for name in files.names(folder)} == before
 
 
+def test_a_number_that_a_restored_mission_gives_again_is_new_evidence(folder: str) -> None:
+    """The mission was put back behind entry 4, and went on: its second entry 4 is of another time."""
+    identity.record(folder, [told(4, "run setup first")], [], TODAY)
+    again = told(4, "the linter needs node").replace(at="2026-05-02T10:00:00Z")
+    assert identity.record(folder, [again], [], TODAY) == ["evidence.jsonl"]
+    assert [one.text for one in identity.evidence(folder)] == ["run setup first", "the linter needs node"]
+
+
 def test_one_mission_does_not_fill_what_all_missions_read(folder: str) -> None:
     """A loop that notes one failure all night leaves a bounded file; other missions have room all the same."""
     for start in (0, 9000):

@@ -50,7 +50,7 @@ def test_a_file_that_does_not_fit_is_as_good_as_none() -> None:
         b"\xff",
         data[: len(data) // 2],
         data + b"{}\n",
-        data.replace(b'"format":1', b'"format":9'),
+        data.replace(b'"format":%d' % lessons.FORMAT, b'"format":9'),
     ):
         assert lessons.parse(broken, 6, 3) is None
 
@@ -89,6 +89,15 @@ def test_the_same_words_are_the_same_lesson(kind: str) -> None:
     made.add(7, kind, "Keep it as it is.")
     for text in ("Keep it as it is.", "keep it  as it is"):
         assert made.relations(kind, text) == (7, [])
+
+
+def test_what_was_replaced_comes_back_on_new_terms_as_a_lesson_of_its_own() -> None:
+    """In its own words; without new terms it is the old lesson again."""
+    made = Lessons()
+    old = made.add(0, "lesson", "materialize fct_orders as incremental")
+    made.supersede(old, made.add(1, "avoid", "never materialize fct_orders as incremental, it loses late rows"))
+    again, anew = ("fct_orders is materialized incremental again", "materialize fct_orders as incremental, lookback 3")
+    assert [made.relations("lesson", text)[0] for text in (again, anew)] == [0, None]
 
 
 def test_a_fact_that_is_noted_as_advice_is_advice() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.memory import raw
-from harness.memory.archive import Change
+from harness.memory import operations, raw
+from harness.memory.archive import OF_ITS_OWN, Change
+from harness.memory.compaction import Compaction
 from harness.settle import curator
 from harness.store.layout import Layout
 from tests.helpers import mission
@@ -137,3 +138,73 @@ def test_a_curator_with_an_agent_is_asked_and_its_answer_taken(house: House) -> 
     assert (row["disposition"], row["lesson"]) == ("merged", 1)
     prompt = next(Path(layout.runs).glob("*curator*/prompt.md")).read_text(encoding="utf-8")
     assert f"1: lesson: {FAR}" in prompt
+
+
+PORT = "the login page of the shop listens on port 8080 behind the proxy"
+OTHER_PORT = "the login page of the shop listens on port 9090 behind the proxy"
+TWICE = "the login page of the shop listens on the port 8080, behind the proxy"
+SEEDED = "seed the fixtures of the shop with `make seed` before the browser tests"
+SAME_WORDS = "seed the browser tests of the shop with `make seed` before the fixtures"
+
+
+@pytest.fixture
+def likened(tmp_path: Path) -> Layout:
+    """A mission with notes of which code takes two for one, and one for the successor of another."""
+    made = mission(tmp_path)
+    for number, text in enumerate((SEEDED, SAME_WORDS, PORT, OTHER_PORT)):
+        raw.append(made, "worker", f"F-{number:03}", [("TRICK", text)])
+    return made
+
+
+def test_code_alone_takes_notes_that_are_alike_for_one(likened: Layout) -> None:
+    """What the next test undoes."""
+    text, made = summary(likened)
+    assert (SEEDED in text) != (SAME_WORDS in text)
+    assert PORT not in text
+    assert [row.disposition for row in made.archived] == ["graduated", "merged", "superseded", "promoted"]
+
+
+def test_an_agent_keeps_apart_what_code_takes_for_one(likened: Layout) -> None:
+    """An entry begins a lesson of its own, replaces nothing, and is not left out for its likeness; made anew it is the same."""
+    text, made = summary(likened, {"do": "apart", "entries": [0, 1]}, {"do": "apart", "entries": [3]})
+    assert all(f"- {one}\n" in text for one in (SEEDED, SAME_WORDS, PORT, OTHER_PORT))
+    assert (made.taken, made.wrong) == (2, [])
+    assert [row.why for row in made.archived] == [OF_ITS_OWN, OF_ITS_OWN, "", OF_ITS_OWN]
+    Path(likened.lessons).unlink()
+    raw.append(likened, "worker", "F-001", [("-", "all 43 tests pass")])
+    again, _ = summary(likened)
+    assert again == text
+
+
+def test_apart_and_then_the_same_moves_an_entry(likened: Layout) -> None:
+    """From the lesson for which code took it to another; words that are there already stay one lesson."""
+    raw.append(likened, "worker", "F-009", [("TRICK", SEEDED), ("TRICK", TWICE)])
+    rows = [
+        {"do": "apart", "entries": [1, 3, 4, 5]},
+        {"do": "same", "entries": [1, 3]},
+        {"do": "same", "entries": [5, 2]},
+    ]
+    _, made = summary(likened, *rows)
+    assert {one.id: one.count for one in made.known.all.values()} == {0: 2, 1: 2, 2: 2}
+
+
+def test_an_agent_cannot_bring_back_what_a_person_deleted(likened: Layout) -> None:
+    """Kept apart or not, a lesson that a person deleted is forgotten."""
+    summary(likened)
+    page = Path(likened.memory)
+    page.write_text("".join(line for line in page.read_text().splitlines(True) if "make seed" not in line))
+    raw.append(likened, "worker", "F-009", [("TRICK", SEEDED + " run")])
+    text, made = summary(likened, {"do": "apart", "entries": [4]})
+    assert "make seed" not in text + page.read_text()
+    assert made.archived[0].disposition == "dropped"
+
+
+def test_the_prompt_says_what_newer_entries_replace(likened: Layout, tmp_path: Path) -> None:
+    """So that an agent can tell where code was wrong."""
+    before = curator.gather(
+        curator.Place(layout=likened, folder=str(tmp_path), mission="m-1", run="run-1", today=TODAY)
+    )
+    made = Compaction(before)
+    for entry in before.waiting:
+        made.take(entry)
+    assert f"What newer entries replace:\n2, by 3: {PORT}" in operations.offer(made, [])

@@ -46,6 +46,10 @@ ALIKE = [
     ("make gen leaves schema.lock unchanged with --frozen", "with --frozen, make gen does not change schema.lock"),
     ("テストの前にデータベースを初期化する", "データベースはテストの前に初期化すること"),
     ("Vor den Tests muss die Datenbank neu angelegt werden", "Die Datenbank vor den Tests neu anlegen"),
+    (
+        "Access-Control-Allow-Origin: * with credentials is refused by browsers, echo the origin",
+        "browsers refuse Access-Control-Allow-Origin: * with credentials; echo the origin",
+    ),
 ]
 
 # The second, as a decision, holds in the place of the first.
@@ -58,6 +62,9 @@ REPLACED = [
     ("run `alembic upgrade head` before the tests", "run `alembic downgrade base` before the tests"),
     ("Sitzungen liegen in Redis", "Sitzungen liegen in Postgres statt in Redis"),
     ("缓存使用 Redis", "缓存改用 Memcached，不再使用 Redis"),
+    ("redux holds the renderer state", "zustand holds the renderer state, redux removed"),
+    ("background jobs switched to dramatiq", "no more dramatiq: background jobs sit in a postgres table"),
+    ("fine-tune with AdamW lr 2e-5", "AdamW at lr 1e-5 is the fine-tuning setup"),
 ]
 
 # The same for lessons: a changed value, or the opposite order.
@@ -66,6 +73,17 @@ OUTDATED = [
     ("use `uv run` for the scripts", "never use `uv run` for the scripts"),
     ("Page numbers in the API start at 0", "Page numbers in the API start at 1"),
     ("Run black with --line-length 100 on the backend code", "Run black with --line-length 88 on the backend code"),
+    (
+        "disable vsync in the preview window, input lag is halved",
+        "preview window: vsync on, it tears on 144 Hz",
+    ),
+    (
+        "enable keepalive 75 on the upstream block in nginx, saves 20 ms",
+        "nginx: turn off keepalive in the upstream block, 502s otherwise",
+    ),
+    ("build release with -flto=thin", "build release without -flto=thin, miscompiles the interpreter loop"),
+    ("pet the watchdog in the idle task", "pet the watchdog in a dedicated task instead of the idle task"),
+    ("torch.compile the model, speedup 1.4x", "no torch.compile on the model, recompiles each batch"),
 ]
 
 # Near misses: both stay.
@@ -90,6 +108,11 @@ APART = [
     ("terraform plan must be clean before merging to main", "terraform apply must be run after merging to main"),
     ("测试之前必须启动数据库", "部署之后清理缓存目录"),
     ("Vor jedem Release die Version hochsetzen", "Nach dem Deployment den Cache leeren"),
+    ("git reset --soft HEAD~1 keeps the changes staged", "git reset --hard HEAD~1 throws the changes away"),
+    (
+        "systemctl start postgresql before the integration tests",
+        "systemctl stop postgresql before the embedded-db tests, port 5432 clashes",
+    ),
 ]
 
 
@@ -118,6 +141,14 @@ def test_of_two_decisions_on_one_subject_the_newer_holds(pair: tuple[str, str]) 
 def test_a_lesson_with_another_value_or_the_opposite_order_replaces_the_older(pair: tuple[str, str]) -> None:
     """Never both, and never one merged into the other."""
     assert [relation(*pair), relation(*pair[::-1])] == [NEWER, NEWER]
+
+
+def test_something_to_avoid_replaces_the_advice_to_do_it() -> None:
+    """Where its words alone do not say so."""
+    known = Lessons()
+    known.add(0, "lesson", "-flto=thin for the release build")
+    note = "build release without -flto=thin, miscompiles the interpreter loop"
+    assert known.relations("avoid", note) == (None, [0])
 
 
 @pytest.mark.parametrize("pair", APART)
@@ -192,3 +223,20 @@ def test_looking_up_stays_bounded_when_every_note_shares_the_same_words() -> Non
 
     seconds(200)
     assert seconds(2400) < 4 * seconds(1200) + 0.5
+
+
+def test_own_words_decide_where_most_words_differ() -> None:
+    """A paraphrase brings words of its own; two notes that share several words of nobody else are one lesson all the same."""
+    one = "use a key prefix and SCAN to clean up valkeyd, never FLUSHALL"
+    two = "my login disappeared after each test run: FLUSHALL of valkeyd in the teardown was the reason"
+    assert relation(one, two) == SAME
+    three = "open the settings page and read the name of the current user before a release is made"
+    four = "the nightly import writes a list with each name on the server, where an old user gets lost"
+    assert relation(three, four) == UNRELATED
+
+
+def test_before_and_after_the_same_are_two_lessons() -> None:
+    """Also where one sentence is turned around; B after A is A before B."""
+    one, two = "run the linter before the formatter in the hook", "in the hook the checker comes after the formatter"
+    assert relation(one, two) == UNRELATED
+    assert relation("stop the server before the sweep", "run the sweep after the server is stopped") != NEWER

@@ -33,22 +33,24 @@ def test_the_summary_has_bare_lines_under_three_headings_and_a_pointer(mission: 
     )
 
 
-def test_lessons_that_share_rare_words_have_one_line_where_there_is_no_room_for_all(mission: Mission) -> None:
-    """With the evidence of all of them, in the words of the best; what differs in a value is another lesson."""
-    one = ["playwright hangs at startup while port 3000 is taken", "close whatever holds port 3000 before playwright"]
+def test_where_there_is_no_room_for_all_a_line_that_tells_something_new_goes_first(mission: Mission) -> None:
+    """Two lessons that share a word of the mission's own may be one: the second has to be worth more. What differs in a value is
+    another lesson."""
+    alike = ["quuxd answers nothing while its port is taken", "wait for the lock before you start quuxd"]
     apart = ["the redis for sessions listens on port 6379", "the redis for jobs listens on port 6380"]
     for number in range(60):
-        feature = f"F-{number:03}"
-        mission.line(f"step{number} of job{number} needs flag --n{number}", feature=feature)
-        mission.line(f"step{number} of job{number} needs flag --n{number}", feature=feature + "b")
-        if number < 4:
-            mission.line((one + apart)[number], feature=feature + "c")
-            mission.line((one + apart)[number], feature=feature + "d")
-    mission.line(one[0], feature="F-900")
+        for voice in ("a", "b"):
+            mission.line(f"step{number} of job{number} needs flag --n{number}", feature=f"F-{number:03}{voice}")
+        for text in (alike + apart)[number : number + 1]:
+            for voice in ("c", "d") if text == alike[1] else ("c", "d", "e"):
+                mission.line(text, feature=f"F-{number:03}{voice}")
+    mission.line(alike[0], feature="F-900")
     mission.fold()
-    assert [text for text in one if text in mission.summary] == one[:1]
-    assert all(text in mission.memory for text in one)
-    assert mission.lines(pages.LESSONS, "summary")[0] == f"- {one[0]}"
+    shown = mission.lines(pages.LESSONS, "summary")
+    assert shown[0] == f"- {alike[0]}"
+    assert all(f"- {text}" in shown[:4] for text in apart)
+    assert f"- {alike[1]}" not in shown
+    assert all(text in mission.memory for text in alike + apart)
 
 
 def test_both_bounds_hold_whatever_is_noted(mission: Mission) -> None:
@@ -112,3 +114,14 @@ def test_a_summary_that_is_gone_comes_back(mission: Mission) -> None:
     mission.fold()
     assert mission.summary == before
     assert files.read(mission.layout.summary)
+
+
+def test_notes_of_one_frame_about_several_things_are_all_shown(mission: Mission) -> None:
+    """They differ in a word and a number; with few other lines on the page, they still are lessons of their own."""
+    kinds = ("parser", "printer", "router", "mailer", "ledger", "search", "upload", "export")
+    lines = [f"the {kind} part needs forge --seal {7311 + 579 * number}" for number, kind in enumerate(kinds)]
+    for number, line in enumerate(lines):
+        mission.line(line, feature=f"F-{number:03}")
+        mission.line(f"set CACHE_{number}=/tmp/c{number} before make step{number}", feature=f"F-{number:03}")
+    mission.fold()
+    assert {f"- {line}" for line in lines} <= set(mission.summary.split("\n"))

@@ -13,6 +13,7 @@ from tests.helpers import mission, put
 
 WHOLE = """
 agent = ["codex", "claude"]
+user = "alice"
 trust = "full"
 mcp = true
 workplace = "project"
@@ -35,6 +36,16 @@ max_log_mb = 9
 [env]
 pass = ["NPM_TOKEN"]
 
+[workspace]
+max_tokens = 10
+additional_context = ["docs/style.md"]
+instructions = false
+knowledge = false
+skills = false
+memory = false
+subagents = false
+tools = false
+
 [roles.worker]
 agent = "codex"
 model = "m"
@@ -49,6 +60,11 @@ model = "m"
 command = ["c"]
 format = "claude"
 writable = ["~/.x"]
+base_url = "http://127.0.0.1:1/v1"
+api_key_env = "K"
+temperature = 0.5
+max_steps = 9
+request_seconds = 60
 
 [prices."gpt-5.1-codex"]
 input = 1.25
@@ -61,6 +77,7 @@ TABLES = {
     "": config.Top.fields,
     "limits": config.Limits.fields,
     "env": config.EnvTable.fields,
+    "workspace": config.WorkspaceTable.fields,
     "roles.worker": config.RoleTable.fields,
     "agents.codex": config.AgentTable.fields,
     PRICES: config.PriceTable.fields,
@@ -81,9 +98,10 @@ def test_every_key_is_read() -> None:
     told = config.parse(WHOLE, "c")
     read = told.asdict()
     carried = [".env", "secrets/local.toml"]
-    top = [["codex", "claude"], "full", True, "project", "required", "loopback", carried, 4, 1, 2, 3]
+    top = [["codex", "claude"], "alice", "full", True, "project", "required", "loopback", carried, 4, 1, 2, 3]
     assert [read[key] for key in config.Top.fields] == top
     assert told.passed == ["NPM_TOKEN"]
+    assert told.workspace.keys() == set(config.WorkspaceTable.fields)
     assert [read[key] for key in config.Limits.fields] == [4, 5.5, 6, 7, 50_000_000, 9]
     assert told.roles["worker"].keys() == set(config.RoleTable.fields)
     assert told.agents["codex"].keys() == set(config.AgentTable.fields)
@@ -187,6 +205,9 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_line(table: str, key: str) 
         ("agent = 'a'\nagent = 'b'\n", "not TOML", 2),
         ('\ntrust = "all"\n', "'trust' must be one of workspace, full", 2),
         ("\ncheck_seconds = 0\n", "'check_seconds' must be above 0", 2),
+        ('[[on]]\nevent = "run"\nurl = "http://h/a b"\n', "'url' must be https://… or http://…, in ASCII", 3),
+        ('[[on]]\nevent = "run"\nurl = "http://h/\\n"\n', "'url' must be https://… or http://…, in ASCII", 3),
+        ('[[checkpoint]]\nname = "a b"\nwhen = "after-plan"\n', "'name' must be a name, ASCII letters, digits", 2),
         ("[limits]\nmax_cost_usd = -1.5\n", "'max_cost_usd' must be above 0", 2),
         ("[limits]\nmax_cost_usd = nan\n", "'max_cost_usd' must be above 0, and a number with an end", 2),
         ("[roles.worker]\nidle_minutes = inf\n", "'idle_minutes' must be above 0, and a number with an end", 2),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.base import clock
 from harness.memory import raw
 from harness.model import config, features, mission, roles, runs
 from harness.model.open_run import OpenRun, Outcome, Run
@@ -142,3 +143,16 @@ def test_how_a_run_opened_cannot_be_changed(house: House) -> None:
             setattr(thing, name, None)
     run.outcome.reply = {"status": "implemented"}
     assert run.reply == {"status": "implemented"}
+
+
+def test_all_that_one_settle_writes_has_the_same_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a second ends meanwhile: a playback's clock stands still while a run settles."""
+    shown = house.folder / "clock"
+    monkeypatch.setenv(clock.RECORDED, str(shown))
+    shown.write_bytes(clock.shown(100, 0.0, clock.SETTLES))
+    outcome = Outcome(layout=house.layout, changes=Changes())
+    outcome.begin_changes()
+    shown.write_bytes(clock.shown(101, 0.0, clock.SETTLES))
+    assert outcome.at == clock.stamp(100)
+    outcome.begin_changes()
+    assert outcome.at == clock.stamp(101)

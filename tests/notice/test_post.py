@@ -17,11 +17,21 @@ GOT: list[tuple[str, dict[str, str]]] = []
 class Receiver(BaseHTTPRequestHandler):
     """Keeps what is posted; refuses what is for /full."""
 
+    def do_GET(self) -> None:
+        """What a redirected POST becomes."""
+        self.send_response(200)
+        self.end_headers()
+
     def do_POST(self) -> None:
         """One event."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         GOT.append((self.path, json.loads(body)))
-        self.send_response(507 if self.path == "/full" else 204)
+        if self.path == "/garbage":
+            self.wfile.write(b"220 mail.example.org\r\n")
+            return
+        self.send_response({"/full": 507, "/moved": 302}.get(self.path, 204))
+        if self.path == "/moved":
+            self.send_header("Location", "/secret")
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
@@ -51,3 +61,22 @@ def test_an_address_gets_the_event(house: House, address: str) -> None:
     assert f"warning: the hook '{address}' failed for run-" in done.out
     assert "507" in done.out
     assert "/full" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/moved", "HTTP Error 302: Found; give the address that it points to"),
+        ("/garbage", "the answer is no HTTP: BadStatusLine"),
+        ("@/[secret", "the address is not valid"),
+    ],
+)
+def test_an_event_that_did_not_arrive_is_said_in_words(house: House, address: str, path: str, said: str) -> None:
+    """Where the address moved, it would arrive without its body; and nothing of an address is shown but its host."""
+    house.config('agent = "scripted"', "[[on]]", 'event = "run"', f'url = "{address}{path}"')
+    if path.startswith("@"):
+        house.config('agent = "scripted"', "[[on]]", 'event = "run"', 'url = "http://me:secret@[127.0.0.1/"')
+    house.script("worker", {"run": "touch 1.txt"})
+    done = house.role("worker", "F-001")
+    assert said in done.out, done
+    assert "cret" not in done.out

@@ -48,6 +48,17 @@ os._exit(128 + ended.signal if ended.exit is None else ended.exit)
 """
 
 
+LOOKING = """import os, sys
+class Looks:
+    def find_spec(self, name, path=None, target=None):
+        if os.getpid() != ours:
+            with open("imported", "a") as file:
+                file.write(name + "\\n")
+ours = os.getpid()
+sys.meta_path.insert(0, Looks())
+"""  # the forks of such a process write down what they import
+
+
 def can_python(user: Sequence[str]) -> bool:
     """Whether this user can run this interpreter and the code under test."""
     words = [*user, sys.executable, "-c", "from harness.process import confine"]
@@ -92,8 +103,8 @@ class Given:
 
 
 def eventually(met: Callable[[], bool]) -> None:
-    """Wait until it becomes true; fail after 20 seconds."""
-    until = time.monotonic() + 20.0
+    """Wait until it becomes true; fail after 60 seconds."""
+    until = time.monotonic() + 60.0
     while not met():
         assert time.monotonic() < until
         time.sleep(0.005)
@@ -271,6 +282,20 @@ def test_exit_code_and_arguments_are_the_programs_own(given: Given, tier: str, u
         assert ended_as == code, (script, said)
 
 
+@pytest.mark.parametrize("tier", [NONE, *WRAPPED])
+def test_a_guardian_imports_nothing(given: Given, tier: str) -> None:
+    """It may be forked beside a thread that holds the lock of an import, which nobody in it would release."""
+    asked = json.dumps({"glass": given.glass.asdict(), "tier": tier, "argv": ["true"]})
+    env = {**ENV, "PYTHONPATH": HARNESS}
+    done = subprocess.run([sys.executable, "-c", LOOKING + CONFINED, asked], cwd=given.mine, env=env, check=False)
+    assert (done.returncode, files_of(given.mine)) == (0, {})
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """The files in a folder, by name."""
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
 @pytest.mark.parametrize("tier", WRAPPED)
 def test_no_descriptor_is_left_open_in_it(given: Given, tier: str) -> None:
     """Neither the pipe of the limit nor one of ours."""
@@ -410,3 +435,43 @@ def test_the_best_tier_is_the_one_that_works(tmp_path: Path) -> None:
         check=True,
     )
     assert found.stdout == f"{(LANDLOCK if landlock.abi() else NONE, '')}\n"
+
+
+def test_only_what_changes_something_is_mounted(tmp_path: Path) -> None:
+    """Read-only below what is read-only, and the same twice, change nothing; each mount costs bubblewrap a look at all others."""
+    for name in ("open/shut/deep", "open/shut/open", "gone/seen"):
+        (tmp_path / name).mkdir(parents=True)
+    real = tmp_path.resolve()
+    opened, gone = real / "open", real / "gone"
+    glass = Glass(
+        writable=[str(opened), str(opened / "shut/open"), str(opened)],
+        hidden=[str(gone)],
+        readable=[
+            "/",
+            "/usr",
+            "/usr/bin",
+            "/dev/null",
+            *map(str, (opened / "shut", opened / "shut/deep", gone / "seen")),
+        ],
+    )
+    private = [folder for folder in confine.PRIVATE if os.path.isdir(folder) and not os.path.islink(folder)]
+    assert [(path, option) for path, option in glass.layers() if path not in private] == [
+        ("/dev/null", confine.READ),
+        (str(gone), confine.TMPFS),
+        (str(opened), confine.WRITE),
+        (str(opened / "shut"), confine.READ),
+        (str(gone / "seen"), confine.READ),
+        (str(opened / "shut/open"), confine.WRITE),
+    ]
+    above = Glass(readable=["/usr", "/usr/bin"], moved={"/usr": str(gone)}).layers()
+    assert [path for path, option in above if option == confine.READ] == ["/usr"], "another folder is seen there"
+
+
+def test_a_writable_folder_can_be_made_readable_for_a_part(tmp_path: Path) -> None:
+    """With what is in it; another one stays as it is, also where a folder is seen in the place of another."""
+    tree, room = str(tmp_path / "tree"), str(tmp_path / "room")
+    known = Confinement(glass=Glass(writable=[tree, f"{tree}/below", room], readable=["/x"]), tier=BUBBLEWRAP)
+    less = known.reading(tree).glass
+    assert (less.writable, less.readable) == ([room], ["/x", tree, f"{tree}/below"])
+    moved = Confinement(glass=Glass(writable=["/seen", room], moved={"/seen": tree}), tier=BUBBLEWRAP)
+    assert moved.reading(tree).glass.writable == [room]

@@ -9,16 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from harness.base import errors
-from harness.process import supervise, tree
+from harness.process import guardian, supervise, tree
 
 ADVERSARY = [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "adversary.py")]
 FOUR = {"plain", "session", "daemon", "ignorer"}
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
 
 
@@ -121,35 +122,20 @@ def test_nothing_survives_when_the_guardian_is_killed(folder: str, tag: str) -> 
     assert survivors(folder) == set()
 
 
-KILL_CHILDREN = """
-import os, signal, sys
-with open(f"/proc/{sys.argv[1]}/task/{sys.argv[1]}/children") as file:
-    print(flush=True)
-    while True:
-        file.seek(0)
-        for pid in set(file.read().split()) - {str(os.getpid())}:
-            os.kill(int(pid), signal.SIGKILL)
-"""
+@pytest.mark.parametrize("step", ["guard", "start"])
+def test_a_guardian_that_is_killed_before_its_program_starts_is_not_the_programs_fault(
+    monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """At its first step, and when all is prepared for the program; no process is left."""
 
+    def killed(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-def test_a_guardian_that_is_killed_before_its_program_starts_is_not_the_programs_fault() -> None:
-    """Another process kills every child of this one as soon as it sees it; the guardian is the first."""
-    killer = subprocess.Popen([sys.executable, "-c", KILL_CHILDREN, str(os.getpid())], stdout=subprocess.PIPE)
-    try:
-        assert killer.stdout is not None
-        killer.stdout.readline()
-
-        def dies_at_start() -> bool:
-            try:
-                start(["true"]).close()
-            except errors.GuardianKilled:
-                return True
-            return False
-
-        assert eventually(dies_at_start)
-    finally:
-        killer.kill()
-        killer.communicate()
+    monkeypatch.setattr(guardian.Guardian, step, killed)  # in the fork that becomes the guardian
+    before = {*tree.descendants(os.getpid())}  # of other tests
+    with pytest.raises(errors.GuardianKilled):
+        start(["true"])
+    assert {*tree.descendants(os.getpid())} <= before
 
 
 SPARED = """import os, signal, time
@@ -486,3 +472,21 @@ def test_a_process_bound_to_a_parent_ends_its_children_when_the_parent_dies() ->
     done = subprocess.run(["bash", "-c", parent, BOUND], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "interrupted 15\nin order\n", done.stderr
     assert time.monotonic() - started < 15
+
+
+def test_one_that_cannot_start_takes_nothing_from_other_threads(tmp_path: Path) -> None:
+    """A process with many conversations starts many at once, and some of them are not there."""
+
+    def one(number: int) -> str:
+        argv = ["no-such-program"] if number % 2 else ["bash", "-c", "sleep 0.02; exit 5"]
+        try:
+            with supervise.Child(argv, cwd=str(tmp_path), env=ENV, wall_seconds=20) as child:
+                for _ in child.output():
+                    pass
+        except errors.Unavailable:
+            return "absent"
+        return f"exit {child.ended.exit}" if child.ended else "?"
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(one, range(120)))
+    assert found == ["exit 5", "absent"] * 60

@@ -121,3 +121,8 @@ def test_reap_returns_none_for_processes_that_are_not_ours() -> None:
         time.sleep(0.002)
     assert code is not None
     assert os.waitstatus_to_exitcode(code) == 3
+
+
+def test_a_tag_that_is_no_text_is_looked_for_by_its_bytes() -> None:
+    """The name of a run is that of a file, which may be any bytes."""
+    assert tree.sweep("mission/run-\udcff") == []

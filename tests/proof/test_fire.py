@@ -17,10 +17,9 @@ from harness.model.contract import Check, Contract
 from harness.model.receipts import Receipt
 from harness.process import tree
 from harness.proof import fire
-from tests.helpers import passable
+from tests.helpers import NOBODY, nobody_can_run, passable
 from tests.missions import PROGRAM, House
 from tests.planned import claim
-from tests.run.test_starting import NOBODY, nobody_can_run
 
 
 @pytest.fixture

@@ -22,11 +22,22 @@ from tests.proof.cheats import CHEATS, UNCONFINED, Cheat
 PAGE = CHECKOUT / "docs" / "proof.md"
 ROW = re.compile(r"^\| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \|$", re.MULTILINE)
 ALIKE = {  # {a cheat: the one in the suite that the same code catches}
-    "adds `exit 0`": "asks whether it is checked",
+    "a check that is always green": "a check that is green on nothing",
+    "writes `passed` into features.json": "writes by hand what the harness believes and what a person starts",
+    "adds `exit 0`": "edits the test that the check runs",
+    "asks whether it is checked": "edits the test that the check runs",
     "edits the test of a later feature": "edits the test that the check runs",
     "plants a playbook for the planner": "weakens the check",
+    "changes the sentence of the claim": "weakens the check",
     f"replaces an object of git{UNCONFINED}": f"hides a file behind a filter of git{UNCONFINED}",
     f"keeps the answer in git's configuration{UNCONFINED}": f"hides a file behind a filter of git{UNCONFINED}",
+    f"a check that remembers, in HOME{UNCONFINED}": f"hides a file behind a filter of git{UNCONFINED}",
+    "hides a file behind a filter of git": "gives git a hook, a filter and a history of its own",
+    "replaces an object of git": "gives git a hook, a filter and a history of its own",
+    "keeps the answer in git's configuration": "gives git a hook, a filter and a history of its own",
+    "breaks F-001 while building F-004": "stops a service that a neighbour needs",
+    "a guard and nothing else, beside honest work": "a guard and nothing else",
+    f"leads to a file by its absolute path{UNCONFINED}": "leads to a file by its absolute path",
 }
 NAMES = [cheat.name for cheat in CHEATS if TORTURE or cheat.name not in ALIKE]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.store.layout import Layout
-from tests.missions import House
+from tests.missions import CHECKOUT, House
 from tests.planned import reply
 from tests.replay.test_playback import PLAN, finished, nth, play, played, step, until_it_ends
 
@@ -143,7 +143,38 @@ def below(house: House) -> None:
     assert until_it_ends(house) == "DONE"
 
 
-KINDS = (simple, with_a_service, answered, mended, planned_again, taken_back, merged_by_a_person, of_a_program, below)
+def in_three_lanes(house: House) -> None:
+    """Nine features, some of which wait for others, some of which clash; red ones, notes and a curation in between."""
+    house.harness("init")
+    house.config('agent = "scripted"', "curate_after = 5", "lanes = 3")
+    ids = [f"F-{n:03d}" for n in range(1, 10)]
+    claims = [{"id": f"VAL-{one}", "claim": one, "checks": [f"test -s {one}"]} for one in ids]
+    found = [
+        {"id": one, "title": one, "claims": [f"VAL-{one}"], "depends_on": ids[:1] * (n > 5)}
+        for n, one in enumerate(ids)
+    ]
+    house.script("planner", reply(features=found, contract=claims))
+    for n, one in enumerate(ids):
+        shared = f"echo {one} >> shared.txt" if n % 3 == 0 else "true"
+        work = {"run": f"sleep 0.{n}; echo {one} > {one}; {shared}; harness note --tag TRICK '{one} is a file'"}
+        house.script(f"worker-{one}.1", {"run": "true"} if n % 4 == 1 else work, IMPLEMENTED)
+        house.script(f"worker-{one}", work, IMPLEMENTED)
+    done = house.run([str(CHECKOUT / "run.sh")])
+    assert done.code == 0, done
+
+
+KINDS = (
+    in_three_lanes,
+    simple,
+    with_a_service,
+    answered,
+    mended,
+    planned_again,
+    taken_back,
+    merged_by_a_person,
+    of_a_program,
+    below,
+)
 OPEN = 'confine = "off"'
 PLACES = {"confined": (), "in place": ('workplace = "project"',), "open": (OPEN,)}
 ROWS = [(kind, ()) for kind in KINDS] + [(simple, base) for base in PLACES.values() if base] + [(tampering, (OPEN,))]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.base import encoding
 from harness.model import config
 from harness.process import confine
 from harness.process.confine import BUBBLEWRAP
@@ -99,7 +100,7 @@ def test_a_mission_that_was_moved_has_its_paths_rewritten(house: House, tmp_path
     text = b"".join(part.data for part in stage.parts).decode()
     assert old not in text and stage.layout.state in text and stage.layout.clone in text
     assert text.split("## Runtime context")[0] == before.split("## Runtime context")[0]
-    assert f"HARNESS_PROJECT='{stage.layout.project}'" in Path(stage.layout.shim).read_text()
+    assert f"HARNESS_PROJECT={encoding.shell_word(stage.layout.project)}" in Path(stage.layout.shim).read_text()
     assert os.readlink(f"{stage.layout.project}/.harness") == stage.layout.state
 
 

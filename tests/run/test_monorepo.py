@@ -12,6 +12,7 @@ import pytest
 from harness.integrity import workplace
 from harness.model import mission
 from harness.model.contract import Contract, Service
+from tests.crash import sampled
 from tests.missions import CHECKOUT, House, listing
 from tests.planned import accept_all, claim, due, feature, lay, planned_from, reply
 from tests.run.test_recover import kill, open_run, recovered
@@ -72,6 +73,14 @@ def ours(repo: House, request: pytest.FixtureRequest) -> House:
     return made
 
 
+OFF = 'confine = "off"'
+
+
+def among(*kept: str) -> pytest.MarkDecorator:
+    """Behind glass or without, as the suite plays a test; HARNESS_TORTURE=1 plays it in both ways."""
+    return pytest.mark.parametrize("ours", sampled(("", OFF), kept.__contains__), indirect=True)
+
+
 def status(house: House) -> list[str]:
     """What git says of the whole repository."""
     return house.git("-c", "core.quotePath=false", "status", "--porcelain").split("\n")
@@ -86,6 +95,7 @@ def tracked(house: House, commit: str) -> set[str]:
     return set(said.split("\n"))
 
 
+@among("")
 def test_it_goes_to_done_there_and_leaves_a_persons_files_alone(ours: House) -> None:
     """Agents, setup, services and checks run in the folder, in a tree of the whole repository; what lies beside it is there, and
     what a run changes there is committed and named. The work lands below a person's edits."""
@@ -117,6 +127,7 @@ def test_a_plan_is_proven_there(repo: House) -> None:
     assert "accepted" not in done.out
 
 
+@among(OFF)
 def test_anybody_can_verify_it_on_a_clone_of_the_repository(ours: House) -> None:
     """In the clone's folder as it is, and in a fresh clone of that."""
     assert ours.run([RUN_SH]).code == 0
@@ -193,6 +204,7 @@ def test_what_must_not_be_committed_is_kept_out_there_too(ours: House) -> None:
     assert f"{BELOW}/SPEC.md" in ours.refused(work["run"])
 
 
+@among(OFF)
 def test_a_changed_test_is_a_sign_about_the_check_that_names_it(ours: House) -> None:
     """Checks name files from the folder, git from the top."""
     ours.write("test_it.py", "assert 1 + 1 == 2\n")
@@ -204,6 +216,7 @@ def test_a_changed_test_is_a_sign_about_the_check_that_names_it(ours: House) -> 
     assert f"{BELOW}/test_it.py, which a check of VAL-001 names" in ours.prompt()
 
 
+@among("")
 def test_a_run_that_is_killed_is_settled(ours: House) -> None:
     """Its work is kept as a commit of the whole repository, and the mission goes on from there."""
     ours.script("worker")

@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 
 from harness.integrity import workplace
-from harness.model import mission, runs
+from harness.model import mission, order_log, runs
 from harness.model.features import Feature
-from harness.run import orders
 from harness.store import files
-from tests.helpers import passable
+from tests.helpers import NOBODY, nobody_can_run, passable
 from tests.missions import CHECKOUT, DISPOSABLE, House, differences, listing, until
 from tests.run.test_recover import killed
-from tests.run.test_starting import NOBODY, nobody_can_run
 
 REMEMBERED = [
     *("run", "role", "feature", "trigger", "reason", "at", "agent", "attempt", "before", "head", "branch", "tree"),
@@ -338,7 +336,9 @@ def test_a_role_starts_the_mission_where_there_is_none(unbegun: House) -> None:
 
 def test_orders_that_wait_are_applied_before_the_run_looks(house: House) -> None:
     """The user blocked the feature that the run was about to take."""
-    order = orders.Order(id="O-1", at="2026-04-24T10:05:12Z", by="person", verb="feature block", args=["F-001", "wait"])
+    order = order_log.Order(
+        id="O-1", at="2026-04-24T10:05:12Z", by="person", verb="feature block", args=["F-001", "wait"]
+    )
     Path(house.layout.orders).write_text(json.dumps(order.asdict()) + "\n")
     house.script("worker", {"say": "nothing"})
     house.role("worker")

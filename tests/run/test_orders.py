@@ -13,7 +13,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, HarnessError, UsageFault
 from harness.decision import views
-from harness.model import features, runs
+from harness.model import features, order_log, runs
 from harness.run import orders
 from harness.store import files
 from tests.missions import PROGRAM, House, differences, listing, until
@@ -131,7 +131,7 @@ def test_a_torn_order_is_65_with_its_line(house: House) -> None:
     with open(house.layout.orders, "a") as file:
         file.write('{"id":"O-2"\n')
     with pytest.raises(BrokenFile, match=r"orders.jsonl, line 3: the line is no order"):
-        orders.pending(house.layout)
+        order_log.pending(house.layout)
 
 
 # between runs, while one is open
@@ -162,7 +162,7 @@ def test_an_order_that_is_wrong_by_the_time_it_is_applied_is_refused_then(house:
     house.lay(house.feature().replace(status="passed"), house.feature("F-002"))
     house.work({"say": "nothing"}, feature="F-002")
     assert house.feature().status == "passed"
-    assert (lines(house)[1]["state"], orders.pending(house.layout)) == ("refused", [])
+    assert (lines(house)[1]["state"], order_log.pending(house.layout)) == ("refused", [])
     assert "F-001 is 'passed'" in str(lines(house)[1]["said"])
 
 
@@ -210,7 +210,7 @@ def test_an_order_is_applied_exactly_once_wherever_the_power_goes(house: House) 
         notes = [note for note in house.feature().notes if note["kind"] == "person"]
         given = (house.state / "orders.jsonl").exists() and bool(house.read("orders.jsonl"))
         assert (len(notes), house.feature().status) == ((1, "blocked") if given else (0, "todo"))
-        assert orders.pending(house.layout) == []
+        assert order_log.pending(house.layout) == []
         if done.code == 0:
             break
         assert done.code == -signal.SIGKILL
@@ -391,3 +391,20 @@ def test_a_retry_does_not_answer_what_a_planner_could_not_plan(house: House) -> 
     assert "what else a person is asked" in place(house, "feature retry", "F-001")
     assert "that answers the escalation" in place(house, "feature retry", "F-002")
     assert house.harness("next").out == "NEXT worker F-001\n"
+
+
+def test_an_order_that_what_settled_meanwhile_made_wrong_is_refused_with_its_exit_code(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was right when it was looked at: the feature passes before the order has the mission to itself."""
+    real = orders.VERBS["feature set"]
+
+    def looked_at(*words: str) -> str:
+        said = str(real(*words))
+        put(house, status="passed")  # a run settles at this very moment
+        return said
+
+    monkeypatch.setitem(orders.VERBS, "feature set", looked_at)
+    done = house.harness("feature", "set", "F-001", "title=Later")
+    assert (done.code, "F-001 has passed" in done.err) == (UsageFault.code, True), done
+    assert (house.feature().title, lines(house)[-1]["state"]) == ("Part one", "refused")

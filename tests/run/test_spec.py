@@ -10,7 +10,7 @@ import pytest
 from harness.integrity import workplace
 from harness.model import mission
 from harness.model.contract import Contract
-from tests.crash import TORTURE
+from tests.crash import sampled
 from tests.missions import CHECKOUT, Done, House, until
 from tests.planned import accept_all, claim, due, feature, lay, reply
 
@@ -35,6 +35,11 @@ def ours(house: House, request: pytest.FixtureRequest) -> House:
     house.script("validator", reply(checks=[]))
     house.script("curator")
     return house
+
+
+def among(*kept: str) -> pytest.MarkDecorator:
+    """The workplaces in which the suite plays a test; HARNESS_TORTURE=1 plays it in both."""
+    return pytest.mark.parametrize("ours", sampled(("tree", "project"), kept.__contains__), indirect=True)
 
 
 def in_place(house: House) -> bool:
@@ -89,6 +94,7 @@ def assert_taken(house: House, author: str = "Ann <ann@example.org>", runs: int 
     assert house.git("status", "--porcelain") == ""
 
 
+@among("tree")
 def test_an_edit_before_a_start(ours: House) -> None:
     """It is planned for before anything else runs."""
     edit(ours)
@@ -96,6 +102,7 @@ def test_an_edit_before_a_start(ours: House) -> None:
     assert_taken(ours)
 
 
+@among("project")
 def test_an_edit_that_is_staged_and_saved_again(ours: House) -> None:
     """What is in the folder counts."""
     edit(ours, "# Half\n")
@@ -104,6 +111,7 @@ def test_an_edit_that_is_staged_and_saved_again(ours: House) -> None:
     assert_taken(ours)
 
 
+@among("project")
 def test_an_edit_while_a_planner_works(ours: House) -> None:
     """The plan that lands then is for the spec of its prompt, so that a planner is due again."""
     edit(ours, "# A program that waits\n")
@@ -113,6 +121,7 @@ def test_an_edit_while_a_planner_works(ours: House) -> None:
     assert_taken(ours, runs=2)
 
 
+@among("tree")
 def test_an_edit_while_a_worker_works(ours: House) -> None:
     """It is not in the worker's commit."""
     during(ours, "worker", "F-001")
@@ -122,6 +131,7 @@ def test_an_edit_while_a_worker_works(ours: House) -> None:
     assert_taken(ours)
 
 
+@among("project")
 def test_an_edit_that_is_committed_on_the_missions_branch(ours: House) -> None:
     """The commit stays what it is."""
     edit(ours)
@@ -186,13 +196,17 @@ FLAGS = {
 }
 
 
-@pytest.mark.parametrize("role", ["worker", "planner"])
-@pytest.mark.parametrize("kind", FLAGS)
-@pytest.mark.parametrize("confine", ["auto", "off"])
+ROWS = itertools.product(("worker", "planner"), FLAGS, ("auto", "off"))
+
+
+# in place nobody can tell it from a person's edit; each two of the three meet in half of these rows
+@pytest.mark.parametrize("ours", ["tree"], indirect=True)
+@pytest.mark.parametrize(
+    ("role", "kind", "confine"),
+    sampled(ROWS, lambda row: (row[0] == "worker") == ((row[2] == "auto") == (list(FLAGS).index(row[1]) % 2 == 0))),
+)
 def test_what_an_agent_writes_never_reaches_the_accepted_spec(ours: House, role: str, kind: str, confine: str) -> None:
     """However git knows the file, by a person's wish and, where it can, by the agent's; with a plan that lands afterwards."""
-    if in_place(ours):
-        pytest.skip("in place nobody can tell it from a person's edit")
     ours.config('agent = "scripted"', f'confine = "{confine}"')
     ours.run(["bash", "-c", FLAGS[kind]])
     asked, more = ours.read("spec.md"), ["F-001"] if role == "worker" else []
@@ -212,13 +226,14 @@ def test_what_an_agent_writes_never_reaches_the_accepted_spec(ours: House, role:
 # other branches
 
 
-# each two of the three meet in half of these rows; HARNESS_TORTURE=1 runs all
+# each value of the three is in one of these rows; HARNESS_TORTURE=1 runs all
 MERGED = itertools.product(("tree", "project"), ("edited", "committed", "edited, beside other work"), (True, False))
+SOME = {("tree", "edited", True), ("project", "committed", False), ("project", "edited, beside other work", True)}
 
 
 @pytest.mark.parametrize(
     ("ours", "how", "deleted"),
-    [one for one in MERGED if TORTURE or one[2] == ((one[0] == "tree") == (one[1] != "committed"))],
+    sampled(MERGED, SOME.__contains__),
     indirect=["ours"],
 )
 def test_a_merged_mission_goes_on_with_a_changed_spec(ours: House, how: str, deleted: bool) -> None:
@@ -250,10 +265,10 @@ def test_a_merged_mission_goes_on_with_a_changed_spec(ours: House, how: str, del
     assert (ours.project / "SPEC.md").read_text() == ASKED
 
 
+# in a tree it does not matter what is checked out
+@pytest.mark.parametrize("ours", ["project"], indirect=True)
 def test_a_branch_that_was_not_merged_is_not_left_for_another(ours: House) -> None:
     """In place: exit 11 before anything runs, with the way back and the way to a new mission; doctor says the same."""
-    if not in_place(ours):
-        pytest.skip("in a tree it does not matter what is checked out")
     branch = mission.load(ours.layout).branch
     ours.role("worker", "F-001")
     ours.git("switch", "-q", "main")
@@ -265,10 +280,10 @@ def test_a_branch_that_was_not_merged_is_not_left_for_another(ours: House) -> No
     assert " ".join(done.err.split()[1:]) in " ".join(ours.program("doctor").out.split())
 
 
+# in place the mission's branch is checked out
+@pytest.mark.parametrize("ours", ["tree"], indirect=True)
 def test_an_older_spec_on_another_branch_is_no_edit(ours: House) -> None:
     """A person who looks at another branch asks for nothing; what they change there they do ask for."""
-    if in_place(ours):
-        pytest.skip("in place the mission's branch is checked out")
     edit(ours)
     assert run_sh(ours).code == 0
     ours.git("switch", "-q", "main")

@@ -16,7 +16,7 @@ from harness.base.errors import BrokenFile, NeedsPerson, UsageFault
 from harness.model import mission
 from harness.run import starting
 from harness.store.layout import Layout
-from tests.helpers import passable
+from tests.helpers import NOBODY, nobody_can_run, passable
 from tests.missions import CHECKOUT, PROGRAM, House, differences, listing
 
 
@@ -74,15 +74,6 @@ def test_a_format_that_we_do_not_know_is_refused(house: House) -> None:
     """A newer harness wrote it; the harness does not guess."""
     Path(house.layout.format).write_text("3\n")
     untouched(house, house.folder, BrokenFile, "format, line 1: unknown format '3'")
-
-
-NOBODY = ["setpriv", "--reuid=65534", "--clear-groups"]
-
-
-def nobody_can_run() -> bool:
-    """Whether the tests can switch to another user, and that user can start our interpreter."""
-    probe = [*NOBODY, sys.executable, "-c", "pass"]
-    return os.geteuid() == 0 and bool(shutil.which("setpriv")) and subprocess.run(probe, check=False).returncode == 0
 
 
 @pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
@@ -372,3 +363,16 @@ def test_what_is_read_from_the_checkout_is_in_the_package_too() -> None:
     packed = {"run.sh", "roles", starting.EXAMPLE}
     assert table["force-include"] == {name: f"harness/home/{name}" for name in packed}
     assert all((CHECKOUT / name).exists() for name in packed)
+
+
+def test_a_git_that_is_killed_does_not_count_as_an_empty_repository(unbegun: House) -> None:
+    """For want of memory, say: 75, and the person's branch is where it was; the next start begins the mission."""
+    before, folder = unbegun.head(), unbegun.folder / "bin"
+    folder.mkdir()
+    fake = folder / "git"
+    fake.write_text(f'#!/bin/bash\n[[ " $* " = *" rev-parse "* ]] && kill -9 $$\nexec {shutil.which("git")} "$@"\n')
+    fake.chmod(0o755)
+    done = unbegun.run([str(CHECKOUT / "run.sh"), "init"], env={"PATH": f"{folder}:{unbegun.env['PATH']}"})
+    assert (done.code, "was killed by signal 9" in done.err) == (75, True), done
+    assert (unbegun.git("rev-parse", "main"), unbegun.head()) == (before, before)
+    assert unbegun.run([str(CHECKOUT / "run.sh"), "init"]).code == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -62,7 +63,7 @@ def test_the_prompt_ends_in_the_runtime_context(house: House) -> None:
         f"- Working directory: {house.tree}",
         f"- State directory: {house.state}",
         f"- Run ID: {result['run']}",
-        f"- Harness command: {house.layout.shim} --run {result['run']}",
+        f"- Harness command: {shlex.quote(house.layout.shim)} --run {result['run']}",
     ]
 
 

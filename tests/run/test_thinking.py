@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash import TORTURE
 from tests.missions import CHECKOUT, House
 
 
@@ -284,19 +285,22 @@ def checkout(house: House, commit: str) -> Path:
     return home
 
 
-def test_an_update_while_an_agent_thinks_waits_for_the_next_run(unconfined: House) -> None:
+@pytest.mark.parametrize("is_warm", [True, *([False] if TORTURE else [])])
+def test_an_update_while_an_agent_thinks_waits_for_the_next_run(unconfined: House, is_warm: bool) -> None:
     """Every harness file has changed when the agent ends: the run ends with the code it began with, and says so; the next
-    start reports the new version."""
+    start reports the new version. With the code of later steps from the bundle, or loaded."""
     house = unconfined
     home, bad = checkout(house, "a" * 40), "raise SystemExit(99)"
     sources = f"find {home}/harness {home}/roles -name '*.py*'"
     update = f"{sources} | while read f; do echo '{bad}' >$f; done; echo {'b' * 40} >{home}/.git/HEAD"
     folder = house.env["HARNESS_IDENTITY"]
     identity = f"mkdir -p {folder}; echo mine >{folder}/worker.md"  # what runs afterwards was not loaded before
+    words = [sys.executable, "-P", str(home / "roles" / "worker.py")]
+    if is_warm:
+        house.script("worker", {"run": "sleep 1"})
+        house.run([*words, "F-002"], env={"HARNESS_HOME": str(home), "PYTHONDONTWRITEBYTECODE": ""})
     house.script("worker", {"run": "sleep 1.5"}, {"run": update}, {"run": f"echo 1 >1.txt; {identity}"})
-    done = house.run(
-        [sys.executable, "-P", str(home / "roles" / "worker.py"), "F-001"], env={"HARNESS_HOME": str(home)}
-    )
+    done = house.run([*words, "F-001"], env={"HARNESS_HOME": str(home)})
     assert (done.code, house.result()["outcome"], done.err) == (10, "refused", ""), done
     assert house.git("show", "--format=", "--name-only").strip() == "1.txt"
     assert house.result()["version"] == "0.1.0 aaaaaaaaaaaa"
@@ -308,14 +312,26 @@ def test_an_update_while_an_agent_thinks_waits_for_the_next_run(unconfined: Hous
 
 LATE = """import sys
 import harness.run.steps, harness.settle.worker
+from harness.base import bundle
 from harness.run import thinking
+bundle._used.clear()  # as in the first run of a checkout: one that holds them comes from such a run
 thinking.load_rest()
 print(*sys.modules)
 """
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 AT_OPEN = {  # what is loaded before an agent thinks, or never
     *("harness.agents.command", "harness.agents.playbook", "harness.agents.recorded", "harness.agents.scripted"),
-    *("harness.run.archiving", "harness.run.orders"),
+    "harness.run.archiving",
     *("harness.decision.said", "harness.notice.hooks"),
+    *("harness.base.ids", "harness.workspace.given"),
+    *(
+        "harness.builtin.again",
+        "harness.builtin.run",
+        "harness.builtin.wire",
+        "harness.builtin.worker",
+        "harness.servers.offer",
+        "harness.servers.pool",
+    ),  # at the start of the built-in agent's child
 }
 
 
@@ -323,7 +339,7 @@ def test_all_that_a_run_may_load_late_is_loaded_while_its_agent_thinks() -> None
     """Imports inside functions save time at the start; none of them may find another version at the end."""
     late = set()
     for path in (CHECKOUT / "harness").glob("*/*.py"):
-        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, FUNCTION)]
         found = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.ImportFrom)]
         for node in [] if path.parent.name in ("cli", "commands") else found:
             names = [f"{node.module}.{alias.name}" for alias in node.names]

@@ -343,7 +343,7 @@ def test_bounds_hold_over_thousands_of_notes(layout: Layout, folder: str) -> Non
     """200 lines, 40 lines and 800 tokens, 60 lines; every entry is still in the archive."""
     dice = random.Random(6)
     words = [f"w{n}" for n in range(400)]
-    for part in range(4):
+    for part in range(4 if crash.TORTURE else 2):
         notes = [(dice.choice(TAGS), " ".join(dice.sample(words, 9))) for _ in range(800)]
         for feature in ("F-001", "F-002"):
             raw.append(layout, "worker", f"{feature}{part}", notes)
@@ -353,7 +353,7 @@ def test_bounds_hold_over_thousands_of_notes(layout: Layout, folder: str) -> Non
         assert summary.count("\n") <= 40
         assert tokens.estimated(summary) <= 800
         assert identity.text(folder, "worker").count("\n") <= 60
-    assert len(accounted(layout)) == 6400
+    assert len(accounted(layout)) == (6400 if crash.TORTURE else 3200)
 
 
 def test_what_people_wrote_into_the_pages_is_there_after_every_fold(layout: Layout, folder: str) -> None:
@@ -591,7 +591,7 @@ class Sequence:
         assert identity.tampered(self.folder) == []
 
 
-@pytest.mark.parametrize("seed", range(40 if crash.TORTURE else 8))
+@pytest.mark.parametrize("seed", range(40 if crash.TORTURE else 4))
 def test_any_sequence_of_appends_edits_curations_and_crashes_keeps_all_promises(tmp_path: Path, seed: int) -> None:
     """Bounds, accounting, people's lines, and what is gated."""
     house = Sequence(tmp_path, seed)

@@ -6,9 +6,11 @@ import errno
 import fcntl
 import os
 import resource
+import signal
 import socket
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +19,7 @@ import pytest
 from harness.base.errors import BrokenFile, Busy
 from harness.store import files, json_lines
 from tests.crash import RAISED, end, in_child, start, stops
-from tests.helpers import put
+from tests.helpers import put, steps
 
 
 @pytest.fixture
@@ -108,6 +110,18 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(path: str) -> Non
     assert limited(100, lambda: files.replace(path, b"x" * 200)) == RAISED
     assert files.read(path) == b"old"
     assert os.listdir(os.path.dirname(path)) == ["file"]
+
+
+def test_a_full_disk_is_said_with_the_file(path: str) -> None:
+    """A person may have several disks."""
+
+    def write() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        with pytest.raises(OSError, match="File too large") as fault:
+            files.replace(path, b"x" * 200)
+        assert fault.value.filename == path
+
+    assert limited(100, write) == 0
 
 
 def test_a_quick_replacement_on_a_full_disk_leaves_nothing_beside_it_either(path: str) -> None:
@@ -383,3 +397,41 @@ def in_child_pid() -> int:
     pid = start(lambda: None)
     end(pid)
     return pid
+
+
+def test_a_long_tail_of_nul_bytes_costs_an_append_little(tmp_path: Path) -> None:
+    """A power cut, or a hole in the file, may leave any number of them: they are passed over in large steps."""
+    path = tmp_path / "a"
+    with path.open("wb") as file:
+        file.write(b"one\n")
+        file.truncate(64 << 20)
+    assert steps(lambda: files.add_line(str(path), b"two\n")) < 2000
+    assert path.read_bytes() == b"one\ntwo\n"
+
+
+def test_a_link_is_not_followed_to_write(tmp_path: Path) -> None:
+    """What it leads to is not ours; to read, it is."""
+    theirs, link = tmp_path / "theirs", str(tmp_path / "link")
+    theirs.write_bytes(b"theirs\n")
+    os.symlink(theirs, link)
+    for write in (lambda: files.add_line(link, b"x\n"), lambda: files.cut(link, 0), lambda: files.Lock(link).take()):
+        with pytest.raises(BrokenFile, match="a link, where a file belongs"):
+            write()
+    assert files.read(link) == theirs.read_bytes() == b"theirs\n"
+    files.replace(link, b"ours\n")
+    assert (theirs.read_bytes(), os.path.islink(link)) == (b"theirs\n", False)
+
+
+def test_threads_of_a_process_that_replace_the_same_file_do_not_meet(tmp_path: Path) -> None:
+    """Each has a temporary file of its own; the file is one of the contents, whole, and nothing else is left."""
+    path = str(tmp_path / "state.json")
+    contents = [bytes([65 + at]) * 200_000 for at in range(8)]
+
+    def replaced(data: bytes) -> None:
+        for _ in range(10):
+            files.replace(path, data, quickly=True)
+
+    with ThreadPoolExecutor(len(contents)) as pool:
+        list(pool.map(replaced, contents))
+    assert Path(path).read_bytes() in contents
+    assert os.listdir(tmp_path) == ["state.json"]

@@ -13,8 +13,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.base.schema import InvalidField
 from harness.memory import archive, identity
-from harness.model import contract_log, issues, receipts, runs
-from harness.run import orders
+from harness.model import contract_log, issues, order_log, receipts, runs
 from harness.store import json_lines
 from harness.store.layout import Layout
 from tests.helpers import mission, put
@@ -108,7 +107,7 @@ READERS: dict[str, Callable[[Layout, str], object]] = {
     "receipts.jsonl": lambda layout, path: receipts.load(path),
     "contract-log.jsonl": lambda layout, path: contract_log.load(layout),
     "issues.jsonl": lambda layout, path: issues.load(layout),
-    "orders.jsonl": lambda layout, path: orders.pending(layout),
+    "orders.jsonl": lambda layout, path: order_log.pending(layout),
     "memory/archive.jsonl": lambda layout, path: [*archive.backwards(path, 0)],
     "evidence.jsonl": lambda layout, path: identity.parse_evidence(Path(path).read_bytes(), path),
 }

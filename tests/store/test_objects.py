@@ -55,12 +55,12 @@ def test_bytes_that_are_there_already_are_compared_before_they_are_used(layout: 
 
 def test_what_a_crash_left_of_a_read_only_file_is_in_nobodys_way(layout: Layout) -> None:
     """Its process id comes again, and a read-only file cannot be opened for writing."""
-    path = objects.path_of(layout, files.digest(b"x"))
-    files.make_folder(os.path.dirname(path))
-    Path(f"{path}.{os.getpid()}.tmp").write_bytes(b"half")
-    os.chmod(f"{path}.{os.getpid()}.tmp", 0o444)
+    files.make_folder(layout.objects)
+    left = Path(layout.objects, f"{files.digest(b'x')}.{os.getpid()}.tmp")
+    left.write_bytes(b"half")
+    left.chmod(0o444)
     assert objects.get(layout, objects.put(layout, b"x")) == b"x"
-    assert files.names(os.path.dirname(path)) == [os.path.basename(path)]
+    assert files.names(layout.objects) == [files.digest(b"x")[:2]]
 
 
 def test_every_object_is_looked_at(layout: Layout) -> None:

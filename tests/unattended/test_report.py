@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+from tests.missions import House
 from tests.unattended.crontabs import Crontab
 
 
@@ -40,3 +41,22 @@ def test_removing_what_is_not_there(crontab: Crontab) -> None:
     assert house.harness("schedule", "remove").out.startswith("There was no schedule my-project-")
     done = house.harness("schedule", "remove", "other-123456")
     assert done.code == 64 and "There: none" in done.err, done
+
+
+def test_a_mission_that_was_moved_or_copied_is_scheduled_anew(crontab: Crontab) -> None:
+    """`list` says that its lines are another folder's; `add` replaces those of a folder that is gone, and no others."""
+    house = crontab.house
+    assert house.harness("schedule", "add", "--every", "30m").code == 0
+    shutil.copytree(house.project, house.folder / "copy", symlinks=True)
+    copy = House(house.folder, house.env, "copy")
+    shown = copy.program("schedule", "list")
+    assert f"{house.project}\n" in shown.out
+    assert f"{copy.project}\n  fault: made in another folder; say it again here: " in shown.out
+    assert copy.program("schedule", "add", "--every", "10m").code == 0
+    assert crontab.text.count(" schedule start ") == 2
+    house.project.rename(house.folder / "moved")
+    moved = House(house.folder, house.env, "moved")
+    assert moved.program("schedule", "add", "--every", "30m").code == 0
+    assert crontab.text.count(" schedule start ") == 2
+    assert str(house.project) not in crontab.text
+    assert "fault" not in moved.program("schedule", "list").out

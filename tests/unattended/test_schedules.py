@@ -64,6 +64,20 @@ def test_said_again_it_is_the_same_and_another_time_replaces_it(crontab: Crontab
     assert json.loads(path.read_text())["times"] == ["0 22 * * *", "0 2 * * *"]
 
 
+def test_said_again_without_times_it_has_those_of_before(crontab: Crontab) -> None:
+    """As `doctor` and `list` say where its lines are gone, or where PATH has changed."""
+    house = crontab.house
+    assert house.harness("schedule", "add", "--cron", "0 2 * * *", "--for", "3h", "--lanes", "3").code == 0
+    before = crontab.text
+    crontab.file.unlink()
+    assert house.harness("schedule", "add").code == 0
+    assert crontab.text == before
+    found = json.loads((house.state / "schedule" / "schedule.json").read_text())
+    assert (found["times"], found["goes_on"], found["lanes"]) == (["0 2 * * *"], "3h", 3)
+    assert house.harness("schedule", "add", "--every", "30m").code == 0
+    assert json.loads((house.state / "schedule" / "schedule.json").read_text())["goes_on"] == "25m"
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -71,6 +85,8 @@ def test_said_again_it_is_the_same_and_another_time_replaces_it(crontab: Crontab
         ["--every", "30m", "--cron", "* * * * *"],
         ["--every", "30m", "--for", "x"],
         ["--every", "30m", "--for", "0m"],
+        ["--every", "30m", "--for", "\u00b2m"],
+        ["--every", "30m", "--for", f"{'9' * 20}h"],
     ],
 )
 def test_what_makes_no_schedule_is_a_usage_fault(crontab: Crontab, words: list[str]) -> None:
@@ -125,3 +141,22 @@ def test_a_copy_of_the_folder_is_not_started_by_the_line_of_the_first(crontab: C
     line = crontab.line.replace("my project", "moved")
     done = crontab.fires(line=line)
     assert "schedule" not in done.err, "the id was made once, so a person who mends the line by hand is right"
+
+
+def test_a_crontab_never_has_a_start_without_settings(crontab: Crontab) -> None:
+    """Where they cannot be kept, as on a full disk, it is as it was; where it refuses, they are as they were."""
+    house = crontab.house
+    (house.state / "schedule").write_text("in the way")
+    assert house.harness("schedule", "add", "--every", "30m").code == 11
+    assert crontab.text == ""
+    (house.state / "schedule").unlink()
+    refused = Path(f"{crontab.file}.refused")
+    refused.touch()
+    assert house.harness("schedule", "add", "--every", "30m").code == 69
+    assert not list((house.state / "schedule").glob("*"))
+    refused.unlink()
+    assert house.harness("schedule", "add", "--every", "30m").code == 0
+    before = (house.state / "schedule" / "schedule.json").read_text()
+    refused.touch()
+    assert house.harness("schedule", "add", "--every", "10m").code == 69
+    assert (house.state / "schedule" / "schedule.json").read_text() == before

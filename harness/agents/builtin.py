@@ -1,0 +1,202 @@
+"""The built-in agent: a loop of ours in a child process, `harness/builtin`, which asks a model at its vendor or anywhere else.
+
+It is a Cli like the others, but not confined itself: its keys and its records are out of reach of what its tools start, which
+are confined as an agent is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from harness.agents.answer import Answer, clean, mapping
+from harness.agents.base import LOOP, LOOP_KEYS, Event, ExecutionContext, Failed, Finished, Settings
+from harness.agents.driven import About, Cli, ProgramAgent
+from harness.base import lean
+from harness.base.errors import BrokenFile, Unavailable
+from harness.model import config, runs
+from harness.model.usage import TABLE, UNKNOWN
+from harness.store import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from harness.process.confine import Confinement
+
+LIBRARY = "pydantic_ai"
+EXTRA = "pydantic-ai-slim[openai,anthropic,google,mcp]>=2.68"
+KEYS = {
+    "anthropic": ["ANTHROPIC_API_KEY"],
+    "openai": ["OPENAI_API_KEY"],
+    "openai-chat": ["OPENAI_API_KEY"],
+    "openai-responses": ["OPENAI_API_KEY"],
+    "google": ["GOOGLE_API_KEY", "GEMINI_API_KEY"],
+}
+SUGGESTED = "anthropic:claude-opus-5"
+NO_EXTRA = "The built-in agent needs more packages: {python} -m pip install '{extra}' (from a checkout: make setup)"
+FORM = 'Write model = "anthropic:NAME", with one of {vendors} before the colon'
+
+
+def installed() -> bool:
+    """Whether the packages that it needs are there."""
+    from importlib.util import find_spec  # only where it is asked for
+
+    return find_spec(LIBRARY) is not None
+
+
+def tried() -> str:
+    """The version of its library; "" without it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(EXTRA.partition("[")[0])
+    except PackageNotFoundError:
+        return ""
+
+
+def no_model() -> str:
+    """What to write into config.toml for a model."""
+    return FORM.format(vendors=", ".join(KEYS))
+
+
+def unknown(model: str) -> str:
+    """What is wrong with a text that a person gave as a model."""
+    return f"'{model}' is no model. Name one such as anthropic:NAME, with one of {', '.join(KEYS)} before the colon."
+
+
+def is_model(text: str) -> bool:
+    """Whether a text names a model as the built-in agent takes it: its vendor, a colon, its name."""
+    vendor, _, name = text.partition(":")
+    return vendor in KEYS and name.strip() != ""
+
+
+def argv(settings: Settings, context: ExecutionContext) -> list[str]:
+    """The child's program and its order; see harness/builtin/order.py."""
+    table, run = settings.table, os.path.dirname(context.prompt_path)
+    parameters = {"model": settings.model, **_given(table, "base_url", "temperature")}
+    order = {
+        "parameters": parameters,
+        "key_env": key_names(settings),
+        "hidden": [name for name in table.get("env", {}) if name.endswith(("_KEY", "_TOKEN", "_SECRET"))],
+        "directory": context.directory,
+        "project": settings.project,
+        "state": os.path.dirname(os.path.dirname(run)),
+        "run": os.path.basename(run),
+        "role": settings.role,
+        "feature": settings.feature,
+        "stable_bytes": context.stable_bytes,
+        "cost_left": context.cost_left_usd,
+        "tokens_left": context.tokens_left,
+        "prices": settings.prices,
+        "confinement": _glass(context.confinement),
+        **_given(table, "max_steps", "request_seconds"),
+    }
+    return ["-I", program(), lean.dumps(order)]
+
+
+def _given(table: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: table[key] for key in keys if key in table}
+
+
+def program() -> str:
+    """The child's script."""
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "builtin", "__main__.py")
+
+
+def key_names(settings: Settings) -> list[str]:
+    """The variables that may hold its key."""
+    return keys_of(settings.model, settings.table)
+
+
+def keys_of(model: str, table: dict[str, Any]) -> list[str]:
+    """The variables that may hold the key for this model under this table; those of all vendors for none."""
+    if named := table.get("api_key_env"):
+        return [str(named)]
+    return KEYS.get(model.partition(":")[0], ABOUT.keys)
+
+
+def _glass(known: Confinement | None) -> dict[str, Any] | None:
+    return None if known is None else {**known.asdict(), "glass": known.glass.asdict()}
+
+
+def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+    """The meaning of one event."""
+    kind = row.get("type")
+    if kind == "begin":
+        answer.knows(model=row.get("model"))
+    elif kind == "continues":
+        yield Event(kind="output", text=f"goes on with the conversation of {row.get('run')}\n")
+    elif kind == "lacks":
+        answer.lacks.append(clean(str(row.get("text", ""))).rstrip("."))
+        yield Event(kind="output", text=f"{answer.lacks[-1]}\n")
+    elif kind == "said":
+        yield answer.says(str(row.get("text", "")))
+    elif kind == "call":
+        yield answer.does(str(row.get("name")), mapping(row.get("arguments")))
+    elif kind == "waits":
+        yield from answer.waits(str(row.get("why", "")))
+    elif kind == "usage":
+        yield _used(row, answer)
+    elif kind == "end" and row.get("outcome") == "ok":
+        yield answer.finished(str(row.get("reply", "")))
+    elif kind == "end":
+        answer.until = int(row.get("until", 0))
+        outcome = str(row.get("outcome"))
+        yield answer.failed(outcome if outcome in runs.OUTCOMES else "agent_error", str(row.get("reason", "")))
+
+
+def _used(row: dict[str, Any], answer: Answer) -> Event:
+    answer.knows(model=row.get("model"))
+    counts = {name: row.get(name) for name in ("turns", "input", "cache_read", "cache_write", "output", "reasoning")}
+    source = TABLE if row.get("cost_source") == TABLE else UNKNOWN
+    block = {name: value for name, value in row.items() if name not in ("type", "model")}
+    return answer.used_so_far(block, **counts, cost_usd=row.get("cost_usd"), cost_source=source)
+
+
+CLI = Cli(sys.executable, argv, read, model_flag="", outside=True, costs=True)
+ABOUT = About(
+    tried="2.68.0",
+    login="set the key of its vendor, such as ANTHROPIC_API_KEY; see docs/builtin.md",
+    keys=list(dict.fromkeys(key for keys in KEYS.values() for key in keys)),
+    obeys=True,
+)
+
+
+class Builtin(ProgramAgent):
+    """The built-in agent of one run; raises BrokenFile for a table that is not valid, Unavailable without its packages."""
+
+    def __init__(self, settings: Settings) -> None:
+        check(settings)
+        if not installed():
+            raise Unavailable(NO_EXTRA.format(python=sys.executable, extra=EXTRA))
+        super().__init__(LOOP, CLI, settings, about=ABOUT.replace(keys=key_names(settings)))
+
+
+def check(settings: Settings) -> None:
+    """Raises BrokenFile, with the line, for a table that is not valid."""
+    if not is_model(settings.model):
+        what, remedy = "it has no model", f"{no_model()}, or, where you ask it something: --model VENDOR:NAME."
+        if settings.model:
+            what, remedy = f"'{settings.model}' is no model of the built-in agent", f"{no_model()}."
+        raise fault(settings, "model", what, remedy)
+    for key, value in (("path", "path"), ("args", "args"), ("format", "format")):
+        if settings.table.get(key):
+            raise fault(settings, key, f"'{value}' is for agents that are programs", "Take it out.")
+    if not 0 <= settings.table.get("temperature", 0) <= 2:
+        raise fault(settings, "temperature", "'temperature' must be from 0 to 2", "Correct it.")
+
+
+def misplaced(name: str, settings: Settings) -> BrokenFile:
+    """A key of its table in that of another agent."""
+    key = next(key for key in LOOP_KEYS if key in settings.table)
+    return fault(settings, key, f"'{key}' is a key of [agents.{LOOP}] alone", "Take it out.", name)
+
+
+def fault(settings: Settings, key: str, what: str, remedy: str, name: str = LOOP) -> BrokenFile:
+    """What is wrong with a key of a table, with the line."""
+    table = f"agents.{name}"
+    text = files.read_text(os.path.join(settings.project, settings.config_path)) or ""
+    line = config.line_of(text, table, key) or config.line_of(text, table)
+    return BrokenFile(settings.config_path, f"[{table}] {what}", line=line, remedy=remedy)

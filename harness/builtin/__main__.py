@@ -1,0 +1,55 @@
+"""The child: one run of the built-in agent. The order is its argument, the prompt its standard input, JSON lines its output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from harness.base import console, exits, lean
+from harness.builtin.order import Order, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+QUIET_SECONDS = 0.5  # the least time between two signs of life
+
+
+class Reporter:
+    """Tells what happens, a JSON line each."""
+
+    def __init__(self) -> None:
+        self.told = 0.0
+
+    def __call__(self, row: dict[str, Any]) -> None:
+        """One event; pieces of an answer are told twice a second."""
+        if row.get("delta"):
+            if time.monotonic() - self.told < QUIET_SECONDS:
+                return
+            self.told = time.monotonic()
+        console.print_line(lean.dumps(row, ascii_only=True))
+
+
+def main(words: list[str]) -> int:
+    """Do what is asked; the outcome is the last line, and only a fault of ours is an exit code."""
+    order = parse(words[0] if words else "")
+    if order.turn:
+        from harness.builtin.again import send
+
+        return send(order, Reporter())
+    return _run(order, Reporter())
+
+
+def _run(order: Order, report: Reporter) -> int:
+    from harness.builtin.run import run
+
+    report({"type": "begin", "model": order.parameters["model"]})
+    return run(order, sys.stdin.buffer.read(), report)
+
+
+if __name__ == "__main__":
+    raise SystemExit(exits.guarded(lambda: main(sys.argv[1:])))

@@ -1,0 +1,89 @@
+"""What goes to a model and what comes back, whoever its vendor is; messages are plain JSON.
+
+A message is `{"role": "user", "text"}`, `{"role": "tool", "id", "name", "text", "failed", "images"}` (the result of a call), or
+`{"role": "assistant", …}`, whose other keys belong to the wire.
+"""
+
+from __future__ import annotations
+
+from harness.base.record import Record
+from harness.model.usage import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any, Protocol
+
+    Message = dict[str, Any]
+    Going = Callable[["Sent"], Awaitable[None] | None]
+    Alive = Callable[[str], None]
+else:
+    Protocol = object
+
+LIMIT, AUTH, CONFIG, BROKEN = "limit", "auth", "config", "agent_error"
+CUT_OFF = "length"  # the finish of an answer that met the limit of the model's output
+NOT_READ = "error"  # of one whose call the vendor itself could not read
+
+
+class Request(Record):
+    """One request: the system text, the tools as {"name", "description", "parameters"}, the messages, and what else decides the
+    bytes that are sent (`parameters`)."""
+
+    system: str
+    tools: list[dict[str, Any]]
+    messages: list[Message]
+    parameters: dict[str, Any]
+
+
+class Sent(Record):
+    """The body of a request as it goes out: the address without its host, SHA-256, and bytes; `by`: what made them."""
+
+    path: str
+    digest: str
+    bytes: int
+    by: str
+
+
+class Call(Record):
+    """A call of a tool. `arguments`: None where `raw`, the text of the model, is no JSON object."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] | None
+    raw: str = ""
+
+
+class Answer(Record):
+    """A whole answer: the message to keep, its text, its calls, why it ended, and what it cost."""
+
+    message: Message
+    text: str
+    calls: list[Call]
+    finish: str
+    usage: Usage
+
+
+class ModelFault(Exception):
+    """A request that failed. `outcome`: of the run, where it comes to that: LIMIT, AUTH, CONFIG or BROKEN; `after`: seconds until
+    the vendor accepts requests again, None where it does not say; `again`: worth another try; `too_long`: the conversation does
+    not fit into the model."""
+
+    def __init__(
+        self, outcome: str, reason: str, after: float | None = None, *, again: bool = False, too_long: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.outcome, self.reason, self.after = outcome, reason, after
+        self.again, self.too_long = again, too_long
+
+
+class Model(Protocol):
+    """A model that answers. `parameters` are those of its requests."""
+
+    parameters: dict[str, Any]
+
+    async def ask(self, request: Request, sent: Going, alive: Alive) -> Answer:
+        """Send a request once. `sent` is called with what goes out, before it does, and what it returns is waited for; `alive`
+        with the text of each piece of the answer, "" for one that has none. Raises ModelFault."""
+
+    def calls(self, message: Message) -> list[Call]:
+        """The calls in an answer that was kept."""

@@ -1,0 +1,184 @@
+"""The loop: ask the model, carry out what it calls, and again, until it answers without a call. One conversation, no globals.
+
+Every step is durable before the next one. Whatever ends it is an End; nothing but a fault of ours is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from harness.base.record import Record
+from harness.builtin.exchange import BROKEN, CUT_OFF, LIMIT, NOT_READ, ModelFault
+from harness.model import usage
+from harness.model.usage import Usage
+from harness.tools.tool import READS, Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Protocol
+
+    from harness.builtin.conversation import Conversation
+    from harness.builtin.exchange import Answer, Call, Model
+    from harness.tools.tool import Tool
+
+    Report = Callable[[dict[str, Any]], None]
+else:
+    Protocol = object
+
+EMPTY_ANSWERS = 2  # in a row; then the model has nothing to say
+GO_ON = "Your answer met the limit of one output and was cut off there. Go on from where it ends."
+NO_CALL = (
+    "Your call could not be read by the vendor, so nothing was carried out. Call the tool again with valid arguments."
+)
+AGAIN = {CUT_OFF: GO_ON, NOT_READ: NO_CALL}  # by how an answer ended: what the model is told to go on
+NO_JSON = "The arguments are no JSON object, so nothing was carried out: {raw}. Call {name} again with valid arguments."
+SHOWN_CHARS = 200
+
+
+class Limits(Record):
+    """What a conversation may use. `cost_usd` and `tokens`: what is left of the caps, None for none; `waits`: seconds before each
+    further try of a request that failed for the moment; `patience`: the longest wait that a vendor may ask for, in seconds."""
+
+    max_steps: int = 200
+    cost_usd: float | None = None
+    tokens: int | None = None
+    prices: Mapping[str, Mapping[str, float]] = {}
+    waits: list[float] = [0.5, 1.0, 2.0, 4.0]
+    patience: float = 20.0
+
+    def spent(self, used: Usage) -> str:
+        """The cap that is used up, in words; "" for none."""
+        if self.cost_usd is not None and (used.cost_usd or 0.0) >= self.cost_usd:
+            return f"{used.cost_usd or 0.0:.4f} USD in this run, all that was left of max_cost_usd"
+        if self.tokens is not None and (used.tokens or 0) >= self.tokens:
+            return f"{used.tokens or 0} tokens in this run, all that was left of max_tokens"
+        return ""
+
+
+class Bill:
+    """What a conversation and the subagents that it started have cost together."""
+
+    def __init__(self) -> None:
+        self.used = Usage()
+
+    def add(self, one: Usage) -> None:
+        """An answer was paid for."""
+        self.used = usage.total([self.used, one]) or one
+
+
+class End(Record):
+    """How a conversation ended: `outcome` as runs have it, the last text of the model, and for a failure the reason and when its
+    vendor accepts requests again (unix seconds, 0: not said)."""
+
+    outcome: str
+    reply: str = ""
+    reason: str = ""
+    until: int = 0
+
+
+class Hands(Protocol):
+    """Carries out the calls of the model. `tools`: what is offered."""
+
+    tools: list[Tool]
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Result:
+        """Carry one call out."""
+
+    def reminder(self) -> str:
+        """What is still under way when the model gives its last answer, in words for it; "" for nothing, or said already."""
+
+
+class Loop:
+    """One conversation at work. `used`: what it has cost so far, and `bill` what those that share it have, over which the limits
+    are looked at; `aside`: tool calls go to a thread, so that other conversations of this process go on meanwhile."""
+
+    def __init__(
+        self,
+        talk: Conversation,
+        model: Model,
+        hands: Hands,
+        limits: Limits,
+        report: Report,
+        *,
+        aside: bool = False,
+        bill: Bill | None = None,
+    ) -> None:
+        self.talk, self.model, self.hands, self.limits, self.report = talk, model, hands, limits, report
+        self.aside, self.used, self.bill = aside, Usage(), bill or Bill()
+        self.before = talk.turn
+        self.effects = {tool.name for tool in hands.tools if tool.effects != READS}
+
+    async def run(self) -> End:
+        """To its end."""
+        empty = 0
+        while True:
+            if cap := self.limits.spent(self.bill.used):
+                return End(outcome="killed", reason=f"ended at its cap: {cap}")
+            if self.talk.turn - self.before >= self.limits.max_steps:
+                return End(outcome=BROKEN, reason=f"it was not done after max_steps = {self.limits.max_steps} requests")
+            try:
+                answer = await self._answer()
+            except ModelFault as fault:
+                until = int(time.time() + fault.after) + 1 if fault.after is not None else 0
+                return End(outcome=fault.outcome, reason=fault.reason, until=until if fault.outcome == LIMIT else 0)
+            for call in answer.calls:
+                await self._carry_out(call)
+            empty = 0 if answer.calls or answer.text else empty + 1
+            if empty == EMPTY_ANSWERS:
+                return End(outcome=BROKEN, reason=f"the model answered with nothing, {EMPTY_ANSWERS} times in a row")
+            if answer.finish in AGAIN and not answer.calls:
+                self.talk.say(AGAIN[answer.finish])
+            elif answer.text and not answer.calls and (left := self.hands.reminder()):
+                self.talk.say(left)
+            elif answer.text and not answer.calls:
+                return End(outcome="ok", reply=answer.text)
+
+    async def _answer(self) -> Answer:
+        """The next answer of the model, kept and counted; tries again what failed for the moment. Raises ModelFault."""
+        begun = time.monotonic()
+        for wait in (*self.limits.waits, None):
+            try:
+                answer = await self.model.ask(self.talk.request(), self.talk.sent, self._alive)
+                break
+            except ModelFault as fault:
+                if wait is None or not fault.again or (fault.after or 0.0) > self.limits.patience:
+                    raise
+                self.report({"type": "waits", "why": fault.reason})
+                await asyncio.sleep(max(wait, fault.after or 0.0))
+        self.talk.answered(answer, time.monotonic() - begun)
+        self._count(answer.usage)
+        if answer.text:
+            self.report({"type": "said", "text": answer.text})
+        return answer
+
+    def _alive(self, piece: str) -> None:
+        self.report({"type": "delta", "delta": True})
+
+    def _count(self, one: Usage) -> None:
+        """Add what an answer cost: at the prices of config.toml where they have its model, else as the wire knows them."""
+        if usage.price_of(one.model, self.limits.prices) or one.cost_usd is None:
+            one = usage.priced(one.replace(cost_usd=None), self.limits.prices)
+        self.used = usage.total([self.used, one]) or one
+        self.bill.add(one)
+        counts = {name: getattr(self.bill.used, name) for name in ("turns", *usage.COUNTS, "cost_usd", "cost_source")}
+        self.report({"type": "usage", "model": one.model, **counts})
+
+    async def _carry_out(self, call: Call) -> None:
+        """One call: that it begins is on disk before it does, where it may have effects, and its result before anything else."""
+        shown = {key: str(value)[:SHOWN_CHARS] for key, value in (call.arguments or {}).items()}
+        self.report({"type": "call", "name": call.name, "arguments": shown})
+        if call.name in self.effects and call.arguments is not None:
+            self.talk.begins(call)
+            await self.talk.durable()
+        result = await self._result(call)
+        self.talk.ended(call, result)
+        self.report({"type": "result", "name": call.name, "failed": result.failed, "chars": len(result.text)})
+
+    async def _result(self, call: Call) -> Result:
+        if call.arguments is None:
+            return Result(text=NO_JSON.format(raw=call.raw[:SHOWN_CHARS], name=call.name), failed=True)
+        if self.aside:
+            return await asyncio.to_thread(self.hands.call, call.name, call.arguments)
+        return self.hands.call(call.name, call.arguments)

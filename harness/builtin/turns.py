@@ -1,0 +1,182 @@
+"""runs/<id>/turns.jsonl: all that a run of the built-in agent sent to its model and got back, by digest; the whole conversation.
+
+What goes out, and what may have effects, begins once all rows before it are durable. A row with `put` has a value under its
+digest: the system text, the tools, the parameters, or a message. A row with `turn` is a request: the digests of those, and its
+messages: the first `keeps` of the request before it, then `adds`, or without that the messages whose rows came since. It has only
+what differs from the request before, so a request costs what is new in it. A row with `part` begins a part that can be read
+without what is before it: its values and the messages of its first request all follow.
+"""
+
+from __future__ import annotations
+
+from harness.base import clock, encoding
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.builtin.exchange import Request, Sent
+from harness.store import files, json_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from harness.builtin.exchange import Message
+
+    Row = dict[str, Any]
+
+NAMED = ("system", "tools", "parameters")  # what a request has besides its messages
+REMEDY = "It is not what the built-in agent wrote; restore it from a copy, or leave it: a run then begins a new conversation."
+
+
+class Turn(Record):
+    """One request as it was recorded, and what came of it: the row of its answer, None where the run was cut off before it.
+    `row`: whole, with what it shares with the request before; `context`: the digests of its messages, of which it shares the
+    first `keeps`."""
+
+    row: dict[str, Any]
+    context: list[str]
+    keeps: int
+    answer: dict[str, Any] | None = None
+
+
+class Log(Record):
+    """A file of turns that was read. `values`: by digest; `turns`: by number; `context`: the digests of the conversation's
+    messages, oldest first; `begun`: {call id: name} of calls that had begun; `state`: what the tools keep; `since`: the messages
+    since the newest request."""
+
+    values: dict[str, Any] = {}
+    turns: dict[int, Turn] = {}
+    context: list[str] = []
+    begun: dict[str, str] = {}
+    since: list[str] = []
+    state: dict[str, Any] = {}
+
+    @property
+    def answered(self) -> bool:
+        """Whether the model answered at least once, in this run or in one whose conversation it went on with."""
+        return any(one["role"] == "assistant" for one in self.messages())
+
+    def messages(self) -> list[Message]:
+        """The conversation."""
+        return [self.values[digest] for digest in self.context]
+
+    def request(self, number: int) -> Request:
+        """The request of a turn, rebuilt; raises KeyError where there is none."""
+        turn = self.turns[number]
+        return Request(
+            system=self.values[turn.row["system"]]["system"],
+            tools=self.values[turn.row["tools"]]["tools"],
+            messages=[self.values[digest] for digest in turn.context],
+            parameters=self.values[turn.row["parameters"]]["parameters"],
+        )
+
+
+def put(value: object) -> Row:
+    """The row of a value."""
+    return {"put": digest_of(value), "value": value}
+
+
+def digest_of(value: object) -> str:
+    """The digest of a value: SHA-256 of its JSON in our form."""
+    return encoding.digest(encoding.dump_json(value))
+
+
+class Writer:
+    """Writes the turns of one run. `last`: the digests of the messages of the newest request; `since`: those of the messages
+    that were put since."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.last, self.since = path, list[str](), list[str]()
+        self._row: Row = {}
+
+    def adopt(self, log: Log) -> None:
+        """Go on behind what was read of the same file."""
+        self.since = list(log.since)
+        if log.turns:
+            newest = next(reversed(log.turns.values()))
+            self.last = list(newest.context)
+            self._row = {name: newest.row[name] for name in (*NAMED, *Sent.fields, "turn")}
+
+    def forget(self) -> None:
+        """The next request has all that belongs to it."""
+        self.last, self.since, self._row = [], [], {}
+
+    def begin(self, rows: Iterable[Row]) -> None:
+        """The first rows, in a new file."""
+        rows = list(rows)
+        files.replace(self.path, b"".join(encoding.dump_json(row) for row in rows), files.PRIVATE)
+        self._put(rows)
+
+    def add(self, *rows: Row, quickly: bool = False) -> None:
+        """More rows, durable on return (`quickly`: once later ones are)."""
+        files.add_line(self.path, b"".join(encoding.dump_json(row) for row in rows), quickly=quickly)
+        self._put(rows)
+
+    def _put(self, rows: Iterable[Row]) -> None:
+        self.since += [row["put"] for row in rows if "role" in row.get("value", ())]
+
+    def request(self, number: int, named: Row, context: list[str], sent: Sent) -> None:
+        """The request of a turn, before it goes out; the same bytes once more are no new row. `named`: the digests of system,
+        tools and parameters."""
+        whole = {**named, **sent.asdict(), "turn": number}
+        if whole == self._row:
+            return
+        keeps = _shared(self.last, context)
+        new = {name: value for name, value in whole.items() if self._row.get(name) != value}
+        if keeps < len(self.last) or context[keeps:] != self.since:
+            new["adds"] = context[keeps:]
+        self.add({"turn": number, "at": clock.stamp(clock.now()), **new, "keeps": keeps})
+        self.last, self.since, self._row = list(context), [], whole
+
+    def answer(self, number: int, digest: str, message: Message, *, quickly: bool, **more: Any) -> None:
+        """The answer of a turn, whole."""
+        self.add({"answer": number, "put": digest, "value": message, **more}, quickly=quickly)
+
+
+def _shared(one: list[str], two: list[str]) -> int:
+    """How many items both begin with."""
+    if two[: len(one)] == one:
+        return len(one)
+    differ = (at for at, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1])
+    return next(differ, min(len(one), len(two)))
+
+
+def read(path: str) -> Log | None:
+    """The turns of a run; None where it has none. Raises BrokenFile; a last line that a kill cut off is left out."""
+    data = files.read(path)
+    return None if data is None else parse(data, path)
+
+
+def parse(data: bytes, path: str, each: Callable[[Row], None] = lambda row: None, remedy: str = REMEDY) -> Log:
+    """The turns in these bytes of a file; `each` sees every row. Raises BrokenFile."""
+    log = Log()
+    for number, line in json_lines.whole(data):
+        try:
+            row = json_lines.value(line)
+            each(row)
+            _take(log, row)
+        except (ValueError, TypeError, KeyError, AttributeError) as fault:
+            raise BrokenFile(path, f"the line is no row of turns ({fault!r})", line=number, remedy=remedy) from None
+    return log
+
+
+def _take(log: Log, row: Row) -> None:
+    """What a row adds to the log."""
+    if "part" in row:
+        log.context, log.since = [], []
+    if "put" in row:
+        log.values[row["put"]] = row["value"]
+        if "role" in row["value"]:
+            log.context.append(row["put"])
+            log.since.append(row["put"])
+    if "turn" in row:
+        before = next(reversed(log.turns.values()), Turn(row={}, context=[], keeps=0))
+        context = [*before.context[: row["keeps"]], *row.pop("adds", log.since)]
+        log.turns[row["turn"]] = Turn(row={**before.row, **row}, context=context, keeps=row["keeps"])
+        log.context, log.since = list(context), []
+    elif "answer" in row:
+        log.turns[row["answer"]].answer = row
+    elif "begins" in row:
+        log.begun[row["begins"]] = row["name"]
+    if "state" in row:
+        log.state = row["state"]

@@ -1,0 +1,400 @@
+"""The wire formats of all vendors, by pydantic_ai; the only module that imports it. It takes a second, so only the child does.
+
+Our messages become theirs once each, in the order of the conversation; an answer is kept as what the library needs to send it
+again, without what it derives.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from copy import copy
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.metadata import version
+
+import httpx2
+from pydantic_ai import exceptions
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
+from pydantic_core import from_json
+
+from harness.builtin import connections, outgoing, sendable
+from harness.builtin.exchange import AUTH, BROKEN, CONFIG, LIMIT, Answer, Call, ModelFault, Request, Sent
+from harness.builtin.outgoing import Going, Out, comes_in
+from harness.builtin.stitching import MARK, Stitches
+from harness.model import usage
+from harness.model.usage import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent
+    from pydantic_ai.models import Model as Theirs
+    from pydantic_ai.settings import ModelSettings
+
+    from harness.builtin.exchange import Alive, Message
+    from harness.builtin.exchange import Going as Told
+
+LIBRARY = "pydantic-ai-slim"
+THEN = datetime(1970, 1, 1, tzinfo=UTC)  # of an answer that is sent again: no vendor is told when it was
+NOT_KEPT = ("timestamp", "usage", "kind", "run_id", "conversation_id", "metadata", "provider_url", "state")
+CONNECT_SECONDS = 10.0
+KNOWN_LISTS = 32  # of tools
+NO_JSON = "INVALID_JSON"  # the library's own key for arguments that are none
+NO_KEY = "none"  # sent where an address of one's own needs no key
+TOO_LARGE = 413  # the status of a request with more bytes than its vendor takes
+MALFORMED = (ValueError, LookupError, AttributeError, TypeError)  # what a broken answer makes of the library
+# of a failure, the first that fits: its outcome, and whether it is worth another try
+OUTCOMES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, bool], ...] = (
+    (exceptions.ModelRateLimitError, LIMIT, False),
+    (exceptions.ModelQuotaExceededError, AUTH, False),
+    (exceptions.ModelAuthenticationError, AUTH, False),
+    (exceptions.ModelContextWindowExceededError, BROKEN, False),
+    (exceptions.ModelRequestRejectedError, CONFIG, False),
+    ((exceptions.ModelAPIError, httpx2.HTTPError, TimeoutError, OSError), LIMIT, True),
+    (exceptions.ContentFilterError, BROKEN, False),
+    (exceptions.UserError, CONFIG, False),
+    ((exceptions.AgentRunError, *MALFORMED), BROKEN, True),
+)
+FURTHER, LONGEST_FAULT = "For further information", 400  # of what the library says of a broken answer
+FAULTS = (exceptions.AgentRunError, exceptions.UserError, httpx2.HTTPError, TimeoutError, OSError, *MALFORMED)
+
+
+class Wire:
+    """A model at its vendor, for one conversation. `parameters`: `model` (its vendor, a colon, its name), and perhaps `base_url`,
+    `temperature` and `cache_key`; `key`: "" where none is there; `seconds`: the longest that one request may take; `many`: other
+    conversations share its connections, see `another`."""
+
+    def __init__(self, parameters: dict[str, Any], key: str, seconds: float, *, many: bool = False) -> None:
+        self.parameters, self.seconds = parameters, seconds
+        timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
+        hooks: dict[str, list[Any]] = {"request": [Out(f"{LIBRARY} {version(LIBRARY)}").goes], "response": [comes_in]}
+        self._client = httpx2.AsyncClient(
+            timeout=timeout, event_hooks=hooks, transport=connections.transport() if many else None
+        )
+        self._theirs = _spare_tools(_model(parameters, key, self._client))
+        self._retries = _no_retries(self._theirs)
+        self._known: list[tuple[Message, ModelMessage]] = []
+        self._stitches = Stitches(self._part)
+        self._offered: list[tuple[object, ModelRequestParameters]] = []  # of the last few lists of tools
+
+    def another(self, parameters: dict[str, Any]) -> Wire:
+        """The same model for another conversation, over the same connections; `parameters` may differ in `cache_key`."""
+        made = copy(self)
+        made.parameters, made._known, made._stitches = parameters, [], Stitches(made._part)
+        return made
+
+    async def ask(self, request: Request, sent: Told, alive: Alive) -> Answer:
+        """Send it once; see exchange.Model."""
+        try:
+            begin = await self._stitches.begin(request)
+        except FAULTS as fault:
+            raise _fault(fault) from fault
+        return await self._asked(request, begin, Going(sent, whole=self._stitches.whole if begin else None), alive)
+
+    async def _asked(self, request: Request, begin: int, going: Going, alive: Alive) -> Answer:
+        """Send what the library makes of the messages from `begin` on."""
+        outgoing.current.set(going)
+        try:
+            return self._answer(await self._streamed(request, begin, alive))
+        except FAULTS as fault:
+            await going.ended()
+            raise going.fault or _fault(fault) from fault
+
+    async def _streamed(self, request: Request, begin: int, alive: Alive) -> ModelResponse:
+        settings, tools = self._settings(), self._tools(request)
+        asked = model_request_stream(
+            self._theirs, self._history(request, begin), model_settings=settings, model_request_parameters=tools
+        )
+        async with asked as stream:
+            async for event in stream:
+                alive(_piece(event))
+        return stream.get()
+
+    async def body(self, request: Request) -> tuple[Sent, bytes]:
+        """What `ask` would send, without sending it, made of all messages at once."""
+        return await self._unsent(request, 0)
+
+    async def _part(self, request: Request, begin: int) -> bytes:
+        return (await self._unsent(request, begin))[1]
+
+    async def _unsent(self, request: Request, begin: int) -> tuple[Sent, bytes]:
+        found = list[Sent]()
+        going = Going(found.append, only_kept=True)
+        try:
+            await self._asked(request, begin, going, lambda _: None)
+        except ModelFault:
+            if not found:
+                raise
+        return found[0], going.body
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.aclose()
+
+    def calls(self, message: Message) -> list[Call]:
+        """See exchange.Model."""
+        return [_call(part) for part in _response(message).parts if isinstance(part, ToolCallPart)]
+
+    def _settings(self) -> ModelSettings:
+        given: dict[str, Any] = {**self._retries, "cache": True, "request_timeout": self.seconds}
+        if (temperature := self.parameters.get("temperature")) is not None:
+            given["temperature"] = temperature
+        if key := self.parameters.get("cache_key"):
+            given["openai_prompt_cache_key"] = key
+        return given  # type: ignore[return-value]  # settings of one vendor, which the others pass over
+
+    def _tools(self, request: Request) -> ModelRequestParameters:
+        """The tools as theirs; the same list is made once for all conversations."""
+        made = next((made for tools, made in self._offered if tools is request.tools), None)
+        if made is None:
+            made = _tools(request)
+            self._offered[KNOWN_LISTS - 1 :] = []
+            self._offered.insert(0, (request.tools, made))
+        return made
+
+    def _history(self, request: Request, begin: int) -> list[ModelMessage]:
+        """The messages as theirs, from one on, behind the mark where that is not the first; those of the request before it are
+        made already. Results in a row are one message."""
+        known = self._known
+        same = sum(1 for (ours, _), one in zip(known, request.messages, strict=False) if ours is one)
+        del known[same:]
+        known += [(one, _message(one)) for one in request.messages[same:]]
+        made: list[ModelMessage] = [_message({"role": "user", "text": MARK})] if begin else []
+        for ours, theirs in known[begin:]:
+            if ours["role"] == "tool" and made and isinstance(made[-1], ModelRequest):
+                made[-1] = ModelRequest(parts=[*made[-1].parts, *theirs.parts], timestamp=THEN)
+            else:
+                made.append(theirs)
+        if isinstance(made[-1], ModelRequest):
+            made[-1] = ModelRequest(parts=made[-1].parts, instructions=sendable.value(request.system), timestamp=THEN)
+        return made
+
+    def _answer(self, response: ModelResponse) -> Answer:
+        """Raises ModelFault for an answer that breaks off."""
+        said = "finish_reason" in (response.provider_details or {})  # else the library may have assumed one
+        if response.finish_reason is None or not said:
+            raise ModelFault(LIMIT, "the answer broke off before its end", again=True)
+        if response.finish_reason == "content_filter":
+            raise ModelFault(BROKEN, "the vendor's filter refused the answer")
+        text = "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
+        calls = [_call(part) for part in response.parts if isinstance(part, ToolCallPart)]
+        used = self._usage(response)
+        return Answer(message=_kept(response), text=text, calls=calls, finish=response.finish_reason, usage=used)
+
+    def _usage(self, response: ModelResponse) -> Usage:
+        theirs = response.usage
+        cached, written = theirs.cache_read_tokens, theirs.cache_write_tokens
+        used = Usage(
+            model=response.model_name or self.parameters["model"],
+            turns=1,
+            input=max(0, theirs.input_tokens - cached - written),
+            cache_read=cached,
+            cache_write=written,
+            output=theirs.output_tokens,
+            reasoning=theirs.output_reasoning_tokens,
+        )
+        if self.parameters.get("base_url"):  # a list price is that of the vendor's own address
+            return used
+        try:
+            cost = float(response.cost().total_price)
+        except (LookupError, ValueError, AssertionError):  # a model that the price data does not have
+            return used
+        return used.replace(cost_usd=round(cost, 9), cost_source=usage.TABLE)
+
+
+def _piece(event: ModelResponseStreamEvent) -> str:
+    """The text of an event; "" for one of another kind."""
+    if isinstance(event, PartStartEvent):
+        return event.part.content if isinstance(event.part, TextPart) else ""
+    part = event.delta if isinstance(event, PartDeltaEvent) else None
+    return part.content_delta if isinstance(part, TextPartDelta) else ""
+
+
+def _no_retries(theirs: Theirs) -> dict[str, Any]:
+    """Have the vendor's client try once. The settings of a request for that would copy the client each time."""
+    client = getattr(theirs, "client", None)
+    if not hasattr(client, "max_retries"):
+        return {"max_retries": 0}
+    client.max_retries = 0  # type: ignore[union-attr]  # as it was asked just now
+    return {}
+
+
+def said(text: str) -> Message:
+    """An answer of which only this text is known."""
+    return {"role": "assistant", "parts": [{"content": text, "part_kind": "text"}]}
+
+
+def _model(parameters: dict[str, Any], key: str, client: httpx2.AsyncClient) -> Theirs:
+    """The library's model. Vendors' clients are imported only for their models."""
+    vendor, _, name = parameters["model"].partition(":")
+    url = parameters.get("base_url") or None
+    given: dict[str, Any] = {"base_url": url, "api_key": key or (NO_KEY if url else ""), "http_client": client}
+    if not given["api_key"]:
+        raise ModelFault(AUTH, "no key is set")
+    if vendor == "anthropic":
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
+        return AnthropicModel(name, provider=AnthropicProvider(**given))
+    if vendor == "google":
+        from pydantic_ai.models.google import GoogleModel
+        from pydantic_ai.providers.google import GoogleProvider
+
+        return GoogleModel(name, provider=GoogleProvider(**given))
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    chat = vendor == "openai-chat" or (vendor == "openai" and url is not None)
+    _spare_transform("chat.completions.completions" if chat else "responses.responses")
+    return (OpenAIChatModel if chat else OpenAIResponsesModel)(name, provider=OpenAIProvider(**given))
+
+
+def _spare_transform(name: str) -> None:
+    """Spare the vendor's client to look through the conversation for names to replace, a second at 500 turns: in what the library
+    builds there are none. The bytes are the same; a test compares them."""
+    module = import_module(f"openai.resources.{name}")
+    if hasattr(module, "async_maybe_transform"):
+        module.async_maybe_transform = _as_it_is  # type: ignore[attr-defined]  # of a module that was imported by name
+
+
+async def _as_it_is(data: Any, _: object) -> Any:
+    """What the client's own function makes of a body of plain data: the fields that are given."""
+    from openai._utils import is_given
+
+    return {key: value for key, value in data.items() if is_given(value)} if isinstance(data, dict) else data
+
+
+def _spare_tools(model: Theirs) -> Theirs:
+    """Spare the library to make the schemas of the same tools over and over, which costs as much as all the rest of a request."""
+    fitted, known = model.customize_request_parameters, list[tuple[list[ToolDefinition], list[ToolDefinition]]]()
+
+    def once(parameters: ModelRequestParameters) -> ModelRequestParameters:
+        given = parameters.function_tools
+        made = next((made for same, made in known if same is given), None)
+        if made is None:
+            made = fitted(parameters).function_tools
+            known[KNOWN_LISTS - 1 :] = []
+            known.insert(0, (given, made))
+        return replace(parameters, function_tools=made)
+
+    model.customize_request_parameters = once  # type: ignore[method-assign, assignment]  # of this one model
+    return model
+
+
+def _tools(request: Request) -> ModelRequestParameters:
+    made = [
+        ToolDefinition(
+            name=tool["name"], description=tool["description"], parameters_json_schema=tool["parameters"], strict=False
+        )
+        for tool in sendable.value(request.tools)
+    ]
+    return ModelRequestParameters(function_tools=made)
+
+
+def _message(message: Message) -> ModelMessage:
+    message = sendable.value(message)
+    if message["role"] == "assistant":
+        return _sent_again(_response(message))
+    if message["role"] == "user":
+        return ModelRequest(parts=[UserPromptPart(content=message["text"], timestamp=THEN)], timestamp=THEN)
+    seen = [BinaryContent(data=b64decode(data), media_type=kind) for kind, data in message.get("images", [])]
+    result = ToolReturnPart(
+        tool_name=sendable.name(message["name"]),
+        content=[message["text"], *seen] if seen else message["text"],
+        tool_call_id=message["id"],
+        outcome="failed" if message["failed"] else "success",
+        timestamp=THEN,
+    )
+    return ModelRequest(parts=[result], timestamp=THEN)
+
+
+def _kept(response: ModelResponse) -> Message:
+    """An answer as we keep it: what has a value, without what is not sent again."""
+    row = ModelMessagesTypeAdapter.dump_python([response], mode="json")[0]
+    parts = [_with_value(part) for part in row.pop("parts")]
+    return {"role": "assistant", "parts": parts, **_with_value({k: v for k, v in row.items() if k not in NOT_KEPT})}
+
+
+def _with_value(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if value is not None}
+
+
+def _response(message: Message) -> ModelResponse:
+    row = {key: value for key, value in message.items() if key != "role"}
+    made = ModelMessagesTypeAdapter.validate_python([{**row, "kind": "response", "timestamp": THEN}])[0]
+    assert isinstance(made, ModelResponse), "an answer is kept as one"
+    return made
+
+
+def _sent_again(response: ModelResponse) -> ModelResponse:
+    """An answer with calls that every vendor takes back."""
+    for part in response.parts:
+        if isinstance(part, ToolCallPart):
+            part.tool_name, call = sendable.name(part.tool_name), _call(part)
+            part.args = {NO_JSON: call.raw} if call.arguments is None else part.args
+    return response
+
+
+def _call(part: ToolCallPart) -> Call:
+    raw = part.args if isinstance(part.args, str) else json.dumps(part.args or {})
+    try:
+        value = from_json(raw or "{}")
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        value = None
+    return Call(
+        id=part.tool_call_id, name=part.tool_name, arguments=value if isinstance(value, dict) else None, raw=raw
+    )
+
+
+def _fault(fault: Exception) -> ModelFault:
+    """What a failure means for the run; a stated wait makes it worth another try."""
+    causes = list(_causes(fault))
+    if found := next((one for one in causes if isinstance(one, ModelFault)), None):
+        return found
+    outcome, again = next((outcome, again) for shape, outcome, again in OUTCOMES if isinstance(fault, shape))
+    after = getattr(fault, "retry_after", None)
+    again = again or (outcome == LIMIT and after is not None)
+    if large := getattr(fault, "status_code", None) == TOO_LARGE:
+        outcome, again = BROKEN, False
+    too_long = large or isinstance(fault, exceptions.ModelContextWindowExceededError)
+    return ModelFault(outcome, _words(fault), after, again=again, too_long=too_long)
+
+
+def _words(fault: Exception) -> str:
+    """The vendor's own sentence where there is one."""
+    if not isinstance(fault, FAULTS[: -len(MALFORMED)]):
+        return f"the answer cannot be read: {' '.join(str(fault).partition(FURTHER)[0].split())[:LONGEST_FAULT]}"
+    body = getattr(fault, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    said = inner.get("message") if isinstance(inner, dict) else None
+    status = getattr(fault, "status_code", None)
+    cut = next((one for one in _causes(fault) if isinstance(one, httpx2.TransportError) and one._request), None)
+    where = f" ({cut.request.url.scheme}://{cut.request.url.netloc.decode()})" if cut and not status else ""
+    return f"{f'status {status}: ' if status else ''}{said or fault or type(fault).__name__}{where}"
+
+
+def _causes(fault: BaseException | None) -> Iterator[BaseException]:
+    """The failure, what caused that, and so on."""
+    while fault is not None:
+        yield fault
+        fault = fault.__cause__

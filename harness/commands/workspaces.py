@@ -1,0 +1,112 @@
+"""The workspace for people (what agents would be given, what waits, accepting it), and a skill for whoever asks."""
+
+from __future__ import annotations
+
+from harness.base.errors import UsageFault
+from harness.git import settings as git_settings
+from harness.integrity import inside, mission_lock, workplace
+from harness.model import config, mission, roles
+from harness.model.config import Config
+from harness.run import given as of_run
+from harness.store.layout import Layout
+from harness.workspace import acceptance, given, places, skills
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from harness.workspace.acceptance import Waiting
+    from harness.workspace.given import Given
+
+
+def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
+    """What an agent of a role would be given now, as plain JSON; without a role all that any could be given."""
+    mission.check_format(layout)
+    settings = _settings(layout, user)
+    known = roles.load(layout, role) if role else None
+    agents = roles.agents_of(settings, known) if known else []
+    reads = known.reads if known else given.WORDS
+    found = of_run.look(layout, settings, workplace.position(layout).head, "", reads, agents)
+    rows = [*(found.sections if found else []), *([found.memory] if found and found.memory else [])]
+    return {
+        "role": role,
+        "user": places.user_of(settings),
+        "tokens": sum(one.tokens for one in rows),
+        "most_tokens": config.WorkspaceTable(**settings.workspace).max_tokens,
+        "parts": [
+            {
+                **{key: getattr(one, key) for key in ("kind", "source", "layer", "tokens", "text")},
+                "bytes": len(one.text.encode()),
+                "whole_tokens": one.whole_tokens,
+            }
+            for one in rows
+        ],
+        "left_out": found.left_out if found else [],
+        "skills": [_row(one, "name", "layer", "path", "description", "files") for one in found.skills] if found else [],
+        "subagents": [_row(one, "id", "layer", "path", "description") for one in found.subagents] if found else [],
+        "tools": _tools(found),
+        "waiting": [one.asdict() for one in found.waiting] if found else [],
+    }
+
+
+def _settings(layout: Layout, user: str | None) -> Config:
+    """The configuration, for another user where one is named."""
+    settings = config.load(layout)
+    return settings if user is None else settings.replace(user=user)
+
+
+def _row(one: Any, *keys: str) -> dict[str, Any]:
+    return {key: getattr(one, key) for key in keys}
+
+
+def _tools(found: Given | None) -> dict[str, Any] | None:
+    """What tools.json says, without the texts of servers, which may hold secrets."""
+    if found is None or found.tools is None:
+        return None
+    servers = [{"name": one.name, "transport": one.transport} for one in found.tools.servers]
+    return {**{name: getattr(found.tools, name) for name in ("allow", "deny", "ask")}, "servers": servers}
+
+
+def accept(layout: Layout, paths: Sequence[str]) -> list[Waiting]:
+    """A person accepts what runs changed of the workspace: all, or these paths; what was accepted. Raises UsageFault inside a
+    run, and BrokenFile, with nothing accepted, where a file would be malformed."""
+    inside.refuse(layout, "workspace accept")
+    mission.check_format(layout)
+    with mission_lock.take(layout):
+        head = workplace.position(layout).head
+        known = acceptance.newest(layout)
+        waiting = acceptance.at(layout, head, [*known], known).waiting
+        wanted = [layout.prefix + path for path in paths]
+        rows = acceptance.accepting(layout, head, waiting, wanted, _person(layout))
+        settings = config.load(layout)
+        given.gather(layout, head, settings, given.WORDS, known={**known, **{row.path: row for row in rows}})
+        acceptance.append(layout, rows)
+    accepted = {row.path for row in rows}
+    return [one for one in waiting if one.path in accepted]
+
+
+def _person(layout: Layout) -> str:
+    return git_settings.person(layout.top).get("GIT_AUTHOR_NAME", "person")
+
+
+def skill_list(layout: Layout) -> list[skills.Skill]:
+    """The skills of this run, or, outside one, of every run from now on."""
+    found = _given(layout)
+    return found.skills if found else []
+
+
+def skill(layout: Layout, name: str, path: str) -> str:
+    """The body of a skill, or another file of it, for an agent or a person."""
+    found = _given(layout)
+    if found is None:
+        raise UsageFault(f"There is no skill here. A skill is a folder with a {places.SKILL}: see docs/workspace.md.")
+    return given.resource(layout, found, name, path) if path else given.body(layout, found, name)
+
+
+def _given(layout: Layout) -> Given | None:
+    run_id = inside.run_id(layout)
+    if run_id:
+        return given.kept(layout, run_id)
+    mission.check_format(layout)
+    return of_run.look(layout, config.load(layout), workplace.position(layout).head, "", (), [])

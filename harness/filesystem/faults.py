@@ -1,0 +1,74 @@
+"""What a verb refuses, and what the system says, as a Fault with a sentence that helps; and the one place that catches both."""
+
+from __future__ import annotations
+
+import errno
+
+from harness.filesystem.protocol import Fault
+from harness.filesystem.replacing import LOCK_SECONDS, Busy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+WORDS = {  # what the system says: the kind of fault, and what to do
+    errno.ENOENT: ("missing", "There is no {path}. List its folder to see what is there."),
+    errno.ENOTDIR: ("not_folder", "A part of {path} is no folder."),
+    errno.EISDIR: ("is_folder", "{path} is a folder. Name a file, or list it."),
+    errno.EEXIST: ("exists", "{path} is there already. Read and edit it, or choose another name."),
+    errno.ENXIO: ("not_regular", "{path} is a pipe, a socket or a device, no file."),
+    errno.EXDEV: ("outside", "{path} leads out of the root. Only what is below it can be reached."),
+    errno.ELOOP: ("invalid", "{path} leads through links that go in a circle."),
+    errno.ENAMETOOLONG: ("invalid", "{path} has a name that is too long for this filesystem."),
+    errno.EINVAL: ("invalid", "{path} cannot be used so: {reason}."),
+    errno.EROFS: ("read_only", "{path} may be read only: {reason}."),
+    errno.EACCES: ("denied", "The system does not permit it for {path}."),
+    errno.EPERM: ("denied", "The system does not permit it for {path}."),
+    errno.ENOSPC: ("no_space", "There is no space left for {path}. It was not changed."),
+    errno.EDQUOT: ("no_space", "The user's quota of space is used up, so {path} was not changed."),
+    errno.EFBIG: ("too_large", "{path} would be larger than the system permits."),
+    errno.ETXTBSY: ("busy", "{path} is in use, and the system does not permit it now."),
+    errno.EBUSY: ("busy", "{path} is in use, and the system does not permit it now."),
+}
+
+
+class Refused(Exception):
+    """A Fault on its way out of a verb; without a path it gets that of the verb."""
+
+    def __init__(self, kind: str, path: str, text: str) -> None:
+        super().__init__(text)
+        self.fault = Fault(kind=kind, path=path, text=text)
+
+
+def changed(path: str) -> Refused:
+    """The file is not what the caller read."""
+    return Refused(
+        "changed", path, f"{path} is not what it was when it was read. Read it again, then repeat the change."
+    )
+
+
+def read_only(path: str, what: str) -> Refused:
+    """`what` may be read only, and a change of `path` would change it."""
+    above = "" if what == path else f" {path} cannot be changed without it."
+    return Refused("read_only", path, f"{what} may be read only.{above} A command or a person may have to do it.")
+
+
+def tried(path: str, act: Callable[[], T]) -> T | Fault:
+    """What the act gives, or why it could not be done. What no model can mend is raised."""
+    try:
+        return act()
+    except Refused as refused:
+        return refused.fault if refused.fault.path else refused.fault.replace(path=path)
+    except Busy:
+        text = f"Another program has held a lock on {path} for {LOCK_SECONDS:.0f} s. Try again later."
+        return Fault(kind="busy", path=path, text=text)
+    except UnicodeEncodeError:
+        return Fault(kind="invalid", path=path, text="The path has characters that no file name can have.")
+    except OSError as fault:
+        if fault.errno not in WORDS:
+            raise
+        kind, text = WORDS[fault.errno]
+        return Fault(kind=kind, path=path, text=text.format(path=path, reason=fault.strerror))

@@ -1,0 +1,205 @@
+"""Patterns of paths as regular expressions: globs, as in a shell, and the lines of a .gitignore. Both match a relative path.
+
+`*` and `?` stay within a name, `**` goes through folders, `[…]` and `[!…]` are one character, `{a,b}` is either (globs only). A
+glob without a `/` matches a name at any depth; with one, the path from where the search begins.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.base.record import Record
+
+MOST_BRACES = 1000
+BELOW = r"(?:(?!\.)[^/]+/)*"  # any folders, hidden ones left out
+VISIBLE = r"(?!\.)"  # what a wildcard at the start of a name does not match
+
+
+class BadPattern(ValueError):
+    """A pattern that is none; the text says why."""
+
+
+def glob(pattern: str, *, hidden: bool = False) -> re.Pattern[str]:
+    """The regular expression of a glob, for the whole of a path; unless `hidden`, a name that begins with a dot is matched only
+    by a pattern that does so, too. Raises BadPattern."""
+    if not pattern or "\0" in pattern:
+        raise BadPattern("it is empty")
+    found = "|".join(dict.fromkeys(_glob(one) for one in braces(pattern)))
+    return re.compile(found.replace(VISIBLE, "") if hidden else found, re.DOTALL)
+
+
+def of_name(pattern: str) -> re.Pattern[str] | None:
+    """The expression for the name alone, of a glob that says nothing of folders; None where it does, or names hidden ones."""
+    names = [one.removeprefix("**/") for one in braces(pattern)]
+    if names_hidden(pattern) or any("/" in name or name in ("", "**", ".", "..") for name in names):
+        return None
+    return re.compile("|".join(f"(?:{one_name(name)})\\Z" for name in names), re.DOTALL)
+
+
+def names_hidden(pattern: str) -> bool:
+    """Whether a glob has a name that begins with a dot. Raises BadPattern."""
+    names = [name for one in braces(pattern) for name in one.split("/")]
+    return any(name.startswith((".", "\\.")) and name not in (".", "..") for name in names)
+
+
+def _glob(pattern: str) -> str:
+    """The expression of a glob without braces."""
+    anchored = "/" in pattern
+    names = [name for name in pattern.strip("/").split("/") if name not in ("", ".")]
+    if not names:
+        raise BadPattern("it names nothing")
+    parts = [] if anchored else [BELOW]
+    for number, name in enumerate(names, start=1):
+        if name == "**":
+            parts.append(BELOW + (VISIBLE + "[^/]+" if number == len(names) else ""))
+        else:
+            hides = VISIBLE if name[0] in "*?[" else ""
+            parts.append(hides + one_name(name) + ("/" if number < len(names) else ""))
+    return f"(?:{''.join(parts)})\\Z"
+
+
+def braces(pattern: str) -> list[str]:
+    """The patterns that one with `{a,b}` stands for. Raises BadPattern."""
+    begin = _open(pattern)
+    if begin < 0:
+        return [pattern]
+    parts, depth, last = list[str](), 0, begin + 1
+    for at in _signs(pattern, begin):
+        if pattern[at] == "{":
+            depth += 1
+        elif pattern[at] == "," and depth == 1:
+            parts.append(pattern[last:at])
+            last = at + 1
+        elif pattern[at] == "}":
+            depth -= 1
+            if not depth:
+                heads = [pattern[:begin] + part for part in [*parts, pattern[last:at]]]
+                found = [one for head in heads for one in braces(head + pattern[at + 1 :])]
+                if len(found) > MOST_BRACES:
+                    raise BadPattern(f"it stands for more than {MOST_BRACES} patterns")
+                return found
+    raise BadPattern("a { is not closed")
+
+
+def _open(pattern: str) -> int:
+    return next((at for at in _signs(pattern, 0) if pattern[at] == "{"), -1)
+
+
+def _signs(pattern: str, begin: int) -> list[int]:
+    """Where braces and commas are that are not escaped and not in brackets."""
+    found, at = [], begin
+    while at < len(pattern):
+        if pattern[at] == "\\":
+            at += 1
+        elif pattern[at] == "[" and (end := _closing(pattern, at)) > 0:
+            at = end
+        elif pattern[at] in "{,}":
+            found.append(at)
+        at += 1
+    return found
+
+
+def _closing(pattern: str, begin: int) -> int:
+    """Where the bracket that begins here ends; -1 where it does not."""
+    at = begin + 1
+    if pattern[at : at + 1] in ("!", "^"):
+        at += 1
+    if pattern[at : at + 1] == "]":
+        at += 1
+    while at < len(pattern) and pattern[at] != "]":
+        at += 2 if pattern[at] == "\\" else 1
+    return at if at < len(pattern) else -1
+
+
+def one_name(name: str) -> str:
+    """The expression of one name of a pattern. Raises BadPattern."""
+    found, at = list[str](), 0
+    while at < len(name):
+        sign = name[at]
+        if sign == "*":
+            if found[-1:] != ["[^/]*"]:
+                found.append("[^/]*")
+        elif sign == "?":
+            found.append("[^/]")
+        elif sign == "[":
+            end = _closing(name, at)
+            if end < 0:
+                raise BadPattern("a [ is not closed")
+            found.append(_class(name[at + 1 : end]))
+            at = end
+        elif sign == "\\":
+            at += 1
+            if at == len(name):
+                raise BadPattern("it ends with a backslash")
+            found.append(re.escape(name[at]))
+        else:
+            found.append(re.escape(sign))
+        at += 1
+    return "".join(found)
+
+
+def _class(inside: str) -> str:
+    """The expression of what is between brackets: characters and ranges."""
+    negated = inside[:1] in ("!", "^")
+    signs, at = list[tuple[str, str]](), int(negated)
+    while at < len(inside):
+        at += inside[at] == "\\" and at + 1 < len(inside)
+        low, at = inside[at], at + 1
+        high = low
+        if inside[at : at + 1] == "-" and at + 1 < len(inside):
+            at += 1
+            at += inside[at] == "\\" and at + 1 < len(inside)
+            high, at = inside[at], at + 1
+        if low <= high:
+            signs.append((low, high))
+        else:
+            raise BadPattern(f"the range {low}-{high} is the wrong way round")
+    body = "".join(re.escape(low) + (f"-{re.escape(high)}" if high != low else "") for low, high in signs)
+    return f"[^/{body}]" if negated else f"(?!/)[{body}]"
+
+
+class Ignored(Record):
+    """A line of a .gitignore. `body`: its expression; `by_name`: for the name alone, else for the path; `negated`: it takes back;
+    `folders`: it is for folders only."""
+
+    body: str
+    by_name: bool
+    negated: bool
+    folders: bool
+
+
+def ignored(line: str) -> Ignored | None:
+    """A line of a .gitignore; None where it names nothing, or is no pattern."""
+    line = _stripped(line)
+    if not line or line.startswith("#"):
+        return None
+    negated = line.startswith("!")
+    line = line[1:] if negated else line
+    folders = line.endswith("/")
+    names = line.rstrip("/").split("/") if folders else line.split("/")
+    anchored = len(names) > 1
+    names = [name for name in names if name]
+    if not names:
+        return None
+    try:
+        body = "".join(_ignored(names))
+    except BadPattern:
+        return None
+    return Ignored(body=body, by_name=not anchored, negated=negated, folders=folders)
+
+
+def _ignored(names: list[str]) -> list[str]:
+    """The expressions of the names of a pattern of a .gitignore, where a wildcard matches a leading dot too."""
+    last = len(names)
+    return [
+        ("(?:[^/]+/)*" if number < last else ".+") if name == "**" else one_name(name) + ("/" if number < last else "")
+        for number, name in enumerate(names, start=1)
+    ]
+
+
+def _stripped(line: str) -> str:
+    """A line without the white space at its end, unless that is escaped."""
+    line = line.removesuffix("\n").removesuffix("\r")
+    bare = line.rstrip(" \t")
+    escaped = (len(bare) - len(bare.rstrip("\\"))) % 2
+    return line[: len(bare) + 1] if escaped and len(bare) < len(line) else bare

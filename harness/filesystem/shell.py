@@ -1,0 +1,139 @@
+"""Local files with a shell: commands run where the files are, within their time, and nothing that they start outlives them."""
+
+from __future__ import annotations
+
+import os
+
+from harness.base import encoding
+from harness.filesystem.background import Background
+from harness.filesystem.faults import tried
+from harness.filesystem.local import Local
+from harness.filesystem.protocol import Done, Fault
+from harness.filesystem.spool import Ends
+from harness.process import supervise
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from harness.filesystem.local import Mount
+    from harness.process.confine import Confinement
+    from harness.process.supervise import Ended
+
+PASSED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)
+PASSED_BEGINNINGS = ("LC_",)
+SET = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+GRACE_SECONDS = 1.0  # from TERM to KILL
+FOREVER_SECONDS = 14 * 24 * 3600.0
+TERMINATED = -15
+
+
+class LocalShell(Local):
+    """A Local whose commands can be run. `environment`: all of theirs, None: what this process has of an allow-list; `confine`:
+    what confines them; `grace_seconds`: from TERM to KILL at their end. The other arguments are those of Local."""
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        read_only: Iterable[str] = (),
+        also: Mapping[str, Mount] | None = None,
+        homes: Iterable[str] = (),
+        with_rg: bool = True,
+        environment: Mapping[str, str] | None = None,
+        confine: Confinement | None = None,
+        grace_seconds: float = GRACE_SECONDS,
+    ) -> None:
+        seen = [confine.seen(os.path.realpath(root))] if confine else []
+        super().__init__(root, read_only=read_only, also=also, homes=[*seen, *homes], with_rg=with_rg)
+        self.environment = dict(allowed(os.environ) if environment is None else environment)
+        self.confine, self.grace_seconds = confine, grace_seconds
+
+    def id(self) -> str:
+        """The same for every Local of this folder on this machine."""
+        return f"local-{encoding.digest(os.fsencode(self.root))[:16]}"
+
+    def execute(self, command: str, *, seconds: float = 120.0, folder: str = ".", variables: Mapping[str, str] | None = None,
+                most: int = 100_000, stop: Callable[[], bool] | None = None) -> Done | Fault:  # fmt: skip
+        """Run a command with `bash -c`, to its end or its timeout; nothing that it started is left."""
+        if fault := _bad(command, variables):
+            return fault
+        where = tried(folder, lambda: self._folder(folder))
+        if isinstance(where, Fault):
+            return where
+        ends, cancelled = Ends(most), False
+        with self.child(command, where, seconds, variables) as child:
+            for _, data in child.output():
+                ends.add(data)
+                if not cancelled and stop and stop():
+                    cancelled = True
+                    child.stop()
+        assert child.ended, "output() ends only with the tree"
+        return done(child.ended, ends.text(), ends.lost)
+
+    def start(self, command: str, *, seconds: float = 0.0, folder: str = ".",
+              variables: Mapping[str, str] | None = None) -> Background | Fault:  # fmt: skip
+        """Run a command in the background."""
+        if fault := _bad(command, variables):
+            return fault
+        where = tried(folder, lambda: self._folder(folder))
+        if isinstance(where, Fault):
+            return where
+        return Background(lambda: self.child(command, where, seconds or FOREVER_SECONDS, variables), done)
+
+    def child(self, command: str, where: str, seconds: float, variables: Mapping[str, str] | None) -> supervise.Child:
+        """The command as a supervised child; raises Unavailable where there is no bash."""
+        return supervise.Child(
+            ["bash", "-c", command],
+            cwd=where,
+            env={**self.environment, **SET, "PWD": where, **(variables or {})},
+            wall_seconds=seconds,
+            grace_seconds=self.grace_seconds,
+            merge=True,
+            confine=self.confine,
+        )
+
+    def _folder(self, folder: str) -> str:
+        """The path of a folder, without links."""
+        beneath, names, _ = self.located(folder)
+        fd, names = beneath.listed(names)
+        os.close(fd)
+        return os.path.join(beneath.folder, *names)
+
+
+def allowed(base: Mapping[str, str]) -> dict[str, str]:
+    """The variables of an environment that commands may have: none that could be a key."""
+    return {name: value for name, value in base.items() if name in PASSED or name.startswith(PASSED_BEGINNINGS)}
+
+
+def _bad(command: str, variables: Mapping[str, str] | None) -> Fault | None:
+    """Why this cannot be a command."""
+    texts = [command, *(variables or {}), *(variables or {}).values()]
+    if (
+        not command.strip()
+        or any("\0" in text for text in texts)
+        or any(not name or "=" in name for name in variables or {})
+    ):
+        return Fault(
+            kind="invalid", path="", text="A command is not empty, and neither it nor its variables have a NUL."
+        )
+    return None
+
+
+def done(ended: Ended, output: bytes, lost: int) -> Done:
+    """How a command ended, in the words of the interface."""
+    cause = {"exit": "exit", "wall": "timeout"}.get(ended.cause, "cancelled")
+    status = ended.exit if ended.exit is not None else -ended.signal if ended.signal else TERMINATED
+    return Done(output=output, exit=status, cause=cause, seconds=ended.seconds, lost=lost)

@@ -1,0 +1,81 @@
+"""What a commit has below some paths, and who changed a path last; no working folder is read. Calls as in `repository`."""
+
+from __future__ import annotations
+
+import os
+
+from harness.base.record import Record
+from harness.git import repository, settings
+from harness.git.repository import GitFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+LINK = "120000"
+SUBMODULE = "commit"
+TRAILER = "Harness-Run:"
+MERGED = "what a person did there"  # in the message of a merge of ours
+
+
+class Entry(Record):
+    """A file of a commit: `mode` as git has it, the id of its blob, its length."""
+
+    mode: str
+    blob: str
+    size: int
+
+
+class Change(Record):
+    """A commit that changed a path: its parents, whether a run made it, and whether it is a merge of ours."""
+
+    parents: list[str]
+    by_run: bool
+    merge_of_ours: bool
+
+
+def entries(project: str, commit: str, paths: Collection[str]) -> dict[str, Entry]:
+    """{path: entry} of the files that are, or lie below, one of `paths`, in git's order. 1 call, 0 without paths."""
+    if not paths or not commit:
+        return {}
+    words = ("--literal-pathspecs", "ls-tree", "-r", "-z", "-l", "--full-tree", commit, "--", *paths)
+    found: dict[str, Entry] = {}
+    for row in repository.run(project, *words).split(b"\0")[:-1]:
+        about, _, path = row.partition(b"\t")
+        mode, kind, blob, size = about.decode().split()
+        if kind != SUBMODULE:
+            found[os.fsdecode(path)] = Entry(mode=mode, blob=blob, size=int(size))
+    return found
+
+
+def blobs(project: str, ids: Iterable[str]) -> dict[str, bytes]:
+    """{id: bytes} of these blobs. 1 call, 0 without any."""
+    wanted = list(dict.fromkeys(ids))
+    if not wanted:
+        return {}
+    out = repository.run(project, "cat-file", "--batch", stdin="".join(f"{one}\n" for one in wanted).encode())
+    found, at = dict[str, bytes](), 0
+    for one in wanted:
+        end = out.index(b"\n", at)
+        head = out[at:end].split(b" ")
+        if len(head) != 3:
+            raise GitFailed(f"git has the blob {one[:12]} no more in {project}")
+        size = int(head[2])
+        found[one] = out[end + 1 : end + 1 + size]
+        at = end + 2 + size
+    return found
+
+
+def last_change(project: str, commit: str, path: str) -> Change | None:
+    """The newest commit up to `commit` that made `path` what it is there; None where none touched it. 1 call."""
+    words = ("--literal-pathspecs", "log", "-1", "--format=%P%x00%B", commit, "--", path)
+    code, out, err = settings.call(project, *words)
+    if code:
+        raise repository.failure(project, "log", code, err)
+    if not out:
+        return None
+    parents, _, message = out.decode("utf-8", "replace").partition("\0")
+    lines = message.rstrip("\n").split("\n")
+    named = parents.split()
+    ours = len(named) == 2 and lines[0].startswith("Merge branch '") and lines[-1] == MERGED
+    return Change(parents=named, by_run=any(line.startswith(TRAILER) for line in lines), merge_of_ours=ours)

@@ -1,0 +1,111 @@
+"""What a run's agents are given of the workspace; a mission without one pays for a few looks at the disk."""
+
+from __future__ import annotations
+
+from harness.agents import registry
+from harness.base import console
+from harness.git import repository
+from harness.integrity import workplace
+from harness.store import names
+from harness.store.layout import command
+from harness.store.state import State
+from harness.workspace import places
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from harness.model.config import Config
+    from harness.model.open_run import Begun, Outcome
+    from harness.store.layout import Layout
+    from harness.workspace.given import Given
+
+SHOWN = 3
+
+
+def is_there(layout: Layout, settings: Config, folder: str) -> bool:
+    """Whether the checkout, or what lies outside the project, has anything of a workspace, or a run ever changed some of it."""
+    more = settings.workspace.get("additional_context", ())
+    return places.is_there(layout, folder, places.user_of(settings), more, layout.workspace_log)
+
+
+def look(
+    layout: Layout, settings: Config, head: str, folder: str, reads: Collection[str], agents: Sequence[str]
+) -> Given | None:
+    """What the agents of a run at the commit `head`, in the checkout `folder`, are given; None where there is nothing. Says which
+    of them reads by itself what still waits for a person. Raises BrokenFile where a file of the workspace is malformed."""
+    folder = folder or layout.top
+    if not is_there(layout, settings, folder):
+        return None
+    from harness.workspace import given  # many missions have none
+
+    own = {name: registry.own_reading(name, settings.agents.get(name, {})) for name in agents}
+    readings = [given.OwnReading(files=files, skills=skills) for files, skills, _ in own.values()]
+    found = given.gather(layout, head, settings, reads, readings, folder)
+    waiting = {one.path.removeprefix(layout.prefix) for one in found.waiting}
+    for name, (files, _, silenced) in own.items():
+        if known := sorted(waiting.intersection(() if silenced and found.told else files)):
+            console.print_line(console.sanitise(f"  {name} reads {', '.join(known)} by itself, as a run left it"))
+    return found
+
+
+def keep(run: Begun, found: Given | None) -> None:
+    """Keep what the run is given besides its prompt."""
+    if found is not None:
+        from harness.workspace import given
+
+        given.keep(run.layout, run.id, found)
+
+
+def kept_of(where: Layout, run: str) -> Given | None:
+    """What a past run was given besides its prompt; None for nothing."""
+    if not State(where).exists(names.of_run(run, names.WORKSPACE)):
+        return None
+    from harness.workspace import given
+
+    return given.kept(where, run)
+
+
+def again(where: Layout, run: str, target: Layout) -> Given | None:
+    """The same, for its prompt to be fired again in `target`."""
+    if not State(where).exists(names.of_run(run, names.WORKSPACE)):
+        return None
+    from harness.workspace import given
+
+    return given.copied(where, run, target)
+
+
+def note_changes(run: Begun, outcome: Outcome, settings: Config) -> None:
+    """Record what the run's commit changed of the workspace; until a person accepts it, what counted before counts."""
+    layout = run.layout
+    if not outcome.commit or outcome.changed == []:
+        return
+    parent = outcome.commit + "^"
+    changed = outcome.changed
+    if changed is None:  # recovery found the commit, and nothing more
+        changed = [path for _, path in repository.changed(layout.top, parent, outcome.commit)]
+    paths = places.watched(layout, changed, settings.workspace.get("additional_context", ()), registry.READ_BY_CLIS)
+    if not paths:
+        return
+    from harness.workspace import acceptance
+
+    rows = acceptance.changed(layout, run.id, outcome.commit, parent, paths, outcome.at)
+    outcome.changes.append(names.WORKSPACE_LOG, acceptance.rendered(rows))
+    outcome.unaccepted = [row.path for row in rows if row.verb == acceptance.CHANGED]
+
+
+def words(waits: Sequence[str]) -> list[str]:
+    """What a person is told of files of the workspace that wait for them."""
+    more = f" and {len(waits) - SHOWN} more" if len(waits) > SHOWN else ""
+    named = f"{', '.join(waits[:SHOWN])}{more}"
+    return [f"runs changed {named}; what counted before counts until: {command('workspace accept')}"] if waits else []
+
+
+def waiting(layout: Layout) -> list[str]:
+    """The paths of the workspace that wait for a person at the mission's position. 0 git calls where no run changed any."""
+    if not State(layout).length(names.WORKSPACE_LOG):
+        return []
+    from harness.workspace import acceptance
+
+    known = acceptance.newest(layout)
+    return [one.path for one in acceptance.at(layout, workplace.position(layout).head, [*known], known).waiting]

@@ -1,0 +1,85 @@
+"""The agent that a person talks with in a folder: as its config.toml says, with the folder's own files and a shell."""
+
+from __future__ import annotations
+
+import os
+
+from harness.agents import builtin, registry
+from harness.agents.base import LOOP
+from harness.base.errors import UsageFault
+from harness.builtin.loop import Limits
+from harness.git import contents
+from harness.model import config
+from harness.sessions import places
+from harness.sessions.agent import USER, HarnessAgent
+from harness.sessions.words import ROLE, commit_of
+from harness.store import files
+from harness.tools.tool import ALWAYS, NO, YES
+from harness.workspace.places import TOOLS, user_of
+from harness.workspace.rules import Rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from harness.sessions.calls import Ask
+    from harness.store.layout import Layout
+
+ASKED = [
+    "write_file",
+    "edit_file",
+    "execute",
+]  # a person is asked before these, unless a rule of the session permits them
+ANSWERS = {"y": YES, "yes": YES, "a": ALWAYS, "always": ALWAYS}
+REFUSED = NO
+
+
+def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgent:
+    """The agent. `name`: of the role whose words it has, "" for ours; `model` "": that of config.toml. Raises BrokenFile for a
+    table that is not valid, UsageFault for a `model` that is none."""
+    if model and not builtin.is_model(model):
+        raise UsageFault(f"--model: {builtin.unknown(model)}")
+    settings = config.load(layout)
+    found = registry.settings_of(layout, settings, LOOP, name or ROLE)
+    found = found.replace(model=model or found.model)
+    builtin.check(found)
+    table = found.table
+    return HarnessAgent(
+        name or ROLE,
+        found.model,
+        workspace=layout.project,
+        filesystem=lambda user, session: places.of_folder(layout, user, session),
+        base_url=table.get("base_url", ""),
+        api_key=next((value for one in builtin.key_names(found) if (value := os.environ.get(one))), ""),
+        temperature=table.get("temperature"),
+        request_seconds=table.get("request_seconds", 600.0),
+        rules=Rules(ask=list(ASKED)),
+        ask=ask,
+    )
+
+
+def user(layout: Layout, named: str) -> str:
+    """Who talks: as it was said, else as config.toml or HARNESS_USER has it."""
+    return named or user_of(config.load(layout)) or USER
+
+
+def not_committed(layout: Layout) -> str:
+    """A line for a person whose tools.json is not what their last commit has: its rules do not hold yet; "" for none."""
+    if not (commit := commit_of(layout)):
+        return ""
+    path = f"{layout.prefix}{TOOLS}"
+    entry = contents.entries(layout.top, commit, [path]).get(path)
+    held = contents.blobs(layout.top, [entry.blob])[entry.blob] if entry else None
+    if held == files.read(os.path.join(layout.project, TOOLS)):
+        return ""
+    return f"{TOOLS} is not as the last commit has it, and that one holds. Commit it, if its rules shall."
+
+
+def limits(layout: Layout, cost: float | None, tokens: int | None, steps: int | None) -> Limits:
+    """What a call may use."""
+    settings = config.load(layout)
+    most = steps or settings.agents.get(LOOP, {}).get("max_steps", Limits().max_steps)
+    return Limits(max_steps=most, cost_usd=cost, tokens=tokens, prices=settings.prices)
+
+
+def answered(text: str) -> str:
+    """What a person's answer to a question means."""
+    return ANSWERS.get(text.strip().lower(), REFUSED)

@@ -1,0 +1,70 @@
+"""Where sessions of a folder are, where their tools work, and what was kept for later conversations with a user (memory_save)."""
+
+from __future__ import annotations
+
+import os
+
+from harness.base import ids
+from harness.builtin.hands import STATE, Place
+from harness.filesystem.local import Mount
+from harness.sessions import state
+from harness.sessions.on_files import FileStore
+from harness.sessions.store import keys
+from harness.store import files
+from harness.workspace import budget
+from harness.workspace.budget import Section
+from harness.workspace.places import OF_USER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from harness.store.layout import Layout
+
+
+MEMORY = "_memory.md"
+TITLE = "## What you kept for later\n\nLines that you saved in earlier conversations with this person."
+REST = "session_search finds what was said"
+
+
+def memory(top: str, user: str) -> str:
+    """The file with what was kept for a user."""
+    return os.path.join(top, ids.encoded(user), MEMORY)
+
+
+def kept(top: str, user: str) -> Section | None:
+    """What was kept for a user, as a part of the system text; None for nothing."""
+    text = files.read_text(memory(top, user))
+    if not text:
+        return None
+    return Section(kind="kept", title=TITLE, text=text, source=MEMORY, layer=OF_USER, keep=budget.NEWEST, rest=REST)
+
+
+def root(layout: Layout) -> str:
+    """The folder of the sessions of a workspace."""
+    return layout.sessions
+
+
+def store(layout: Layout) -> FileStore:
+    """The sessions of a workspace."""
+    return FileStore(root(layout))
+
+
+def of_folder(layout: Layout, user: str, session: str) -> Place:
+    """The folder itself, with a shell; of the harness's own files in it those of this session alone are seen."""
+    of = keys(user, session)
+    results = os.path.join(root(layout), of.results)
+    mission = os.path.exists(layout.format)
+    return Place(
+        folder=layout.project,
+        layout=layout if mission else None,
+        home=layout,
+        results=results,
+        memory=memory(root(layout), user),
+        also={STATE: Mount(path=results)},
+    )
+
+
+def agent_of(layout: Layout, user: str, session: str) -> str:
+    """Who speaks in a session; "" where there is none, or it cannot be read: whoever loads it says why."""
+    of = keys(user, session)
+    item = store(layout).get(of.state)
+    return state.agent_of(item) if item else ""

@@ -1,0 +1,174 @@
+"""A session in memory, between the calls of one process: loaded, saved, and summed up by whoever has its place in the queue."""
+
+from __future__ import annotations
+
+from harness.base.errors import UsageFault
+from harness.model.usage import Usage
+from harness.sessions import compaction, log, talk
+from harness.sessions import state as states
+from harness.sessions.log import Result, Writer
+from harness.sessions.state import AgentState
+from harness.sessions.talk import Talk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from harness.builtin.equipment import Equipment
+    from harness.builtin.exchange import Model
+    from harness.builtin.hands import Hands
+    from harness.builtin.loop import Report
+    from harness.builtin.worker import Means
+    from harness.sessions.compaction import Compact
+    from harness.sessions.log import Read, Syncs
+    from harness.sessions.store import Keys, Place, Store
+    from harness.tools.tool import Question
+
+SAVED_BYTES, SAVED_CALLS = 256 * 1024, 50  # of the log that the state need not have seen
+
+
+class Session:
+    """See the module. `state` is what state.json will have; `hands` and `model`: of the calls so far in this process. `left`:
+    calls that a kill cut off, whose results are not written yet."""
+
+    def __init__(self, store: Store, keys: Keys, state: AgentState, version: str, read: Read | None) -> None:
+        self.store, self.keys, self.state, self.version = store, keys, state, version
+        self.writer = Writer(store, keys.log, read.length if read else 0)
+        self.talk = Talk(self.writer, {})
+        self.equipment: Equipment | None = None
+        self.means: Means | None = None
+        self.report: Report = lambda row: None
+        self.model: Model | None = None
+        self.given: object = None
+        self.asking: Callable[[Question], str] | None = None
+        self.shapes: list[dict[str, Any]] = []
+        self.parts, self.failed_at = (read.parts if read else 0), 0
+        self.left: list[Result] = []
+        self.saved = state
+        if read is not None:
+            self._take(read)
+
+    def _take(self, read: Read) -> None:
+        self.talk.resume(read)
+        self.talk.state.update(read.turns.state or self.state.kept)
+        newer = [one for number, one in sorted(read.calls.items()) if number > self.state.calls]
+        self.left = [one for one in newer if not one.ended]
+        used = self.state.used
+        for one in newer:
+            used = log.added(used, Usage(**one.usage))
+        calls = max([self.state.calls, *read.calls])
+        self.state = self.state.replace(calls=calls, turns=read.answered, used=used)
+
+    def is_current(self) -> bool:
+        """Whether nobody went on with it since."""
+        return self.store.length(self.keys.log) == self.writer.length
+
+    def begin(self, place: Place, syncs: Syncs) -> None:
+        """A call begins: from now on this place and these syncs count."""
+        self.writer.place, self.writer.syncs = place, syncs
+
+    def opened(self, model: Model, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
+        """What requests have besides messages; then what a kill left open is closed."""
+        self.model = model
+        if not self.parts:
+            self.talk.system, self.talk.tools, self.talk.parameters = system, tools, parameters
+            self._anew([])
+        self.talk.given(system, tools, parameters)
+        if self.left:
+            self.talk.close(model, talk.KILLED)
+            self.writer.add(*(log.result_row(one) for one in self.left))
+            self.left = []
+
+    def _anew(self, messages: list[Any]) -> None:
+        self.parts += 1
+        counts = {"calls": self.state.calls, "turns": self.talk.turn}
+        self.state = self.state.replace(part=self.talk.anew(self.parts, counts, messages))
+
+    async def sum_up(self, rule: Compact, model: Model, writer: Writer, *, too_long: bool) -> compaction.Summary | None:
+        """Put a summary in the place of the older part; None where there is too little. Where it fails, nothing is changed.
+        `too_long`: the model refused it, so that less must stay than the rule says."""
+        weight = compaction.weight(self.talk)
+        room = compaction.share(self.talk.messages) if too_long else rule.keep_tokens
+        at = compaction.cut(self.talk.messages, min(room, rule.keep_tokens))
+        if not at:
+            return None
+        made = await compaction.summed_up(self.talk.messages[:at], model, writer, self.talk.parameters)
+        self.failed_at = 0 if made.text else weight
+        if made.text:
+            self.state = self.state.replace(compactions=self.state.compactions + 1, summary=made.text)
+            self._anew([compaction.message(made.text), *self.talk.messages[at:]])
+        return made
+
+    def aside(self) -> Writer:
+        """Where the next summary keeps its request; what an earlier try left there stays."""
+        key = self.keys.compaction(self.parts)
+        made = Writer(self.store, key, self.store.length(key))
+        made.place, made.syncs = self.writer.place, self.writer.syncs
+        return made
+
+    def ended(self, result: Result, used: Usage, place: Place) -> None:
+        """A call has this result. It is written, and not durable yet."""
+        self.writer.add(log.result_row(result))
+        self.writer.write()
+        self.state = self.state.replace(
+            calls=result.call,
+            turns=self.talk.turn,
+            used=log.added(self.state.used, used),
+            kept=dict(self.talk.state),
+            length=self.writer.length,
+            fence=place.number,
+        )
+
+    def must_save(self) -> bool:
+        """Whether more changed than what the log has behind the state."""
+        new, old = self.state, self.saved
+        moved = new.length - old.length > SAVED_BYTES or new.calls - old.calls >= SAVED_CALLS
+        return moved or not old.length or (new.part, new.kept) != (old.part, old.kept)
+
+    def save(self) -> None:
+        """Write the state, durably; the log was made durable before."""
+        self.version = self.store.put(self.keys.state, self.state.dumped(), self.version)
+        self.saved = self.state.replace(kept=_copied(self.state.kept))
+
+    @property
+    def hands(self) -> Hands:
+        """What calls are carried out with."""
+        assert self.equipment is not None, "a call is prepared before it is carried out"
+        return self.equipment.hands
+
+    async def close(self) -> None:
+        """End what its tools still run."""
+        gone, self.equipment, self.means = self.equipment, None, None
+        if gone is not None:
+            await gone.close()
+
+    async def rest(self) -> None:
+        """A call has ended: nothing that it started goes on. Servers stay for the next call."""
+        if self.equipment is not None:
+            self.hands.bench.close()
+            if self.equipment.crew is not None:
+                await self.close()
+
+
+def _copied(kept: dict[str, Any]) -> dict[str, Any]:
+    from copy import deepcopy
+
+    return deepcopy(kept)
+
+
+def load(store: Store, keys: Keys, agent: str) -> Session:
+    """The session as it is, or a new one, which has its state.json then. Raises BrokenFile where it cannot be read, UsageFault
+    where it is another agent's ("": whose it is does not matter)."""
+    state, version = states.load(store, keys)
+    if state is None:
+        state = AgentState(user=keys.user, session=keys.session, agent=agent, created=log.now())
+        made = Session(store, keys, state, "", None)
+        made.save()
+        return made
+    if agent and state.agent != agent:
+        raise UsageFault(f"The session {keys.session} is with {state.agent}, not with {agent}. Begin another session.")
+    read = log.read(store, keys, state) if store.length(keys.log) else None
+    if read is None and state.length:
+        raise log.gone(store, keys)
+    return Session(store, keys, state, version, read)

@@ -1,0 +1,36 @@
+"""load_skill: a way of working that a conversation was given, or another file of it, as `harness skill` shows it."""
+
+from __future__ import annotations
+
+from harness.tools.tool import READS, SKILLS, Result, Tool
+from harness.workspace import given
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from harness.tools.tool import Workbench
+
+
+def load_skill(bench: Workbench, arguments: dict[str, Any]) -> Result:
+    """Carry a call out."""
+    assert bench.given is not None and bench.home is not None, "it is offered where there are skills only"
+    name, file = arguments["name"], arguments.get("file", "")
+    if file:
+        return Result(text=given.resource(bench.home, bench.given, name, file))
+    return Result(text=given.body(bench.home, bench.given, name))
+
+
+TOOL = Tool(
+    name="load_skill",
+    description="Read a skill of the list in your instructions before the work that it describes, or another file of it.",
+    parameters={
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "file": {"type": "string"}},
+        "required": ["name"],
+    },
+    effects=READS,
+    run=load_skill,
+    needs=SKILLS,
+    about="name",
+)

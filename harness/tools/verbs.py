@@ -1,0 +1,101 @@
+"""note, reply, issue, check: the verbs of a run. Its inbox carries them out, as it does for the commands of the same names."""
+
+from __future__ import annotations
+
+from harness.commands import in_run
+from harness.integrity import inbox
+from harness.memory import raw
+from harness.model import issues
+from harness.tools.answers import failed
+from harness.tools.tool import RUN, RUNS, WRITES, Result, Tool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from harness.model.receipts import Receipt
+    from harness.store.layout import Layout
+    from harness.tools.tool import Workbench
+
+LONGEST_OUTPUT = 4000  # characters of a check's output that are shown: its end
+
+
+def note(bench: Workbench, arguments: dict[str, Any]) -> Result:
+    """Carry a call out."""
+    list(inbox.ask(_mission(bench), bench.run_id, "note", arguments.get("tag", "-"), arguments["text"]))
+    return Result(text="Noted.")
+
+
+def reply(bench: Workbench, arguments: dict[str, Any]) -> Result:
+    """Carry a call out."""
+    return Result(text=in_run.reply(_mission(bench), arguments["text"], bench.run_id))
+
+
+def issue(bench: Workbench, arguments: dict[str, Any]) -> Result:
+    """Carry a call out."""
+    return Result(text=in_run.issue(_mission(bench), {"severity": "minor", **arguments}, bench.run_id))
+
+
+def check(bench: Workbench, arguments: dict[str, Any]) -> Result:
+    """Carry a call out."""
+    layout, name = _mission(bench), arguments.get("name", "")
+    receipts = list(in_run.check(layout, name, bench.run_id))
+    if not receipts:
+        return failed(in_run.unchecked(layout, name))
+    red = sum(not receipt.green for receipt in receipts)
+    head = f"{len(receipts) - red} green, {red} red. Nothing counts yet: they run again when the work is judged."
+    return Result(text="\n".join([head, *map(_shown, receipts)]))
+
+
+def _shown(receipt: Receipt) -> str:
+    """A receipt; of a red one what its command printed, too."""
+    head = f"{'green' if receipt.green else 'red'}  {receipt.claim}  {receipt.command}"
+    if receipt.green:
+        return head
+    output = receipt.output.rstrip("\n")
+    cut = f"…{output[-LONGEST_OUTPUT:]}" if len(output) > LONGEST_OUTPUT else output
+    return f"{head}\n{cut or '(no output)'}"
+
+
+def _mission(bench: Workbench) -> Layout:
+    assert bench.layout is not None, "a tool that needs a run is offered in a run only"
+    return bench.layout
+
+
+def _tool(name: str, description: str, properties: dict[str, Any], required: list[str], effects: str = WRITES) -> Tool:
+    schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    return Tool(name=name, description=description, parameters=schema, effects=effects, run=globals()[name], needs=RUN)
+
+
+TEXT = {"type": "string"}
+TOOLS = [
+    _tool(
+        "note",
+        f"Keep one line (at most {raw.LONGEST} characters) for later runs: what was learned, with the command.",
+        {"text": TEXT, "tag": {"type": "string", "enum": list(raw.TAGS)}},
+        ["text"],
+    ),
+    _tool(
+        "issue",
+        "Report a fault that you see and do not mend in this run.",
+        {
+            "title": TEXT,
+            "severity": {"type": "string", "enum": list(issues.SEVERITIES)},
+            **{name: TEXT for name in issues.Given.fields if name not in ("title", "severity")},
+        },
+        ["title"],
+    ),
+    _tool(
+        "check",
+        "Run the contract's checks as they will be judged: those of a feature or a claim, or all. Nothing counts yet.",
+        {"name": {"type": "string", "description": "id of a feature or claim; default: all"}},
+        [],
+        RUNS,
+    ),
+    _tool(
+        "reply",
+        "Check the reply of this run and keep it; a later one replaces it. On a fault: correct it and call again.",
+        {"text": {"type": "string", "description": "the JSON of the reply"}},
+        ["text"],
+    ),
+]

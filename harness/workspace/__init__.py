@@ -1,0 +1,1 @@
+"""What an agent is given besides its task (instructions, knowledge, skills, tools), as a person made or accepted it last."""

@@ -1,0 +1,91 @@
+"""Where the files of a workspace are, and whether there are any: all that a mission without one pays for."""
+
+from __future__ import annotations
+
+import os
+
+from harness.store.layout import Layout, home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+USER = "HARNESS_USER"  # who starts the runs, where `user` of config.toml does not say it
+INSTRUCTIONS, TOOLS = "AGENTS.md", "tools.json"
+KNOWLEDGE, SKILLS, SUBAGENTS, USERS = "knowledge", "skills", "subagents", "users"
+ENTRY, SKILL, DECLARATION = "KNOWLEDGE.md", "SKILL.md", ".md"
+ROOTS = (INSTRUCTIONS, TOOLS, KNOWLEDGE, SKILLS, SUBAGENTS)
+LAYERED = (SKILLS, SUBAGENTS)  # a lower layer is shadowed by name
+OF_USERS = (*LAYERED, TOOLS)
+SHIPPED, HOME, PROJECT, OF_USER = "shipped", "home", "project", "user"  # the layers, lowest first
+
+
+def user_of(settings: Any) -> str:
+    """Who the runs are for: `HARNESS_USER`, else `user` of config.toml, else ""."""
+    return os.environ.get(USER) or str(settings.user)
+
+
+def folder_of_user(user: str) -> str:
+    """Where the files of a user are in the project; "" without one."""
+    if not user:
+        return ""
+    from harness.base import ids  # few missions name one
+
+    return f"{USERS}/{ids.encoded(user)}"
+
+
+def outer() -> list[tuple[str, str]]:
+    """(layer, folder) of the layers outside the project, lowest first: what comes with the harness, and what a person keeps for
+    all projects."""
+    named = os.environ.get("XDG_CONFIG_HOME", "")
+    config = named if os.path.isabs(named) else os.path.expanduser("~/.config")
+    return [(SHIPPED, os.path.join(home(), "workspace")), (HOME, os.path.join(config, "harness"))]
+
+
+def is_there(layout: Layout, folder: str, user: str, more: Iterable[str], log: str) -> bool:
+    """Whether the checkout `folder`, a layer outside, or the log of changes has anything of a workspace. No git is asked."""
+    at = layout.within(folder)
+    of_user = folder_of_user(user)
+    inside = [*ROOTS, *more, *([of_user] if of_user else [])]
+    outside = [os.path.join(where, name) for _, where in outer() for name in LAYERED]
+    return any(map(os.path.lexists, [log, *(f"{at}/{name}" for name in inside), *outside]))
+
+
+def kind_of(path: str, more: Sequence[str]) -> str:
+    """What a path of the project (relative to its folder) is in a workspace: `instructions`, `tools`, `knowledge`, `skills` or
+    `subagents`; "" for none."""
+    parts = path.split("/")
+    if path == INSTRUCTIONS or path in more:
+        return "instructions"
+    of_users = parts[0] == USERS and len(parts) > 2
+    if of_users:
+        parts = parts[2:]
+    if parts == [TOOLS]:
+        return "tools"
+    if parts[0] == SUBAGENTS and len(parts) == 2 and path.endswith(DECLARATION):
+        return SUBAGENTS
+    if parts[0] == SKILLS and len(parts) > 2:
+        return SKILLS
+    return KNOWLEDGE if parts[0] == KNOWLEDGE and len(parts) > 1 and not of_users else ""
+
+
+def anchor(path: str, prefix: str) -> str:
+    """The file (as git has it) without which a path is no part of a skill, or of the knowledge; "" where it needs none."""
+    parts = path[len(prefix) :].split("/")
+    own = parts[:2] if parts[0] == USERS else []
+    below = parts[len(own) :]
+    if below[0] == SKILLS and len(below) > 2:
+        return prefix + "/".join([*own, *below[:2], SKILL])
+    return f"{prefix}{KNOWLEDGE}/{ENTRY}" if below[0] == KNOWLEDGE and not own else ""
+
+
+def watched(layout: Layout, changed: Iterable[str], more: Sequence[str], read_by_clis: Sequence[str]) -> list[str]:
+    """Which of the paths that a run changed, as git has them, belong to a workspace, or are read by a CLI by itself."""
+    below, own = layout.prefix, tuple(read_by_clis)
+    inside = [path for path in changed if path.startswith(below)]
+    return [path for path in inside if kind_of(name := path[len(below) :], more) or _is_of_cli(name, own)]
+
+
+def _is_of_cli(name: str, own: Sequence[str]) -> bool:
+    return any(name == one or (one.endswith("/") and name.startswith(one)) for one in own)

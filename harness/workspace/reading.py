@@ -1,0 +1,169 @@
+"""Reads the texts of a workspace: in the version that counts at a commit, and from disk for the layers outside the project."""
+
+from __future__ import annotations
+
+import os
+
+from harness.base import encoding
+from harness.base.errors import BrokenFile
+from harness.git import contents
+from harness.store import files
+from harness.store.layout import Layout
+from harness.workspace import acceptance, places
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from harness.workspace.acceptance import Accepted, Line, Waiting
+
+LONGEST_BYTES = 1024 * 1024
+MOST_FILES = 500  # of a skill outside the project
+
+
+class Text:
+    """A text file of a workspace. `path`: as people see it; `source`: the same for a manifest; `name`: of the folder or file that
+    a declaration is called after; `beside`: the files in its folder, relative to that."""
+
+    def __init__(self, path: str, layer: str, text: str, name: str = "", beside: Collection[str] = ()) -> None:
+        self.path, self.layer, self.text, self.name, self.beside = path, layer, text, name, list(beside)
+        self.folder = os.path.dirname(path)
+
+
+class Reader:
+    """The files of a project's workspace as they count at a commit, below the paths that are asked for, and those outside."""
+
+    def __init__(
+        self, layout: Layout, commit: str, user: str, more: Collection[str], known: dict[str, Line] | None = None
+    ) -> None:
+        self.layout, self.commit, self.prefix = layout, commit, layout.prefix
+        self.of_user = places.folder_of_user(user)
+        self.more = [os.path.normpath(name) for name in more]
+        names = [*places.ROOTS, *self.more]
+        names += [f"{self.of_user}/{name}" for name in places.OF_USERS] if self.of_user else []
+        self.known = acceptance.newest(layout) if known is None else known
+        paths = dict.fromkeys([*(self.prefix + name for name in names), *self.known])
+        self.accepted: Accepted = acceptance.at(layout, commit, paths, self.known)
+        self.paths = [path[len(self.prefix) :] for path in self.accepted.files]
+        self._read: dict[str, bytes] = {}
+
+    @property
+    def waiting(self) -> list[Waiting]:
+        """What runs changed of it, and nobody accepted; paths of git."""
+        return self.accepted.waiting
+
+    def waits(self, name: str) -> bool:
+        """Whether a change of this file of the project, or of one below it, waits."""
+        path = self.prefix + name
+        return any(one.path == path or one.path.startswith(path + "/") for one in self.waiting)
+
+    def fetch(self, names: Iterable[str]) -> None:
+        """Read these files of the project at once."""
+        wanted = [self.prefix + name for name in names if name not in self._read]
+        for path in wanted:
+            known = self.accepted.files.get(path)
+            if known and known.size > LONGEST_BYTES:
+                raise BrokenFile(path, f"{known.size} bytes are too many", remedy=f"At most {LONGEST_BYTES} are read.")
+        found = self.accepted.read(wanted)
+        self._read |= {path[len(self.prefix) :]: data for path, data in found.items()}
+
+    def text(self, name: str) -> str | None:
+        """The text of a file of the project; None where there is none. A link leads to another file of the repository."""
+        known = self.accepted.files.get(self.prefix + name)
+        if known is None:
+            return None
+        self.fetch([name])
+        data = self._read[name]
+        if known.mode == contents.LINK:
+            return self._linked(name, os.fsdecode(data))
+        return encoding.decode(data, name)
+
+    def _linked(self, name: str, target: str) -> str:
+        """What a link of the project leads to, one step."""
+        path = os.path.normpath(os.path.join(os.path.dirname(self.prefix + name), target))
+        inside = not (os.path.isabs(target) or path.startswith(".."))
+        found = acceptance.at(self.layout, self.commit, [path], self.known) if inside else None
+        if found is None or path not in found.files or found.files[path].mode == contents.LINK:
+            raise BrokenFile(
+                name, f"the link leads to {target}, which is no file of the repository", remedy="Correct it."
+            )
+        return encoding.decode(found.read([path])[path], path)
+
+    def skills(self) -> list[Text]:
+        """Every SKILL.md, of the lowest layer first."""
+        outside = [self._outer_skill(layer, folder, name) for layer, folder, name in self._outer(places.SKILLS)]
+        inside = [
+            (layer, f"{top}/{name}")
+            for layer, top in self._inner(places.SKILLS)
+            for name in self._folders(top)
+            if f"{top}/{name}/{places.SKILL}" in self.paths
+        ]
+        self.fetch(f"{folder}/{places.SKILL}" for _, folder in inside)
+        return [one for one in outside if one] + [self._skill(layer, folder) for layer, folder in inside]
+
+    def _skill(self, layer: str, folder: str) -> Text:
+        path = f"{folder}/{places.SKILL}"
+        links = {name for name in self.paths if self.accepted.files[self.prefix + name].mode == contents.LINK}
+        beside = [name[len(folder) + 1 :] for name in self.paths if name.startswith(folder + "/")]
+        kept = [name for name in beside if name != places.SKILL and f"{folder}/{name}" not in links]
+        return Text(path, layer, self.text(path) or "", os.path.basename(folder), kept)
+
+    def _folders(self, top: str) -> list[str]:
+        """The folders directly below one of the project."""
+        begin = top + "/"
+        below = (path[len(begin) :].split("/") for path in self.paths if path.startswith(begin))
+        return list(dict.fromkeys(parts[0] for parts in below if len(parts) > 1))
+
+    def _outer_skill(self, layer: str, folder: str, name: str) -> Text | None:
+        at = os.path.join(folder, name)
+        text = _text_of(os.path.join(at, places.SKILL))
+        return None if text is None else Text(os.path.join(at, places.SKILL), layer, text, name, list(_beside(at)))
+
+    def subagents(self) -> list[Text]:
+        """Every declaration of a subagent, of the lowest layer first."""
+        found = []
+        for layer, folder, name in self._outer(places.SUBAGENTS):
+            text = _text_of(os.path.join(folder, name)) if _declares(name) else None
+            found += [] if text is None else [Text(os.path.join(folder, name), layer, text, name[:-3])]
+        for layer, top in self._inner(places.SUBAGENTS):
+            below = [path for path in self.paths if os.path.dirname(path) == top and _declares(os.path.basename(path))]
+            self.fetch(below)
+            found += [Text(path, layer, self.text(path) or "", os.path.basename(path)[:-3]) for path in below]
+        return found
+
+    def tools(self) -> list[Text]:
+        """Every tools.json, the project's before the user's."""
+        named = [(layer, name) for layer, name in self._inner(places.TOOLS) if name in self.paths]
+        return [Text(name, layer, self.text(name) or "") for layer, name in named]
+
+    def _inner(self, name: str) -> list[tuple[str, str]]:
+        """(layer, path) of a folder or file of the project, and of the user's own."""
+        own = [(places.OF_USER, f"{self.of_user}/{name}")] if self.of_user else []
+        return [(places.PROJECT, name), *own]
+
+    def _outer(self, what: str) -> Iterator[tuple[str, str, str]]:
+        """(layer, folder, name) of what the layers outside have of this."""
+        for layer, top in places.outer():
+            folder = os.path.join(top, what)
+            yield from ((layer, folder, name) for name in files.names(folder) if not name.startswith((".", "_")))
+
+
+def _declares(name: str) -> bool:
+    return name.endswith(places.DECLARATION) and name != "README.md"
+
+
+def _text_of(path: str) -> str | None:
+    """A text file on disk; None where there is none."""
+    if not os.path.isfile(path):
+        return None
+    if os.path.getsize(path) > LONGEST_BYTES:
+        raise BrokenFile(path, "the file is too large", remedy=f"At most {LONGEST_BYTES} bytes are read.")
+    return files.read_text(path)
+
+
+def _beside(folder: str) -> Iterator[str]:
+    """The other files of a skill on disk, at most MOST_FILES."""
+    found = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in sorted(names))
+    for path, _ in zip(found, range(MOST_FILES), strict=False):
+        if os.path.basename(path) != places.SKILL and not os.path.islink(path):
+            yield os.path.relpath(path, folder)

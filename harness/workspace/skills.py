@@ -1,0 +1,102 @@
+"""Skills by the Agent Skills specification: `NAME/SKILL.md` with front matter (name and description), and what lies beside it.
+
+A prompt has names and descriptions. The body is loaded when it is needed (`body`), by the command `harness skill` or by a tool.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.base.errors import BrokenFile, UsageFault
+from harness.base.record import Record
+from harness.store import documents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+LONGEST = {"name": 64, "description": 1024, "compatibility": 500}
+MORE = {"license": str, "compatibility": str, "allowed-tools": (str, list), "metadata": dict}
+OFF = "To have no skills, write into config.toml: [workspace] skills = false"
+BOM = "\ufeff"
+
+
+class Skill(Record):
+    """A skill that an agent may load. `path`: its SKILL.md as people see it; `folder`: where its other `files` are; `text`: the
+    whole SKILL.md, which a record has as the object `object` instead; `kept`: the objects of small `files`, in a record."""
+
+    name: str
+    description: str
+    layer: str
+    path: str
+    folder: str
+    files: list[str] = []
+    text: str = ""
+    object: str = ""
+    kept: dict[str, str] = {}
+
+
+def parse(text: str, path: str, name: str) -> dict[str, Any]:
+    """{name, description, body} of a SKILL.md in the folder `name`; raises BrokenFile with the line. Keys that the specification
+    does not have are for other programs, and left alone."""
+    text = text.removeprefix(BOM).replace("\r\n", "\n")
+    if not text.startswith("---\n"):
+        raise _broken(path, "it has no front matter", 1)
+    meta, body = documents.front_matter(text, path)
+    for key in ("name", "description"):
+        if not isinstance(meta.get(key), str) or not meta[key].strip():
+            raise _broken(path, f"'{key}' must be text, and not empty", _line(text, key))
+    for key, most in LONGEST.items():
+        if len(str(meta.get(key, ""))) > most:
+            raise _broken(path, f"'{key}' has more than {most} characters", _line(text, key))
+    for key, kind in MORE.items():
+        if key in meta and not isinstance(meta[key], kind):  # type: ignore[arg-type]  # a literal table of types
+            raise _broken(path, f"'{key}' is not of the right kind", _line(text, key))
+    if not NAME.fullmatch(meta["name"]):
+        raise _broken(path, "'name' must be lower-case letters, digits and single hyphens", _line(text, "name"))
+    if meta["name"] != name:
+        raise _broken(path, f"'name' must be '{name}', as its folder is called", _line(text, "name"))
+    return {"name": name, "description": " ".join(meta["description"].split()), "body": body.lstrip("\n")}
+
+
+def _broken(path: str, fault: str, line: int) -> BrokenFile:
+    return BrokenFile(path, fault, line=line, remedy=f"See https://agentskills.io/specification. {OFF}")
+
+
+def _line(text: str, key: str) -> int:
+    head = text.partition("\n---\n")[0].split("\n")
+    return next((number for number, line in enumerate(head, start=1) if line.partition(":")[0].strip() == key), 1)
+
+
+def parse_all(cache: str, texts: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, Any]]:
+    """{path: what `parse` gives} of {path: (folder name, text)}; from the cache where all texts are as they were."""
+    known = "\0".join(f"{path}\0{name}\0{text}" for path, (name, text) in texts.items())
+
+    def made(_: str) -> dict[str, dict[str, Any]]:
+        return {path: parse(text, path, name) for path, (name, text) in texts.items()}
+
+    return dict(documents.cached(cache, "skills", known, made, ("name", "description", "body")))
+
+
+def index(found: Sequence[Skill]) -> str:
+    """The skills for a prompt, a line each."""
+    return "".join(f"- {one.name}: {one.description}\n" for one in found)
+
+
+def shown(skill: Skill, text: str) -> str:
+    """The body of a skill for an agent, with where its other files are."""
+    body = parse(text, skill.path, skill.name)["body"]
+    rest = "".join(f"- {name}\n" for name in skill.files)
+    more = f"\nFiles of this skill, in {skill.folder}:\n{rest}" if rest else ""
+    return f"# Skill {skill.name} ({skill.path})\n\n{body.rstrip()}\n{more}"
+
+
+def find(found: Sequence[Skill], name: str) -> Skill:
+    """The skill of this name; UsageFault says which there are."""
+    there = ", ".join(one.name for one in found) or "none"
+    for one in found:
+        if one.name == name:
+            return one
+    raise UsageFault(f"There is no skill '{name}'. There are: {there}.")

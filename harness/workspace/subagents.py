@@ -1,0 +1,102 @@
+"""subagents/*.md: front matter that describes a subagent, and a body that is its prompt. The file's name is its id."""
+
+from __future__ import annotations
+
+from harness.base import schema
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.store import documents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    Mode = str
+    Steps = int
+    Title = str
+else:
+    Mode = schema.one_of(("isolated", "shared"))
+    Steps = schema.WORDS["Positive"]
+    Title = schema.TEXT.part("text, and not empty", lambda text: bool(text.strip()))
+
+OFF = "To have no subagents, write into config.toml: [workspace] subagents = false"
+README = "README"
+
+
+class _Place(Record):
+    mode: Mode = "isolated"
+    path: str = ""
+
+
+class _FrontMatter(Record):
+    description: Title
+    name: str = ""
+    model: str = ""
+    tools: list[str] | None = None
+    skills: list[str] | None = None
+    steps: Steps = 0
+    workspace: dict[str, Any] = {}
+
+
+class Subagent(Record):
+    """A subagent that an agent may start. `mode`: a workspace of its own (`isolated`, perhaps in `folder`) or its parent's
+    (`shared`); `tools` and `skills`: which of its parent's it has, None for all; `steps` 0 and `model` "": as its parent."""
+
+    id: str
+    description: str
+    prompt: str
+    layer: str = ""
+    path: str = ""
+    mode: str = "isolated"
+    folder: str = ""
+    model: str = ""
+    tools: list[str] | None = None
+    skills: list[str] | None = None
+    steps: int = 0
+
+
+def parse(text: str, path: str, name: str) -> dict[str, Any]:
+    """The fields of a Subagent but its layer and path; raises BrokenFile with the line."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    meta, body = documents.front_matter(text, path)
+    found = schema.faults(meta, "the front matter", _FrontMatter)
+    place = meta.get("workspace", {})
+    found += schema.faults(place, "'workspace'", _Place) if not found else []
+    if not schema.is_name(name):
+        found.append(schema.Fault.of(f"'{name}' is no name of a subagent: letters, digits, '.', '_', '-'", path))
+    if not found and meta.get("name", name) != name:
+        found.append(schema.Fault.of(f"'name' must be '{name}', as the file is called", path, "name"))
+    if not found and not body.strip():
+        found.append(schema.Fault.of("it has no body, which is the subagent's prompt", path))
+    if found:
+        raise BrokenFile(path, "; ".join(found), line=_line(text, found[0].key), remedy=f"docs/workspace.md. {OFF}")
+    made = _FrontMatter(**meta)
+    where = _Place(**place)
+    same = {key: getattr(made, key) for key in ("model", "tools", "skills", "steps")}
+    said = " ".join(made.description.split())
+    return {
+        "id": name,
+        "description": said,
+        "prompt": body.lstrip("\n"),
+        "mode": where.mode,
+        "folder": where.path,
+        **same,
+    }
+
+
+def _line(text: str, key: str) -> int:
+    head = text.partition("\n---\n")[0].split("\n")
+    return next(
+        (number for number, line in enumerate(head, start=1) if key and line.partition(":")[0].strip() == key), 1
+    )
+
+
+def parse_all(cache: str, texts: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, Any]]:
+    """{path: what `parse` gives} of {path: (id, text)}; from the cache where all texts are as they were."""
+    known = "\0".join(f"{path}\0{name}\0{text}" for path, (name, text) in texts.items())
+
+    def made(_: str) -> dict[str, dict[str, Any]]:
+        return {path: parse(text, path, name) for path, (name, text) in texts.items()}
+
+    return dict(documents.cached(cache, "subagents", known, made, Subagent.fields))

@@ -1,0 +1,207 @@
+"""tools.json: which tools an agent may use, and the MCP servers that it gets. A file that is broken is never "no restrictions".
+
+`${NAME}` and `${NAME:-default}` in the texts of a server are substituted after parsing, where the server is started, so a value
+can change neither the shape of the file nor a rule, and no secret comes to a prompt or a record.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from harness.base import schema
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.workspace import rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    Tools_ = list[str]
+    Transport = str
+    Seconds = int
+else:
+    Tools_ = schema.listed(
+        schema.TEXT.part("a rule", lambda text: not rules.fault(text)),
+        'a list of names of tools, such as ["execute"], or of rules, such as ["execute(git push*)"]',
+    )
+    Transport = schema.one_of(("", "stdio", "http", "streamableHttp", "streamable-http"))
+    Seconds = schema.WORDS["Positive"]
+
+STDIO, HTTP = "stdio", "http"
+OFF = "To have no tools.json of the harness here, write into config.toml: [workspace] tools = false"
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+class _File(Record):
+    allow: Tools_ | None = None
+    deny: Tools_ = []
+    ask: Tools_ = []
+    mcpServers: dict[str, Any] = {}  # noqa: N815 - the word of the field for it
+
+
+class _Server(Record):
+    """A server as the file has it; `type` is another word for `transport`."""
+
+    transport: Transport = ""
+    type: Transport = ""
+    command: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    url: str = ""
+    headers: dict[str, str] = {}
+    tools: Tools_ | None = None
+    timeout: Seconds = 60
+
+
+class McpServer(Record):
+    """An MCP server: over `stdio` (a command) or `http` (a URL). `tools`: which of its tools are offered, None for all;
+    `seconds`: the longest that a call may take. Texts hold `${NAME}` as written."""
+
+    name: str
+    transport: str
+    command: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    url: str = ""
+    headers: dict[str, str] = {}
+    tools: list[str] | None = None
+    seconds: int = 60
+
+
+class Tools(Record):
+    """What a tools.json says, as rules of `rules.py`. `allow` None: every tool that is not denied."""
+
+    allow: list[str] | None = None
+    deny: list[str] = []
+    ask: list[str] = []
+    servers: list[McpServer] = []
+
+    @property
+    def restricts(self) -> bool:
+        """Whether any call is not permitted, or not without a person."""
+        return self.rules.restricts
+
+    @property
+    def rules(self) -> rules.Rules:
+        """The rules of its lists."""
+        return rules.Rules(allow=[] if self.allow is None else [self.allow], deny=self.deny, ask=self.ask)
+
+
+def of_json(value: Mapping[str, Any]) -> Tools:
+    """The Tools that `schema.plain` made these values of."""
+    return Tools(**{**value, "servers": [McpServer(**row) for row in value["servers"]]})
+
+
+def parse(text: str, path: str) -> Tools:
+    """What the file says; raises BrokenFile with the line. An empty file is broken, too: `{}` restricts nothing."""
+    if not text.strip():
+        raise BrokenFile(path, "the file is empty", line=1, remedy=f"For no restrictions write {{}}. {OFF}")
+    try:
+        value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_once)
+    except json.JSONDecodeError as fault:
+        raise BrokenFile(
+            path, f"not JSON ({fault.msg})", line=fault.lineno, remedy=f"Correct that line. {OFF}"
+        ) from None
+    except _Twice as fault:
+        raise BrokenFile(
+            path, str(fault), line=_line(text, fault.key, last=True), remedy=f"Say it once. {OFF}"
+        ) from None
+    except RecursionError:
+        raise BrokenFile(path, "nested too deeply", line=1, remedy=OFF) from None
+    found = schema.faults(value, "the file", _File)
+    if found:
+        raise BrokenFile(path, "; ".join(found), line=_line(text, found[0].key), remedy=f"docs/workspace.md. {OFF}")
+    whole = _File(**value)
+    servers = [_server(name, row, text, path) for name, row in whole.mcpServers.items()]
+    return Tools(allow=whole.allow, deny=whole.deny, ask=whole.ask, servers=servers)
+
+
+class _Twice(ValueError):
+    """A key appears twice in one object; JSON would keep the last, and a rule would be lost."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"'{key}' appears twice")
+        self.key = key
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            raise _Twice(key)
+        made[key] = value
+    return made
+
+
+def _line(text: str, key: str, *, last: bool = False) -> int:
+    """The 1-based line of a key; 1 where it is absent."""
+    found = (
+        [found.start() for found in re.finditer(re.escape(json.dumps(key, ensure_ascii=False)), text)] if key else []
+    )
+    return text.count("\n", 0, found[-1 if last else 0]) + 1 if found else 1
+
+
+def _server(name: str, row: object, text: str, path: str) -> McpServer:
+    where = f"the server '{name}'"
+    faults = [str(one) for one in schema.faults(row, where, _Server)]
+    faults += [] if schema.is_name(name) else [f"{where} has no name of letters, digits, '.', '_', '-'"]
+    if not faults:
+        asked = _Server(**row)  # type: ignore[arg-type]  # `faults` has looked at it
+        said = asked.transport or asked.type
+        transport = STDIO if said == STDIO or not (said or asked.url) else HTTP
+        needs = "command" if transport == STDIO else "url"
+        faults += [] if getattr(asked, needs) else [f"{where} has no '{needs}'"]
+        faults += [f"{where} has both a 'command' and a 'url'"] if asked.command and asked.url else []
+    if faults:
+        raise BrokenFile(path, "; ".join(faults), line=_line(text, name), remedy=f"docs/workspace.md. {OFF}")
+    same = {key: getattr(asked, key) for key in ("command", "args", "env", "url", "headers")}
+    return McpServer(name=name, transport=transport, tools=asked.tools, seconds=asked.timeout, **same)
+
+
+def substituted(server: McpServer, env: Mapping[str, str]) -> tuple[McpServer, list[str]]:
+    """The server with the variables of `env` in its texts, and the names of those that are missing: then it cannot be started."""
+    missing: list[str] = []
+
+    def put(text: str) -> str:
+        return VARIABLE.sub(lambda found: _value(found, env, missing), text)
+
+    made = server.replace(
+        command=put(server.command),
+        args=list(map(put, server.args)),
+        env={key: put(value) for key, value in server.env.items()},
+        url=put(server.url),
+        headers={key: put(value) for key, value in server.headers.items()},
+    )
+    return made, list(dict.fromkeys(missing))
+
+
+def _value(found: re.Match[str], env: Mapping[str, str], missing: list[str]) -> str:
+    name, default = found[1], found[2]
+    if name in env:
+        return env[name]
+    missing.extend([name] if default is None else [])
+    return default or ""
+
+
+def merged(found: Iterable[Tools]) -> Tools:
+    """Several files as one, the later of a nearer layer: every deny counts, a tool must be allowed by each allow-list, and a
+    server takes the place of one with its name."""
+    denied, asked = list[str](), list[str]()
+    allowed: list[str] | None = None
+    servers: dict[str, McpServer] = {}
+    for one in found:
+        denied += [rule for rule in one.deny if rule not in denied]
+        asked += [rule for rule in one.ask if rule not in asked]
+        if one.allow is not None:
+            allowed = one.allow if allowed is None else _both(allowed, one.allow)
+        servers |= {server.name: server for server in one.servers}
+    return Tools(allow=allowed, deny=denied, ask=asked, servers=list(servers.values()))
+
+
+def _both(one: list[str], two: list[str]) -> list[str]:
+    """The rules that both lists allow; of two the narrower."""
+    kept = rules.within(one, two)
+    return kept + [rule for rule in rules.within(two, one) if rule not in kept]

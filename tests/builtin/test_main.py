@@ -1,0 +1,297 @@
+"""The built-in agent through the front door: a whole mission over loopback, and runs that are killed and go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from harness.base.encoding import digest
+from harness.builtin import turns
+from harness.builtin.turns import Log
+from harness.model import runs, tasks
+from tests.agents import small_mission, todo_mission
+from tests.agents.modelserver import Handler, Reply, Server
+from tests.agents.wires import Exchange
+from tests.builtin.talking import MODELS, WIRES, address, calling, serving, slow, steps
+from tests.missions import CHECKOUT, House, surroundings, until
+
+DONE = 'It is implemented.\n\n```json harness\n{"status": "implemented", "summary": "done"}\n```\n'
+
+
+def configured(server: Server, wire: str = "chat", **more: object) -> str:
+    """config.toml for a mission by the built-in agent."""
+    table = {"model": MODELS[wire], "base_url": address(server, wire), **more}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+    return "\n".join(['agent = "builtin"', 'trust = "workspace"', "[agents.builtin]", *lines, ""])
+
+
+def log_of(house: House, run: str) -> Log:
+    """The turns of a run."""
+    log = turns.read(house.layout.run(run).turns)
+    assert log is not None
+    return log
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_mission_comes_to_done_with_nothing_but_an_endpoint(tmp_path: Path, wire: str) -> None:
+    """Plan, work, validation and a note; every request that the server received is in the turns of a run, and can be shown and
+    made again; then the mission is played back where nobody answers."""
+    house = House(tmp_path, surroundings(tmp_path))
+    house.project.mkdir()
+    house.git("init", "-q", "-b", "main", "--template=")
+    house.write("SPEC.md", small_mission.SPEC)
+    with serving(small_mission.brain) as server:
+        house.program("init")
+        (house.state / "config.toml").write_text(configured(server, wire))
+        words = [str(CHECKOUT / "run.sh")]
+        done = subprocess.run(words, cwd=house.project, env=house.env, capture_output=True, text=True, timeout=280)
+        assert done.returncode == 0, done.stdout + done.stderr
+        received = [digest(one.body) for one in server.seen]
+    assert (house.project / "greeting.txt").read_text() == small_mission.GREETING + "\n"
+    assert small_mission.TRICK in house.read("memory/raw.md")
+    runs = [row["run"] for row in house.ran() if row["agents"]]
+    sent = [turn.row["digest"] for run in runs for turn in log_of(house, run).turns.values()]
+    assert sent == received
+    assert all(row["usage"]["turns"] and row["usage"]["input"] for row in house.ran() if row["agents"])
+    shown = house.program("replay", runs[1], "--turn", "2", "--json")
+    value = json.loads(shown.out)
+    assert (shown.code, value["again"]["equal"], value["turns"]) == (0, True, 3), shown
+    assert [one["what"] for one in value["sections"] if one["new"]] == ["assistant", "tool"]
+    played = house.program("replay", "--mission")
+    assert (played.code, "not recorded" in played.out) == (0, False), played
+
+
+def kill(house: House, pid: int) -> None:
+    """`kill -9` of a run; its guardian ends what is left, and the next start settles it."""
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(Path(house.layout.locks).glob("run-*")) or house.program("next").code != 75)
+
+
+def test_a_run_that_is_killed_in_a_tool_goes_on_and_knows_of_the_call(house: House, tmp_path: Path) -> None:
+    """The command had begun and its effect is there; the next run is told, does not repeat it, and has the conversation."""
+    began = "echo once >> count.txt; touch began; sleep 100"
+    with serving(steps("echo first > a.txt", began)) as server:
+        Path(house.layout.config).write_text(configured(server))
+        role = house.begin_role("worker", "F-001")
+        until(lambda: (house.tree / "began").exists(), 60)
+        kill(house, role.pid)
+        server.brain = steps("", "", "cat count.txt; touch b.txt", Reply(DONE))
+        done = house.role("worker", "F-001")
+    assert "Traceback" not in done.err, done
+    result = house.result()
+    log = log_of(house, result["run"])
+    texts = [one["text"] for one in log.messages() if one["role"] == "tool"]
+    assert result["outcome"] == "ok", result
+    assert "Look at what is there before you do it again" in texts[1]
+    assert texts[2].count("once") == 1
+    assert house.git("show", f"{result['commit']}:count.txt") == "once"
+    assert f"goes on with the conversation of {house.ran()[0]['run']}" in house.read(f"runs/{result['run']}/stderr.log")
+
+
+@slow
+def test_subagents_and_servers_of_a_killed_run_are_gone_and_recorded(house: House, tmp_path: Path) -> None:
+    """`kill -9`: no process is left, the record is sealed as ended, and the next run's conversation knows that it is over."""
+    house.write(
+        "subagents/slow.md", "---\ndescription: Takes its time.\nworkspace: {mode: shared}\n---\nTake your time.\n"
+    )
+    server_of = {"command": sys.executable, "args": [str(CHECKOUT / "tests/servers/program.py")]}
+    house.write("tools.json", json.dumps({"mcpServers": {"own": server_of}}))
+    house.git("add", "-A")
+    house.git("commit", "-qm", "the workspace")
+    child = steps("touch began; sleep 7213.5")
+    begin = steps(
+        calling("agent_spawn", {"agent": "slow", "task": "x", "background": True}),
+        calling("own_child", {}),
+        "sleep 7213.5",
+    )
+    go_on = steps(
+        "", "", "", calling("task_list", {}), calling("task_output", {"id": "slow-1"}), "touch b.txt", Reply(DONE)
+    )
+
+    def brain(exchange: Exchange) -> Reply | None:
+        parent = go_on if killed.exists() else begin
+        return child(exchange) if "as its subagent" in exchange.text else parent(exchange)
+
+    killed = tmp_path / "killed"
+    with serving(brain) as server:
+        Path(house.layout.config).write_text(configured(server))
+        role = house.begin_role("worker", "F-001")
+        until(lambda: (house.tree / "began").exists() and len(running()) >= 2, 60)
+        kill(house, role.pid)
+        until(lambda: not running(), 20)
+        killed.touch()
+        done = house.role("worker", "F-001")
+    assert done.code == 0, done
+    first, second = (row["run"] for row in house.ran())
+    [task] = tasks.of_run(house.layout.run(first).tasks)
+    assert (task.id, task.status, task.reason) == ("slow-1", "ended", "its run was cut off")
+    assert runs.broken_seals(house.layout, 10) == []
+    said = [one["text"] for one in log_of(house, second).messages() if one["role"] == "tool"]
+    assert said[-3] == "slow-1: ended when the conversation was interrupted" and "cannot go on" in said[-2]
+
+
+def running() -> list[str]:
+    """The processes that the test above starts, and does not end."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        found += (
+            [folder.name] if b"7213.5" in words or any(word.endswith(b"servers/program.py") for word in words) else []
+        )
+    return found
+
+
+@slow
+def test_a_run_that_is_killed_in_an_answer_goes_on(house: House, tmp_path: Path) -> None:
+    """Only that answer is lost."""
+    asked = tmp_path / "asked"
+
+    def waits(handler: Handler, exchange: Exchange) -> bool:
+        if exchange.turns == 1:
+            asked.touch()
+            time.sleep(60)
+            return True
+        return False
+
+    with serving(steps("echo first > a.txt")) as server:
+        server.trouble = waits
+        Path(house.layout.config).write_text(configured(server))
+        role = house.begin_role("worker", "F-001")
+        until(asked.exists, 60)
+        kill(house, role.pid)
+        server.trouble, server.brain = None, steps("", "touch b.txt", Reply(DONE))
+        house.role("worker", "F-001")
+    result = house.result()
+    log = log_of(house, result["run"])
+    assert result["outcome"] == "ok", result
+    assert [one["role"] for one in log.request(1).messages] == ["user", "assistant", "tool", "user"]
+    assert house.git("show", f"{result['commit']}:a.txt") == "first"
+
+
+@slow
+def test_a_run_that_ended_well_is_not_gone_on_with(house: House) -> None:
+    """The next attempt is a new conversation."""
+    with serving(lambda _: Reply(DONE)) as server:
+        Path(house.layout.config).write_text(configured(server))
+        house.role("worker", "F-001")
+        house.role("worker", "F-001", "--again")
+        asked = [one.exchange for one in server.seen if one.exchange]
+    assert [one.turns for one in asked] == [0, 0]
+
+
+@slow
+def test_no_tool_has_the_key(house: House) -> None:
+    """Nor does a file of the run."""
+    with serving(steps("env; cat /proc/$PPID/environ | tr '\\0' '\\n'", Reply(DONE))) as server:
+        Path(house.layout.config).write_text(configured(server, api_key_env="MY_OWN_KEY"))
+        house.role("worker", "F-001", MY_OWN_KEY="sk-quite-secret")
+    run = house.result()["run"]
+    assert "PATH=" in log_of(house, run).messages()[2]["text"]
+    for path in Path(house.layout.run(run).folder).iterdir():
+        assert not path.is_file() or b"sk-quite-secret" not in path.read_bytes(), path
+
+
+@slow
+def test_the_todo_example_comes_to_done(tmp_path: Path) -> None:
+    """Seven features, a second attempt and issues, from the spec, with two skills, knowledge, a subagent and a server."""
+    pytest.importorskip("mcp_server_time", reason="it is in the dev extra: make setup")
+    house = House(tmp_path, surroundings(tmp_path))
+    todo_mission.lay(house.project, todo_mission.WORKSPACE)
+    house.git("init", "-q", "-b", "main", "--template=")
+    house.git("add", "-A")
+    house.git("commit", "-qm", "the workspace")
+    with serving(todo_mission.in_workspace()) as server:
+        house.program("init")
+        (house.state / "config.toml").write_text(configured(server) + with_python())
+        words = [str(CHECKOUT / "run.sh")]
+        done = subprocess.run(words, cwd=house.project, env=house.env, capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "7 of 7 features passed" in done.stdout
+    assert {row["agent"] for row in house.ran() if row["agents"]} == {"builtin"}
+    run = next(row["run"] for row in house.ran() if row["feature"] == "F-001" and row["role"] == "worker")
+    used_its_workspace(house, run)
+    shown = house.program("replay", run, "--task", "reader-1", "--turn", "2", "--json")
+    assert (shown.code, json.loads(shown.out)["again"]["equal"]) == (0, True), shown
+
+
+def with_python() -> str:
+    """The variable that the server of the example is started by."""
+    return f"\n[agents.builtin.env]\nTIME_PYTHON = {json.dumps(sys.executable)}\n"
+
+
+def used_its_workspace(house: House, run: str) -> None:
+    """Each part of the example's workspace served this run: prompt, skills, subagent, server, rule; the task is sealed."""
+    prompt = (house.state / "runs" / run / "prompt.md").read_text()
+    for words in ("How we work here", "What there is to know", "- careful-files: ", "- unit-tests: "):
+        assert words in prompt
+    said = [one["text"] for one in log_of(house, run).messages() if one["role"] == "tool"]
+    assert said[0].startswith("# Skill careful-files") and said[1].startswith("# Skill unit-tests")
+    assert said[2].startswith("reader-1 answered:\n\nSPEC.md:") and "`add TEXT" in said[2]
+    assert '"timezone": "Etc/UTC"' in said[3]
+    assert "by the rule execute(git push*)" in said[4]
+    [task] = tasks.of_run(house.layout.run(run).tasks)
+    assert (task.id, task.status, task.turns) == ("reader-1", "ok", 2)
+    row = next(row for row in house.ran() if row["run"] == run)
+    assert row["usage"]["turns"] == len(log_of(house, run).turns) + task.turns
+    log = turns.read(house.layout.turns(run, "reader-1"))
+    assert log is not None and "How we work here" in log.request(1).system, "the instructions hold for subagents"
+    paths = house.layout.run(run)
+    before = runs.seal(paths)
+    record = Path(tasks.path_of(paths.tasks, "reader-1"))
+    record.write_bytes(record.read_bytes().replace(b'"ok"', b'"no"'))
+    assert runs.seal(paths) != before == row["seal"]
+
+
+def test_a_worker_uses_its_workspace(house: House) -> None:
+    """The workspace of the todo example, in one run: in its prompt, as tools, and in the records."""
+    pytest.importorskip("mcp_server_time", reason="it is in the dev extra: make setup")
+    shutil.copytree(todo_mission.WORKSPACE, house.project, dirs_exist_ok=True)
+    house.write("SPEC.md", (todo_mission.EXAMPLE / "SPEC.md").read_text())
+    house.git("add", "-A")
+    house.git("commit", "-qm", "the workspace")
+
+    def brain(exchange: Exchange) -> Reply | None:
+        if todo_mission.SUBAGENT in exchange.text or len(exchange.results) < len(todo_mission.USES):
+            return todo_mission.in_workspace()(exchange)
+        return Reply("", "echo x > 1.txt") if len(exchange.results) == len(todo_mission.USES) else Reply(DONE)
+
+    with serving(brain) as server:
+        Path(house.layout.config).write_text(configured(server) + with_python())
+        done = house.role("worker", "F-001")
+    assert done.code == 0, done
+    used_its_workspace(house, house.result()["run"])
+    time.sleep(1.1)
+    pruned = house.program("gc", "--keep-days", "0")
+    assert pruned.code == 0, pruned
+    left = Path(house.layout.run(house.result()["run"]).tasks) / "reader-1"
+    assert [path.name for path in left.iterdir()] == ["task.json"]
+
+
+@slow
+def test_doctor_tries_it(house: House) -> None:
+    """One small real call: it answers, writes, runs a command and notes."""
+
+    def brain(exchange: Exchange) -> Reply:
+        shim = exchange.text.split("3. Run this command: ")[1].split(" note ")[0]
+        note = f'echo written > try.txt; uname -s > uname.txt; {shim} note --tag CONTEXT "harness try"'
+        return Reply("", note) if not exchange.turns else Reply(DONE)
+
+    with serving(brain) as server:
+        Path(house.layout.config).write_text(configured(server))
+        seen = house.program("doctor", "agents")
+        done = house.program("doctor", "agents", "--try")
+    for words in ("answers", "writes a file", "runs a command", "calls harness note"):
+        assert f"builtin: {words}\n" in done.out, done
+    assert f"builtin: {version('pydantic-ai-slim')}; {MODELS['chat']}; no key needed" in seen.out, seen

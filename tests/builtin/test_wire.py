@@ -1,0 +1,90 @@
+"""The wire: what a vendor's client sends is not changed by what it is spared, and prices are those of the vendor's address."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.builtin.exchange import ModelFault, Request
+from tests.builtin.talking import WIRES, Bench, address, calling, serving, steps
+
+
+def body(parameters: dict[str, Any], request: Request) -> bytes:
+    """What would be sent."""
+    from harness.builtin.wire import Wire
+
+    async def made() -> bytes:
+        wire = Wire(parameters, "key", 5.0)
+        try:
+            return (await wire.body(request))[1]
+        finally:
+            await wire.close()
+
+    return asyncio.run(made())
+
+
+@pytest.mark.parametrize("wire", [wire for wire in ("chat", "responses") if wire in WIRES])
+def test_a_body_is_the_same_with_and_without_the_search_that_is_spared(
+    tmp_path: Path, wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Byte for byte, over texts, calls, failures and an image."""
+    from importlib import import_module
+
+    from harness.builtin import wire as module
+
+    bench = Bench(tmp_path, wire=wire)
+    (bench.folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    replies = ("echo ä", calling("read_file", {"path": "a.png"}), calling("fly", {}), calling("execute", "{no"))
+    with serving(steps(*replies)) as server:
+        log = bench.talk(address(server, wire)).log
+    request = log.request(max(log.turns))
+    spared = body(request.parameters, request)
+    name = "chat.completions.completions" if wire == "chat" else "responses.responses"
+    original = import_module("openai._utils").async_maybe_transform
+    monkeypatch.setattr(module, "_as_it_is", original)
+    assert body(request.parameters, request) == spared
+    assert import_module(f"openai.resources.{name}").async_maybe_transform is original
+
+
+def test_a_vendors_address_needs_a_key_and_another_none() -> None:
+    """Before anything is sent."""
+    request = Request(system="s", tools=[], messages=[{"role": "user", "text": "t"}], parameters={})
+    from harness.builtin.wire import Wire
+
+    with pytest.raises(ModelFault) as found:
+        Wire({"model": "openai-chat:gpt-5"}, "", 5.0)
+    assert found.value.outcome == "auth"
+    assert body({"model": "openai-chat:gpt-5", "base_url": "http://127.0.0.1:9/v1"}, request)
+
+
+def test_the_librarys_prices_hold_at_a_vendors_own_address_alone() -> None:
+    """A million tokens of a model that it knows cost something; at another address nobody says what."""
+    from pydantic_ai.messages import ModelResponse, TextPart
+    from pydantic_ai.usage import RequestUsage
+
+    from harness.builtin.wire import Wire
+
+    answer = ModelResponse(
+        parts=[TextPart("a")],
+        usage=RequestUsage(input_tokens=1_000_000, output_tokens=1_000_000),
+        model_name="gpt-5",
+        provider_name="openai",
+        finish_reason="stop",
+        provider_details={"finish_reason": "stop"},
+    )
+    own = Wire({"model": "openai-chat:gpt-5"}, "key", 5.0)._answer(answer).usage
+    other = Wire({"model": "openai-chat:gpt-5", "base_url": "http://127.0.0.1:9/v1"}, "key", 5.0)._answer(answer).usage
+    assert own.cost_usd and own.cost_source == "table"
+    assert (other.cost_usd, other.cost_source, other.input) == (None, "unknown", 1_000_000)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_same_counts_come_from_every_vendor(tmp_path: Path, wire: str) -> None:
+    """Input without what the cache served; output with the reasoning."""
+    with serving(steps()) as server:
+        used = Bench(tmp_path, wire=wire).talk(address(server, wire)).used
+    written = 100 if wire == "messages" else 0  # the others count what is written as input
+    assert (used.input, used.cache_read, used.cache_write, used.output) == (600 - written, 400, written, 50)

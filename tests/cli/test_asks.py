@@ -1,0 +1,217 @@
+"""`ask`: on a terminal, in a pipe, and what its exit code says."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import select
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.agents.modelserver import Reply, Server, serving
+from tests.agents.wires import Exchange
+from tests.builtin.talking import MODELS, address, calling
+from tests.missions import PROGRAM, House
+from tests.servers.serving import SERVED
+
+pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
+
+
+def configure(folder: Path, server: Server, more: str = "") -> None:
+    """The built-in agent with the model of this server."""
+    (folder / ".harness").mkdir(exist_ok=True, parents=True)
+    table = f'[agents.builtin]\nmodel = "{MODELS["chat"]}"\nbase_url = "{address(server, "chat")}"\n'
+    (folder / ".harness" / "config.toml").write_text(f'agent = "builtin"\n{more}{table}')
+
+
+def written(house: House, name: str, text: str) -> None:
+    """A file of the workspace, as a person committed it."""
+    house.write(name, text)
+    house.git("add", name)
+    house.git("commit", "-qm", "the workspace", name)
+
+
+def brain(exchange: Exchange) -> Reply:
+    """Counts the answers; writes a file where that is asked."""
+    last = exchange.text.rpartition("\n")[2]
+    if last.startswith("write") and len(exchange.results) == 0:
+        return calling("write_file", {"path": "a.txt", "content": "x"})
+    return Reply(f"answer {exchange.turns + 1}")
+
+
+def test_a_conversation_goes_on_from_command_to_command(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder without a mission, too; words, a pipe, and JSON."""
+    with serving(brain) as server:
+        configure(house.project, server)
+        assert house.harness("ask", "hello", "there").out == "answer 1\n"
+        monkeypatch.setattr(sys, "stdin", io.StringIO("from a pipe\n"))
+        assert house.harness("ask").out == "answer 2\n"
+        row = json.loads(house.harness("ask", "--json", "more").out)
+        assert (row["text"], row["call"], row["session"], row["outcome"]) == ("answer 3", 3, "default", "ok")
+        assert house.harness("ask", "--session", "other", "hello").out == "answer 1\n"
+        assert house.harness("ask", "--user", "bob", "hello").out == "answer 1\n"
+        assert house.harness("ask", "--agent", "else", "hello").code == 64
+
+
+def test_rules_that_are_not_committed_are_said_not_to_hold(house: House) -> None:
+    """A person who denies a tool and forgets to commit it is told so, until it is committed."""
+    with serving(brain) as server:
+        configure(house.project, server)
+        assert "tools.json" not in house.harness("ask", "hello").err
+        house.write("tools.json", '{"deny": ["execute"]}')
+        assert "tools.json is not as the last commit has it, and that one holds." in house.harness("ask", "hello").err
+        house.git("add", "tools.json")
+        house.git("commit", "-qm", "rules")
+        assert "tools.json" not in house.harness("ask", "hello").err
+
+
+def test_the_exit_code_says_how_a_call_ended(house: House) -> None:
+    """And the reason is on standard error; without anybody to permit it a change is denied."""
+    with serving(brain) as server:
+        assert house.harness("ask", "hello").code == 65  # no model in config.toml
+        configure(house.project, server)
+        assert house.harness("ask", "  ").code == 64
+        server.fail("auth", 1)
+        done = house.harness("ask", "hello")
+        assert done.code == 69 and "Incorrect API key" in done.err
+        done = house.harness("ask", "write it")
+        assert done.code == 0 and "· write_file a.txt" in done.err
+        assert not (house.project / "a.txt").exists()
+        assert house.harness("ask", "--max-steps", "1", "write it", "--session", "b").code == 10
+        (house.project / ".harness/sessions/default/default/state.json").write_text("{")
+        done = house.harness("ask", "hello")
+        assert done.code == 65 and "state.json" in done.err and "Nothing was changed" in done.err
+
+
+class Screen:
+    """A person at a terminal: the program's output so far, and what is typed."""
+
+    def __init__(self, *words: str, folder: Path) -> None:
+        self.seen = ""
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            os.chdir(folder)
+            os.environ.update(TERM="dumb", HARNESS_USER="", HOME=str(folder))
+            os.execv(sys.executable, [sys.executable, str(PROGRAM), *words])
+
+    def until(self, text: str, seconds: float = 60.0) -> str:
+        """Wait until the program has printed this; returns all that came before it since the last time."""
+        end = time.monotonic() + seconds
+        while text not in self.seen:
+            assert time.monotonic() < end, self.seen
+            if select.select([self.fd], [], [], 0.1)[0]:
+                try:
+                    self.seen += os.read(self.fd, 65536).decode("utf-8", "replace")
+                except OSError:  # the program has ended
+                    break
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def types(self, text: str) -> None:
+        """Type it."""
+        os.write(self.fd, text.encode())
+
+    def code(self) -> int:
+        """Wait for the end of the program."""
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.fd)
+        return code
+
+
+def test_a_person_talks_line_by_line_permits_and_interrupts(tmp_path: Path) -> None:
+    """Answers as they come, a question before a change, Ctrl-C for an answer that takes long, Ctrl-D to leave."""
+    hangs, go = threading.Event(), threading.Event()
+
+    def slow(exchange: Exchange) -> Reply:
+        if exchange.text.rpartition("\n")[2].startswith("be slow"):
+            hangs.set()
+            go.wait(30)
+        return brain(exchange)
+
+    with serving(slow) as server:
+        configure(tmp_path, server)
+        screen = Screen("ask", folder=tmp_path)
+        screen.until("session default")
+        screen.until("> ")
+        screen.types("hello\n")
+        screen.until("answer 1")
+        screen.until("> ")
+        screen.types("write it\n")
+        screen.until("permit it? ")
+        screen.types("y\n")
+        screen.until("answer 3")
+        assert (tmp_path / "a.txt").read_text() == "x"
+        screen.until("> ")
+        screen.types("be slow\n")
+        assert hangs.wait(30)
+        screen.types("\x03")
+        screen.until("interrupted")
+        go.set()
+        screen.until("> ")
+        screen.types("\x03")
+        screen.until("> ")
+        screen.types("hello again\n")
+        screen.until("answer 4")
+        screen.until("> ")
+        screen.types("\x04")
+        assert screen.code() == 0
+
+
+def test_a_conversation_has_the_tools_of_its_servers(house: House) -> None:
+    """They are permitted as other tools are; a server that dies fails its call, one that cannot start is told, and both go on."""
+    seen = []
+
+    def uses(exchange: Exchange) -> Reply:
+        seen.append(sorted(name for name in exchange.tools if name.startswith("own_")))
+        done = len(exchange.results)
+        if done == 0:
+            return calling("own_look", {"name": "GREETING"})
+        return calling("own_die", {}) if "die now" in exchange.text and done == 1 else Reply(exchange.results[-1])
+
+    servers = {
+        "own": {"command": sys.executable, "args": ["-S", "-E", SERVED], "env": {"GREETING": "hello"}},
+        "gone": {"command": "/nonexistent/server"},
+    }
+    written(house, "tools.json", json.dumps({"deny": ["own_child"], "mcpServers": servers}))
+    with serving(uses) as server:
+        configure(house.project, server)
+        done = house.harness("ask", "look")
+        assert done.code == 0 and done.out.startswith("GREETING is hello, in ")
+        assert "\n· The MCP server gone" in f"\n{done.err}"
+        done = house.harness("ask", "die now")
+        assert done.code == 0 and "it was time" in done.out
+    assert "own_look" in seen[0] and "own_child" not in seen[0]
+    said = json.loads(server.seen[-1].body)["messages"]
+    assert sum("Not available now: The MCP server gone" in str(one["content"]) for one in said) == 1
+
+
+def test_a_conversation_starts_a_subagent(house: House) -> None:
+    """It answers its parent, its costs are of the call, its rules those of its parent, and a later command knows it is over."""
+    child = "Another agent started you, as its subagent reader"
+
+    def minds(exchange: Exchange) -> Reply:
+        if child in exchange.text:
+            return (
+                calling("write_file", {"path": "b.txt", "content": "x"}) if not exchange.results else Reply("It is 7.")
+            )
+        last = exchange.text.rpartition("\n")[2]
+        if last.startswith("find") and not exchange.results:
+            return calling("agent_spawn", {"agent": "reader", "task": "Find the number."})
+        if last.startswith("who") and len(exchange.results) == 1:
+            return calling("task_list", {})
+        return Reply(exchange.results[-1])
+
+    written(house, "subagents/reader.md", "---\ndescription: reads\nworkspace: {mode: shared}\n---\nRead.\n")
+    with serving(minds) as server:
+        configure(house.project, server)
+        row = json.loads(house.harness("ask", "--json", "find it").out)
+        assert "It is 7." in row["text"] and row["outcome"] == "ok"
+        assert row["usage"]["turns"] == 4  # two of each
+        assert not (house.project / "b.txt").exists()
+        assert "reader" in house.harness("ask", "who is there?").out

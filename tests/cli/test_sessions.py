@@ -1,0 +1,62 @@
+"""The commands about conversations, as a person reads them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tests.agents.modelserver import Reply, serving
+from tests.cli.test_asks import brain, configure
+from tests.missions import CHECKOUT, House
+
+
+def test_sessions_are_listed_shown_searched_and_ruled(house: House) -> None:
+    """Each with JSON; a request is made again, byte for byte."""
+    with serving(brain) as server:
+        configure(house.project, server)
+        assert house.harness("sessions", "list").out == "There is no session here.\n"
+        house.harness("ask", "where are the herons")
+        house.harness("ask", "--session", "two", "--user", "bob", "hello")
+        listed = house.harness("sessions", "list").out
+        assert "default (default, assistant): 1 calls; ok: where are the herons" in listed and "two (bob" in listed
+        assert len(json.loads(house.harness("sessions", "list", "--user", "bob", "--json").out)) == 1
+        shown = house.harness("sessions", "show", "default", "--messages").out
+        assert "turns 1-1" in shown and "Person: where are the herons" in shown and "Agent: answer 1" in shown
+        assert json.loads(house.harness("sessions", "show", "default", "--json").out)["calls"][0]["outcome"] == "ok"
+        turn = house.harness("sessions", "show", "default", "--turn", "1")
+        assert turn.code == 0 and "equal to what was sent, byte for byte" in turn.out
+        assert house.harness("sessions", "search", "herons").out.startswith("default: Person: where are the herons")
+        assert house.harness("sessions", "search", "pelicans").out == "Nothing was said of that.\n"
+        assert house.harness("sessions", "interrupt", "default", "stop").out == "Nothing runs or waits there.\n"
+        assert "no rules of its own" in house.harness("sessions", "rules", "default").out
+        assert house.harness("sessions", "rules", "default", "allow", "execute(git *)").out == "allow  execute(git *)\n"
+        assert json.loads(house.harness("sessions", "rules", "default", "--json").out)["allow"] == ["execute(git *)"]
+
+
+def test_the_keys_are_those_of_the_contract_page(house: House) -> None:
+    """The table in docs/contract.md."""
+    table = (CHECKOUT / "docs/contract.md").read_text().split("## JSON\n", 1)[1].split("\n## ", 1)[0]
+    rows = dict(re.findall(r"^\| `((?:ask|sessions)[^`]+)` \| (.*) \|$", table, re.M))
+    with serving(brain) as server:
+        configure(house.project, server)
+        for words, keys in rows.items():
+            named = {"WORDS": "hello", "S": "default"}
+            done = house.harness(*(named.get(word, word) for word in words.split()), "--json")
+            found = json.loads(done.out)
+            found = found[0] if isinstance(found, list) else found
+            assert sorted(found) == sorted(re.findall(r"`(\w+)`", keys.split(":")[0])), words
+    assert len(rows) == 6
+
+
+def test_what_there_is_not_is_refused(house: House) -> None:
+    """With 64; and nothing is made by asking."""
+    with serving(lambda _: Reply("x")) as server:
+        configure(house.project, server)
+        for words in (
+            ["show", "none"],
+            ["show", "none", "--turn", "1"],
+            ["rules", "none"],
+            ["rules", "none", "deny", "x"],
+        ):
+            assert house.harness("sessions", *words).code == 64, words
+    assert not (house.project / ".harness/sessions").exists()

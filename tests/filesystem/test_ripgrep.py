@@ -1,0 +1,103 @@
+"""Promises of harness/filesystem/ripgrep.py: records are read as they come, and a search ends, at its time if need be."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import Unavailable
+from harness.filesystem import ripgrep
+from harness.filesystem.faults import Refused
+from harness.filesystem.local import Local
+from harness.filesystem.protocol import Fault
+from tests.filesystem.contract import kind
+
+
+class Chunks(ripgrep.Stream):
+    """An output that comes in these pieces."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self.parts = parts
+
+    def chunks(self) -> Iterator[bytes]:
+        """The pieces."""
+        yield from self.parts
+
+
+WARNING = b': WARNING: stopped searching binary file after match (found "\\0" byte around offset 9)\n'
+OUTPUT = b"./a\0001:0:x:y\n./b" + WARNING + b"./c d\00012:34:\n./e\0002:5:\xff\r\n./e" + WARNING
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 10_000])
+def test_records_are_the_same_however_the_output_is_cut(size: int) -> None:
+    """Also in the middle of a name or of a warning."""
+    parts, binary = [OUTPUT[at : at + size] for at in range(0, len(OUTPUT), size)], set[str]()
+    found = list(ripgrep.records(Chunks(*parts), binary))
+    assert found == [("a", 1, 0, b"x:y"), ("c d", 12, 34, b""), ("e", 2, 5, b"\xff\r")]
+    assert binary == {"b", "e"}
+
+
+def test_a_search_ends_at_its_time() -> None:
+    """And its process with it."""
+    begun = time.monotonic()
+    argv = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
+    with pytest.raises(Refused, match="took longer than 0 s"), ripgrep.Stream(argv, cwd="/", seconds=0.2) as stream:
+        list(stream.chunks())
+    assert stream.process.returncode == -9
+    assert time.monotonic() - begun < 20
+
+
+def test_a_pattern_without_end_ends_where_ripgrep_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's expressions may take for ever; the search does not."""
+    monkeypatch.setattr(ripgrep, "SECONDS", 1.0)
+    files = Local(str(tmp_path), with_rg=False)
+    files.write("f", b"a" * 5000 + b"!\n")
+    begun = time.monotonic()
+    assert kind(files.grep(r"(a|a)*(a|a)*(a|a)*$")) == "timeout"
+    assert time.monotonic() - begun < 20
+
+
+def test_a_search_reads_complaints_while_it_reads_records() -> None:
+    """Neither pipe fills up and stops the other."""
+    complaint = b"rg: x: Permission denied (os error 13)\n"
+    program = f"import os\nfor _ in range(2000): os.write(2, {complaint!r} * 9); os.write(1, b'y' * 999)"
+    with ripgrep.Stream([sys.executable, "-c", program], cwd="/") as stream:
+        assert sum(map(len, stream.chunks())) == 2000 * 999
+        stream.check("p")
+    assert stream.complaints() == {"x": "permission denied"}
+
+
+def test_a_program_that_is_not_there_is_no_fault_of_the_model(tmp_path: Path) -> None:
+    """It is raised, for a person."""
+    files = Local(str(tmp_path))
+    files.program = str(tmp_path / "none")
+    with pytest.raises(Unavailable, match="cannot be started"):
+        files.grep("x")
+
+
+def test_settings_of_a_user_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither ripgrep's own configuration nor git's list for all repositories."""
+    (tmp_path / "home/.config/git").mkdir(parents=True)
+    (tmp_path / "home/.config/git/ignore").write_text("*\n")
+    (tmp_path / "rc").write_text("--invert-match\n")
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/f").write_text("hit\nother\n")
+    (tmp_path / "root/.ignore").write_text("f\n")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "rc"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    answer = Local(str(tmp_path / "root")).grep("hit")
+    assert not isinstance(answer, Fault)
+    assert [match.text for match in answer.matches] == [b"hit"]
+
+
+def test_it_is_found_on_path_or_beside_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package that has it for Python puts it there."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert ripgrep.program() == os.path.join(os.path.dirname(sys.executable), "rg")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert ripgrep.program() == ""

@@ -1,0 +1,107 @@
+"""tools.json: what it permits, and that a broken one is never "no restrictions"."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.base.errors import BrokenFile
+from harness.workspace import tools
+from harness.workspace.tools import McpServer, Tools, merged, parse, substituted
+
+SERVER = {"command": "python", "args": ["-m", "${MODULE:-server}"], "env": {"KEY": "${KEY}"}}
+
+
+def test_a_deny_wins_over_an_allow_and_holds_for_servers_too() -> None:
+    """Names may hold a star."""
+    said = parse('{"allow": ["read_file", "execute", "maps_*"], "deny": ["execute", "maps_delete*"]}', "tools.json")
+    permitted = [
+        name for name in ("read_file", "execute", "maps_find", "maps_delete_all", "other") if said.rules.offers(name)
+    ]
+    assert permitted == ["read_file", "maps_find"]
+    assert said.restricts
+
+
+def test_absent_and_empty_are_two_answers() -> None:
+    """No list of what is allowed allows all; an empty one allows nothing."""
+    assert parse("{}", "t").rules.offers("execute")
+    assert not parse("{}", "t").restricts
+    assert not parse('{"allow": []}', "t").rules.offers("execute")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("", 1, "empty"),
+        (" \n", 1, "empty"),
+        ('{\n  "deny": ["execute"],\n}', 2 if sys.version_info >= (3, 13) else 3, "not JSON"),  # 3.13 names the comma
+        ('{\n  // no\n  "deny": []\n}', 2, "not JSON"),
+        ('{\n  "deny": ["execute"],\n  "deny": []\n}', 3, "'deny' appears twice"),
+        ('{\n  "denny": ["execute"]\n}', 2, "unknown key 'denny'"),
+        ('{\n "allow": [],\n "deny": "execute"\n}', 3, "'deny' must be a list of names of tools"),
+        ('{"deny": [" "]}', 1, "list of names"),
+        ('{"deny": ["execute(git push"]}', 1, "list of names"),
+        ('{"ask": ["execute()"]}', 1, "list of names"),
+        ('{"ask": ["write_file({a,b)"]}', 1, "list of names"),
+        ("[]", 1, "must be an object"),
+        ("[" * 100_000, 1, "nested"),
+        ('{"mcpServers": {\n  "maps": {"cmd": "x"}\n}}', 2, "unknown key 'cmd'"),
+        ('{"mcpServers": {\n  "maps": {}\n}}', 2, "has no 'command'"),
+        ('{"mcpServers": {\n  "maps": {"type": "http", "command": "x"}\n}}', 2, "has no 'url'"),
+        ('{"mcpServers": {\n  "a b": {"command": "x"}\n}}', 2, "no name"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_line_and_the_way_out(text: str, line: int, words: str) -> None:
+    """Whatever is wrong with it; never is it taken for a file without rules."""
+    with pytest.raises(BrokenFile) as caught:
+        parse(text, "tools.json")
+    assert (caught.value.line, caught.value.code) == (line, 65)
+    assert words in str(caught.value)
+    assert "[workspace] tools = false" in str(caught.value)
+
+
+def test_variables_are_substituted_after_parsing() -> None:
+    """A value with quotes and braces stays a value; one that is missing is named, unless it has a default."""
+    said = parse(json.dumps({"deny": ["${KEY}"], "mcpServers": {"maps": SERVER}}), "t")
+    assert said.deny == ["${KEY}"], "no variable becomes a rule"
+    made, missing = substituted(said.servers[0], {"KEY": '", "deny": [], "x": "${MODULE}'})
+    assert (made.env["KEY"], made.args, missing) == ('", "deny": [], "x": "${MODULE}', ["-m", "server"], [])
+    assert substituted(said.servers[0], {})[1] == ["KEY"]
+
+
+def test_the_transport_follows_from_what_a_server_has() -> None:
+    """With the field's other words for it."""
+    rows = {"a": {"command": "x"}, "b": {"url": "https://x"}, "c": {"transport": "streamableHttp", "url": "https://x"}}
+    said = parse(json.dumps({"mcpServers": rows}), "t")
+    assert [one.transport for one in said.servers] == ["stdio", "http", "http"]
+
+
+def test_a_nearer_file_can_only_take_away() -> None:
+    """Every deny counts, both must allow, and a server takes the place of one with its name."""
+    far = Tools(
+        allow=["read_file", "execute", "x_*"], deny=["a"], servers=[McpServer(name="s", transport="stdio", command="1")]
+    )
+    near = Tools(
+        allow=["execute", "x_y", "z"], deny=["b"], servers=[McpServer(name="s", transport="stdio", command="2")]
+    )
+    both = merged([far, near])
+    assert (both.allow, both.deny, [one.command for one in both.servers]) == (["execute", "x_y"], ["a", "b"], ["2"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60), st.text(max_size=20))
+def test_what_it_says_survives_a_record(name: str, value: str) -> None:
+    """A file that is accepted comes back from the record of a run as it was."""
+    text = json.dumps({"deny": [f"x{name.strip()}"], "mcpServers": {"s": {"command": "c", "env": {"K": value}}}})
+    try:
+        said = parse(text, "t")
+    except BrokenFile:
+        assert any(map(str.isspace, name.strip())) or "(" in name
+        return
+    from harness.base import schema
+
+    assert tools.of_json(json.loads(json.dumps(schema.plain(said)))) == said

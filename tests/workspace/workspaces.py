@@ -1,0 +1,51 @@
+"""A mission with a workspace, for tests: a person commits its files, and runs are prompted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.missions import House
+from tests.planned import role
+
+RULES = "# Rules of the house\n\nUse tabs.\n"
+
+
+def skill(name: str, says: str = "Do it so.") -> str:
+    """A SKILL.md."""
+    return f"---\nname: {name}\ndescription: How to {name}\n---\n{says}\n"
+
+
+def person(house: House, texts: dict[str, str | None], message: str = "mine") -> str:
+    """A person commits these files; None removes one."""
+    for name, text in texts.items():
+        if text is None:
+            house.git("rm", "-q", name)
+        else:
+            house.write(name, text)
+    house.git("add", "-A")
+    house.git("commit", "-qm", message)
+    return house.head()
+
+
+def ran(house: House, shell: str = "echo x >> 1.txt", feature: str = "F-001", name: str = "worker") -> str:
+    """A worker's run that does this; its prompt."""
+    house.script("worker", {"run": shell})
+    words = [feature, "--again"] if house.feature(feature).status != "todo" else [feature]
+    assert role(house, name, *words) in (0, 10)
+    return house.prompt()
+
+
+def log(house: House) -> list[dict[str, Any]]:
+    """The lines of workspace.jsonl."""
+    path = Path(house.layout.workspace_log)
+    return [json.loads(line) for line in path.read_text().split("\n") if line] if path.exists() else []
+
+
+def shown(house: House, *words: str) -> dict[str, Any]:
+    """What `workspace show` says."""
+    done = house.harness("workspace", "show", "--json", *words)
+    assert done.code == 0, done
+    found: dict[str, Any] = json.loads(done.out)
+    return found
