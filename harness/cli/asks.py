@@ -133,16 +133,27 @@ class Conversation:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         while True:
             try:
-                text = input("> ")
-            except EOFError:
-                console.print_line("")
-                return errors.DONE
+                text = self._line("> ")
+                if not text:
+                    console.print_line("")
+                    return errors.DONE
+                if text.strip():
+                    self.said(text.rstrip("\n"))
+                    signal.signal(signal.SIGINT, signal.default_int_handler)
             except KeyboardInterrupt:
                 console.print_line("")
-                continue
-            if text.strip():
-                self.said(text)
-                signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    @staticmethod
+    def _line(prompt: str) -> str:
+        """What is typed behind the prompt, with its newline; empty at the end of the input.
+
+        Not `input`: a Ctrl-C that comes between its prompt and its read is only noticed at the next line.
+        """
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        while not select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
+            pass
+        return sys.stdin.readline()
 
 
 class Terminal:
