@@ -22,6 +22,7 @@ CAPITALS = re.compile(r"\b[A-Z]{4,}\b")
 PLACES = tables.words("words.txt", "places")
 COMPOUND = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+)+(?![\w-])")
 ORDERING = frozenset(map(stem, AFFIRMS))
+DENYING = frozenset(map(stem, (*DENIALS, "stop", "without")))
 ON, OFF, TURNING = (tables.words("words.txt", name) for name in ("turning on", "turning off", "turning"))
 STATES = {"on": True, "off": False, "enabled": True, "disabled": False}
 SWITCHES = ORDERING | frozenset(map(stem, ("without", "avoid", *ON, *OFF, *TURNING, *STATES)))
@@ -85,9 +86,8 @@ def flips(new: Words, old: Words) -> bool:
 def drops(new: Words, old: Words) -> bool:
     """Whether one orders with an identifier what the other orders without it."""
     mine, yours = lacking(new.text), lacking(old.text)
-    return any(one & two.names for one, two in ((mine - yours, old), (yours - mine, new))) and head(new.text) == head(
-        old.text
-    )
+    has = ((mine - yours, old.names - old.denied), (yours - mine, new.names - new.denied))
+    return any(one & names for one, names in has) and head(new.text) == head(old.text)
 
 
 def of_one_order(new: Words, old: Words) -> bool:
@@ -208,7 +208,10 @@ def said_of_others(new: Words, old: Words) -> bool:
 
 
 def is_contrast(new: Words, old: Words) -> bool:
-    """Whether the two are one sentence with a few words replaced: a contrast, not a paraphrase."""
+    """Whether the two are one sentence with a few words replaced: a contrast, not a paraphrase. Two that refuse the same, and
+    give other reasons, are none."""
+    if new.refused & old.refused and head(new.text) - DENYING == head(old.text) - DENYING:
+        return False
     mine, yours = (len(swapped(one, two)) for one, two in ((new, old), (old, new)))
     if not (1 <= mine <= MOST_SWAPPED and 1 <= yours <= MOST_SWAPPED):
         return False
@@ -216,8 +219,8 @@ def is_contrast(new: Words, old: Words) -> bool:
 
 
 def swapped(one: Words, other: Words) -> set[str]:
-    """The words that the other lacks, but for verbs of ordering, and "unchanged" where the other says "not change"."""
-    lacks = one.terms - other.terms - ORDERING
+    """The words that the other lacks, but for verbs of ordering and denying, and "unchanged" where the other says "not change"."""
+    lacks = one.terms - other.terms - ORDERING - DENYING
     return {term for term in lacks if term.removeprefix("un") not in other.terms and f"un{term}" not in other.terms}
 
 

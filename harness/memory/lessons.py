@@ -11,7 +11,7 @@ import json
 import re
 
 from harness.base.record import Record
-from harness.memory.contrast import plain
+from harness.memory.contrast import lacking, plain
 from harness.memory.similarity import NEWER, SAME, UNRELATED, Index
 from harness.memory.words import words
 
@@ -27,6 +27,7 @@ MOST_WORDINGS = 6
 MOST_VOICES = 12
 MOST_NAMED = 8
 MOST_ROLES = 4
+NO = re.compile(r"^no (?=\w)", re.IGNORECASE)
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"
@@ -275,7 +276,7 @@ def adds(text: str, texts: list[str]) -> bool:
 
 def compared(kind: str, text: str) -> str:
     """A note as it is compared: something to avoid says so."""
-    return text if kind != "avoid" or _says_so(text) else f"avoid {text}"
+    return text if kind != "avoid" or _says_so(text) else f"avoid {NO.sub('', text)}"
 
 
 _says: dict[str, bool] = {}  # a cache: what `parse` knows need not be read again
@@ -287,7 +288,7 @@ def _says_so(text: str) -> bool:
         if len(_says) > MOST * MOST_WORDINGS:
             _says.clear()
         found = words(text)
-        known = _says[text] = found.refuses or bool(found.ordered)
+        known = _says[text] = found.refuses or bool(found.ordered or lacking(text))
     return known
 
 
