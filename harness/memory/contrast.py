@@ -38,6 +38,8 @@ def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
         return False
     for one, two in ((new, old), (old, new)):
         meant = one.denied & two.terms - two.denied
+        if not decisions and agrees(one, two):
+            continue
         if len(meant) < MEANT * len(one.denied) or not meant:
             continue
         if meant & two.ordered or (
@@ -48,6 +50,12 @@ def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
         ):
             return True
     return False
+
+
+def agrees(one: Words, other: Words) -> bool:
+    """Whether a note gives most of the reasons of one that refuses something: both warn of it."""
+    reasons = one.terms - head(one.text) - one.refused - DENYING
+    return len(reasons) > 1 and len(reasons & other.terms) >= MEANT * len(reasons)
 
 
 def denies(new: Words, old: Words) -> bool:
@@ -66,7 +74,8 @@ def takes_the_place(new: Words, old: Words) -> bool:
 
 def begins_with_opposite(new: Words, old: Words) -> bool:
     """Whether the first word of one has its opposite in the other: what it says to do is undone there."""
-    return any(OPPOSITE.get(one.lead) in two.terms for one, two in ((new, old), (old, new)))
+    pairs = ((new, old), (old, new))
+    return any(OPPOSITE.get(one.lead) in two.terms - one.terms and one.lead not in two.terms for one, two in pairs)
 
 
 def has_opposites(new: Words, old: Words) -> bool:

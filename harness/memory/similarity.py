@@ -57,9 +57,10 @@ DENIED, LEAST_DENIED = 0.2, 400_000  # and is so close, or shares so much, where
 OPPOSED = 0.30  # a note denies what the other orders, about one subject
 OWN = 1_100_000  # words of its own that a note has in the place of another's: that of another thing
 NAMED = 0.5  # what an identifier of its own adds to what two notes share
-TELLING = 1_200_000  # two notes are the same that share so much, whatever else they say
+TELLING = 2_200_000  # two notes are the same that share so much, whatever else they say
 LEAST_SHARED = 500_000  # what two notes share, however close: words that all documentation has make no lesson
-VERY_CLOSE = 0.7  # but for notes of nothing else
+VERY_CLOSE = 0.7  # but for notes of nothing else: names or words of their own make no two lessons of those
+ALL_BUT_ONE = 0.8  # nor does a word that stands for another
 COMMON = 20  # notes will have the commonest word
 MATURE = 60  # lessons from which on a mission knows how rare its words are
 TELLS = 800_000  # two notes are about one subject
@@ -239,7 +240,7 @@ class Index:
         if not decisions and (differs_in_compounds(new, old) or differs_in_flags(new, old)):
             return UNRELATED
         numbers = apart(new.numbers, old.numbers)
-        names = not shared_names and apart(new.names - old.terms, old.names - new.terms)
+        names = not shared_names and cosine < VERY_CLOSE and apart(new.names - old.terms, old.names - new.terms)
         values = differs_in_values(new, old)
         if numbers or names or values:
             rest = self.rest(new, old)
@@ -248,9 +249,9 @@ class Index:
             is_frame = values or (numbers and (names or alike)) or rest >= ONE_FRAME or is_flag_changed(new, old)
             if is_frame or told < DESPITE * TELLING:
                 return UNRELATED
-        if alike and is_contrast(new, old):
+        if alike and cosine < ALL_BUT_ONE and is_contrast(new, old):
             return NEWER if decisions else UNRELATED
-        if alike and not decisions and self.of_others(new, old):
+        if alike and cosine < VERY_CLOSE and not decisions and self.of_others(new, old):
             return UNRELATED
         return SAME if near or tells else NEWER
 

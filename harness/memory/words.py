@@ -204,6 +204,8 @@ class _Reader:
         if word in NUMBER_WORDS:
             word = NUMBER_WORDS[word]
             self.numbers.add(word)
+        if word.endswith("n't"):
+            return  # it denies, and is about nothing
         word = word.partition("'")[0]
         if (word in AFFIRMS or word in DENIALS) and word not in UNTOLD:
             self.terms[stem(word)] = None  # the verb is not what the note orders or denies
