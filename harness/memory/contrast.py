@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MEANT = 0.5  # of what a note denies, the other has
+AGREED = 0.75  # of the reasons that a note gives
 SHORTEST_BEGINNING = 5  # letters in which two forms of a word begin alike
 MOST_SWAPPED = 3  # words of each that a contrast replaces
 _PAIRS = [tuple(stem(word) for word in row.split()) for row in tables.sections("words.txt")["opposites"]]
+SIDES = frozenset(map(stem, tables.words("words.txt", "sides")))  # of which one has this, the other that
 LITTLE = frozenset(map(stem, tables.words("words.txt", "little words")))  # they mean many things
 WORD = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+)*")
 CAPITALS = re.compile(r"\b[A-Z]{4,}\b")
@@ -26,6 +28,7 @@ DENYING = frozenset(map(stem, (*DENIALS, "stop", "without")))
 ON, OFF, TURNING = (tables.words("words.txt", name) for name in ("turning on", "turning off", "turning"))
 STATES = {"on": True, "off": False, "enabled": True, "disabled": False}
 SWITCHES = ORDERING | frozenset(map(stem, ("without", "avoid", *ON, *OFF, *TURNING, *STATES)))
+BOOLEANS = [{"yes", "no"}, {"true", "false"}, {"on", "off"}, {"1", "0"}, {"enabled", "disabled"}, {"always", "never"}]
 LABEL = 3  # words before a colon that say what the order behind it is about
 OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
@@ -42,20 +45,18 @@ def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
             continue
         if len(meant) < MEANT * len(one.denied) or not meant:
             continue
-        if meant & two.ordered or (
-            (alike or one.refused & two.names)
-            and one.refuses
-            and not two.refuses
-            and not one.refused.isdisjoint(two.order[:3])
-        ):
+        if meant & two.ordered:
             return True
+        if one.refuses and not two.refuses and (alike or one.refused & two.names):
+            if not one.refused.isdisjoint(two.order[:3]) or one.refused & two.names & head(two.text):
+                return True
     return False
 
 
 def agrees(one: Words, other: Words) -> bool:
     """Whether a note gives most of the reasons of one that refuses something: both warn of it."""
     reasons = one.terms - head(one.text) - one.refused - DENYING
-    return len(reasons) > 1 and len(reasons & other.terms) >= MEANT * len(reasons)
+    return len(reasons) > 1 and len(reasons & other.terms) >= AGREED * len(reasons)
 
 
 def denies(new: Words, old: Words) -> bool:
@@ -74,8 +75,11 @@ def takes_the_place(new: Words, old: Words) -> bool:
 
 def begins_with_opposite(new: Words, old: Words) -> bool:
     """Whether the first word of one has its opposite in the other: what it says to do is undone there."""
-    pairs = ((new, old), (old, new))
-    return any(OPPOSITE.get(one.lead) in two.terms - one.terms and one.lead not in two.terms for one, two in pairs)
+    for one, two in ((new, old), (old, new)):
+        other = OPPOSITE.get(one.lead)
+        if other in two.terms - one.terms - two.refused and one.lead not in two.terms and one.lead not in SIDES:
+            return True
+    return False
 
 
 def has_opposites(new: Words, old: Words) -> bool:
@@ -83,6 +87,7 @@ def has_opposites(new: Words, old: Words) -> bool:
     where all the others are the same."""
     mine, yours = poles(new.text), poles(old.text)
     lacks = {OPPOSITE[pole] for pole in mine - yours} & yours - mine
+    lacks = {pole for pole in lacks if (pole in old.refused) == (OPPOSITE[pole] in new.refused)}  # not to add is to remove
     return bool(lacks if new.order == old.order else lacks - LITTLE)
 
 
@@ -189,6 +194,13 @@ def compounds(text: str) -> frozenset[tuple[str, ...]]:
 def capitals(text: str) -> frozenset[str]:
     """The stems of the words in capitals."""
     return frozenset(stem(word.lower()) for word in CAPITALS.findall(text))
+
+
+def sets_opposites(new: Words, old: Words) -> bool:
+    """Whether one sets to yes what the other sets to no; not to set it to yes is no."""
+    mine, yours = dict(new.values), dict(old.values)
+    both = [name for name in mine.keys() & yours.keys() if {mine[name], yours[name]} in BOOLEANS]
+    return any((name in new.refused) == (name in old.refused) for name in both)
 
 
 def differs_in_values(new: Words, old: Words) -> bool:

@@ -11,9 +11,9 @@ import json
 import re
 
 from harness.base.record import Record
-from harness.memory.contrast import lacking, plain
+from harness.memory.contrast import OFF, lacking, plain
 from harness.memory.similarity import NEWER, SAME, UNRELATED, Index
-from harness.memory.words import words
+from harness.memory.words import LIFTS, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ MOST_VOICES = 12
 MOST_NAMED = 8
 MOST_ROLES = 4
 NO = re.compile(r"^no (?=\w)", re.IGNORECASE)
+NEEDS = LIFTS | {"need", "needs", "require", "requires"}
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"
@@ -288,7 +289,8 @@ def _says_so(text: str) -> bool:
         if len(_says) > MOST * MOST_WORDINGS:
             _says.clear()
         found = words(text)
-        known = _says[text] = found.refuses or bool(found.ordered or lacking(text))
+        is_order = found.must or text.split(" ", 1)[0].lower() in OFF or not NEEDS.isdisjoint(text.lower().split())
+        known = _says[text] = found.refuses or is_order or bool(found.ordered or found.denied or lacking(text))
     return known
 
 

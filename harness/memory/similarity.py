@@ -32,6 +32,7 @@ from harness.memory.contrast import (
     opposed,
     plain,
     said_of_others,
+    sets_opposites,
     swapped,
     takes_the_place,
     uninflected,
@@ -225,6 +226,8 @@ class Index:
         if cosine >= OPPOSED and flips(new, old) and (not decisions or of_one_order(new, old)):
             return NEWER if of_one_order(new, old) else UNRELATED
         if cosine >= OPPOSED and (drops(new, old) or (alike and takes_the_place(new, old))):
+            return NEWER
+        if cosine >= OPPOSED and sets_opposites(new, old):
             return NEWER
         near = cosine >= (CLOSE_WITH_NAME if shared_names else CLOSE)
         near = near and (decisions or told >= LEAST_SHARED or cosine >= VERY_CLOSE)
