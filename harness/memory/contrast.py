@@ -6,7 +6,7 @@ import functools
 import re
 
 from harness.memory import tables
-from harness.memory.words import AFFIRMS, CLAUSE, DENIALS, EDGES, NEGATIONS, UNTOLD, Words, stem, words
+from harness.memory.words import AFFIRMS, CLAUSE, DENIALS, EDGES, NEGATIONS, PART, UNTOLD, Words, stem, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
 
 def agrees(one: Words, other: Words) -> bool:
     """Whether a note gives most of the reasons of one that refuses something: both warn of it."""
-    reasons = one.terms - head(one.text) - one.refused - DENYING
+    reasons = one.terms - head(one.text) - one.refused - DENYING - ORDERING
     return len(reasons) > 1 and len(reasons & other.terms) >= AGREED * len(reasons)
 
 
@@ -260,6 +260,16 @@ def is_flag_changed(new: Words, old: Words) -> bool:
 def differs_in_flags(new: Words, old: Words) -> bool:
     """Whether both have flags, and none in common."""
     return apart(*(frozenset(name for name in one.names if name.startswith("-")) for one in (new, old)))
+
+
+def has_siblings(new: Words, old: Words) -> bool:
+    """Whether each has an identifier that the other lacks, and the two share half of their parts: server.proxy, preview.proxy."""
+    for one in new.names - old.terms:
+        for two in old.names - new.terms:
+            mine, yours = set(PART.findall(one)), set(PART.findall(two))
+            if one not in two and two not in one and 2 * len(mine & yours) >= max(len(mine), len(yours), 2):
+                return True
+    return False
 
 
 def apart(mine: frozenset[str], yours: frozenset[str]) -> bool:

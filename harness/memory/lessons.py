@@ -28,7 +28,7 @@ MOST_VOICES = 12
 MOST_NAMED = 8
 MOST_ROLES = 4
 NO = re.compile(r"^no (?=\w)", re.IGNORECASE)
-NEEDS = LIFTS | {"need", "needs", "require", "requires"}
+NEEDS = LIFTS
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"

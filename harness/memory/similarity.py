@@ -26,6 +26,7 @@ from harness.memory.contrast import (
     drops,
     flips,
     has_opposites,
+    has_siblings,
     is_contrast,
     is_flag_changed,
     of_one_order,
@@ -223,6 +224,8 @@ class Index:
             return NEWER
         if decisions and able and denies(new, old) and (cosine >= DENIED or told >= LEAST_DENIED):
             return NEWER
+        if decisions and cosine >= LEAST_CLOSE and self.replaces(new, old):
+            return NEWER
         if cosine >= OPPOSED and flips(new, old) and (not decisions or of_one_order(new, old)):
             return NEWER if of_one_order(new, old) else UNRELATED
         if cosine >= OPPOSED and (drops(new, old) or (alike and takes_the_place(new, old))):
@@ -238,9 +241,11 @@ class Index:
         if not decisions and new.order != old.order and aside(new, old):
             return UNRELATED
         if has_opposites(new, old) and self.rest(new, old) >= FRAME:
-            is_order = begins_with_opposite(new, old) or (new.must and old.must)
+            is_order = begins_with_opposite(new, old) or new.must or old.must
             return NEWER if decisions or is_order else UNRELATED
         if not decisions and (differs_in_compounds(new, old) or differs_in_flags(new, old)):
+            return UNRELATED
+        if not decisions and alike and has_siblings(new, old):
             return UNRELATED
         numbers = apart(new.numbers, old.numbers)
         names = not shared_names and cosine < VERY_CLOSE and apart(new.names - old.terms, old.names - new.terms)
@@ -257,6 +262,13 @@ class Index:
         if alike and cosine < VERY_CLOSE and not decisions and self.of_others(new, old):
             return UNRELATED
         return SAME if near or tells else NEWER
+
+    def replaces(self, new: Words, old: Words) -> bool:
+        """Whether a decision denies a rare word of the other, "A, no B any more", and B; or has another number for one."""
+        about = new.denied & old.terms - old.denied
+        if apart(new.numbers, old.numbers):
+            about |= new.terms & old.terms
+        return any(self.told(term) >= TELLS for term in about)
 
     def of_others(self, new: Words, old: Words) -> bool:
         """Whether each of two notes that are built alike has words of its own in the place of the other's."""

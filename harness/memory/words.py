@@ -41,6 +41,7 @@ NUMBER = re.compile(
     re.IGNORECASE,
 )
 TRUTH = frozenset(("yes", "no", "true", "false", "on", "off"))  # behind a flag
+GOES = ("goes away", "go away", "is out", "is over", "goes")
 NO_MORE = re.compile(r"\b(?:any ?more|any longer|nicht mehr|keine?[nrms]? .*mehr)\b", re.IGNORECASE)
 LONG = re.compile(r"[^\W_]{3,}")
 PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+", re.IGNORECASE)
@@ -133,7 +134,7 @@ class _Reader:
             else:
                 self.token(token, code=False)
         ended = [*self.terms][self.begun :]
-        if self.before in PAST and 1 < len(ended) <= REACH + 1:
+        if (self.before in PAST or clause.lower().rstrip(" .").endswith(GOES)) and 1 < len(ended) <= REACH + 1:
             self.denied.update(ended)  # X dropped
 
     def token(self, token: str, *, code: bool) -> None:
