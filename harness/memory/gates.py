@@ -26,13 +26,16 @@ LONGEST_LOOKED_AT = 4096  # characters; a note has at most 1000
 PROSE = 0.75  # share of letters and blanks in what is text, once decoded
 FEWEST_BLANKS = 2
 SHORTEST_PASSWORD = 5
+LONGEST_REPORT = 16  # words; what is longer tells why
+LONG_KEY = 56  # characters of letters of both cases and digits that are no text: a key, whatever stands around it
+FEWEST_OF_A_KIND = 4
 ENOUGH = 3  # different numbers in the same words, from which on a note is a report
 ENOUGH_OF_RULES = 5  # where it decides something, or gives a reason: its numbers change now and then
 PASSWORDS = ("password", "beside", "before", "pair", "account", "option")  # the patterns of a password in a sentence
 
 # Characters that no reader sees: tags, bidirectional overrides, zero-width ones within a word.
 _HIDDEN = re.compile(
-    "[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\u2060-\u2064\u00ad]|(?<=\\w)[\u200b\ufeff\u180e](?=\\w)"
+    "[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\u2060-\u2064\u00ad]|(?<=\\S)[\u200b\ufeff\u180e]+(?=\\S)"
 )
 _UNSEEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u180e\u00ad\U000e0000-\U000e007f]")
 _SPACED = re.compile(r"(?:\b\w[ .*_-]){5,}\w\b")
@@ -46,6 +49,9 @@ _MIXED = re.compile(  # letters of other alphabets that look like Latin ones
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+Z?)?")
 _DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
+_NO_KEY = re.compile(r"AAAA|MII|sha\d+-|_Z")  # a public key, a certificate, an integrity, a symbol
+_DIGEST = re.compile(r"(?:h1|sha\d+)[:/]+$")
+_WORD = re.compile(r"[a-z]{9}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ ]?|\\x[0-9a-fA-F]{2}){20,}")
 _OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")
 
@@ -120,7 +126,10 @@ def masked(text: str) -> str:
 
 
 def password(text: str) -> str:
-    """The password that a sentence tells, "" if there is none."""
+    """The password that a sentence tells, or a long key, "" if there is none."""
+    for found in _BLOB.finditer(text):
+        if _is_key(found.group().rstrip("="), text[: found.start()]):
+            return found.group()
     low = text.lower()
     if text.isascii() and not _has(low, "secret hints"):
         return ""
@@ -134,6 +143,14 @@ def password(text: str) -> str:
     return ""
 
 
+def _is_key(blob: str, before: str) -> bool:
+    """Whether a long run of characters is a key: letters of both cases and digits without a word, and no digest or public key."""
+    if len(blob) < LONG_KEY or _NO_KEY.match(blob) or _DIGEST.search(before) or _WORD.search(blob):
+        return False
+    kinds = (str.isupper, str.islower, str.isdigit)
+    return all(sum(map(kind, blob)) >= FEWEST_OF_A_KIND for kind in kinds)
+
+
 def _is_encoded(text: str) -> bool:
     """Whether a part of the text is prose, encoded in base64 or hexadecimal."""
     import base64
@@ -143,8 +160,9 @@ def _is_encoded(text: str) -> bool:
         blob = found.group().rstrip("=")
         for alphabet in (base64.b64decode, base64.urlsafe_b64decode):
             try:
-                if _is_prose(alphabet(blob + "=" * (-len(blob) % 4))):
-                    return True
+                data = alphabet(blob + "=" * (-len(blob) % 4))
+                if _is_prose(data) and data.decode("utf-8").strip(" .!").lower() not in text.lower():
+                    return True  # and not one that the text gives plainly, too
             except (ValueError, binascii.Error):
                 continue
     for found in _HEX.finditer(text):
@@ -171,13 +189,14 @@ def is_report(text: str, tag: str = "") -> bool:
         return False
     if tag == "DECISION" and pattern("change").search(text):
         return False
-    if pattern("counted").search(text) or pattern("report").search(text):
+    is_long = len(text.split()) > LONGEST_REPORT
+    if not is_long and (pattern("counted").search(text) or pattern("report").search(text)):
         return True
     rest = _OF_FEATURE.sub("", text)
     names = words(rest).names - words(rest).numbers
     if names:
         return False
-    return tag == "-" or rest != text or (tag != "DECISION" and bool(pattern("numbered").search(text)))
+    return tag == "-" or rest != text or (tag != "DECISION" and not is_long and bool(pattern("numbered").search(text)))
 
 
 class Moulds:
