@@ -79,7 +79,7 @@ leave() { # one last look at what to curate, ten lines, and the documented code,
 
 loop() { # decide, carry out, again, as the options say; every other lane is a run.sh of its own
   trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP; export HARNESS_LOOP=$$
-  [ "${HARNESS_LANE:-1}" != 1 ] || harness init --quietly || finish $? init
+  [ "${HARNESS_LANE:-1}" != 1 ] || harness init --quietly -- "$@" || finish $? init
   mask=$(umask); umask go-w; { exec 9<>"$HARNESS_STATE/locks/loop${HARNESS_LANE-}" 8<>"$HARNESS_STATE/locks/turn"; } 2>/dev/null; umask "$mask"
   options=$(harness hold 9 "$@" 8>&-) || finish $? hold
   read -r once seconds lanes <<<"$options"

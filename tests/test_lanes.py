@@ -21,7 +21,7 @@ from harness.model import features, mission
 from harness.model.contract import Check, Claim, Contract, Service
 from harness.model.features import Feature
 from tests.crash import TORTURE
-from tests.missions import CHECKOUT, PROGRAM, House, tagged, until
+from tests.missions import CHECKOUT, PROGRAM, House, listing, tagged, until
 from tests.planned import accept_all, lay, reply
 from tests.replay.test_playback import play
 
@@ -230,6 +230,20 @@ def test_an_option_that_says_nothing_starts_nothing(house: House, words: list[st
     done = house.run([RUN_SH, *words])
     assert (done.code, "Usage: run.sh [--once | --lanes" in done.err) == (64, True), done
     assert house.ran() == []
+
+
+@pytest.mark.parametrize("words", [["--lanes", "99"], ["--for", "5"], ["--once", "--lanes", "2"]])
+def test_an_option_that_is_refused_begins_no_mission(unbegun: House, words: list[str]) -> None:
+    """The folder is as it was."""
+    before = listing(unbegun.project)
+    done = unbegun.run([RUN_SH, *words])
+    assert (done.code, done.out, listing(unbegun.project) == before) == (64, "", True), done
+
+
+def test_init_takes_no_words_of_a_loop_from_a_person(unbegun: House) -> None:
+    """They are for run.sh's own call of it."""
+    done = unbegun.program("init", "--", "--lanes", "2")
+    assert (done.code, "unexpected extra argument" in done.err, unbegun.state.exists()) == (64, True, False), done
 
 
 def test_the_project_folder_has_room_for_one_lane(in_place: House) -> None:
