@@ -51,9 +51,10 @@ def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
         return [Event(id=f"done-{sweep}", name="done", text=text, facts=totals)]
     if word == "CHECKPOINT":
         found = [ask for ask in views.asks(layout) if ask.name == rest.split(" ")[0]]
+        known = [(row.name, row.cause) for row in checkpoints.rows(layout) if row.state in checkpoints.ANSWERED]
         return [
             Event(
-                id=f"checkpoint-{one.name}-{_short(one.cause + one.text)}",
+                id=f"checkpoint-{one.name}-{_asked(one, known.count((one.name, one.cause)))}",
                 name="checkpoint",
                 text=checkpoints.shown(one),
                 facts=totals | {"checkpoint": one.name},
@@ -74,6 +75,11 @@ def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
             for cap in caps
         ]
     return []
+
+
+def _asked(ask: checkpoints.Ask, answers: int) -> str:
+    """The same as long as a checkpoint waits; another one when it is asked again behind an answer, in the same words."""
+    return _short(ask.cause + ask.text) + (f"-{answers}" if answers else "")
 
 
 def _short(text: str) -> str:

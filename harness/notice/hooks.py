@@ -199,6 +199,6 @@ def _label(hook: dict[str, Any]) -> str:
     if hook.get("run"):
         words = " ".join(hook["run"])
     else:
-        scheme, _, place = hook["url"].split("/")[:3]
+        scheme, _, place = hook["url"].replace("?", "/").replace("#", "/").split("/")[:3]
         words = f"{scheme}//{place.rpartition('@')[2]}"
     return redaction.mask(" ".join(words.split()))[:LABEL_CHARS]
