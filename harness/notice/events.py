@@ -77,6 +77,15 @@ def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
     return []
 
 
+def of_preflight(layout: Layout, reasons: list[str]) -> list[Event]:
+    """What it is that a scheduled start was not made for these reasons: `auth`, where an agent cannot answer."""
+    about = [one for one in reasons if one.startswith(("agent: ", "login: "))]
+    newest = next((one.run for one in runs.finished(layout)), "")
+    facts = {"totals": runs.totals(layout).asdict()}
+    text = f"not started: {'; '.join(about)}"
+    return [Event(id=f"not-started-{_short(newest + text)}", name="auth", text=text, facts=facts)] if about else []
+
+
 def _asked(ask: checkpoints.Ask, answers: int) -> str:
     """The same as long as a checkpoint waits; another one when it is asked again behind an answer, in the same words."""
     return _short(ask.cause + ask.text) + (f"-{answers}" if answers else "")
