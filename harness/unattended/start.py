@@ -130,8 +130,9 @@ def _look(where: Layout) -> Look:
         if due.word == "DONE":
             return made.replace(text=status.ending(where, "DONE")[0])
         if due.word == "WAIT":
-            when = clock.local(int(due.what), clock.now())
-            return made.replace(text=f"WAIT until {when}: {due.reason}", until=int(due.what), code=errors.BUSY)
+            until = int(due.what)  # 0: for runs that live
+            text = f"WAIT until {clock.local(until, clock.now())}: {due.reason}" if until else f"WAIT {due.reason}"
+            return made.replace(text=text, until=until, code=errors.BUSY)
         return made.replace(role=due.what) if due.word == "NEXT" else made
     except HarnessError as fault:
         return Look(word="", text=f"not started: {fault}", key=str(fault), code=fault.code)

@@ -220,6 +220,17 @@ def test_a_long_wait_for_a_vendor_is_one_line_and_a_short_one_is_waited_out(nigh
     first.wait(timeout=20)
 
 
+def test_a_run_of_another_is_waited_for_by_its_name(night: Crontab) -> None:
+    """It has no time at which it ends."""
+    house = night.house
+    house.config('agent = "scripted"')
+    house.lay(house.feature("F-001"))
+    house.script("worker", {"run": "touch begun; sleep 60"})
+    house.begin_role("worker", "F-001")
+    until(lambda: (house.tree / "begun").exists())
+    assert re.fullmatch(r"WAIT for \d+-worker-F-001", start._look(house.layout).text)
+
+
 def test_what_is_known_to_fail_is_not_started(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent without its program: nothing is opened, no run is spent, and the log says it once, with the remedy."""
     night.house.config('agent = "mine"', "[agents.mine]", 'command = ["no-such-program"]')
