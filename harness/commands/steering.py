@@ -129,7 +129,7 @@ def _next(layout: Layout) -> str:
 
 
 def _first_line(layout: Layout, name: str) -> str:
-    return (State(layout).text(name) or "").strip().split("\n")[0]
+    return (State(layout).data(name) or b"").decode("utf-8", "replace").strip().split("\n")[0]  # also what is no text
 
 
 def _readers(layout: Layout) -> list[str]:

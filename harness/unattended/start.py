@@ -187,8 +187,19 @@ def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look) -> 
 
 
 def _newest(where: Layout) -> str:
-    """The newest finished run; "" without one."""
-    return next((one.run for one in runs.finished(where)), "")
+    """The newest finished run; "" without one, and where the run log cannot be read."""
+    try:
+        return next((one.run for one in runs.finished(where)), "")
+    except HarnessError:
+        return ""
+
+
+def _refusal(where: Layout) -> str:
+    """As `preflight.refusal`; "" where the run log or the settings cannot be read, which the look at what is due says."""
+    try:
+        return preflight.refusal(where)
+    except HarnessError:
+        return ""
 
 
 def _run(where: Layout, log: ScheduleLog, words: list[str], said: list[str]) -> int:
@@ -231,7 +242,7 @@ def _ended(where: Layout, log: ScheduleLog, how: str, fault: str, *, again: bool
     goes_on = f"next: {after.text}" + (f". {QUIET}" if fault else "")
     with log.remembered() as seen:
         seen.ended = clock.now()
-        seen.failed, seen.failed_at = preflight.refusal(where), seen.ended
+        seen.failed, seen.failed_at = _refusal(where), seen.ended
         seen.told, seen.fault = "" if going else after.key, fault
         if not (again and going):
             log.say(seen, f"end: {how}; " + (goes_on if going else f"{after.text.rstrip('.')}. {QUIET}"))

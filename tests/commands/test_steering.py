@@ -33,6 +33,14 @@ def test_resume_takes_both_back(house: House) -> None:
     assert steering.resume(house.layout) == "The mission is neither paused nor stopped. Start it: run.sh."
 
 
+def test_a_halt_that_is_no_text_is_taken_back(house: House) -> None:
+    """Whatever wrote it: the mission waits because of the file, so a person can remove it."""
+    (house.state / "PAUSE").write_bytes(b"\xff\xfe\n")
+    assert steering.halt(house.layout, "pause", "").startswith("Paused already (")
+    assert steering.resume(house.layout).startswith("Removed PAUSE (")
+    assert not (house.state / "PAUSE").exists()
+
+
 def test_a_run_under_way_goes_on_to_its_end(house: House) -> None:
     """The loop ends behind it, or goes on where a person said so meanwhile."""
     house.script("worker", {"run": "touch begun; until test -e go; do sleep 0.05; done; touch 1.txt"})

@@ -220,6 +220,14 @@ def test_a_long_wait_for_a_vendor_is_one_line_and_a_short_one_is_waited_out(nigh
     first.wait(timeout=20)
 
 
+def test_a_run_log_that_cannot_be_read_is_in_the_log_and_not_in_the_mail(night: Crontab) -> None:
+    """run.sh is started all the same, since it can make the file again."""
+    night.house.work({"run": "touch 1.txt"})
+    Path(night.house.layout.run_log).write_bytes(b"\xff" * 3000)
+    done = night.fires()
+    assert (done.out, done.err) == ("", "") and night.log()[-1].startswith("end: "), (done, night.log())
+
+
 def test_a_run_of_another_is_waited_for_by_its_name(night: Crontab) -> None:
     """It has no time at which it ends."""
     house = night.house
