@@ -100,8 +100,8 @@ loop() { # decide, carry out, again, as the options say; every other lane is a r
     case $word$once in NEXT*) start "$what" "$feature" || code=$? ;; WAIT1) code=75 ;; esac
     [ "$once" = 0 ] || finish "$code"
     case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) finish "$code" ;; esac
-    nap=$((nap < 60 ? nap * 2 : 60)) # whoever holds the mission, or the vendor, is asked less and less often
-    harness next --lull "$nap" "$decision" 9>&- & # ends where a run ends; through `await`, so that a signal ends it
+    nap=$((nap < 60 ? nap * 2 : 60)) left=$((seconds > SECONDS ? seconds - SECONDS : 0)) # who holds it up is asked ever less often
+    harness next --lull "$((nap < left ? nap : left))" "$decision" 9>&- & # ends where a run ends; through `await`, so that a signal ends it
     child=$!; await
   done
   finish 75

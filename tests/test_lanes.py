@@ -261,6 +261,16 @@ def test_after_its_time_nothing_begins_and_what_has_begun_ends_well(house: House
     assert [(line["role"], line["outcome"]) for line in house.ran()] == [("worker", "ok")]
 
 
+def test_a_wait_ends_with_the_time(house: House) -> None:
+    """A start that waits for its turn is over before the next one comes."""
+    house.config('agent = "scripted"', "[[on]]", 'event = "run"', "before = true", 'run = ["false"]')
+    house.script("worker", {"run": "touch 1.txt"})
+    began = time.monotonic()
+    done = house.run([RUN_SH, "--for", "17s"])  # its naps of 2, 4, 8 and 16 s would end after 30 s
+    assert (done.code, time.monotonic() - began < 26) == (75, True), done
+    assert 15 <= time.monotonic() - began
+
+
 def test_a_loop_that_finds_all_work_taken_goes_on_as_soon_as_that_ends(unconfined: House) -> None:
     """It does not sleep through its minute."""
     independent(unconfined, 1)

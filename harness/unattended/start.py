@@ -220,8 +220,9 @@ def _run(where: Layout, log: ScheduleLog, words: list[str], said: list[str]) -> 
 
 
 def _keep(log: ScheduleLog, output: IO[bytes], said: list[str]) -> None:
-    """Write the lines that it prints into the log, as they come; the first ones are `said`, too."""
-    until, rest, more = time.monotonic() + HELD_SECONDS, b"", b"more"
+    """Write the lines that it prints into the log, as they come, without those that repeat the one above; the first ones are
+    `said`, too."""
+    until, rest, more, last = time.monotonic() + HELD_SECONDS, b"", b"more", ""
     while more:
         left = until - time.monotonic()
         if log.holds and (left <= 0 or not select.select([output], [], [], left)[0]):
@@ -229,7 +230,9 @@ def _keep(log: ScheduleLog, output: IO[bytes], said: list[str]) -> None:
         more = output.read(65536)
         *lines, rest = (rest + more).split(b"\n")
         for line in lines if more else [rest]:
-            if text := line.decode("utf-8", "replace").rstrip():
+            text = line.decode("utf-8", "replace").rstrip()
+            if text and text != last:
+                last = text
                 log.write(f"  {text}")
                 said += [text] if len(said) < MOST_SAID and not text.startswith("> ") else []
 

@@ -239,6 +239,18 @@ def test_a_run_of_another_is_waited_for_by_its_name(night: Crontab) -> None:
     assert re.fullmatch(r"WAIT for \d+-worker-F-001", start._look(house.layout).text)
 
 
+def test_what_run_sh_says_again_and_again_is_written_once(night: Crontab) -> None:
+    """As the refusal of a hook, which it asks until its time is over."""
+    house = night.house
+    hook = ["[[on]]", 'event = "run"', "before = true", 'run = ["sh", "-c", "echo not before 20:00; false"]']
+    house.config('agent = "scripted"', *hook)
+    assert house.harness("schedule", "add", "--every", "1h", "--for", "1m").code == 0
+    path = house.state / "schedule" / "schedule.json"
+    path.write_text(path.read_text().replace('"1m"', '"9s"'))
+    assert night.starts().code == 75
+    assert len([line for line in night.log() if "not before 20:00" in line]) == 1, night.log()
+
+
 def test_what_is_known_to_fail_is_not_started(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent without its program: nothing is opened, no run is spent, and the log says it once, with the remedy."""
     night.house.config('agent = "mine"', "[agents.mine]", 'command = ["no-such-program"]')
