@@ -50,7 +50,7 @@ def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
         text = "DONE: every feature has passed, and so has a fresh clone."
         return [Event(id=f"done-{sweep}", name="done", text=text, facts=totals)]
     if word == "CHECKPOINT":
-        found = [ask for ask in views.asks(layout) if ask.name == rest.split(" ")[0]]
+        found = checkpoints.behind(rest, views.asks(layout))
         known = [(row.name, row.cause) for row in checkpoints.rows(layout) if row.state in checkpoints.ANSWERED]
         return [
             Event(
