@@ -1,8 +1,8 @@
 """One start by the machine: account for what was missed, see what is in the way, start run.sh, and keep what it says.
 
 Everything goes to the schedule's log, so that cron has nothing to mail but the fault of a start that could not even begin. While
-nothing can go on (DONE, a person is needed) the log gets one line, and nothing more until that changes. A start that ends with the
-same fault as the one before, and brought no run, is not written either.
+nothing can go on (DONE, a person is needed) the log gets one line, and nothing more until that changes. A start that
+brings no run and ends with the fault of the one before is not written either.
 """
 
 from __future__ import annotations

@@ -65,7 +65,9 @@ def test_several_runs_under_way_are_spoken_of_as_such(unconfined: House) -> None
         unconfined.begin_role("worker", f"F-00{n}")
         until(lambda n=n: len(lease.alive(unconfined.layout)) == n)  # type: ignore[misc]  # a default of the loop's number
     said = steering.halt(unconfined.layout, "pause", "")
-    assert re.search(r"The runs under way \(\S+-F-001, \S+-F-002\) go on to their ends, then nothing starts", said), said
+    assert re.search(r"The runs under way \(\S+-F-001, \S+-F-002\) go on to their ends, then nothing starts", said), (
+        said
+    )
 
 
 def test_what_a_person_wrote_into_the_file_stays(house: House) -> None:

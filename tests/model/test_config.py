@@ -179,7 +179,10 @@ def test_a_key_in_the_wrong_table_is_named_where_it_is_wrong() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ('[[checkpoint]]\nname = "a"\nwhen = "after-plan"\n[limits]\n[[checkpoint]]\nname = "b c"\nwhen = "after-plan"\n', 6),
+        (
+            '[[checkpoint]]\nname = "a"\nwhen = "after-plan"\n[limits]\n[[checkpoint]]\nname = "b c"\nwhen = "after-plan"\n',
+            6,
+        ),
         ('[[on]]\nevent = "run"\nrun = ["a"]\n[[on]]\nevent = "run"\n', 4),
         ('[[on]]\nevent = "run"\nrun = ["a"]\n[[on]]\nevent = "done"\nrun = ["a"]\nbefore = true\n', 7),
         ('on = [{event = "run", run = ["a"]}, {event = "run"}]\n', 1),

@@ -77,7 +77,7 @@ def test_a_login_in_the_address_is_sent_as_one(house: House, address: str, login
     house.script("worker", {"run": "touch 1.txt"})
     done = house.role("worker", "F-001")
     assert [path for path, _ in GOT] == ["/?token=hidden"], done
-    assert LOGINS == [f"Basic {base64.b64encode(sent.encode()).decode()}" if sent else ""]
+    assert [f"Basic {base64.b64encode(sent.encode()).decode()}" if sent else ""] == LOGINS
     assert "hidden" not in house.read("notices.jsonl") and "p%40ss" not in house.read("notices.jsonl")
 
 

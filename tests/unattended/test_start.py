@@ -279,7 +279,7 @@ def test_a_start_that_can_begin_no_run_is_written_once(night: Crontab) -> None:
     house.write("playbooks/worker-F-001.md", "```sh\ntouch 1.txt\n```\n")
     night.starts()
     assert house.ran()[0]["outcome"] == "ok"
-    assert [line[:6] for line in night.log()[len(log) :]][0] == "start:", night.log()
+    assert night.log()[len(log)].startswith("start:"), night.log()
 
 
 def test_what_is_held_back_is_written_as_soon_as_it_lasts(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +313,9 @@ def test_a_start_that_is_not_made_tells_the_hooks_why_once(night: Crontab) -> No
     assert [night.starts().code for _ in range(2)] == [11, 11]
     found = [json.loads(line) for line in told.read_text().splitlines()]
     assert [one["event"] for one in found] == ["checkpoint", "auth"] and "no-such-program" in found[1]["text"]
-    house.config('agent = "mine"', hooks[1].replace("cat >>", "echo no; false <"), "[agents.mine]", 'command = ["no-such"]')
+    house.config(
+        'agent = "mine"', hooks[1].replace("cat >>", "echo no; false <"), "[agents.mine]", 'command = ["no-such"]'
+    )
     assert night.starts().code == 11
     assert re.fullmatch(r"  warning: the hook '.*' failed for not-started-\w+: no", night.log()[-1]), night.log()
 
