@@ -207,8 +207,10 @@ def _run(where: Layout, log: ScheduleLog, words: list[str], said: list[str]) -> 
     own = ("HARNESS_CALLED", "HARNESS_AT", "HARNESS_IDENTITY", "HARNESS_PYTHON")
     env = {name: value for name, value in os.environ.items() if not name.startswith("HARNESS_") or name in own}
     argv = [*schedules.start_words(where)[:2], *words]
-    channels = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen(argv, cwd=where.project, env=env, bufsize=0, **channels) as child:
+    pipe, none = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(
+        argv, cwd=where.project, env=env, stdin=none, stdout=pipe, stderr=subprocess.STDOUT, bufsize=0
+    ) as child:
         assert child.stdout is not None, "it is a pipe"
         try:
             _keep(log, child.stdout, said)
