@@ -26,7 +26,7 @@ python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
 program=$HARNESS_HOME/harness/__main__.py
 [ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
 [ -x "$python" ] || {
-  what="$(id -un) cannot run $python: closed, or gone. Open it, or anew"
+  what="$(id -un 2>/dev/null) cannot run $python: closed, or gone. Open it, or anew"
   [ -n "$(ls -d "$python" 2>/dev/null)" ] || what='it is not set up yet. Once'
   echo "harness: $what: make -C '$HARNESS_HOME' setup" >&2; exit 69
 }

@@ -337,6 +337,16 @@ def test_a_line_that_was_left_behind_says_how_to_remove_it(night: Crontab) -> No
     assert done.code == 64 and "schedule remove" in done.err, done
 
 
+def test_a_folder_that_is_gone_says_how_to_end_the_mails(night: Crontab) -> None:
+    """Or how to go on, where it was moved; the command works anywhere."""
+    name = night.line.split(" ")[-1]
+    moved = night.house.project.rename(night.house.folder / "moved")
+    done = night.fires()
+    assert (done.code, done.out) == (64, "") and f"schedule remove {name}" in done.err, done
+    ended = night.house.run([*shlex.split(night.line)[:2], "schedule", "remove", name], where=moved.parent)
+    assert (ended.code, night.text) == (0, ""), ended
+
+
 def test_the_next_mission_of_the_folder_is_started_too(night: Crontab) -> None:
     """`init --new` leaves the schedule and its log where they are."""
     night.house.harness("pause")
