@@ -13,7 +13,6 @@ from harness.memory import archive, edits, gates, lessons, pages, raw
 from harness.memory.archive import Archived, Change
 from harness.memory.identity import Evidence
 from harness.memory.lessons import DECISION, FORGOTTEN, RETIRED, Lesson, Lessons
-from harness.memory.moulds import Moulds
 from harness.memory.pages import Curated, Item
 from harness.memory.raw import Entry
 
@@ -93,7 +92,7 @@ class Compaction:
         self.now = before.curated.folded + len(before.waiting)
         self.shown: dict[int, str] = {}
         self.merged: dict[int, int] = {}
-        self.moulds = Moulds(self.lessons)
+        self.moulds = gates.Moulds(text for lesson in self.lessons.all.values() for text in lesson.texts)
 
     def change(self, what: str, lesson: Lesson, why: str, by: int = -1) -> None:
         """Note what became of a lesson, behind the entries that are compacted."""
@@ -117,7 +116,7 @@ class Compaction:
             self._take_untagged(entry, note)
         elif gates.is_report(note, entry.tag):
             self.dispositions[entry.seq] = ("dropped", -1, "a status report")
-        elif entry.role != PERSON and self.moulds.is_report(kind, note):
+        elif entry.role != PERSON and self.moulds.is_report(note, decides=kind == DECISION):
             self._take_report(entry, note)
         else:
             self._take_note(entry, kind, note)
@@ -126,9 +125,14 @@ class Compaction:
         """A note that comes with other numbers each time, and what was taken for lessons before."""
         self.dispositions[entry.seq] = ("dropped", -1, REPORT)
         self.moulds.add(note)
-        for lesson in self.moulds.of(note):
-            lesson.state = RETIRED
-            self.change("retired", lesson, REPORT)
+        for lesson in self.lessons.all.values():
+            if lesson.holds and self.moulds.has(note, lesson.texts):
+                lesson.state = RETIRED
+                self.change("retired", lesson, REPORT)
+
+    def _is_report(self, lesson: Lesson) -> bool:
+        """Whether a lesson was retired as a report."""
+        return lesson.state == RETIRED and self.moulds.is_report(lesson.text, decides=lesson.kind == DECISION)
 
     def _take_untagged(self, entry: Entry, note: str) -> None:
         """An untagged entry, or one of a red claim: one line a feature, in its newest words."""
@@ -224,7 +228,7 @@ class Compaction:
         offers: dict[str, list[Lesson]] = {title: [] for title in pages.MEMORY_TITLES}
         mine = edits.hand_index(self.page)
         for lesson in self.lessons.all.values():
-            if lesson.state != FORGOTTEN and not self.moulds.has_gone(lesson) and not edits.is_said(mine, lesson):
+            if lesson.state != FORGOTTEN and not self._is_report(lesson) and not edits.is_said(mine, lesson):
                 offers[title_of(lesson)].append(lesson)
         for title, found in offers.items():
             by = (lambda one: (float(one.last), one.last)) if title == pages.HISTORY else self.worth

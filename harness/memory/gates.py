@@ -16,12 +16,18 @@ from harness.base import redaction
 from harness.memory import tables
 from harness.memory.words import STOP_WORDS, words
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 MASKED = "[masked: "
 SECRET = "a secret"
 LONGEST_LOOKED_AT = 4096  # characters; a note has at most 1000
 PROSE = 0.75  # share of letters and blanks in what is text, once decoded
 FEWEST_BLANKS = 2
 SHORTEST_PASSWORD = 5
+ENOUGH = 3  # different numbers in the same words, from which on a note is a report
+ENOUGH_OF_RULES = 5  # where it decides something, or gives a reason: its numbers change now and then
 PASSWORDS = ("password", "beside", "before", "pair", "account", "option")  # the patterns of a password in a sentence
 
 # Characters that no reader sees: tags, bidirectional overrides, zero-width ones within a word.
@@ -37,6 +43,8 @@ _LETTERS = str.maketrans("013457@$", "oieastas")
 _MIXED = re.compile(  # letters of other alphabets that look like Latin ones
     r"[A-Za-z][\u0370-\u03ff\u0400-\u04ff][A-Za-z]|[\u0400-\u04ff][A-Za-z]{2,}|[A-Za-z]{2,}[\u0400-\u04ff]"
 )
+_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+Z?)?")
+_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ ]?|\\x[0-9a-fA-F]{2}){20,}")
 _OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")
@@ -170,3 +178,32 @@ def is_report(text: str, tag: str = "") -> bool:
     if names:
         return False
     return tag == "-" or rest != text or (tag != "DECISION" and bool(pattern("numbered").search(text)))
+
+
+class Moulds:
+    """Notes by what they are without their numbers. Of one mould come the same words, with other numbers each time: they report a
+    state, for no lesson changes so often."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.made: dict[str, dict[str, None]] = {}
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        """Know one more note."""
+        mould = text.translate(_DIGITS)
+        if len(mould) < len(text):
+            self.made.setdefault(mould, {})[text] = None
+
+    def is_report(self, text: str, *, decides: bool) -> bool:
+        """Whether a note is one more of a mould that came with other numbers before. Dates do not count."""
+        known = self.made.get(text.translate(_DIGITS))
+        if not known:
+            return False
+        enough = ENOUGH_OF_RULES if decides or pattern("lesson").search(text) else ENOUGH
+        return len({_DATE.sub("", one) for one in (*known, text)}) >= enough
+
+    def has(self, mould_of: str, texts: Iterable[str]) -> bool:
+        """Whether all the texts come from the mould of a note."""
+        known = self.made.get(mould_of.translate(_DIGITS), {})
+        return all(text in known for text in texts)

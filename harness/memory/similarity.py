@@ -54,6 +54,7 @@ REST = 0.72  # where numbers or names differ, the rest of two notes is the same
 DESPITE = 1.2  # times as much, where numbers or names differ
 ONE_FRAME = 0.65  # and that is all that they say, but for those
 FRAME = 0.45  # two notes are built alike
+LEAST_OF_SUBJECT = 60_000  # and share so much
 OPPOSED_DECISIONS = 0.12
 DENIED, LEAST_DENIED = 0.2, 400_000  # and is so close, or shares so much, where it denies what the other has
 OPPOSED = 0.30  # a note denies what the other orders, about one subject
@@ -217,26 +218,13 @@ class Index:
         shared_names = [name for name in new.names & old.names if self.counts.get(name, 0) <= RARE_NAME]
         told = self.telling(new, old) if cosine >= LEAST_CLOSE else 0
         alike, tells = cosine >= FRAME, not decisions and told >= TELLING
-        able = alike or tells or (cosine >= OPPOSED and told >= TELLS)
-        if decisions:
-            able = cosine >= OPPOSED_DECISIONS
-        if able and opposed(new, old, decisions=decisions, alike=alike):
-            return NEWER
-        if decisions and able and denies(new, old) and (cosine >= DENIED or told >= LEAST_DENIED):
-            return NEWER
-        if decisions and cosine >= LEAST_CLOSE and self.replaces(new, old):
-            return NEWER
-        if cosine >= OPPOSED and flips(new, old) and (not decisions or of_one_order(new, old)):
-            return NEWER if of_one_order(new, old) else UNRELATED
-        if cosine >= OPPOSED and (drops(new, old) or (alike and takes_the_place(new, old))):
-            return NEWER
-        if cosine >= OPPOSED and sets_opposites(new, old):
-            return NEWER
+        able = cosine >= OPPOSED_DECISIONS if decisions else alike or tells or (cosine >= OPPOSED and told >= TELLS)
+        turned = self._turned(new, old, cosine, told, able=able, decisions=decisions)
+        if turned is not None:
+            return turned
         near = cosine >= (CLOSE_WITH_NAME if shared_names else CLOSE)
         near = near and (decisions or told >= LEAST_SHARED or cosine >= VERY_CLOSE)
-        if cosine >= OPPOSED and begins_with_opposite(new, old) and self.rest(new, old) >= FRAME:
-            return NEWER
-        if not near and not tells and not (decisions and cosine >= SUBJECT):
+        if not near and not tells and not (decisions and cosine >= SUBJECT and told >= LEAST_OF_SUBJECT):
             return UNRELATED
         if not decisions and new.order != old.order and aside(new, old):
             return UNRELATED
@@ -262,6 +250,24 @@ class Index:
         if alike and cosine < VERY_CLOSE and not decisions and self.of_others(new, old):
             return UNRELATED
         return SAME if near or tells else NEWER
+
+    def _turned(
+        self, new: Words, old: Words, cosine: float, told: int, *, able: bool, decisions: bool
+    ) -> str | None:
+        """NEWER where one says not to do what the other says to do, UNRELATED where it says more than that; else None."""
+        if able and opposed(new, old, decisions=decisions, alike=cosine >= FRAME):
+            return NEWER
+        if decisions and able and denies(new, old) and (cosine >= DENIED or told >= LEAST_DENIED):
+            return NEWER
+        if decisions and cosine >= LEAST_CLOSE and self.replaces(new, old):
+            return NEWER
+        if cosine < OPPOSED:
+            return None
+        if flips(new, old) and (not decisions or of_one_order(new, old)):
+            return NEWER if of_one_order(new, old) else UNRELATED
+        if drops(new, old) or (cosine >= FRAME and takes_the_place(new, old)) or sets_opposites(new, old):
+            return NEWER
+        return NEWER if begins_with_opposite(new, old) and self.rest(new, old) >= FRAME else None
 
     def replaces(self, new: Words, old: Words) -> bool:
         """Whether a decision denies a rare word of the other, "A, no B any more", and B; or has another number for one."""
