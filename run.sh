@@ -26,7 +26,7 @@ python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
 program=$HARNESS_HOME/harness/__main__.py
 [ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
 [ -x "$python" ] || {
-  what="$(id -un) cannot run $python: closed, or gone. Open it, or anew"
+  what="$(id -un 2>/dev/null) cannot run $python: closed, or gone. Open it, or anew"
   [ -n "$(ls -d "$python" 2>/dev/null)" ] || what='it is not set up yet. Once'
   echo "harness: $what: make -C '$HARNESS_HOME' setup" >&2; exit 69
 }
@@ -79,7 +79,7 @@ leave() { # one last look at what to curate, ten lines, and the documented code,
 
 loop() { # decide, carry out, again, as the options say; every other lane is a run.sh of its own
   trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP; export HARNESS_LOOP=$$
-  [ "${HARNESS_LANE:-1}" != 1 ] || harness init --quietly || finish $? init
+  [ "${HARNESS_LANE:-1}" != 1 ] || harness init --quietly -- "$@" || finish $? init
   mask=$(umask); umask go-w; { exec 9<>"$HARNESS_STATE/locks/loop${HARNESS_LANE-}" 8<>"$HARNESS_STATE/locks/turn"; } 2>/dev/null; umask "$mask"
   options=$(harness hold 9 "$@" 8>&-) || finish $? hold
   read -r once seconds lanes <<<"$options"
@@ -100,8 +100,8 @@ loop() { # decide, carry out, again, as the options say; every other lane is a r
     case $word$once in NEXT*) start "$what" "$feature" || code=$? ;; WAIT1) code=75 ;; esac
     [ "$once" = 0 ] || finish "$code"
     case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) finish "$code" ;; esac
-    nap=$((nap < 60 ? nap * 2 : 60)) # whoever holds the mission, or the vendor, is asked less and less often
-    harness next --lull "$nap" "$decision" 9>&- & # ends where a run ends; through `await`, so that a signal ends it
+    nap=$((nap < 60 ? nap * 2 : 60)) left=$((seconds > SECONDS ? seconds - SECONDS : 0)) # who holds it up is asked ever less often
+    harness next --lull "$((nap < left ? nap : left))" "$decision" 9>&- & # ends where a run ends; through `await`, so that a signal ends it
     child=$!; await
   done
   finish 75

@@ -48,9 +48,13 @@ def _in_folder(words: list[str]) -> list[str]:
     from harness.integrity import inside
 
     if len(words) < 2 or not os.path.isdir(words[1]):
-        raise errors.UsageFault(
-            f"There is no folder '{' '.join(words[1:2])}'. Say it before the command: -C DIR status"
-        )
+        from harness.store import layout
+
+        remedy = "Say it before the command: -C DIR status"
+        if words[2:4] == ["schedule", "start"]:  # a person reads it in the mail of cron
+            ways = layout.command("schedule add"), layout.command(f"schedule remove {' '.join(words[4:5])}")
+            remedy = f"If it was moved, say there: {ways[0]}; if it is gone, anywhere: {ways[1]}"
+        raise errors.UsageFault(f"There is no folder '{' '.join(words[1:2])}'. {remedy}")
     os.chdir(words[1])
     if not os.environ.get(inside.INSIDE):
         for name in ("HARNESS_PROJECT", "HARNESS_STATE"):

@@ -52,7 +52,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "sessions": 17,  # above the loop that it keeps: each thing that is kept, and each step of a call
     "cli": 23,  # each group of commands: conversations, memory, past runs, schedules, looking in … has a module of its own
 }
-MOST_ARROWS = 181  # forty of them the built-in agent, its servers, subagents and conversations, above what a run uses
+MOST_ARROWS = 182  # forty of them the built-in agent, its servers, subagents and conversations, above what a run uses
 WRITERS = {"store.files", "store.journal"}
 OWN_FILES = {
     "filesystem.beneath",  # a tree that is no state: everything by descriptors beneath its root

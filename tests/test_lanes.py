@@ -21,7 +21,7 @@ from harness.model import features, mission
 from harness.model.contract import Check, Claim, Contract, Service
 from harness.model.features import Feature
 from tests.crash import TORTURE
-from tests.missions import CHECKOUT, PROGRAM, House, tagged, until
+from tests.missions import CHECKOUT, PROGRAM, House, listing, tagged, until
 from tests.planned import accept_all, lay, reply
 from tests.replay.test_playback import play
 
@@ -232,6 +232,20 @@ def test_an_option_that_says_nothing_starts_nothing(house: House, words: list[st
     assert house.ran() == []
 
 
+@pytest.mark.parametrize("words", [["--lanes", "99"], ["--for", "5"], ["--once", "--lanes", "2"]])
+def test_an_option_that_is_refused_begins_no_mission(unbegun: House, words: list[str]) -> None:
+    """The folder is as it was."""
+    before = listing(unbegun.project)
+    done = unbegun.run([RUN_SH, *words])
+    assert (done.code, done.out, listing(unbegun.project) == before) == (64, "", True), done
+
+
+def test_init_takes_no_words_of_a_loop_from_a_person(unbegun: House) -> None:
+    """They are for run.sh's own call of it."""
+    done = unbegun.program("init", "--", "--lanes", "2")
+    assert (done.code, "unexpected extra argument" in done.err, unbegun.state.exists()) == (64, True, False), done
+
+
 def test_the_project_folder_has_room_for_one_lane(in_place: House) -> None:
     """Two agents in one folder would write over each other."""
     done = in_place.run([RUN_SH, "--lanes", "2"])
@@ -245,6 +259,16 @@ def test_after_its_time_nothing_begins_and_what_has_begun_ends_well(house: House
     done = house.run([RUN_SH, "--for", "3s"])  # a start takes more than 1 s where the machine has other work
     assert done.code == 75, done
     assert [(line["role"], line["outcome"]) for line in house.ran()] == [("worker", "ok")]
+
+
+def test_a_wait_ends_with_the_time(house: House) -> None:
+    """A start that waits for its turn is over before the next one comes."""
+    house.config('agent = "scripted"', "[[on]]", 'event = "run"', "before = true", 'run = ["false"]')
+    house.script("worker", {"run": "touch 1.txt"})
+    began = time.monotonic()
+    done = house.run([RUN_SH, "--for", "17s"])  # its naps of 2, 4, 8 and 16 s would end after 30 s
+    assert (done.code, time.monotonic() - began < 26) == (75, True), done
+    assert time.monotonic() - began >= 15
 
 
 def test_a_loop_that_finds_all_work_taken_goes_on_as_soon_as_that_ends(unconfined: House) -> None:

@@ -57,9 +57,11 @@ class Kind:
 
 
 class Fault(str):
-    """One message; `where` the fault is, and the `key` of the invalid field ("": a field is missing, or all is wrong)."""
+    """One message; `where` the fault is, and the `key` of the invalid field ("": a field is missing, or all is wrong); `row`: of
+    a table that is repeated, from 0."""
 
     where = key = ""
+    row = 0
 
     @classmethod
     def of(cls, text: str, where: str, key: str = "") -> Fault:

@@ -45,6 +45,16 @@ def cli(folder: str) -> None:
     """Look at a mission, and steer it. run.sh without a command goes on with the mission."""
 
 
+def _require_loop(context: click.Context, _: click.Parameter, words: tuple[str, ...]) -> None:
+    """run.sh hands its own options to `init --quietly`, so that none is refused behind a mission that was begun for it."""
+    from harness.cli import quick
+
+    if words and not context.params.get("quietly"):
+        raise click.UsageError(f"Got unexpected extra argument ({' '.join(words)})")
+    if words:
+        quick.loop_options(here(upwards=False), [*words])
+
+
 @cli.command()
 @click.option("--agent", default="", metavar="NAME", help="The agent; goes into config.toml.")
 @click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
@@ -54,6 +64,7 @@ def cli(folder: str) -> None:
     "--new", is_flag=True, help="Put the mission that is DONE away, into .harness/archive, and start the next one."
 )
 @click.option("--abandon", is_flag=True, help="As --new, also where the mission is not DONE.")
+@click.argument("loop", nargs=-1, metavar="", expose_value=False, callback=_require_loop)
 def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abandon: bool) -> None:
     """Start a mission in this folder, and choose its agent. The folder is in a git repository, and has a SPEC.md."""
     from harness.commands import choose_agent, config_check

@@ -144,7 +144,7 @@ def hold(words: list[str]) -> int:
     layout, lane = here(), os.environ.get("HARNESS_LANE", "")
     if not words or not words[0].isdigit():
         raise UsageFault("'hold' is for run.sh alone.")
-    once, seconds, lanes = _loop_options(layout, words[1:])
+    once, seconds, lanes = loop_options(layout, words[1:])
     lock = files.Lock(layout.loop_lock + lane)
     try:
         taken = files.take_descriptor(int(words[0]))
@@ -168,7 +168,7 @@ def hold(words: list[str]) -> int:
     return errors.DONE
 
 
-def _loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
+def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
     """The options of a looping run.sh: (one decision alone, seconds, lanes); raises UsageFault."""
     from harness.base import clock
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from harness.base import clock, faults
+from harness.base import clock, encoding, faults
 from harness.commands import curations
-from harness.decision import doubts, escalations, rules, views
+from harness.decision import checkpoints, doubts, escalations, rules, views
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
 from harness.integrity import lease, workplace
@@ -314,8 +314,8 @@ def _remedy(layout: Layout, word: str) -> list[str]:
             f'next      {command("escalation answer")} "what to do", then {command()}',
         ]
     if first == "CHECKPOINT":
-        name = what.split(" ")[0]
-        asks = [ask for ask in views.asks(layout) if ask.name == name][:1]
+        asks = checkpoints.behind(what, views.asks(layout))[:1]
+        name = encoding.shell_word(asks[0].name if asks else what)
         return [
             *(f"why       {faults.first(ask.text) or ask.why}" for ask in asks),
             *(f"read      {words}" for ask in asks for words, _ in ask.read[:2]),

@@ -120,14 +120,16 @@ def _loops(lock: files.Lock) -> bool:
 
 def _next(layout: Layout) -> str:
     """What happens to what is under way."""
-    alive = ", ".join(one.run for one in lease.alive(layout))
+    alive = [one.run for one in lease.alive(layout)]
     if alive:
-        return f"The run under way ({alive}) goes on to its end, then nothing starts"
+        some = f"The runs under way ({', '.join(alive)}) go on to their ends"
+        one = f"The run under way ({alive[0]}) goes on to its end"
+        return f"{some if alive[1:] else one}, then nothing starts"
     return "run.sh ends before its next run" if looping(layout) else "Nothing is under way, and nothing starts"
 
 
 def _first_line(layout: Layout, name: str) -> str:
-    return (State(layout).text(name) or "").strip().split("\n")[0]
+    return (State(layout).data(name) or b"").decode("utf-8", "replace").strip().split("\n")[0]  # also what is no text
 
 
 def _readers(layout: Layout) -> list[str]:

@@ -198,14 +198,20 @@ def words(row: Line) -> str:
 
 def shown(ask: Ask) -> str:
     """A checkpoint for a person: why it waits, what to read, and a command for each answer."""
+    name = encoding.shell_word(ask.name)  # that of a file may be any
     ways = [
         *((words, what) for words, what in ask.read),
-        (command(f"checkpoint grant {ask.name}"), "go on"),
-        (command(f"checkpoint deny {ask.name} --note 'WHY'"), "the plan is made anew, with your reason"),
+        (command(f"checkpoint grant {name}"), "go on"),
+        (command(f"checkpoint deny {name} --note 'WHY'"), "the plan is made anew, with your reason"),
     ]
     longest = max(len(words) for words, _ in ways)
     lines = [f"    {words:<{longest}}  # {what}".rstrip(" #") for words, what in ways]
     return "\n".join([f"The checkpoint {ask.name} waits: {ask.why}.", *filter(None, [ask.text.rstrip()]), "", *lines])
+
+
+def behind(what: str, asks: list[Ask]) -> list[Ask]:
+    """Those that a decision names: its line has the name behind CHECKPOINT, and perhaps a feature."""
+    return [ask for ask in asks if what in (ask.name, f"{ask.name} {ask.cause}")]
 
 
 def named(asks: list[Ask], name: str) -> list[Ask]:

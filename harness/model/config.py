@@ -20,6 +20,7 @@ WHENS = f"after-plan, before-done, {FEATURE}F-001 or {COST}5"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     Agents = Any
@@ -217,7 +218,8 @@ def parse(text: str, path: str) -> Config:
         raise BrokenFile(path, f"not TOML ({fault})", line=bad, remedy="Correct that line.") from None
     found = _faults(value)
     if found:
-        line = line_of(text, found[0].where.strip("[]") if found[0].where[0] == "[" else "", found[0].key)
+        first = found[0]
+        line = line_of(text, first.where.strip("[]") if first.where[0] == "[" else "", first.key, first.row)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
     limits, passed = value.pop("limits", {}), value.pop("env", {}).get("pass", [])
     return Config(**{**value, **limits, "agent": agent_names(value.get("agent")), "passed": passed})
@@ -228,23 +230,33 @@ def _faults(value: dict[str, Any]) -> list[Fault]:
     rows = {name: value[name] for name in REPEATED if type(value.get(name)) is list}
     top = {**value, **{name: {} for name in there}, **{name: [] for name in rows}}
     tables: list[tuple[str, Any, type[Record]]] = [("config.toml", top, File)]
-    tables += [(f"[[{name}]]", row, REPEATED[name]) for name, found in rows.items() for row in found]
     for kind, named in there.items():
         of_kind = {"": named} if kind in SINGLE else {f".{name}": table for name, table in named.items()}
         tables += [(f"[{kind}{name}]", table, TABLES[kind]) for name, table in of_kind.items()]
     found = [fault for where, table, shape in tables for fault in schema.faults(table, where, shape)]
+    found += [fault for name, known in rows.items() for fault in _row_faults(name, known)]
     return found or [*_hook_faults(rows.get("on", [])), *_name_faults(rows.get("checkpoint", []))]
 
 
-def _hook_faults(rows: list[dict[str, Any]]) -> list[Fault]:
+def _row_faults(name: str, rows: list[Any]) -> Iterator[Fault]:
+    """What is wrong with the tables of a name that is repeated."""
+    for number, row in enumerate(rows):
+        for fault in schema.faults(row, f"[[{name}]]", REPEATED[name]):
+            fault.row = number
+            yield fault
+
+
+def _hook_faults(rows: list[dict[str, Any]]) -> Iterator[Fault]:
     """What is wrong with a hook whose keys are valid each."""
-    found = []
-    for row in rows:
+    for number, row in enumerate(rows):
+        fault = None
         if bool(row.get("run")) == bool(row.get("url")):
-            found.append(Fault.of("[[on]] needs one of 'run' and 'url'", "[[on]]"))
+            fault = Fault.of("[[on]] needs one of 'run' and 'url'", "[[on]]")
         elif row.get("before") and (row["event"] != "run" or row.get("url")):
-            found.append(Fault.of("[[on]] 'before' is for event = \"run\" and a program", "[[on]]", "before"))
-    return found
+            fault = Fault.of("[[on]] 'before' is for event = \"run\" and a program", "[[on]]", "before")
+        if fault:
+            fault.row = number
+            yield fault
 
 
 def _name_faults(rows: list[dict[str, Any]]) -> list[Fault]:
@@ -271,21 +283,22 @@ def _is_inside(path: str) -> bool:
     return bool(path) and not path.startswith("/") and "\0" not in path and ".." not in path.split("/")
 
 
-def line_of(text: str, table: str, key: str = "") -> int | None:
+def line_of(text: str, table: str, key: str = "", row: int = 0) -> int | None:
     """The 1-based line of a key in its table, or of the table's header without a key; else the first line with that word
-    (`a.b = 1`), else None."""
+    (`a.b = 1`), else None. `row`: which one of the tables of that name, from 0."""
     import re  # only for a fault
 
     word = key or table.partition(".")[2] or table
-    inside, first = "", None
+    inside, first, before = "", None, 0
     for number, line in enumerate(text.split("\n"), start=1):
         if header := re.match(r"\s*\[+([^\]]+)\]", line):
+            before += bool(table) and inside == table
             inside = re.sub(r"[\"'\s]", "", header[1])
-        if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line.partition("#")[0]):
+        if before >= row and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line.partition("#")[0]):
             if inside == table or (not (table and key) and f"{inside}.".startswith(word + ".")):
                 return number
             first = first or number
-    return first
+    return first or (line_of(text, table, key) if row else None)
 
 
 def agent_names(agent: object) -> list[str]:

@@ -50,10 +50,11 @@ def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
         text = "DONE: every feature has passed, and so has a fresh clone."
         return [Event(id=f"done-{sweep}", name="done", text=text, facts=totals)]
     if word == "CHECKPOINT":
-        found = [ask for ask in views.asks(layout) if ask.name == rest.split(" ")[0]]
+        found = checkpoints.behind(rest, views.asks(layout))
+        known = [(row.name, row.cause) for row in checkpoints.rows(layout) if row.state in checkpoints.ANSWERED]
         return [
             Event(
-                id=f"checkpoint-{one.name}-{_short(one.cause + one.text)}",
+                id=f"checkpoint-{one.name}-{_asked(one, known.count((one.name, one.cause)))}",
                 name="checkpoint",
                 text=checkpoints.shown(one),
                 facts=totals | {"checkpoint": one.name},
@@ -74,6 +75,20 @@ def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
             for cap in caps
         ]
     return []
+
+
+def of_preflight(layout: Layout, reasons: list[str]) -> list[Event]:
+    """What it is that a scheduled start was not made for these reasons: `auth`, where an agent cannot answer."""
+    about = [one for one in reasons if one.startswith(("agent: ", "login: "))]
+    newest = next((one.run for one in runs.finished(layout)), "")
+    facts = {"totals": runs.totals(layout).asdict()}
+    text = f"not started: {'; '.join(about)}"
+    return [Event(id=f"not-started-{_short(newest + text)}", name="auth", text=text, facts=facts)] if about else []
+
+
+def _asked(ask: checkpoints.Ask, answers: int) -> str:
+    """The same as long as a checkpoint waits; another one when it is asked again behind an answer, in the same words."""
+    return _short(ask.cause + ask.text) + (f"-{answers}" if answers else "")
 
 
 def _short(text: str) -> str:

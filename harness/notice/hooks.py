@@ -23,7 +23,7 @@ from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from harness.model.config import Config
@@ -68,13 +68,22 @@ def after_run(layout: Layout, settings: Config) -> list[str]:
 
 def at_ending(layout: Layout, line: str) -> list[str]:
     """Give out what is left of runs, and the decision with which run.sh ends; the hooks that failed, a line each."""
+    return _at_end(layout, lambda: events.of_decision(layout, line, clock.now()))
+
+
+def not_started(layout: Layout, reasons: list[str]) -> list[str]:
+    """Give out that a scheduled start was not made because of its agent; the hooks that failed, a line each."""
+    return _at_end(layout, lambda: events.of_preflight(layout, reasons))
+
+
+def _at_end(layout: Layout, last: Callable[[], list[Event]]) -> list[str]:
     settings = config.load(layout)
     if not settings.on or inside.run_id(layout):
         return []
     lock = State(layout).lock("notice")
     lock.take(wait=True)
     try:
-        return _give_out(layout, settings, events.of_decision(layout, line, clock.now()), back=0)
+        return _give_out(layout, settings, last(), back=0)
     finally:
         lock.release()
 
@@ -199,6 +208,6 @@ def _label(hook: dict[str, Any]) -> str:
     if hook.get("run"):
         words = " ".join(hook["run"])
     else:
-        scheme, _, place = hook["url"].split("/")[:3]
+        scheme, _, place = hook["url"].replace("?", "/").replace("#", "/").split("/")[:3]
         words = f"{scheme}//{place.rpartition('@')[2]}"
     return redaction.mask(" ".join(words.split()))[:LABEL_CHARS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from harness.base import schema
+from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.decision import checkpoints, views
 from harness.model import contract, contract_log, features
@@ -26,7 +26,9 @@ def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> 
     """The order `checkpoint grant` or `checkpoint deny`: all that waits by this name is answered. Raises UsageFault where nothing
     does, and for a denial without a reason."""
     if state == "denied" and not note.strip():
-        raise UsageFault(f"Say why; the next plan is made with it: {command('checkpoint deny')} {name} --note 'WHY'")
+        raise UsageFault(
+            f"Say why; the next plan is made with it: {command('checkpoint deny')} {encoding.shell_word(name)} --note 'WHY'"
+        )
     layout = context.layout
     for ask in checkpoints.named(views.asks(layout), name):
         question = ask.text or ask.why

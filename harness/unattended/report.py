@@ -20,13 +20,17 @@ def added(where: Layout, made: Schedule) -> list[str]:
     after, now = times.following(made.known_times, clock.now()), clock.now()
     when = f"next at {clock.local(after, now)}" if after else "the next in more than a month"
     lines = [
-        f"Scheduled {made.id}: {', '.join(made.times)}, each for {made.goes_on}; {when}.",
+        f"Scheduled {made.id}: {', '.join(made.times)}, each for {made.goes_on}{_lanes(made.lanes)}; {when}.",
         f"look      {command('schedule log')}   {command('doctor unattended')}   {command('schedule run-now')}",
         f"end it    {command('schedule remove')}",
     ]
     if machine.cron_runs() is False:
         lines.append("warning: no cron daemon runs here: sudo systemctl enable --now cron, or: sudo service cron start")
     return lines
+
+
+def _lanes(number: int) -> str:
+    return f", {number} lane{'s' if number > 1 else ''}" if number else ""
 
 
 def rows(where: Layout) -> list[dict[str, Any]]:
@@ -42,7 +46,7 @@ def rows(where: Layout) -> list[dict[str, Any]]:
         fault = fault if mine.id == name else f"made in another folder; say it again here: {command('schedule add')}"
         found[name] = {**_row(where, name, where), "times": mine.times, "fault": fault}
     for row in found.values():
-        row["next"] = times.following([times.parse(times.normal(one)) for one in row["times"]], clock.now())
+        row["next"] = times.following([times.parse(one) for one in row["times"]], clock.now())
     return [*found.values()]
 
 
@@ -66,10 +70,10 @@ def listed(where: Layout) -> list[str]:
     lines = []
     for row in found:
         when = f"next {clock.local(row['next'], now)}" if row["next"] else "next in more than a month"
-        lanes = f", {row['lanes']} lanes" if row["lanes"] else ""
         place = "" if row["place"] == CRON else f" by {row['place']}"
         lines.append(
-            f"{row['id']}  {', '.join(row['times'])}{place}, each for {row['for'] or '?'}{lanes}  {when}  {row['folder']}"
+            f"{row['id']}  {', '.join(row['times'])}{place}, each for {row['for'] or '?'}"
+            f"{_lanes(row['lanes'])}  {when}  {row['folder']}"
         )
         lines += [f"  fault: {row['fault']}"] if row["fault"] else []
     return lines or [f"Nothing is scheduled. To schedule this mission: {command('schedule add --every 30m')}"]

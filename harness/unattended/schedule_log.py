@@ -27,7 +27,8 @@ STAMP = len("2026-04-24T10:05:12Z")
 
 class Seen(Record):
     """`seen`: starts are accounted for up to then; `began`, `ended`, `pid`: of the newest start; `told`: what was said last, ""
-    once the mission went on; `failed`, `failed_at`: what a login looked like when it was refused, and when. Unix seconds."""
+    once the mission went on; `failed`, `failed_at`: what a login looked like when it was refused, and when; `fault`: what the
+    newest start said where it could not begin a run, else "". Unix seconds."""
 
     seen: int = 0
     began: int = 0
@@ -36,6 +37,7 @@ class Seen(Record):
     told: str = ""
     failed: str = ""
     failed_at: int = 0
+    fault: str = ""
 
 
 class Line(Record):
@@ -52,6 +54,7 @@ class ScheduleLog:
         self.path, self.older = os.path.join(where.schedule, "log"), os.path.join(where.schedule, "log.1")
         self.state, self.echo = os.path.join(where.schedule, "state.json"), echo
         self.lock = files.Lock(os.path.join(where.locks, "schedule-log"))
+        self._held: list[Line] | None = None
 
     def write(self, *lines: str) -> None:
         """Add lines, each with the time of now."""
@@ -59,8 +62,32 @@ class ScheduleLog:
         with self.lock:
             self._write(lines)
 
-    def _write(self, lines: Iterable[str]) -> None:
-        stamp = clock.stamp(clock.now())
+    def hold(self) -> None:
+        """From now on keep lines back, until `release` writes them with their times, or `drop` forgets them."""
+        self._held = []
+
+    def release(self) -> None:
+        """Write what was kept back."""
+        held, self._held = self._held or [], None
+        self.lock.take(wait=True)
+        with self.lock:
+            for line in held:
+                self._write([line.text], line.at)
+
+    def drop(self) -> None:
+        """Forget what was kept back."""
+        self._held = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether lines are kept back."""
+        return self._held is not None
+
+    def _write(self, lines: Iterable[str], at: int = 0) -> None:
+        stamp = clock.stamp(at or clock.now())
+        if self._held is not None:
+            self._held += [Line(at=clock.now(), text=line) for line in lines]
+            return
         plain = (line.replace("\n", " ") for line in lines)
         cut = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …" for line in plain]
         data = "".join(f"{stamp} {console.sanitise(line)}\n" for line in cut).encode()

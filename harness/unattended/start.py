@@ -1,13 +1,16 @@
 """One start by the machine: account for what was missed, see what is in the way, start run.sh, and keep what it says.
 
 Everything goes to the schedule's log, so that cron has nothing to mail but the fault of a start that could not even begin. While
-nothing can go on (DONE, a person is needed) the log gets one line, and nothing more until that changes.
+nothing can go on (DONE, a person is needed) the log gets one line, and nothing more until that changes. A start that
+brings no run and ends with the fault of the one before is not written either.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import subprocess
+import time
 
 from harness.base import clock, errors
 from harness.base.errors import HarnessError, Interrupted
@@ -15,7 +18,8 @@ from harness.base.record import Record
 from harness.commands import status, steering
 from harness.decision import rules, views
 from harness.integrity import inside, lease, unsettled
-from harness.model import order_log
+from harness.model import order_log, runs
+from harness.notice import hooks
 from harness.store import files
 from harness.store.layout import Layout
 from harness.unattended import preflight, schedules, times
@@ -24,9 +28,13 @@ from harness.unattended.schedules import Schedule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import IO
 
 QUIET = "Nothing more is written here until that changes."
+FAULTS = (errors.NEEDS_PERSON, errors.USAGE, errors.BROKEN, errors.UNAVAILABLE, errors.INTERNAL)
+HELD_SECONDS = 20.0  # a start that can begin no run has said so by then
+MOST_SAID = 20  # lines
 
 
 class Look(Record):
@@ -92,13 +100,15 @@ def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
     look = _look(where)
     soon = look.word == "WAIT" and look.until < clock.now() + times.seconds(found.goes_on)
     if look.word != "NEXT" and not soon and not _owed(where, look):
-        return _told(log, look)
+        return _told(log, look, lambda: hooks.at_ending(where, look.key) if look.word else [])
     if look.word == "NEXT":
         with log.remembered() as seen:
             reasons = preflight.faults(where, look.role, Seen() if log.echo else seen)  # a person may try again at once
         if reasons:
             text = f"not started: {'; '.join(reasons)}"
-            return _told(log, look.replace(word="", text=text, key=text, code=errors.NEEDS_PERSON))
+            key = "".join(letter for letter in text if not letter.isdigit())  # how much room is left varies
+            look = look.replace(word="", text=text, key=key, code=errors.NEEDS_PERSON)
+            return _told(log, look, lambda: hooks.not_started(where, reasons))
     return _carry_out(where, found, log, look)
 
 
@@ -120,8 +130,9 @@ def _look(where: Layout) -> Look:
         if due.word == "DONE":
             return made.replace(text=status.ending(where, "DONE")[0])
         if due.word == "WAIT":
-            when = clock.local(int(due.what), clock.now())
-            return made.replace(text=f"WAIT until {when}: {due.reason}", until=int(due.what), code=errors.BUSY)
+            until = int(due.what)  # 0: for runs that live
+            text = f"WAIT until {clock.local(until, clock.now())}: {due.reason}" if until else f"WAIT {due.reason}"
+            return made.replace(text=text, until=until, code=errors.BUSY)
         return made.replace(role=due.what) if due.word == "NEXT" else made
     except HarnessError as fault:
         return Look(word="", text=f"not started: {fault}", key=str(fault), code=fault.code)
@@ -135,11 +146,15 @@ def _owed(where: Layout, look: Look) -> bool:
         return False
 
 
-def _told(log: ScheduleLog, look: Look) -> int:
-    """Say once why nothing is started."""
+def _told(log: ScheduleLog, look: Look, give_out: Callable[[], list[str]]) -> int:
+    """Say once why nothing is started, in the log and to the hooks: no run.sh ends here, which would call them."""
     with log.remembered() as seen:
-        log.say(seen, *([f"{look.text.rstrip('.')}. {QUIET}"] if seen.told != look.key or log.echo else []))
-        seen.told = look.key
+        known = seen.told == look.key
+    warnings = [] if known else give_out()
+    with log.remembered() as seen:
+        log.say(seen, *([] if known and not log.echo else [f"{look.text.rstrip('.')}. {QUIET}"]))
+        log.say(seen, *(f"  warning: {line}" for line in warnings))
+        seen.told, seen.fault = look.key, ""
     return look.code
 
 
@@ -151,50 +166,88 @@ def words_of(found: Schedule) -> list[str]:
 
 def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look) -> int:
     """Start run.sh, and keep what it says, and how it ended."""
-    words, began = words_of(found), clock.now()
+    words, began, last, said = words_of(found), clock.now(), _newest(where), list[str]()
     with log.remembered() as seen:
+        before = seen.fault
+        if before and not log.echo:
+            log.hold()
         seen.began, seen.pid, seen.told = began, os.getpid(), ""
         log.say(seen, f"start: {look.text}   (run.sh {' '.join(words)}, pid {os.getpid()})")
     end, code = "", errors.TERMINATED
     try:
-        code = _run(where, log, words)
+        code = _run(where, log, words, said)
     except Interrupted as signalled:
         end, code = "interrupted, ", signalled.code
         raise
     finally:
-        _ended(where, log, f"{end}exit {code} after {clock.duration(clock.now() - began)}")
+        fault = "\n".join(sorted(set(said))) if code in FAULTS and _newest(where) == last else ""
+        how = f"{end}exit {code} after {clock.duration(clock.now() - began)}"
+        _ended(where, log, how, fault, again=log.holds and fault == before)
     return code
 
 
-def _run(where: Layout, log: ScheduleLog, words: list[str]) -> int:
+def _newest(where: Layout) -> str:
+    """The newest finished run; "" without one, and where the run log cannot be read."""
+    try:
+        return next((one.run for one in runs.finished(where)), "")
+    except HarnessError:
+        return ""
+
+
+def _refusal(where: Layout) -> str:
+    """As `preflight.refusal`; "" where the run log or the settings cannot be read, which the look at what is due says."""
+    try:
+        return preflight.refusal(where)
+    except HarnessError:
+        return ""
+
+
+def _run(where: Layout, log: ScheduleLog, words: list[str], said: list[str]) -> int:
     """Carry out run.sh. A signal to us goes to it alone, so that it settles its run in peace; then we end, too."""
     own = ("HARNESS_CALLED", "HARNESS_AT", "HARNESS_IDENTITY", "HARNESS_PYTHON")
     env = {name: value for name, value in os.environ.items() if not name.startswith("HARNESS_") or name in own}
     argv = [*schedules.start_words(where)[:2], *words]
     pipe, none = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(argv, cwd=where.project, env=env, stdin=none, stdout=pipe, stderr=subprocess.STDOUT) as child:
+    with subprocess.Popen(
+        argv, cwd=where.project, env=env, stdin=none, stdout=pipe, stderr=subprocess.STDOUT, bufsize=0
+    ) as child:
         assert child.stdout is not None, "it is a pipe"
         try:
-            _keep(log, child.stdout)
+            _keep(log, child.stdout, said)
         except Interrupted:
             child.terminate()
-            _keep(log, child.stdout)
+            _keep(log, child.stdout, said)
             raise
     return child.returncode if child.returncode >= 0 else errors.SIGNALLED - child.returncode
 
 
-def _keep(log: ScheduleLog, output: IO[bytes]) -> None:
-    """Write the lines that it prints into the log, as they come."""
-    for line in output:
-        if text := line.decode("utf-8", "replace").rstrip():
-            log.write(f"  {text}")
+def _keep(log: ScheduleLog, output: IO[bytes], said: list[str]) -> None:
+    """Write the lines that it prints into the log, as they come, without those that repeat the one above; the first ones are
+    `said`, too."""
+    until, rest, more, last = time.monotonic() + HELD_SECONDS, b"", b"more", ""
+    while more:
+        left = until - time.monotonic()
+        if log.holds and (left <= 0 or not select.select([output], [], [], left)[0]):
+            log.release()
+        more = output.read(65536)
+        *lines, rest = (rest + more).split(b"\n")
+        for line in lines if more else [rest]:
+            text = line.decode("utf-8", "replace").rstrip()
+            if text and text != last:
+                last = text
+                log.write(f"  {text}")
+                said += [text] if len(said) < MOST_SAID and not text.startswith("> ") else []
 
 
-def _ended(where: Layout, log: ScheduleLog, how: str) -> None:
+def _ended(where: Layout, log: ScheduleLog, how: str, fault: str, *, again: bool) -> None:
+    """Say how it ended, unless it ended `again` with the fault of the one before."""
     after = _look(where)
     going = after.word in ("NEXT", "WAIT")
+    log.drop() if again and going else log.release()
+    goes_on = f"next: {after.text}" + (f". {QUIET}" if fault else "")
     with log.remembered() as seen:
         seen.ended = clock.now()
-        seen.failed, seen.failed_at = preflight.refusal(where), seen.ended
-        seen.told = "" if going else after.key
-        log.say(seen, f"end: {how}; " + (f"next: {after.text}" if going else f"{after.text.rstrip('.')}. {QUIET}"))
+        seen.failed, seen.failed_at = _refusal(where), seen.ended
+        seen.told, seen.fault = "" if going else after.key, fault
+        if not (again and going):
+            log.say(seen, f"end: {how}; " + (goes_on if going else f"{after.text.rstrip('.')}. {QUIET}"))

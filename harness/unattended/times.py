@@ -18,6 +18,7 @@ LONGEST_LOOK = (
 )  # further back nobody wants a count of missed starts, nor further ahead the next one but for rare days
 FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # the longest that each month gets
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 WORDS = {
     "@hourly": "0 * * * *",
@@ -78,7 +79,9 @@ def normal(text: str) -> str:
         example = "'*/30 22-23,0-6 * * 1-5'"
         raise UsageFault(f"'{text}' is not minute, hour, day, month and weekday, such as {example}, and no @daily.")
     fields = " ".join(words)
-    parse(fields)
+    found = parse(fields)
+    if not found.either and found.days[0] > max(DAYS[month - 1] for month in found.months):
+        raise UsageFault(f"'{text}' never comes: no year has day {words[2]} in month {words[3]}.")
     return fields
 
 

@@ -37,7 +37,18 @@ def examine(layout: Layout) -> list[Finding]:
             found += _guarded(layout, what, look)
         found += _guarded(layout, "agents", lambda where: _agents(where, here))
         found += _guarded(layout, "PATH", lambda where: _path(where, here))
-    return found
+    return [*_once(found)]
+
+
+def _once(found: list[Finding]) -> Iterator[Finding]:
+    """Without the faults that an earlier look has found, too, such as a settings file that none can read."""
+    said = set()
+    for one in found:
+        fault = one.what.partition(": ")[2]
+        if one.state != "bad" or fault not in said:
+            yield one
+        if one.state == "bad":
+            said.add(fault)
 
 
 def _guarded(layout: Layout, what: str, look: Callable[[Layout], Iterator[Finding]]) -> Iterator[Finding]:

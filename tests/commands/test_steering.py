@@ -10,6 +10,7 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.commands import steering
+from harness.integrity import lease
 from harness.store.layout import Layout
 from tests.missions import House, until
 
@@ -32,6 +33,14 @@ def test_resume_takes_both_back(house: House) -> None:
     assert steering.resume(house.layout) == "The mission is neither paused nor stopped. Start it: run.sh."
 
 
+def test_a_halt_that_is_no_text_is_taken_back(house: House) -> None:
+    """Whatever wrote it: the mission waits because of the file, so a person can remove it."""
+    (house.state / "PAUSE").write_bytes(b"\xff\xfe\n")
+    assert steering.halt(house.layout, "pause", "").startswith("Paused already (")
+    assert steering.resume(house.layout).startswith("Removed PAUSE (")
+    assert not (house.state / "PAUSE").exists()
+
+
 def test_a_run_under_way_goes_on_to_its_end(house: House) -> None:
     """The loop ends behind it, or goes on where a person said so meanwhile."""
     house.script("worker", {"run": "touch begun; until test -e go; do sleep 0.05; done; touch 1.txt"})
@@ -47,6 +56,18 @@ def test_a_run_under_way_goes_on_to_its_end(house: House) -> None:
     out, _ = loop.communicate(timeout=180)
     assert (loop.returncode, house.feature().status) == (9, "validating"), out
     assert not steering.looping(house.layout)
+
+
+def test_several_runs_under_way_are_spoken_of_as_such(unconfined: House) -> None:
+    """As lanes have them."""
+    for n in (1, 2):
+        unconfined.script(f"worker-F-00{n}", {"run": "until test -e go; do sleep 0.05; done"})
+        unconfined.begin_role("worker", f"F-00{n}")
+        until(lambda n=n: len(lease.alive(unconfined.layout)) == n)  # type: ignore[misc]  # a default of the loop's number
+    said = steering.halt(unconfined.layout, "pause", "")
+    assert re.search(r"The runs under way \(\S+-F-001, \S+-F-002\) go on to their ends, then nothing starts", said), (
+        said
+    )
 
 
 def test_what_a_person_wrote_into_the_file_stays(house: House) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 from pathlib import Path
 
 import pytest
 
+from harness.base import clock
 from harness.decision import checkpoints
 from harness.model.contract import Check, Claim, Contract
 from harness.model.features import Feature
+from harness.notice import events
 from tests.missions import CHECKOUT, House, until
 from tests.planned import accept_all, lay
 
@@ -151,6 +155,18 @@ def test_an_agent_asks_in_its_reply(house: House) -> None:
     assert "May it cost 5 USD?" in house.harness("ending", "CHECKPOINT price").out
     answer(house, "deny", "price", "--note", "not more than 1 USD")
     assert due(house) == "NEXT planner"
+
+
+@pytest.mark.parametrize("name", ["a b", "q'uote", "x$y"])
+def test_a_file_may_have_any_name(house: House, name: str) -> None:
+    """The commands that are shown answer it when they are pasted, and a hook hears of it."""
+    (house.state / "checkpoints").mkdir()
+    (house.state / "checkpoints" / f"{name}.md").write_text("Look.\n")
+    (event,) = events.of_decision(house.layout, house.program("next").out.rstrip("\n"), clock.now())
+    for said in (event.text, house.program("ending", f"CHECKPOINT {name}").out):
+        words = re.search(r"run\.sh checkpoint grant (.+?)(  |\n|$)", said)
+        assert words and shlex.split(words[1]) == [name], said
+    assert "why       Look." in said
 
 
 def test_a_file_asks_until_it_is_answered(house: House) -> None:

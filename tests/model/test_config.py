@@ -176,6 +176,23 @@ def test_a_key_in_the_wrong_table_is_named_where_it_is_wrong() -> None:
     assert fault_in("limits.max_rnus = 3\n").line == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            '[[checkpoint]]\nname = "a"\nwhen = "after-plan"\n[limits]\n[[checkpoint]]\nname = "b c"\nwhen = "after-plan"\n',
+            6,
+        ),
+        ('[[on]]\nevent = "run"\nrun = ["a"]\n[[on]]\nevent = "run"\n', 4),
+        ('[[on]]\nevent = "run"\nrun = ["a"]\n[[on]]\nevent = "done"\nrun = ["a"]\nbefore = true\n', 7),
+        ('on = [{event = "run", run = ["a"]}, {event = "run"}]\n', 1),
+    ],
+)
+def test_a_fault_in_one_of_several_tables_of_a_name_is_named_there(text: str, line: int) -> None:
+    """Not in the first of them, which is right."""
+    assert fault_in(text).line == line
+
+
 OTHERS = ["true", "5", '"x"']  # no key takes all of them
 
 

@@ -55,6 +55,20 @@ def test_the_end_of_run_sh(house: House, line: str, expected: list[str]) -> None
     assert [event.id for event in events.of_decision(house.layout, line, clock.now())] == [event.id for event in found]
 
 
+def test_a_checkpoint_that_is_asked_again_is_said_again(house: House) -> None:
+    """As before a feature, behind a plan that a denial brought, or by the same file; while it waits the id stays."""
+    look = house.state / "checkpoints" / "look.md"
+    look.parent.mkdir()
+    seen = []
+    for _ in range(2):
+        look.touch()
+        found = [events.of_decision(house.layout, "CHECKPOINT look", clock.now())[0].id for _ in range(2)]
+        assert found[0] == found[1]
+        seen.append(found[0])
+        assert house.program("checkpoint", "grant", "look").code == 0
+    assert len(set(seen)) == 2, seen
+
+
 def test_a_cap_that_is_raised_is_said_again(house: House) -> None:
     """The id has the cap."""
     house.work({"run": "touch 1.txt"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from tests.missions import House
 
 GOT: list[tuple[str, dict[str, str]]] = []
+LOGINS: list[str] = []
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -26,6 +28,7 @@ class Receiver(BaseHTTPRequestHandler):
         """One event."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         GOT.append((self.path, json.loads(body)))
+        LOGINS.append(self.headers.get("Authorization", ""))
         if self.path == "/garbage":
             self.wfile.write(b"220 mail.example.org\r\n")
             return
@@ -42,6 +45,7 @@ class Receiver(BaseHTTPRequestHandler):
 def address() -> Iterator[str]:
     """Where a receiver listens."""
     GOT.clear()
+    LOGINS.clear()
     server = HTTPServer(("127.0.0.1", 0), Receiver)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -61,6 +65,20 @@ def test_an_address_gets_the_event(house: House, address: str) -> None:
     assert f"warning: the hook '{address}' failed for run-" in done.out
     assert "507" in done.out
     assert "/full" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("login", "sent"), [("me:p%40ss@", "me:p@ss"), ("tk_1@", "tk_1:"), ("", "")], ids=["password", "name", "none"]
+)
+def test_a_login_in_the_address_is_sent_as_one(house: House, address: str, login: str, sent: str) -> None:
+    """As curl and browsers do, and ntfy's own addresses are written; it is never shown, nor is a query."""
+    url = address.replace("//", f"//{login}") + "?token=hidden"
+    house.config('agent = "scripted"', "[[on]]", 'event = "run"', f'url = "{url}"')
+    house.script("worker", {"run": "touch 1.txt"})
+    done = house.role("worker", "F-001")
+    assert [path for path, _ in GOT] == ["/?token=hidden"], done
+    assert [f"Basic {base64.b64encode(sent.encode()).decode()}" if sent else ""] == LOGINS
+    assert "hidden" not in house.read("notices.jsonl") and "p%40ss" not in house.read("notices.jsonl")
 
 
 @pytest.mark.parametrize(

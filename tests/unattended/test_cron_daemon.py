@@ -28,7 +28,7 @@ def daemon(house: House) -> Iterator[subprocess.Popen[bytes]]:
     before = subprocess.run(["crontab", "-l"], capture_output=True, check=False)
     subprocess.run(["crontab", "-"], input=b'MAILTO=""\n0 1 1 1 * true 50\\% # mine\n', check=True)
     started = subprocess.Popen([DAEMON, "-f"], env={"PATH": "/usr/bin:/bin"}, stdin=subprocess.DEVNULL)
-    time.sleep(0.5)
+    time.sleep(1.2)  # cron tells crontabs apart by whole seconds, and would not see one that comes in the same
     if started.poll() is not None:
         pytest.skip("another cron daemon runs here already")
     yield started

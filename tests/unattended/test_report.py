@@ -13,6 +13,7 @@ def test_adding_says_when_it_starts_next_and_what_to_look_at(crontab: Crontab) -
     """Commands that can be pasted."""
     done = crontab.house.harness("schedule", "add", "--every", "30m")
     assert done.out.startswith("Scheduled my-project-") and "next at " in done.out and "run.sh schedule log" in done.out
+    assert ", each for 25m, 3 lanes; next" in crontab.house.harness("schedule", "add", "--lanes", "3").out
 
 
 def test_the_list_of_all_missions_with_their_faults(crontab: Crontab) -> None:
@@ -29,6 +30,8 @@ def test_the_list_of_all_missions_with_their_faults(crontab: Crontab) -> None:
         "",
     )
     assert "2 lanes" in house.harness("schedule", "list").out
+    crontab.file.write_text(crontab.text.replace("30 2 * * *", "30 2 31 2 *"))  # by hand; cron takes it
+    assert "30 2 31 2 *" in house.harness("schedule", "list").out
     shutil.rmtree(house.state)
     assert f"gone; run.sh schedule remove {row['id']}" in house.harness("schedule", "list").out
     assert house.harness("schedule", "remove", row["id"]).out == f"Removed {row['id']}.\n"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from harness.base import clock
-from harness.unattended import schedules
+from harness.unattended import preflight, schedules, start
 from tests.missions import House, tagged, until
 from tests.unattended.crontabs import Crontab
 
@@ -220,12 +220,104 @@ def test_a_long_wait_for_a_vendor_is_one_line_and_a_short_one_is_waited_out(nigh
     first.wait(timeout=20)
 
 
+def test_a_run_log_that_cannot_be_read_is_in_the_log_and_not_in_the_mail(night: Crontab) -> None:
+    """run.sh is started all the same, since it can make the file again."""
+    night.house.work({"run": "touch 1.txt"})
+    Path(night.house.layout.run_log).write_bytes(b"\xff" * 3000)
+    done = night.fires()
+    assert (done.out, done.err) == ("", "") and night.log()[-1].startswith("end: "), (done, night.log())
+
+
+def test_a_run_of_another_is_waited_for_by_its_name(night: Crontab) -> None:
+    """It has no time at which it ends."""
+    house = night.house
+    house.config('agent = "scripted"')
+    house.lay(house.feature("F-001"))
+    house.script("worker", {"run": "touch begun; sleep 60"})
+    house.begin_role("worker", "F-001")
+    until(lambda: (house.tree / "begun").exists())
+    assert re.fullmatch(r"WAIT for \d+-worker-F-001", start._look(house.layout).text)
+
+
+def test_what_run_sh_says_again_and_again_is_written_once(night: Crontab) -> None:
+    """As the refusal of a hook, which it asks until its time is over."""
+    house = night.house
+    hook = ["[[on]]", 'event = "run"', "before = true", 'run = ["sh", "-c", "echo not before 20:00; false"]']
+    house.config('agent = "scripted"', *hook)
+    assert house.harness("schedule", "add", "--every", "1h", "--for", "1m").code == 0
+    path = house.state / "schedule" / "schedule.json"
+    path.write_text(path.read_text().replace('"1m"', '"9s"'))
+    assert night.starts().code == 75
+    assert len([line for line in night.log() if "not before 20:00" in line]) == 1, night.log()
+
+
 def test_what_is_known_to_fail_is_not_started(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent without its program: nothing is opened, no run is spent, and the log says it once, with the remedy."""
     night.house.config('agent = "mine"', "[agents.mine]", 'command = ["no-such-program"]')
     assert [night.starts().code for _ in range(2)] == [11, 11]
     assert night.house.ran() == [] and len(night.log()) == 1
     assert "no-such-program" in night.log()[0] and "whole path" in night.log()[0]
+
+
+def test_how_much_room_is_left_is_no_change(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that fills up is one line of the log, not one a start."""
+    for least in (10**9, 10**9 + 7):
+        monkeypatch.setattr(preflight, "LEAST_FREE_MIB", least)
+        assert night.starts().code == 11
+    assert len(night.log()) == 1 and f"less than {10**9} left" in night.log()[0], night.log()
+
+
+def test_a_start_that_can_begin_no_run_is_written_once(night: Crontab) -> None:
+    """As where an agent finds out only then; each start tries it, so that it goes on by itself, and another fault is written."""
+    house = night.house
+    house.config('agent = "playbook"', *ONE_RUN)
+    house.write("playbooks/planner.md")
+    assert [night.starts().code for _ in range(3)] == [69, 69, 69]
+    log = night.log()
+    assert [line for line in log if line.startswith(("start:", "end:"))] == [log[0], log[-1]], log
+    assert "There is no playbook" in log[-2] and log[-1].startswith("end: exit 69") and log[-1].endswith(QUIET), log
+    house.write("playbooks/worker-F-001.md", "```sh\ntouch 1.txt\n```\n")
+    night.starts()
+    assert house.ran()[0]["outcome"] == "ok"
+    assert night.log()[len(log)].startswith("start:"), night.log()
+
+
+def test_what_is_held_back_is_written_as_soon_as_it_lasts(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person reads along, with the times at which it was said."""
+    monkeypatch.setattr(start, "HELD_SECONDS", 0.2)
+    night.house.script("worker", {"run": "touch begun; sleep 60"})
+    remember(night.house, fault="the fault of the start before")
+    pid = os.fork()
+    if not pid:
+        os._exit(night.starts().code)
+    until(lambda: any("  > NEXT worker" in line for line in night.log()))
+    until(lambda: (night.house.tree / "begun").exists())
+    (started,) = re.findall(r"^start: .* pid (\d+)\)$", "\n".join(night.log()), re.MULTILINE)
+    os.kill(int(started), signal.SIGTERM)
+    os.waitpid(pid, 0)
+    assert night.log()[-1].startswith("end: interrupted"), night.log()
+
+
+def test_a_start_that_is_not_made_tells_the_hooks_why_once(night: Crontab) -> None:
+    """No run.sh ends there: a checkpoint that a person laid between two starts, and an agent that cannot answer."""
+    house = night.house
+    told = house.folder / "told"
+    hooks = [f"[[on]]\nevent = '{name}'\nrun = ['sh', '-c', \"cat >>'{told}'\"]" for name in ("checkpoint", "auth")]
+    house.config('agent = "scripted"', *hooks)
+    (house.state / "checkpoints").mkdir()
+    (house.state / "checkpoints" / "look.md").write_text("Look.\n")
+    assert [night.starts().code for _ in range(2)] == [8, 8]
+    assert [json.loads(line)["checkpoint"] for line in told.read_text().splitlines()] == ["look"]
+    (house.state / "checkpoints" / "look.md").unlink()
+    house.config('agent = "mine"', *hooks, "[agents.mine]", 'command = ["no-such-program"]')
+    assert [night.starts().code for _ in range(2)] == [11, 11]
+    found = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [one["event"] for one in found] == ["checkpoint", "auth"] and "no-such-program" in found[1]["text"]
+    house.config(
+        'agent = "mine"', hooks[1].replace("cat >>", "echo no; false <"), "[agents.mine]", 'command = ["no-such"]'
+    )
+    assert night.starts().code == 11
+    assert re.fullmatch(r"  warning: the hook '.*' failed for not-started-\w+: no", night.log()[-1]), night.log()
 
 
 def test_a_person_starts_it_as_the_machine_would_and_reads_along(night: Crontab) -> None:
@@ -243,6 +335,16 @@ def test_a_line_that_was_left_behind_says_how_to_remove_it(night: Crontab) -> No
     (night.house.state / "schedule" / "schedule.json").unlink()
     done = night.fires()
     assert done.code == 64 and "schedule remove" in done.err, done
+
+
+def test_a_folder_that_is_gone_says_how_to_end_the_mails(night: Crontab) -> None:
+    """Or how to go on, where it was moved; the command works anywhere."""
+    name = night.line.split(" ")[-1]
+    moved = night.house.project.rename(night.house.folder / "moved")
+    done = night.fires()
+    assert (done.code, done.out) == (64, "") and f"schedule remove {name}" in done.err, done
+    ended = night.house.run([*shlex.split(night.line)[:2], "schedule", "remove", name], where=moved.parent)
+    assert (ended.code, night.text) == (0, ""), ended
 
 
 def test_the_next_mission_of_the_folder_is_started_too(night: Crontab) -> None:

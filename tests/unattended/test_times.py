@@ -79,6 +79,19 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         times.normal(text)
 
 
+@pytest.mark.parametrize("text", ["0 0 31 2 *", "0 0 30-31 feb *", "0 0 31 4,6,9,11 *"])
+def test_a_date_that_no_year_has_is_refused(text: str) -> None:
+    """Cron would take it, and start nothing for ever."""
+    with pytest.raises(UsageFault, match="never comes: no year has day 3"):
+        times.normal(text)
+
+
+@pytest.mark.parametrize("text", ["0 0 29 2 *", "0 0 31 2,3 *", "0 0 31 2 mon", "0 0 */31 2 *"])
+def test_a_date_that_comes_seldom_is_taken(text: str) -> None:
+    """A leap day, a month of several, a weekday of that month."""
+    assert times.normal(text) == text
+
+
 def test_words_become_fields() -> None:
     """`@daily` and its like; spaces do not matter."""
     assert times.normal("@Daily") == "0 0 * * *"

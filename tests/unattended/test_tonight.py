@@ -180,7 +180,8 @@ def test_a_folder_or_settings_that_are_broken(night: Crontab) -> None:
     """What doctor finds is in the way here, too; in the project folder another branch is."""
     house = night.house
     Path(house.layout.config).write_text("agent = [")
-    assert any("config.toml, line 1" in line for line in bad(house))
+    (once,) = bad(house)
+    assert "config.toml, line 1" in once, "a fault that each look meets is one line"
     house.config('agent = "scripted"', 'workplace = "project"')
     house.git("switch", "-q", "-c", "other")
     house.write("main.py", "print('changed')\n")
