@@ -33,7 +33,7 @@ def test_a_body_is_the_same_with_and_without_the_search_that_is_spared(
     """Byte for byte, over texts, calls, failures and an image."""
     from importlib import import_module
 
-    from harness.builtin import wire as module
+    from harness.builtin import spared
 
     bench = Bench(tmp_path, wire=wire)
     (bench.folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
@@ -41,11 +41,11 @@ def test_a_body_is_the_same_with_and_without_the_search_that_is_spared(
     with serving(steps(*replies)) as server:
         log = bench.talk(address(server, wire)).log
     request = log.request(max(log.turns))
-    spared = body(request.parameters, request)
+    made = body(request.parameters, request)
     name = "chat.completions.completions" if wire == "chat" else "responses.responses"
     original = import_module("openai._utils").async_maybe_transform
-    monkeypatch.setattr(module, "_as_it_is", original)
-    assert body(request.parameters, request) == spared
+    monkeypatch.setattr(spared, "_as_it_is", original)
+    assert body(request.parameters, request) == made
     assert import_module(f"openai.resources.{name}").async_maybe_transform is original
 
 
