@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pydantic_ai.tools import ToolDefinition
 
 KNOWN_LISTS = 32  # of tools
+WARNS = "_check_field_type_mismatches"  # what Google's client does before it validates an object, by its name there
 
 
 def tools(model: Model) -> Model:
@@ -49,11 +50,14 @@ async def _as_it_is(data: Any, _: object) -> Any:
 
 
 def fields() -> None:
-    """Spare Google's client to go over all fields of an object each time that it looks for one of them by name, a quarter of a
-    request: it goes over pairs, and no name is one."""
-    from google.genai import _common
+    """Spare Google's client to go over all fields of an object, which was half of a request: each time that it looks for one by
+    name (it goes over pairs, and no name is one), and before it validates one, for a warning in the log."""
+    from google.genai import _common, types
 
     _common.BaseModel.__contains__ = _has  # type: ignore[attr-defined]  # which it goes without, and so goes over all
+    for one in vars(types).values():
+        if isinstance(one, type) and issubclass(one, _common.BaseModel):  # none has made its validator yet
+            one.__pydantic_decorators__.model_validators.pop(WARNS, None)
 
 
 def _has(fields: Any, item: object) -> bool:
