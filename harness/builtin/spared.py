@@ -54,7 +54,7 @@ def fields() -> None:
     name (it goes over pairs, and no name is one), and before it validates one, for a warning in the log."""
     from google.genai import _common, types
 
-    _common.BaseModel.__contains__ = _has  # type: ignore[attr-defined]  # which it goes without, and so goes over all
+    _common.BaseModel.__contains__ = _has  # type: ignore[operator]  # which it goes without, and so goes over all
     for one in vars(types).values():
         if isinstance(one, type) and issubclass(one, _common.BaseModel):  # none has made its validator yet
             one.__pydantic_decorators__.model_validators.pop(WARNS, None)

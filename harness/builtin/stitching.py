@@ -31,8 +31,10 @@ class Stitches:
     mark where that is not the first."""
 
     def __init__(self, made: Made) -> None:
-        self.made, self.off = made, False
-        self._forget()
+        self.made, self.off, self.checked = made, False, 0
+        self.last: Request | None = None  # that went out, if it did, with this body, where that has the mark
+        self.messages: list[Message] = []
+        self.text = self.mark = self.body = b""
 
     async def begin(self, request: Request) -> int:
         """From which message on the library is asked; those before it are here."""
@@ -74,10 +76,8 @@ class Stitches:
             self._forget()
 
     def _forget(self) -> None:
-        self.last: Request | None = None  # that went out, if it did, with this body, where that has the mark
-        self.messages: list[Message] = []
+        self.last, self.messages, self.checked = None, [], 0
         self.text = self.mark = self.body = b""
-        self.checked = 0
 
 
 def _begins(messages: list[Message], these: list[Message]) -> bool:
