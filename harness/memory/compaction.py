@@ -12,7 +12,8 @@ from harness.base.record import Record
 from harness.memory import archive, edits, gates, lessons, pages, raw
 from harness.memory.archive import Archived, Change
 from harness.memory.identity import Evidence
-from harness.memory.lessons import DECISION, FORGOTTEN, Lesson, Lessons
+from harness.memory.lessons import DECISION, FORGOTTEN, RETIRED, Lesson, Lessons
+from harness.memory.moulds import Moulds
 from harness.memory.pages import Curated, Item
 from harness.memory.raw import Entry
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": DECISION, "CONTEXT": "context", "FAIL": "fail", "-": "other"}
 MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}
+REPORT = "a status report: the same words with other numbers each time"
 PAGE = "MEMORY.md"
 PERSON = "person"
 RED_CLAIM = re.compile(r"\b[A-Z][A-Z0-9]*-[\w-]+ is (?:red|unproven|flaky|broken|not proven|refuted)\b")
@@ -91,6 +93,7 @@ class Compaction:
         self.now = before.curated.folded + len(before.waiting)
         self.shown: dict[int, str] = {}
         self.merged: dict[int, int] = {}
+        self.moulds = Moulds(self.lessons)
 
     def change(self, what: str, lesson: Lesson, why: str, by: int = -1) -> None:
         """Note what became of a lesson, behind the entries that are compacted."""
@@ -114,8 +117,18 @@ class Compaction:
             self._take_untagged(entry, note)
         elif gates.is_report(note, entry.tag):
             self.dispositions[entry.seq] = ("dropped", -1, "a status report")
+        elif entry.role != PERSON and self.moulds.is_report(kind, note):
+            self._take_report(entry, note)
         else:
             self._take_note(entry, kind, note)
+
+    def _take_report(self, entry: Entry, note: str) -> None:
+        """A note that comes with other numbers each time, and what was taken for lessons before."""
+        self.dispositions[entry.seq] = ("dropped", -1, REPORT)
+        self.moulds.add(note)
+        for lesson in self.moulds.of(note):
+            lesson.state = RETIRED
+            self.change("retired", lesson, REPORT)
 
     def _take_untagged(self, entry: Entry, note: str) -> None:
         """An untagged entry, or one of a red claim: one line a feature, in its newest words."""
@@ -190,6 +203,7 @@ class Compaction:
             self.alone.add(lesson.id)
             lesson.own = True
         self.dispositions[entry.seq] = ("merged" if lesson.count else "kept", lesson.id, why)
+        self.moulds.add(note)
         lesson.hear(entry)
 
     # ---- MEMORY.md
@@ -210,7 +224,7 @@ class Compaction:
         offers: dict[str, list[Lesson]] = {title: [] for title in pages.MEMORY_TITLES}
         mine = edits.hand_index(self.page)
         for lesson in self.lessons.all.values():
-            if lesson.state != FORGOTTEN and not edits.is_said(mine, lesson):
+            if lesson.state != FORGOTTEN and not self.moulds.has_gone(lesson) and not edits.is_said(mine, lesson):
                 offers[title_of(lesson)].append(lesson)
         for title, found in offers.items():
             by = (lambda one: (float(one.last), one.last)) if title == pages.HISTORY else self.worth

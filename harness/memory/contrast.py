@@ -6,25 +6,29 @@ import functools
 import re
 
 from harness.memory import tables
-from harness.memory.words import AFFIRMS, CLAUSE, DENIALS, EDGES, NEGATIONS, UNTOLD, Words, stem, words
+from harness.memory.words import AFFIRMS, CLAUSE, DENIALS, EDGES, NEGATIONS, PART, UNTOLD, Words, stem, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MEANT = 0.5  # of what a note denies, the other has
+AGREED = 0.75  # of the reasons that a note gives
 SHORTEST_BEGINNING = 5  # letters in which two forms of a word begin alike
 MOST_SWAPPED = 3  # words of each that a contrast replaces
 _PAIRS = [tuple(stem(word) for word in row.split()) for row in tables.sections("words.txt")["opposites"]]
+SIDES = frozenset(map(stem, tables.words("words.txt", "sides")))  # of which one has this, the other that
 LITTLE = frozenset(map(stem, tables.words("words.txt", "little words")))  # they mean many things
 WORD = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+)*")
 CAPITALS = re.compile(r"\b[A-Z]{4,}\b")
 PLACES = tables.words("words.txt", "places")
 COMPOUND = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+)+(?![\w-])")
 ORDERING = frozenset(map(stem, AFFIRMS))
+DENYING = frozenset(map(stem, (*DENIALS, "stop", "without")))
 ON, OFF, TURNING = (tables.words("words.txt", name) for name in ("turning on", "turning off", "turning"))
 STATES = {"on": True, "off": False, "enabled": True, "disabled": False}
 SWITCHES = ORDERING | frozenset(map(stem, ("without", "avoid", *ON, *OFF, *TURNING, *STATES)))
+BOOLEANS = [{"yes", "no"}, {"true", "false"}, {"on", "off"}, {"1", "0"}, {"enabled", "disabled"}, {"always", "never"}]
 LABEL = 3  # words before a colon that say what the order behind it is about
 OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
@@ -37,16 +41,22 @@ def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
         return False
     for one, two in ((new, old), (old, new)):
         meant = one.denied & two.terms - two.denied
+        if not decisions and agrees(one, two):
+            continue
         if len(meant) < MEANT * len(one.denied) or not meant:
             continue
-        if meant & two.ordered or (
-            (alike or one.refused & two.names)
-            and one.refuses
-            and not two.refuses
-            and not one.refused.isdisjoint(two.order[:3])
-        ):
+        if meant & two.ordered:
             return True
+        if one.refuses and not two.refuses and (alike or one.refused & two.names):
+            if not one.refused.isdisjoint(two.order[:3]) or one.refused & two.names & head(two.text):
+                return True
     return False
+
+
+def agrees(one: Words, other: Words) -> bool:
+    """Whether a note gives most of the reasons of one that refuses something: both warn of it."""
+    reasons = one.terms - head(one.text) - one.refused - DENYING - ORDERING
+    return len(reasons) > 1 and len(reasons & other.terms) >= AGREED * len(reasons)
 
 
 def denies(new: Words, old: Words) -> bool:
@@ -65,7 +75,11 @@ def takes_the_place(new: Words, old: Words) -> bool:
 
 def begins_with_opposite(new: Words, old: Words) -> bool:
     """Whether the first word of one has its opposite in the other: what it says to do is undone there."""
-    return any(OPPOSITE.get(one.lead) in two.terms for one, two in ((new, old), (old, new)))
+    for one, two in ((new, old), (old, new)):
+        other = OPPOSITE.get(one.lead)
+        if other in two.terms - one.terms - two.refused and one.lead not in two.terms and one.lead not in SIDES:
+            return True
+    return False
 
 
 def has_opposites(new: Words, old: Words) -> bool:
@@ -73,6 +87,7 @@ def has_opposites(new: Words, old: Words) -> bool:
     where all the others are the same."""
     mine, yours = poles(new.text), poles(old.text)
     lacks = {OPPOSITE[pole] for pole in mine - yours} & yours - mine
+    lacks = {pole for pole in lacks if (pole in old.refused) == (OPPOSITE[pole] in new.refused)}  # not to add is to remove
     return bool(lacks if new.order == old.order else lacks - LITTLE)
 
 
@@ -85,9 +100,8 @@ def flips(new: Words, old: Words) -> bool:
 def drops(new: Words, old: Words) -> bool:
     """Whether one orders with an identifier what the other orders without it."""
     mine, yours = lacking(new.text), lacking(old.text)
-    return any(one & two.names for one, two in ((mine - yours, old), (yours - mine, new))) and head(new.text) == head(
-        old.text
-    )
+    has = ((mine - yours, old.names - old.denied), (yours - mine, new.names - new.denied))
+    return any(one & names for one, names in has) and head(new.text) == head(old.text)
 
 
 def of_one_order(new: Words, old: Words) -> bool:
@@ -182,6 +196,13 @@ def capitals(text: str) -> frozenset[str]:
     return frozenset(stem(word.lower()) for word in CAPITALS.findall(text))
 
 
+def sets_opposites(new: Words, old: Words) -> bool:
+    """Whether one sets to yes what the other sets to no; not to set it to yes is no."""
+    mine, yours = dict(new.values), dict(old.values)
+    both = [name for name in mine.keys() & yours.keys() if {mine[name], yours[name]} in BOOLEANS]
+    return any((name in new.refused) == (name in old.refused) for name in both)
+
+
 def differs_in_values(new: Words, old: Words) -> bool:
     """Whether both set one thing, and to another value: how="left", how="outer"."""
     mine, yours = dict(new.values), dict(old.values)
@@ -208,7 +229,10 @@ def said_of_others(new: Words, old: Words) -> bool:
 
 
 def is_contrast(new: Words, old: Words) -> bool:
-    """Whether the two are one sentence with a few words replaced: a contrast, not a paraphrase."""
+    """Whether the two are one sentence with a few words replaced: a contrast, not a paraphrase. Two that refuse the same, and
+    give other reasons, are none."""
+    if new.refused & old.refused and head(new.text) - DENYING == head(old.text) - DENYING:
+        return False
     mine, yours = (len(swapped(one, two)) for one, two in ((new, old), (old, new)))
     if not (1 <= mine <= MOST_SWAPPED and 1 <= yours <= MOST_SWAPPED):
         return False
@@ -216,8 +240,8 @@ def is_contrast(new: Words, old: Words) -> bool:
 
 
 def swapped(one: Words, other: Words) -> set[str]:
-    """The words that the other lacks, but for verbs of ordering, and "unchanged" where the other says "not change"."""
-    lacks = one.terms - other.terms - ORDERING
+    """The words that the other lacks, but for verbs of ordering and denying, and "unchanged" where the other says "not change"."""
+    lacks = one.terms - other.terms - ORDERING - DENYING
     return {term for term in lacks if term.removeprefix("un") not in other.terms and f"un{term}" not in other.terms}
 
 
@@ -236,6 +260,16 @@ def is_flag_changed(new: Words, old: Words) -> bool:
 def differs_in_flags(new: Words, old: Words) -> bool:
     """Whether both have flags, and none in common."""
     return apart(*(frozenset(name for name in one.names if name.startswith("-")) for one in (new, old)))
+
+
+def has_siblings(new: Words, old: Words) -> bool:
+    """Whether each has an identifier that the other lacks, and the two share half of their parts: server.proxy, preview.proxy."""
+    for one in new.names - old.terms:
+        for two in old.names - new.terms:
+            mine, yours = set(PART.findall(one)), set(PART.findall(two))
+            if one not in two and two not in one and 2 * len(mine & yours) >= max(len(mine), len(yours), 2):
+                return True
+    return False
 
 
 def apart(mine: frozenset[str], yours: frozenset[str]) -> bool:

@@ -11,9 +11,9 @@ import json
 import re
 
 from harness.base.record import Record
-from harness.memory.contrast import plain
+from harness.memory.contrast import OFF, lacking, plain
 from harness.memory.similarity import NEWER, SAME, UNRELATED, Index
-from harness.memory.words import words
+from harness.memory.words import LIFTS, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ MOST_WORDINGS = 6
 MOST_VOICES = 12
 MOST_NAMED = 8
 MOST_ROLES = 4
+NO = re.compile(r"^no (?=\w)", re.IGNORECASE)
+NEEDS = LIFTS
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"
@@ -275,7 +277,7 @@ def adds(text: str, texts: list[str]) -> bool:
 
 def compared(kind: str, text: str) -> str:
     """A note as it is compared: something to avoid says so."""
-    return text if kind != "avoid" or _says_so(text) else f"avoid {text}"
+    return text if kind != "avoid" or _says_so(text) else f"avoid {NO.sub('', text)}"
 
 
 _says: dict[str, bool] = {}  # a cache: what `parse` knows need not be read again
@@ -287,7 +289,8 @@ def _says_so(text: str) -> bool:
         if len(_says) > MOST * MOST_WORDINGS:
             _says.clear()
         found = words(text)
-        known = _says[text] = found.refuses or bool(found.ordered)
+        is_order = found.must or text.split(" ", 1)[0].lower() in OFF or not NEEDS.isdisjoint(text.lower().split())
+        known = _says[text] = found.refuses or is_order or bool(found.ordered or found.denied or lacking(text))
     return known
 
 

@@ -26,12 +26,14 @@ from harness.memory.contrast import (
     drops,
     flips,
     has_opposites,
+    has_siblings,
     is_contrast,
     is_flag_changed,
     of_one_order,
     opposed,
     plain,
     said_of_others,
+    sets_opposites,
     swapped,
     takes_the_place,
     uninflected,
@@ -57,9 +59,10 @@ DENIED, LEAST_DENIED = 0.2, 400_000  # and is so close, or shares so much, where
 OPPOSED = 0.30  # a note denies what the other orders, about one subject
 OWN = 1_100_000  # words of its own that a note has in the place of another's: that of another thing
 NAMED = 0.5  # what an identifier of its own adds to what two notes share
-TELLING = 1_200_000  # two notes are the same that share so much, whatever else they say
+TELLING = 2_200_000  # two notes are the same that share so much, whatever else they say
 LEAST_SHARED = 500_000  # what two notes share, however close: words that all documentation has make no lesson
-VERY_CLOSE = 0.7  # but for notes of nothing else
+VERY_CLOSE = 0.7  # but for notes of nothing else: names or words of their own make no two lessons of those
+ALL_BUT_ONE = 0.8  # nor does a word that stands for another
 COMMON = 20  # notes will have the commonest word
 MATURE = 60  # lessons from which on a mission knows how rare its words are
 TELLS = 800_000  # two notes are about one subject
@@ -221,9 +224,13 @@ class Index:
             return NEWER
         if decisions and able and denies(new, old) and (cosine >= DENIED or told >= LEAST_DENIED):
             return NEWER
+        if decisions and cosine >= LEAST_CLOSE and self.replaces(new, old):
+            return NEWER
         if cosine >= OPPOSED and flips(new, old) and (not decisions or of_one_order(new, old)):
             return NEWER if of_one_order(new, old) else UNRELATED
         if cosine >= OPPOSED and (drops(new, old) or (alike and takes_the_place(new, old))):
+            return NEWER
+        if cosine >= OPPOSED and sets_opposites(new, old):
             return NEWER
         near = cosine >= (CLOSE_WITH_NAME if shared_names else CLOSE)
         near = near and (decisions or told >= LEAST_SHARED or cosine >= VERY_CLOSE)
@@ -234,12 +241,14 @@ class Index:
         if not decisions and new.order != old.order and aside(new, old):
             return UNRELATED
         if has_opposites(new, old) and self.rest(new, old) >= FRAME:
-            is_order = begins_with_opposite(new, old) or (new.must and old.must)
+            is_order = begins_with_opposite(new, old) or new.must or old.must
             return NEWER if decisions or is_order else UNRELATED
         if not decisions and (differs_in_compounds(new, old) or differs_in_flags(new, old)):
             return UNRELATED
+        if not decisions and alike and has_siblings(new, old):
+            return UNRELATED
         numbers = apart(new.numbers, old.numbers)
-        names = not shared_names and apart(new.names - old.terms, old.names - new.terms)
+        names = not shared_names and cosine < VERY_CLOSE and apart(new.names - old.terms, old.names - new.terms)
         values = differs_in_values(new, old)
         if numbers or names or values:
             rest = self.rest(new, old)
@@ -248,11 +257,18 @@ class Index:
             is_frame = values or (numbers and (names or alike)) or rest >= ONE_FRAME or is_flag_changed(new, old)
             if is_frame or told < DESPITE * TELLING:
                 return UNRELATED
-        if alike and is_contrast(new, old):
+        if alike and cosine < ALL_BUT_ONE and is_contrast(new, old):
             return NEWER if decisions else UNRELATED
-        if alike and not decisions and self.of_others(new, old):
+        if alike and cosine < VERY_CLOSE and not decisions and self.of_others(new, old):
             return UNRELATED
         return SAME if near or tells else NEWER
+
+    def replaces(self, new: Words, old: Words) -> bool:
+        """Whether a decision denies a rare word of the other, "A, no B any more", and B; or has another number for one."""
+        about = new.denied & old.terms - old.denied
+        if apart(new.numbers, old.numbers):
+            about |= new.terms & old.terms
+        return any(self.told(term) >= TELLS for term in about)
 
     def of_others(self, new: Words, old: Words) -> bool:
         """Whether each of two notes that are built alike has words of its own in the place of the other's."""

@@ -40,6 +40,8 @@ NUMBER = re.compile(
     r"[$€v]?(\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?)(?:%|x|ms|s|m|h|k|kb|mb|gb|mib|gib|st|nd|rd|th|min|sec|px|d|days?|hours?|seconds?|minutes?)?",
     re.IGNORECASE,
 )
+TRUTH = frozenset(("yes", "no", "true", "false", "on", "off"))  # behind a flag
+GOES = ("goes away", "go away", "is out", "is over", "goes")
 NO_MORE = re.compile(r"\b(?:any ?more|any longer|nicht mehr|keine?[nrms]? .*mehr)\b", re.IGNORECASE)
 LONG = re.compile(r"[^\W_]{3,}")
 PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+", re.IGNORECASE)
@@ -113,6 +115,7 @@ class _Reader:
         self.said: set[str] | None = None  # what the next terms belong to: denied, ordered, or neither
         self.left = 0
         self.moves = self.replaced = self.ends = False
+        self.flag = ""  # the word before, where it is one
         self.before, self.begun = "", 0  # the word before, and how many terms there were before the clause
         self.values: dict[str, str] = {}
 
@@ -131,11 +134,19 @@ class _Reader:
             else:
                 self.token(token, code=False)
         ended = [*self.terms][self.begun :]
-        if self.before in PAST and 1 < len(ended) <= REACH + 1:
+        if (self.before in PAST or clause.lower().rstrip(" .").endswith(GOES)) and 1 < len(ended) <= REACH + 1:
             self.denied.update(ended)  # X dropped
 
     def token(self, token: str, *, code: bool) -> None:
-        """Take one token."""
+        """Take one token: what a denial or an order is about ends behind the third that says something."""
+        said, count = self.said, len(self.said or ())
+        self._token(token, code=code)
+        if said is not None and self.said is said and len(said) > count:
+            self.left -= 1
+            if not self.left:
+                self.said = None
+
+    def _token(self, token: str, *, code: bool) -> None:
         bare = token.strip(EDGES)[:LONGEST_TOKEN]
         if not bare:
             return
@@ -160,16 +171,21 @@ class _Reader:
         if self.before == "no" and len(self.terms) == self.begun:
             self.says(self.refused)  # no X
         self.term(name.removeprefix("./").rstrip("/"), name=True)
+        self.flag = name if name[0] == "-" else ""
         for part in PART.findall(name):
             if len(part) > 2 and part not in STOP_WORDS and part != name:
                 self.term(stem(part))
         if sets and value.strip(EDGES):
             self.values[name] = value.strip(EDGES)
-            self.token(value, code=not value.strip(EDGES).isalpha())
+            self._token(value, code=not value.strip(EDGES).isalpha())
 
     def word(self, word: str) -> None:
-        """A plain word: a denial, an order, a number, or a term."""
+        """A plain word: the value of the identifier before it, a denial, an order, a number, or a term."""
         before, self.before = self.before, word
+        flag, self.flag = self.flag, ""
+        if word in TRUTH and flag:
+            self.values[flag] = word
+            return
         if before in ("not", "nicht") and word in ("be", "werden") and self.said is self.refused:
             self.refused |= self.terms.keys()  # X must not be used
         elif word == "it" and self.said is self.refused and self.left == REACH:
@@ -185,15 +201,17 @@ class _Reader:
             self.denied.update([*self.terms][self.begun :])  # X was dropped
             self.replaced = True
             return
-        elif word in PAST or word in INSTEAD or (self.ends and word in NEGATIONS):
+        elif self.ends and word in NEGATIONS:
+            self.says(self.refused)
+            self.refused.update([*self.terms][self.begun :])  # X is not done any more
+        elif word in PAST or word in INSTEAD:
             self.says(self.denied)
             self.replaced = word in PAST
         elif self.replaced and word in BY:
             self.says(self.ordered)
         elif word in LIFTS:
-            if self.said is self.refused:
-                self.refused.clear()
-                self.refuses = False
+            self.refused.difference_update([*self.terms][self.begun :])  # never X without Y
+            self.refuses = bool(self.refused)
             self.said = None
         elif word in MOVES:
             self.moves = True
@@ -204,6 +222,8 @@ class _Reader:
         if word in NUMBER_WORDS:
             word = NUMBER_WORDS[word]
             self.numbers.add(word)
+        if word.endswith("n't"):
+            return  # it denies, and is about nothing
         word = word.partition("'")[0]
         if (word in AFFIRMS or word in DENIALS) and word not in UNTOLD:
             self.terms[stem(word)] = None  # the verb is not what the note orders or denies
@@ -250,9 +270,6 @@ class _Reader:
             self.names.add(term)
         if self.said is not None:
             self.said.add(term)
-            self.left -= 1
-            if not self.left:
-                self.said = None
 
 
 @functools.lru_cache(4096)
