@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from copy import copy
-from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import import_module
 from importlib.metadata import version
+from operator import is_
 
 import httpx2
 from pydantic_ai import exceptions
@@ -34,7 +33,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import from_json
 
-from harness.builtin import connections, outgoing, sendable
+from harness.builtin import connections, outgoing, sendable, spared
 from harness.builtin.exchange import AUTH, BROKEN, CONFIG, LIMIT, Answer, Call, ModelFault, Request, Sent
 from harness.builtin.outgoing import Going, Out, comes_in
 from harness.builtin.stitching import MARK, Stitches
@@ -57,7 +56,6 @@ LIBRARY = "pydantic-ai-slim"
 THEN = datetime(1970, 1, 1, tzinfo=UTC)  # of an answer that is sent again: no vendor is told when it was
 NOT_KEPT = ("timestamp", "usage", "kind", "run_id", "conversation_id", "metadata", "provider_url", "state")
 CONNECT_SECONDS = 10.0
-KNOWN_LISTS = 32  # of tools
 NO_JSON = "INVALID_JSON"  # the library's own key for arguments that are none
 NO_KEY = "none"  # sent where an address of one's own needs no key
 TOO_LARGE = 413  # the status of a request with more bytes than its vendor takes
@@ -90,16 +88,17 @@ class Wire:
         self._client = httpx2.AsyncClient(
             timeout=timeout, event_hooks=hooks, transport=connections.transport() if many else None
         )
-        self._theirs = _spare_tools(_model(parameters, key, self._client))
+        self._theirs = spared.tools(_model(parameters, key, self._client))
         self._retries = _no_retries(self._theirs)
-        self._known: list[tuple[Message, ModelMessage]] = []
+        self._known: list[Message] = []
+        self._made: list[ModelMessage] = []  # of those
         self._stitches = Stitches(self._part)
         self._offered: list[tuple[object, ModelRequestParameters]] = []  # of the last few lists of tools
 
     def another(self, parameters: dict[str, Any]) -> Wire:
         """The same model for another conversation, over the same connections; `parameters` may differ in `cache_key`."""
         made = copy(self)
-        made.parameters, made._known, made._stitches = parameters, [], Stitches(made._part)
+        made.parameters, made._known, made._made, made._stitches = parameters, [], [], Stitches(made._part)
         return made
 
     async def ask(self, request: Request, sent: Told, alive: Alive) -> Answer:
@@ -108,7 +107,7 @@ class Wire:
             begin = await self._stitches.begin(request)
         except FAULTS as fault:
             raise _fault(fault) from fault
-        return await self._asked(request, begin, Going(sent, whole=self._stitches.whole if begin else None), alive)
+        return await self._asked(request, begin, Going(sent, whole=self._stitches.whole), alive)
 
     async def _asked(self, request: Request, begin: int, going: Going, alive: Alive) -> Answer:
         """Send what the library makes of the messages from `begin` on."""
@@ -167,19 +166,18 @@ class Wire:
         made = next((made for tools, made in self._offered if tools is request.tools), None)
         if made is None:
             made = _tools(request)
-            self._offered[KNOWN_LISTS - 1 :] = []
+            self._offered[spared.KNOWN_LISTS - 1 :] = []
             self._offered.insert(0, (request.tools, made))
         return made
 
     def _history(self, request: Request, begin: int) -> list[ModelMessage]:
         """The messages as theirs, from one on, behind the mark where that is not the first; those of the request before it are
         made already. Results in a row are one message."""
-        known = self._known
-        same = sum(1 for (ours, _), one in zip(known, request.messages, strict=False) if ours is one)
-        del known[same:]
-        known += [(one, _message(one)) for one in request.messages[same:]]
+        same = [*map(is_, self._known, request.messages), False].index(False)
+        self._made[same:] = map(_message, request.messages[same:])
+        self._known[same:] = request.messages[same:]
         made: list[ModelMessage] = [_message({"role": "user", "text": MARK})] if begin else []
-        for ours, theirs in known[begin:]:
+        for ours, theirs in zip(self._known[begin:], self._made[begin:], strict=True):
             if ours["role"] == "tool" and made and isinstance(made[-1], ModelRequest):
                 made[-1] = ModelRequest(parts=[*made[-1].parts, *theirs.parts], timestamp=THEN)
             else:
@@ -259,45 +257,14 @@ def _model(parameters: dict[str, Any], key: str, client: httpx2.AsyncClient) -> 
         from pydantic_ai.models.google import GoogleModel
         from pydantic_ai.providers.google import GoogleProvider
 
+        spared.fields()
         return GoogleModel(name, provider=GoogleProvider(**given))
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     chat = vendor == "openai-chat" or (vendor == "openai" and url is not None)
-    _spare_transform("chat.completions.completions" if chat else "responses.responses")
+    spared.search("chat.completions.completions" if chat else "responses.responses")
     return (OpenAIChatModel if chat else OpenAIResponsesModel)(name, provider=OpenAIProvider(**given))
-
-
-def _spare_transform(name: str) -> None:
-    """Spare the vendor's client to look through the conversation for names to replace, a second at 500 turns: in what the library
-    builds there are none. The bytes are the same; a test compares them."""
-    module = import_module(f"openai.resources.{name}")
-    if hasattr(module, "async_maybe_transform"):
-        module.async_maybe_transform = _as_it_is  # type: ignore[attr-defined]  # of a module that was imported by name
-
-
-async def _as_it_is(data: Any, _: object) -> Any:
-    """What the client's own function makes of a body of plain data: the fields that are given."""
-    from openai._utils import is_given
-
-    return {key: value for key, value in data.items() if is_given(value)} if isinstance(data, dict) else data
-
-
-def _spare_tools(model: Theirs) -> Theirs:
-    """Spare the library to make the schemas of the same tools over and over, which costs as much as all the rest of a request."""
-    fitted, known = model.customize_request_parameters, list[tuple[list[ToolDefinition], list[ToolDefinition]]]()
-
-    def once(parameters: ModelRequestParameters) -> ModelRequestParameters:
-        given = parameters.function_tools
-        made = next((made for same, made in known if same is given), None)
-        if made is None:
-            made = fitted(parameters).function_tools
-            known[KNOWN_LISTS - 1 :] = []
-            known.insert(0, (given, made))
-        return replace(parameters, function_tools=made)
-
-    model.customize_request_parameters = once  # type: ignore[method-assign, assignment]  # of this one model
-    return model
 
 
 def _tools(request: Request) -> ModelRequestParameters:

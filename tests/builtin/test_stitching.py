@@ -82,6 +82,28 @@ def test_a_long_conversation_costs_what_is_new(form: Format) -> None:
         assert library.sent(whole[:count]) == form(whole[:count])
     assert sum(asked > 2 * (NEW + STEP) + 3 for asked in library.asked) <= 4
     assert library.asked[-1] <= 2 * (NEW + STEP) + 1
+    assert (
+        len(library.asked) <= len(whole) + 120 / STEP + 4
+    )  # one body more at each step: the other is the one that went out
+
+
+def test_a_body_that_is_whole_already_stays_as_it_is() -> None:
+    """As where a server sends the client on to another address; the requests behind it are right, too."""
+    library, whole = Library(plain), many(60)
+    for count in range(1, len(whole) + 1):
+        body = library.sent(whole[:count])
+        assert library.stitches.whole(body.encode()).decode() == body == plain(whole[:count])
+    assert not library.stitches.off
+
+
+def test_a_request_that_never_went_out_or_is_made_once_more_changes_nothing() -> None:
+    """As after a failure: what follows is put together of what the library made."""
+    library, whole = Library(compact), many(60)
+    for count in range(1, len(whole) + 1):
+        unsent = Request(system="s", tools=[], messages=whole[:count], parameters={})
+        asyncio.run(library.stitches.begin(unsent))
+        assert library.sent(whole[:count]) == library.sent(whole[:count]) == compact(whole[:count])
+    assert not library.stitches.off and library.asked[-1] <= 2 * (NEW + STEP) + 1
 
 
 @pytest.mark.parametrize("form", [counted, grown])

@@ -1,4 +1,4 @@
-"""The wire: what a vendor's client sends is not changed by what it is spared, and prices are those of the vendor's address."""
+"""The wire: prices are those of the vendor's address, which needs a key, and every vendor counts the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.builtin.exchange import ModelFault, Request
-from tests.builtin.talking import WIRES, Bench, address, calling, serving, steps
+from tests.builtin.talking import WIRES, Bench, address, serving, steps
 
 
 def body(parameters: dict[str, Any], request: Request) -> bytes:
@@ -24,29 +24,6 @@ def body(parameters: dict[str, Any], request: Request) -> bytes:
             await wire.close()
 
     return asyncio.run(made())
-
-
-@pytest.mark.parametrize("wire", [wire for wire in ("chat", "responses") if wire in WIRES])
-def test_a_body_is_the_same_with_and_without_the_search_that_is_spared(
-    tmp_path: Path, wire: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Byte for byte, over texts, calls, failures and an image."""
-    from importlib import import_module
-
-    from harness.builtin import wire as module
-
-    bench = Bench(tmp_path, wire=wire)
-    (bench.folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
-    replies = ("echo ä", calling("read_file", {"path": "a.png"}), calling("fly", {}), calling("execute", "{no"))
-    with serving(steps(*replies)) as server:
-        log = bench.talk(address(server, wire)).log
-    request = log.request(max(log.turns))
-    spared = body(request.parameters, request)
-    name = "chat.completions.completions" if wire == "chat" else "responses.responses"
-    original = import_module("openai._utils").async_maybe_transform
-    monkeypatch.setattr(module, "_as_it_is", original)
-    assert body(request.parameters, request) == spared
-    assert import_module(f"openai.resources.{name}").async_maybe_transform is original
 
 
 def test_a_vendors_address_needs_a_key_and_another_none() -> None:
