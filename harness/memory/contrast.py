@@ -47,9 +47,9 @@ def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
             continue
         if meant & two.ordered:
             return True
-        if one.refuses and not two.refuses and (alike or one.refused & two.names):
-            if not one.refused.isdisjoint(two.order[:3]) or one.refused & two.names & head(two.text):
-                return True
+        begins = not one.refused.isdisjoint(two.order[:3]) or one.refused & two.names & head(two.text)
+        if begins and one.refuses and not two.refuses and (alike or one.refused & two.names):
+            return True
     return False
 
 
@@ -86,8 +86,11 @@ def has_opposites(new: Words, old: Words) -> bool:
     """Whether one has a word and the other its opposite instead; of words that no comparison counts ("before", "off") only
     where all the others are the same."""
     mine, yours = poles(new.text), poles(old.text)
-    lacks = {OPPOSITE[pole] for pole in mine - yours} & yours - mine
-    lacks = {pole for pole in lacks if (pole in old.refused) == (OPPOSITE[pole] in new.refused)}  # not to add is to remove
+    lacks = {pole for pole in yours - mine if OPPOSITE[pole] in mine - yours}
+    lacks |= {OPPOSITE[pole] for pole in mine - yours} & yours - mine
+    lacks = {
+        pole for pole in lacks if (pole in old.refused) == (OPPOSITE[pole] in new.refused)
+    }  # not to add is to remove
     return bool(lacks if new.order == old.order else lacks - LITTLE)
 
 
@@ -240,7 +243,8 @@ def is_contrast(new: Words, old: Words) -> bool:
 
 
 def swapped(one: Words, other: Words) -> set[str]:
-    """The words that the other lacks, but for verbs of ordering and denying, and "unchanged" where the other says "not change"."""
+    """The words that the other lacks, but for verbs of ordering and denying, and "unchanged" where the other
+    says "not change"."""
     lacks = one.terms - other.terms - ORDERING - DENYING
     return {term for term in lacks if term.removeprefix("un") not in other.terms and f"un{term}" not in other.terms}
 

@@ -47,6 +47,7 @@ _MIXED = re.compile(  # letters of other alphabets that look like Latin ones
     r"[A-Za-z][\u0370-\u03ff\u0400-\u04ff][A-Za-z]|[\u0400-\u04ff][A-Za-z]{2,}|[A-Za-z]{2,}[\u0400-\u04ff]"
 )
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+Z?)?")
+_NUMBER = re.compile(r"(?<![A-Za-z0-9_./])\d+(?:[.,]\d+)*")  # one of its own, no part of a name
 _DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
 _NO_KEY = re.compile(r"AAAA|MII|sha\d+-|_Z")  # a public key, a certificate, an integrity, a symbol
@@ -145,7 +146,7 @@ def password(text: str) -> str:
 
 def _is_key(blob: str, before: str) -> bool:
     """Whether a long run of characters is a key: letters of both cases and digits without a word, and no digest or public key."""
-    if len(blob) < LONG_KEY or _NO_KEY.match(blob) or _DIGEST.search(before) or _WORD.search(blob):
+    if len(blob) < LONG_KEY or _NO_KEY.match(blob) or _DIGEST.search(before) or _WORD.search(blob) or _is_encoded(blob):
         return False
     kinds = (str.isupper, str.islower, str.isdigit)
     return all(sum(map(kind, blob)) >= FEWEST_OF_A_KIND for kind in kinds)
@@ -216,13 +217,20 @@ class Moulds:
 
     def is_report(self, text: str, *, decides: bool) -> bool:
         """Whether a note is one more of a mould that came with other numbers before. Dates do not count."""
-        known = self.made.get(text.translate(_DIGITS))
-        if not known:
-            return False
-        enough = ENOUGH_OF_RULES if decides or pattern("lesson").search(text) else ENOUGH
-        return len({_DATE.sub("", one) for one in (*known, text)}) >= enough
+        return len(self._of(text)) >= (ENOUGH_OF_RULES if decides or pattern("lesson").search(text) else ENOUGH)
+
+    def _of(self, text: str) -> set[str]:
+        """The notes of the mould of this one, with it, without dates."""
+        found, mould = {_DATE.sub("", text)}, _mould(text)
+        for one in self.made.get(text.translate(_DIGITS), ()):
+            if _mould(one) == mould:
+                found.add(_DATE.sub("", one))
+        return found
 
     def has(self, mould_of: str, texts: Iterable[str]) -> bool:
         """Whether all the texts come from the mould of a note."""
-        known = self.made.get(mould_of.translate(_DIGITS), {})
-        return all(text in known for text in texts)
+        return all(_mould(text) == _mould(mould_of) for text in texts)
+
+
+def _mould(text: str) -> str:
+    return _NUMBER.sub("#", _DATE.sub("", text))

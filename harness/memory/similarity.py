@@ -62,8 +62,11 @@ OWN = 1_100_000  # words of its own that a note has in the place of another's: t
 NAMED = 0.5  # what an identifier of its own adds to what two notes share
 TELLING = 2_200_000  # two notes are the same that share so much, whatever else they say
 LEAST_SHARED = 500_000  # what two notes share, however close: words that all documentation has make no lesson
-VERY_CLOSE = 0.7  # but for notes of nothing else: names or words of their own make no two lessons of those
-ALL_BUT_ONE = 0.8  # nor does a word that stands for another
+VERY_CLOSE = 0.7  # but for notes of nothing else
+LITTLE = (
+    0.35  # and names or words of their own that tell less than so much of what they share make no two lessons of those
+)
+LEAST = 0.1  # nor does a word that stands for another
 COMMON = 20  # notes will have the commonest word
 MATURE = 60  # lessons from which on a mission knows how rare its words are
 TELLS = 800_000  # two notes are about one subject
@@ -236,7 +239,8 @@ class Index:
         if not decisions and alike and has_siblings(new, old):
             return UNRELATED
         numbers = apart(new.numbers, old.numbers)
-        names = not shared_names and cosine < VERY_CLOSE and apart(new.names - old.terms, old.names - new.terms)
+        own = self.own(new, old) if cosine >= VERY_CLOSE else 1.0
+        names = not shared_names and own >= LITTLE and apart(new.names - old.terms, old.names - new.terms)
         values = differs_in_values(new, old)
         if numbers or names or values:
             rest = self.rest(new, old)
@@ -245,15 +249,13 @@ class Index:
             is_frame = values or (numbers and (names or alike)) or rest >= ONE_FRAME or is_flag_changed(new, old)
             if is_frame or told < DESPITE * TELLING:
                 return UNRELATED
-        if alike and cosine < ALL_BUT_ONE and is_contrast(new, old):
+        if alike and own >= LEAST and is_contrast(new, old):
             return NEWER if decisions else UNRELATED
-        if alike and cosine < VERY_CLOSE and not decisions and self.of_others(new, old):
+        if alike and own >= LITTLE and not decisions and self.of_others(new, old):
             return UNRELATED
         return SAME if near or tells else NEWER
 
-    def _turned(
-        self, new: Words, old: Words, cosine: float, told: int, *, able: bool, decisions: bool
-    ) -> str | None:
+    def _turned(self, new: Words, old: Words, cosine: float, told: int, *, able: bool, decisions: bool) -> str | None:
         """NEWER where one says not to do what the other says to do, UNRELATED where it says more than that; else None."""
         if able and opposed(new, old, decisions=decisions, alike=cosine >= FRAME):
             return NEWER
@@ -275,6 +277,11 @@ class Index:
         if apart(new.numbers, old.numbers):
             about |= new.terms & old.terms
         return any(self.told(term) >= TELLS for term in about)
+
+    def own(self, new: Words, old: Words) -> float:
+        """How much the words tell that only one of two notes has, of what they share; of the one that has less."""
+        mine, yours = (uninflected(swapped(*two), two[1]) for two in ((new, old), (old, new)))
+        return min(sum(map(self.told, some)) for some in (mine, yours)) / (self.shared(new, old) or 1)
 
     def of_others(self, new: Words, old: Words) -> bool:
         """Whether each of two notes that are built alike has words of its own in the place of the other's."""

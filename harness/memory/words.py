@@ -164,8 +164,11 @@ class _Reader:
 
     def identifier(self, low: str) -> None:
         """An identifier counts whole, without the value that it sets, and its parts as words."""
+        if "(" in low[1:]:
+            low, _, inside = low.partition("(")
+            for part in inside.rstrip(")").split(","):
+                self._token(part, code=False)
         name, sets, value = low.partition("=")
-        name = name.partition("(")[0] if "(" in name[1:] else name
         if not PART.search(name):
             return
         if self.before == "no" and len(self.terms) == self.begun:

@@ -14,6 +14,22 @@ from harness.memory.words import words
 # Two wordings of one lesson.
 ALIKE = [
     (
+        "never run KEYS session:* on prod redis, it blocks the server; use SCAN with COUNT",
+        "KEYS session:* blocks the prod redis server, use SCAN with COUNT",
+    ),
+    (
+        "page.waitForTimeout is flaky in ci, use expect(locator).toBeVisible() to wait",
+        "don't use page.waitForTimeout, flaky in ci; wait with expect(locator).toBeVisible()",
+    ),
+    (
+        "stop using torch.compile for the model, it recompiles with dynamic shapes",
+        "no torch.compile on the model, recompiles each batch with dynamic shapes",
+    ),
+    (
+        "fixed 512 token chunks cut tables from the header row and answers had wrong columns; repeat the header",
+        "fixed 512 token chunks split tables from their header row, answers had wrong columns; repeat the header per chunk",
+    ),
+    (
         "stop the dev server before you run e2e tests: they also need port 3000",
         "The dev server must be stopped before running the e2e tests, both bind port 3000",
     ),
