@@ -33,8 +33,9 @@ LABEL = 3  # words before a colon that say what the order behind it is about
 OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
 
-def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
-    """Whether one says not to use what the other says to use, or in a note that is `alike`, or a decision, names at all."""
+def opposed(new: Words, old: Words, rare: frozenset[str], *, decisions: bool, alike: bool) -> bool:
+    """Whether one says not to use what the other says to use, or in a note that is `alike`, or a decision, names at all. `rare`:
+    the words that they share and few lessons have."""
     if decisions and new.denied & old.names - old.denied:
         return True
     if new.refused & old.refused:
@@ -48,7 +49,7 @@ def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
         if meant & two.ordered:
             return True
         begins = not one.refused.isdisjoint(two.order[:3]) or one.refused & two.names & head(two.text)
-        if begins and one.refuses and not two.refuses and (alike or one.refused & two.names):
+        if begins and one.refuses and not two.refuses and (alike or one.refused & (two.names | rare)):
             return True
     return False
 

@@ -257,7 +257,13 @@ class Index:
 
     def _turned(self, new: Words, old: Words, cosine: float, told: int, *, able: bool, decisions: bool) -> str | None:
         """NEWER where one says not to do what the other says to do, UNRELATED where it says more than that; else None."""
-        if able and opposed(new, old, decisions=decisions, alike=cosine >= FRAME):
+        rare = (
+            frozenset(term for term in new.terms & old.terms if self.told(term) >= TELLS)
+            if told >= TELLS
+            else frozenset()
+        )
+        able = able or (cosine >= SUBJECT and bool(rare & (new.refused | old.refused)))
+        if able and opposed(new, old, rare, decisions=decisions, alike=cosine >= FRAME):
             return NEWER
         if decisions and able and denies(new, old) and (cosine >= DENIED or told >= LEAST_DENIED):
             return NEWER

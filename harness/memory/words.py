@@ -113,6 +113,7 @@ class _Reader:
         self.refused: set[str] = set()
         self.refuses = False
         self.said: set[str] | None = None  # what the next terms belong to: denied, ordered, or neither
+        self.tail: set[str] | None = None  # and the identifiers of the clause behind those
         self.left = 0
         self.moves = self.replaced = self.ends = False
         self.flag = ""  # the word before, where it is one
@@ -121,6 +122,7 @@ class _Reader:
 
     def clause(self, clause: str) -> None:
         """Take one clause: a denial in it holds at most up to its end."""
+        self.tail = None
         self.said, self.moves, self.replaced, self.before, self.begun = None, False, False, "", len(self.terms)
         self.ends = bool(NO_MORE.search(clause))
         for found in TOKEN.finditer(clause):
@@ -144,7 +146,7 @@ class _Reader:
         if said is not None and self.said is said and len(said) > count:
             self.left -= 1
             if not self.left:
-                self.said = None
+                self.said, self.tail = None, said
 
     def _token(self, token: str, *, code: bool) -> None:
         bare = token.strip(EDGES)[:LONGEST_TOKEN]
@@ -179,7 +181,7 @@ class _Reader:
             if len(part) > 2 and part not in STOP_WORDS and part != name:
                 self.term(stem(part))
         if sets and value.strip(EDGES):
-            self.values[name] = value.strip(EDGES)
+            self.values.setdefault(name, value.strip(EDGES))
             self._token(value, code=not value.strip(EDGES).isalpha())
 
     def word(self, word: str) -> None:
@@ -191,6 +193,8 @@ class _Reader:
             return
         if before in ("not", "nicht") and word in ("be", "werden") and self.said is self.refused:
             self.refused |= self.terms.keys()  # X must not be used
+        elif word in ("forget", "vergessen") and self.said is self.refused and self.left == REACH:
+            self.said, self.refuses = None, bool(self.refused)  # do not forget X
         elif word == "it" and self.said is self.refused and self.left == REACH:
             self.refused |= self.terms.keys()  # X …: avoid it
         elif (
@@ -215,7 +219,7 @@ class _Reader:
         elif word in LIFTS:
             self.refused.difference_update([*self.terms][self.begun :])  # never X without Y
             self.refuses = bool(self.refused)
-            self.said = None
+            self.said = self.tail = None
         elif word in MOVES:
             self.moves = True
         elif self.moves and word in ("from", "von"):
@@ -240,7 +244,7 @@ class _Reader:
 
     def says(self, target: set[str]) -> None:
         """The next terms are what the note denies, or what it orders."""
-        self.said, self.left = target, REACH
+        self.said, self.left, self.tail = target, REACH, None
         self.refuses = self.refuses or target is self.refused
 
     def wide(self, text: str) -> None:
@@ -273,6 +277,8 @@ class _Reader:
             self.names.add(term)
         if self.said is not None:
             self.said.add(term)
+        elif name and self.tail is self.refused:
+            self.refused.add(term)
 
 
 @functools.lru_cache(4096)

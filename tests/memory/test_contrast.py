@@ -41,15 +41,15 @@ def test_what_both_refuse_is_no_contradiction() -> None:
         words("never edit types.ts by hand, it is generated"),
         words("types.ts is generated, do not edit it by hand"),
     )
-    assert not opposed(one, other, decisions=False, alike=True)
-    assert opposed(words("use uv run"), words("never use uv run"), decisions=False, alike=True)
+    assert not opposed(one, other, frozenset(), decisions=False, alike=True)
+    assert opposed(words("use uv run"), words("never use uv run"), frozenset(), decisions=False, alike=True)
 
 
 def test_who_refuses_a_name_contradicts_a_note_that_is_about_it() -> None:
     """Also where the two have few other words in common."""
     refused, known = words("stop using torch.compile for the model"), words("torch.compile the model, 1.4x faster")
-    assert opposed(refused, known, decisions=False, alike=False)
-    assert not opposed(refused, words("the model is faster in eval mode"), decisions=False, alike=False)
+    assert opposed(refused, known, frozenset(), decisions=False, alike=False)
+    assert not opposed(refused, words("the model is faster in eval mode"), frozenset(), decisions=False, alike=False)
 
 
 def test_an_adverb_has_the_opposite_of_its_word() -> None:

@@ -14,22 +14,6 @@ from harness.memory.words import words
 # Two wordings of one lesson.
 ALIKE = [
     (
-        "never run KEYS session:* on prod redis, it blocks the server; use SCAN with COUNT",
-        "KEYS session:* blocks the prod redis server, use SCAN with COUNT",
-    ),
-    (
-        "page.waitForTimeout is flaky in ci, use expect(locator).toBeVisible() to wait",
-        "don't use page.waitForTimeout, flaky in ci; wait with expect(locator).toBeVisible()",
-    ),
-    (
-        "stop using torch.compile for the model, it recompiles with dynamic shapes",
-        "no torch.compile on the model, recompiles each batch with dynamic shapes",
-    ),
-    (
-        "fixed 512 token chunks cut tables from the header row and answers had wrong columns; repeat the header",
-        "fixed 512 token chunks split tables from their header row, answers had wrong columns; repeat the header per chunk",
-    ),
-    (
         "stop the dev server before you run e2e tests: they also need port 3000",
         "The dev server must be stopped before running the e2e tests, both bind port 3000",
     ),
@@ -68,6 +52,22 @@ ALIKE = [
     ),
 ]
 
+# Two warnings of one thing, one of which refuses it: as advice they agree.
+WARNED = [
+    (
+        "never run KEYS session:* on prod redis, it blocks the server; use SCAN with COUNT",
+        "KEYS session:* blocks the prod redis server, use SCAN with COUNT",
+    ),
+    (
+        "page.waitForTimeout is flaky in ci, use expect(locator).toBeVisible() to wait",
+        "don't use page.waitForTimeout, flaky in ci; wait with expect(locator).toBeVisible()",
+    ),
+    (
+        "fixed 512 token chunks cut tables from the header row and answers had wrong columns; repeat the header",
+        "fixed 512 token chunks split tables from their header row, answers had wrong columns; repeat the header per chunk",
+    ),
+]
+
 # The second, as a decision, holds in the place of the first.
 REPLACED = [
     ("jobs go through RabbitMQ", "use Redis streams instead of RabbitMQ for jobs"),
@@ -96,6 +96,14 @@ OUTDATED = [
     (
         "enable keepalive 75 on the upstream block in nginx, saves 20 ms",
         "nginx: turn off keepalive in the upstream block, 502s otherwise",
+    ),
+    (
+        "run the UI tests with -parallel-testing-enabled YES, halves the time",
+        "keep -parallel-testing-enabled NO for UI tests, cloned simulators share the keychain mock",
+    ),
+    (
+        "set Application.Calculation = xlCalculationManual at the start of the macro",
+        "don't set Application.Calculation = xlCalculationManual in the macro, after an error it stays",
     ),
     ("build release with -flto=thin", "build release without -flto=thin, miscompiles the interpreter loop"),
     ("pet the watchdog in the idle task", "pet the watchdog in a dedicated task instead of the idle task"),
@@ -147,6 +155,12 @@ def test_two_wordings_are_one_lesson(pair: tuple[str, str], kind: str) -> None:
     assert [relation(*pair, kind), relation(*pair[::-1], kind)] == [SAME, SAME]
 
 
+@pytest.mark.parametrize("pair", WARNED)
+def test_two_warnings_of_one_thing_are_one_lesson(pair: tuple[str, str]) -> None:
+    """Also where only one of them says not to do it."""
+    assert [relation(*pair), relation(*pair[::-1])] == [SAME, SAME]
+
+
 @pytest.mark.parametrize("pair", REPLACED)
 def test_of_two_decisions_on_one_subject_the_newer_holds(pair: tuple[str, str]) -> None:
     """Also where the newer goes back to what the older had left."""
@@ -185,7 +199,7 @@ def test_opposites_are_never_one_lesson(pair: str) -> None:
 
 def test_notes_about_different_things_are_unrelated() -> None:
     """Every two notes of the lists that are no pair."""
-    rows = [pair for pairs in (ALIKE, OUTDATED, APART) for pair in pairs]
+    rows = [pair for pairs in (ALIKE, WARNED, OUTDATED, APART) for pair in pairs]
     wrong = [
         (one, other)
         for number, mine in enumerate(rows)
