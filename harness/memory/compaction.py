@@ -160,6 +160,9 @@ class Compaction:
             self.lessons.make_room()
             lesson = self.lessons.add(entry.seq, kind, note)
         else:
+            wronged = self.lessons.wronged(lesson, kind, note)
+            if wronged is not None:
+                self.merge(wronged, lesson, "it was replaced by what says the same")
             self.lessons.say(lesson, kind, note)
             self.lessons.retag(lesson, kind)
         self._count(lesson, entry, note)

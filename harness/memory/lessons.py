@@ -167,6 +167,12 @@ class Lessons:
         """Whether a lesson has this very wording."""
         return plain(compared(kind, text)) in self.index_of(kind).exact
 
+    def wronged(self, lesson: Lesson, kind: str, text: str) -> Lesson | None:
+        """The lesson that this one replaced, though it has this very wording, which says the same as this one."""
+        other = self.all.get(self.index_of(kind).exact.get(plain(compared(kind, text)), -1))
+        is_wronged = other is not None and other.state == SUPERSEDED and other.by == lesson.id
+        return other if is_wronged and kind in ADVICE else None
+
     def twin(self, lesson: Lesson, text: str) -> Lesson | None:
         """Another lesson that says the same as this wording of one, of which no wording differs from one of its own."""
         index, note = self.advice, words(compared(lesson.kind, text))

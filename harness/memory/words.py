@@ -226,11 +226,15 @@ class _Reader:
             self.says(self.denied)
         elif (self.moves and word in ("to", "zu", "auf")) or self.affirms(word, before):
             self.says(self.ordered)
+        self.plain(word)
+
+    def plain(self, word: str) -> None:
+        """A word as a term, where it is about something."""
         if word in NUMBER_WORDS:
             word = NUMBER_WORDS[word]
             self.numbers.add(word)
         if word.endswith("n't"):
-            return  # it denies, and is about nothing
+            return
         word = word.partition("'")[0]
         if (word in AFFIRMS or word in DENIALS) and word not in UNTOLD:
             self.terms[stem(word)] = None  # the verb is not what the note orders or denies
