@@ -28,7 +28,8 @@ DENYING = frozenset(map(stem, (*DENIALS, "stop", "without")))
 ON, OFF, TURNING = (tables.words("words.txt", name) for name in ("turning on", "turning off", "turning"))
 STATES = {"on": True, "off": False, "enabled": True, "disabled": False}
 SWITCHES = ORDERING | frozenset(map(stem, ("without", "avoid", *ON, *OFF, *TURNING, *STATES)))
-BOOLEANS = [{"yes", "no"}, {"true", "false"}, {"on", "off"}, {"1", "0"}, {"enabled", "disabled"}, {"always", "never"}]
+TRUE = frozenset(("yes", "true", "on", "1", "enabled", "always"))
+FALSE = frozenset(("no", "false", "off", "0", "disabled", "never"))
 LABEL = 3  # words before a colon that say what the order behind it is about
 OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
@@ -203,7 +204,8 @@ def capitals(text: str) -> frozenset[str]:
 def sets_opposites(new: Words, old: Words) -> bool:
     """Whether one sets to yes what the other sets to no; not to set it to yes is no."""
     mine, yours = dict(new.values), dict(old.values)
-    both = [name for name in mine.keys() & yours.keys() if {mine[name], yours[name]} in BOOLEANS]
+    truths = [{name: value in TRUE for name, value in some.items() if value in TRUE | FALSE} for some in (mine, yours)]
+    both = [name for name in truths[0].keys() & truths[1].keys() if truths[0][name] != truths[1][name]]
     return any((name in new.refused) == (name in old.refused) for name in both)
 
 

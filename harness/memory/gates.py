@@ -8,6 +8,7 @@ for a bare word such as "ignore" or "always", which honest notes have. docs/memo
 from __future__ import annotations
 
 import codecs
+import contextlib
 import functools
 import re
 import unicodedata
@@ -18,7 +19,7 @@ from harness.memory.words import STOP_WORDS, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MASKED = "[masked: "
 SECRET = "a secret"
@@ -29,6 +30,7 @@ SHORTEST_PASSWORD = 5
 LONGEST_REPORT = 16  # words; what is longer tells why
 LONG_KEY = 56  # characters of letters of both cases and digits that are no text: a key, whatever stands around it
 FEWEST_OF_A_KIND = 4
+PRINTABLE = 0.9  # of the bytes of a text
 ENOUGH = 3  # different numbers in the same words, from which on a note is a report
 ENOUGH_OF_RULES = 5  # where it decides something, or gives a reason: its numbers change now and then
 PASSWORDS = ("password", "beside", "before", "pair", "account", "option")  # the patterns of a password in a sentence
@@ -146,31 +148,36 @@ def password(text: str) -> str:
 
 def _is_key(blob: str, before: str) -> bool:
     """Whether a long run of characters is a key: letters of both cases and digits without a word, and no digest or public key."""
-    if len(blob) < LONG_KEY or _NO_KEY.match(blob) or _DIGEST.search(before) or _WORD.search(blob) or _is_encoded(blob):
+    if len(blob) < LONG_KEY or _NO_KEY.match(blob) or _DIGEST.search(before) or _WORD.search(blob):
         return False
+    if any(sum(9 <= byte < 127 for byte in data) >= PRINTABLE * len(data) for data in _decoded(blob)):
+        return False  # a text, whatever it is
     kinds = (str.isupper, str.islower, str.isdigit)
     return all(sum(map(kind, blob)) >= FEWEST_OF_A_KIND for kind in kinds)
 
 
 def _is_encoded(text: str) -> bool:
     """Whether a part of the text is prose, encoded in base64 or hexadecimal."""
-    import base64
-    import binascii
-
     for found in _BLOB.finditer(text):
-        blob = found.group().rstrip("=")
-        for alphabet in (base64.b64decode, base64.urlsafe_b64decode):
-            try:
-                data = alphabet(blob + "=" * (-len(blob) % 4))
-                if _is_prose(data) and data.decode("utf-8").strip(" .!").lower() not in text.lower():
-                    return True  # and not one that the text gives plainly, too
-            except (ValueError, binascii.Error):
-                continue
+        for data in _decoded(found.group()):
+            if _is_prose(data) and data.decode("utf-8").strip(" .!").lower() not in text.lower():
+                return True  # and not one that the text gives plainly, too
     for found in _HEX.finditer(text):
         digits = re.sub(r"[^0-9a-fA-F]", "", found.group().replace("\\x", ""))
         if _is_prose(bytes.fromhex(digits[: len(digits) // 2 * 2])):
             return True
     return False
+
+
+def _decoded(blob: str) -> Iterator[bytes]:
+    """What a run of characters is in base64."""
+    import base64
+    import binascii
+
+    blob = blob.rstrip("=")
+    for alphabet in (base64.b64decode, base64.urlsafe_b64decode):
+        with contextlib.suppress(ValueError, binascii.Error):
+            yield alphabet(blob + "=" * (-len(blob) % 4))
 
 
 def _is_prose(data: bytes) -> bool:

@@ -54,9 +54,10 @@ REST = 0.72  # where numbers or names differ, the rest of two notes is the same
 DESPITE = 1.2  # times as much, where numbers or names differ
 ONE_FRAME = 0.65  # and that is all that they say, but for those
 FRAME = 0.45  # two notes are built alike
-LEAST_OF_SUBJECT = 60_000  # and share so much
+LEAST_OF_SUBJECT = 200_000  # and share so much
 OPPOSED_DECISIONS = 0.12
 DENIED, LEAST_DENIED = 0.2, 400_000  # and is so close, or shares so much, where it denies what the other has
+LEAST_OPPOSED = 0.22  # where that is a rare word of both
 OPPOSED = 0.30  # a note denies what the other orders, about one subject
 OWN = 1_100_000  # words of its own that a note has in the place of another's: that of another thing
 NAMED = 0.5  # what an identifier of its own adds to what two notes share
@@ -262,12 +263,12 @@ class Index:
             if told >= TELLS
             else frozenset()
         )
-        able = able or (cosine >= SUBJECT and bool(rare & (new.refused | old.refused)))
+        able = able or (cosine >= LEAST_OPPOSED and bool(rare & (new.refused | old.refused)))
         if able and opposed(new, old, rare, decisions=decisions, alike=cosine >= FRAME):
             return NEWER
         if decisions and able and denies(new, old) and (cosine >= DENIED or told >= LEAST_DENIED):
             return NEWER
-        if decisions and cosine >= LEAST_CLOSE and self.replaces(new, old):
+        if decisions and cosine >= LEAST_CLOSE and self.replaces(new, old, cosine):
             return NEWER
         if cosine < OPPOSED:
             return None
@@ -277,10 +278,10 @@ class Index:
             return NEWER
         return NEWER if begins_with_opposite(new, old) and self.rest(new, old) >= FRAME else None
 
-    def replaces(self, new: Words, old: Words) -> bool:
+    def replaces(self, new: Words, old: Words, cosine: float) -> bool:
         """Whether a decision denies a rare word of the other, "A, no B any more", and B; or has another number for one."""
         about = new.denied & old.terms - old.denied
-        if apart(new.numbers, old.numbers):
+        if cosine >= DENIED and apart(new.numbers, old.numbers):
             about |= new.terms & old.terms
         return any(self.told(term) >= TELLS for term in about)
 

@@ -176,7 +176,7 @@ class _Reader:
         if self.before == "no" and len(self.terms) == self.begun:
             self.says(self.refused)  # no X
         self.term(name.removeprefix("./").rstrip("/"), name=True)
-        self.flag = name if name[0] == "-" else ""
+        self.flag = name
         for part in PART.findall(name):
             if len(part) > 2 and part not in STOP_WORDS and part != name:
                 self.term(stem(part))
@@ -188,8 +188,8 @@ class _Reader:
         """A plain word: the value of the identifier before it, a denial, an order, a number, or a term."""
         before, self.before = self.before, word
         flag, self.flag = self.flag, ""
-        if word in TRUTH and flag:
-            self.values[flag] = word
+        if word in TRUTH and flag and (word != "on" or flag[0] == "-"):
+            self.values.setdefault(flag, word)
             return
         if before in ("not", "nicht") and word in ("be", "werden") and self.said is self.refused:
             self.refused |= self.terms.keys()  # X must not be used
