@@ -49,7 +49,7 @@ _MIXED = re.compile(  # letters of other alphabets that look like Latin ones
     r"[A-Za-z][\u0370-\u03ff\u0400-\u04ff][A-Za-z]|[\u0400-\u04ff][A-Za-z]{2,}|[A-Za-z]{2,}[\u0400-\u04ff]"
 )
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+Z?)?")
-_NUMBER = re.compile(r"(?<![A-Za-z0-9_./])\d+(?:[.,]\d+)*")  # one of its own, no part of a name
+_NUMBER = re.compile(r"(?<![A-Za-z0-9_./-])\d+(?:[.,]\d+)*")  # one of its own, no part of a name
 _DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
 _NO_KEY = re.compile(r"AAAA|MII|sha\d+-|_Z")  # a public key, a certificate, an integrity, a symbol
@@ -240,4 +240,4 @@ class Moulds:
 
 
 def _mould(text: str) -> str:
-    return _NUMBER.sub("#", _DATE.sub("", text))
+    return _NUMBER.sub("#", _OF_FEATURE.sub("#", _DATE.sub("", text)))
