@@ -72,7 +72,7 @@ class Corpus:
     def project_names(self) -> list[str]:
         """The paths that local lessons name."""
         texts = [text for lesson in self.lessons if lesson.is_local for _, text in lesson.wordings]
-        return sorted({path for text in texts for path in re.findall(r"\w+(?:/\w+)+\.\w+", text)})
+        return sorted({path for text in texts for path in re.findall(r"\b[\w-]+(?:/[\w.-]+)*/[\w-]+(?:\.\w+)*", text)})
 
 
 def load(half: str) -> Corpus:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import re
 
-from harness.memory import compaction, identity, own_names
+from harness.memory import compaction, gates, identity, own_names
 from harness.memory.compaction import Compaction, Said
 from harness.memory.identity import Evidence, Graduation
 from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
@@ -119,6 +119,8 @@ def _graduation(
     """The lesson as it goes to an identity; None where no rule says so."""
     here = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
     elsewhere = others.like(lesson)
+    if gates.are_counts([*lesson.texts, *(one.text for one in elsewhere)]):
+        return None
     missions = list(dict.fromkeys(one.mission for one in elsewhere))
     also = {f"{one.mission} {one.feature}" for one in elsewhere if one.role == WORKER}
     again = any(one.again for one in said)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.memory import archive, compaction, lessons, pages
+from harness.memory import archive, compaction, graduation, lessons, pages, raw
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission
 
@@ -258,3 +258,29 @@ def test_one_compaction_of_more_lessons_than_are_known_at_once(
     mission.fold()
     assert len(mission.dispositions()) == 180
     assert "queue59 instead" in mission.memory
+
+
+def test_a_lesson_that_was_replaced_by_what_says_the_same_is_one_with_it() -> None:
+    """When it is noted again in its own words: what it was noted before counts. What an agent keeps apart stays apart."""
+    for own in (False, True):
+        known = lessons.Lessons()
+        older, newer = known.add(0, "lesson", SERVER), known.add(3, "lesson", SERVER_TOO)
+        older.count = older.heard = 3
+        known.supersede(older, newer)
+        newer.own = own
+        entry = raw.Entry(seq=4, at="2026-04-24T10:05:12Z", role="worker", feature="F-2", tag="TRICK", text=SERVER)
+        curated = pages.Curated(generation=1, folded=4)
+        before = compaction.Inputs(
+            mission="m",
+            run="r",
+            today="2026-04-24",
+            waiting=[entry],
+            curated=curated,
+            known=known,
+            symbols=graduation.no_symbols,
+        )
+        made = compaction.Compaction(before)
+        made.take(entry)
+        assert made.dispositions[4][:2] == ("merged", 3)
+        assert known.all[3].count == (1 if own else 4)
+        assert (0 in known.all) is own

@@ -190,3 +190,14 @@ def test_an_identity_has_at_most_sixty_lines(mission: Mission) -> None:
             mission.line(f"option{number} of tool{number} must be set before case{number}", feature=feature)
     mission.fold()
     assert 50 <= identity.text(mission.folder, "worker").count("\n") <= identity.LINES
+
+
+def test_a_report_of_two_missions_graduates_to_nothing(mission: Mission, tmp_path: Path) -> None:
+    """The same words with other numbers, where each mission noted them too seldom to know; a failure that says the same does."""
+    other = another(tmp_path, mission, "other")
+    for one, number in ((mission, 73), (other, 12)):
+        one.note("FAIL", f"run {number} aborted after 5 s, started it again")
+        one.note("FAIL", "terraform apply aborted after 600 s, the lock of the state was stale")
+        one.fold()
+    assert "terraform apply" in identity.text(mission.folder, "worker")
+    assert "started it again" not in identity.text(mission.folder, "worker")
