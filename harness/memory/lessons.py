@@ -170,8 +170,9 @@ class Lessons:
     def wronged(self, lesson: Lesson, kind: str, text: str) -> Lesson | None:
         """The lesson that this one replaced, though it has this very wording, which says the same as this one."""
         other = self.all.get(self.index_of(kind).exact.get(plain(compared(kind, text)), -1))
-        is_wronged = other is not None and other.state == SUPERSEDED and other.by == lesson.id
-        return other if is_wronged and kind in ADVICE and not (lesson.own or other.own) else None
+        if other is None or other.state != SUPERSEDED or other.by != lesson.id:
+            return None
+        return other if kind in ADVICE and not (lesson.own or other.own) else None
 
     def twin(self, lesson: Lesson, text: str) -> Lesson | None:
         """Another lesson that says the same as this wording of one, of which no wording differs from one of its own."""
