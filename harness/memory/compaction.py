@@ -116,17 +116,23 @@ class Compaction:
             self._take_untagged(entry, note)
         elif gates.is_report(note, entry.tag):
             self.dispositions[entry.seq] = ("dropped", -1, "a status report")
-        elif entry.role != PERSON and self.moulds.is_report(note, decides=kind == DECISION):
+        elif self._is_of_mould(entry, note):
             self._take_report(entry, note)
         else:
             self._take_note(entry, kind, note)
+
+    def _is_of_mould(self, entry: Entry, note: str) -> bool:
+        """Whether a note comes with other numbers each time, and neither a person nor an agent says that it is a lesson."""
+        is_meant = entry.role == PERSON or entry.seq in self.alone
+        return not is_meant and self.moulds.is_report(note, decides=entry.tag == "DECISION")
 
     def _take_report(self, entry: Entry, note: str) -> None:
         """A note that comes with other numbers each time, and what was taken for lessons before."""
         self.dispositions[entry.seq] = ("dropped", -1, REPORT)
         self.moulds.add(note)
         for lesson in self.lessons.all.values():
-            if lesson.holds and self.moulds.has(note, lesson.texts):
+            is_meant = lesson.own or PERSON in lesson.roles
+            if lesson.holds and not is_meant and self.moulds.has(note, lesson.texts):
                 lesson.state = RETIRED
                 self.change("retired", lesson, REPORT)
 

@@ -90,9 +90,7 @@ def has_opposites(new: Words, old: Words) -> bool:
     mine, yours = poles(new.text), poles(old.text)
     lacks = {pole for pole in yours - mine if OPPOSITE[pole] in mine - yours}
     lacks |= {OPPOSITE[pole] for pole in mine - yours} & yours - mine
-    lacks = {
-        pole for pole in lacks if (pole in old.refused) == (OPPOSITE[pole] in new.refused)
-    }  # not to add is to remove
+    lacks = {pole for pole in lacks if (pole in old.refused) == (OPPOSITE[pole] in new.refused)}  # not to add: remove
     return bool(lacks if new.order == old.order else lacks - LITTLE)
 
 

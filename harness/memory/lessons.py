@@ -28,7 +28,6 @@ MOST_VOICES = 12
 MOST_NAMED = 8
 MOST_ROLES = 4
 NO = re.compile(r"^no (?=\w)", re.IGNORECASE)
-NEEDS = LIFTS
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"
@@ -296,7 +295,7 @@ def _says_so(text: str) -> bool:
         if len(_says) > MOST * MOST_WORDINGS:
             _says.clear()
         found = words(text)
-        is_order = found.must or text.split(" ", 1)[0].lower() in OFF or not NEEDS.isdisjoint(text.lower().split())
+        is_order = found.must or text.split(" ", 1)[0].lower() in OFF or not LIFTS.isdisjoint(text.lower().split())
         known = _says[text] = found.refuses or is_order or bool(found.ordered or found.denied or lacking(text))
     return known
 

@@ -64,9 +64,7 @@ NAMED = 0.5  # what an identifier of its own adds to what two notes share
 TELLING = 2_200_000  # two notes are the same that share so much, whatever else they say
 LEAST_SHARED = 500_000  # what two notes share, however close: words that all documentation has make no lesson
 VERY_CLOSE = 0.7  # but for notes of nothing else
-LITTLE = (
-    0.35  # and names or words of their own that tell less than so much of what they share make no two lessons of those
-)
+LITTLE = 0.35  # of what those share: names or words of their own that tell less make no two lessons of them
 LEAST = 0.1  # nor does a word that stands for another
 COMMON = 20  # notes will have the commonest word
 MATURE = 60  # lessons from which on a mission knows how rare its words are

@@ -260,6 +260,16 @@ def test_one_compaction_of_more_lessons_than_are_known_at_once(
     assert "queue59 instead" in mission.memory
 
 
+def test_what_a_person_notes_is_no_report_whatever_its_numbers(mission: Mission) -> None:
+    """Nor does it leave when workers report in the same words."""
+    mission.line("the old rack has 7 slots, 2 of them dead", role="person")
+    for slots in (9, 12, 30):
+        mission.line(f"the old rack has {slots} slots, {slots // 2} of them dead")
+    mission.fold()
+    assert "the old rack has 7 slots" in mission.memory
+    assert "30 slots" not in mission.memory
+
+
 def test_a_lesson_that_was_replaced_by_what_says_the_same_is_one_with_it() -> None:
     """When it is noted again in its own words: what it was noted before counts. What an agent keeps apart stays apart."""
     for own in (False, True):
