@@ -14,7 +14,7 @@ import re
 import unicodedata
 
 from harness.base import redaction
-from harness.memory import tables
+from harness.memory.rules import able, matches, pattern
 from harness.memory.words import STOP_WORDS, words
 
 TYPE_CHECKING = False
@@ -59,26 +59,6 @@ _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ ]?|\\x[0-9a-fA-F]{2}){20,}")
 _OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")
 
 
-@functools.cache
-def pattern(name: str) -> re.Pattern[str]:
-    """The rules of a section of gates.txt as one pattern."""
-    sections = tables.sections(tables.GATES)
-    source = "|".join(sections[name])
-    for _ in range(3):  # a part may name parts
-        source = re.sub(r"<([a-z_]+)>(?!:)", lambda found: _part(sections, found[1]), source)
-    return re.compile(source, re.IGNORECASE)
-
-
-def _part(sections: dict[str, list[str]], name: str) -> str:
-    found = sections.get(f"part {name}")
-    return f"<{name}>" if found is None else f"(?:{'|'.join(found)})" if len(found) > 1 else found[0]
-
-
-def _has(low: str, name: str) -> bool:
-    """Whether one of a section's hints is in a text in small letters: the search for them is 50 times as fast as a pattern."""
-    return any(hint in low for hint in tables.sections(tables.GATES)[name])
-
-
 @functools.lru_cache(4096)
 def gated(text: str) -> str:
     """Why a note may not rise above raw.md, in a few words; "" for one that may."""
@@ -91,19 +71,13 @@ def gated(text: str) -> str:
     if _MIXED.search(seen):
         return "letters that look like others"
     seen = _SPACED.sub(lambda found: re.sub(r"[ .*_-]", "", found.group()), seen)
-    if pattern("role tag").search(seen):
+    if matches("role tag", seen):
         return "a role tag"
-    if pattern("heading").search(seen):
+    if matches("heading", seen):
         return "a heading or a code fence"
-    foreign = not seen.isascii() or _has(seen.lower(), "tongue hints")
-    if any(map(_orders, _read_as(seen))) or (foreign and pattern("other tongues").search(seen)):
+    if any(matches("order", one) for one in _read_as(seen)) or matches("other tongues", seen):
         return "orders to its reader"
     return "encoded text" if _is_encoded(seen) else ""
-
-
-def _orders(text: str) -> bool:
-    """Whether a text has an order to its reader."""
-    return _has(text.lower(), "order hints") and bool(pattern("order").search(text))
 
 
 def _read_as(text: str) -> list[str]:
@@ -133,11 +107,8 @@ def password(text: str) -> str:
     for found in _BLOB.finditer(text):
         if _is_key(found.group().rstrip("="), text[: found.start()]):
             return found.group()
-    low = text.lower()
-    if text.isascii() and not _has(low, "secret hints"):
-        return ""
     for name in PASSWORDS:
-        for found in pattern(name).finditer(text):
+        for found in pattern(name).finditer(text) if able(name, text) else ():
             if text[: found.start("secret")].endswith(MASKED):
                 continue
             value = found["secret"].rstrip(".,;:!?")
@@ -193,18 +164,18 @@ def _is_prose(data: bytes) -> bool:
 @functools.lru_cache(4096)
 def is_report(text: str, tag: str = "") -> bool:
     """Whether a note only says what was done, or how a check went: it tells nobody what to do."""
-    if pattern("lesson").search(text) or pattern("fixed by").search(text):
+    if matches("lesson", text) or matches("fixed by", text):
         return False
-    if tag == "DECISION" and pattern("change").search(text):
+    if tag == "DECISION" and matches("change", text):
         return False
     is_long = len(text.split()) > LONGEST_REPORT
-    if not is_long and (pattern("counted").search(text) or pattern("report").search(text)):
+    if not is_long and (matches("counted", text) or matches("report", text)):
         return True
     rest = _OF_FEATURE.sub("", text)
     names = words(rest).names - words(rest).numbers
     if names:
         return False
-    return tag == "-" or rest != text or (tag != "DECISION" and not is_long and bool(pattern("numbered").search(text)))
+    return tag == "-" or rest != text or (tag != "DECISION" and not is_long and matches("numbered", text))
 
 
 class Moulds:
@@ -224,7 +195,7 @@ class Moulds:
 
     def is_report(self, text: str, *, decides: bool) -> bool:
         """Whether a note is one more of a mould that came with other numbers before. Dates do not count."""
-        return len(self._of(text)) >= (ENOUGH_OF_RULES if decides or pattern("lesson").search(text) else ENOUGH)
+        return len(self._of(text)) >= (ENOUGH_OF_RULES if decides or matches("lesson", text) else ENOUGH)
 
     def _of(self, text: str) -> set[str]:
         """The notes of the mould of this one, with it, without dates."""

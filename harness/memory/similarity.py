@@ -9,6 +9,8 @@ are unrelated. Pure; each look-up does bounded work.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
+from itertools import count, takewhile
 from math import log, sqrt
 
 from harness.memory.common import ALL, special
@@ -72,10 +74,12 @@ TELLS = 800_000  # two notes are about one subject
 LEAST_CLOSE = 0.08  # and are so close
 MOST_TELLING = 60  # notes that have a term which tells something
 RARE_NAME = 12  # notes that may have an identifier for it to be rare
-FEWEST_NOTES = 200  # terms are weighted as if there were at least so many notes
+FEWEST_NOTES, MOST_NOTES = 200, 1_000_000  # terms are weighted as if there were at least so many notes
+STEP = 1.2  # and by steps of so much
 MOST_COMPARED = 24  # notes that one note is compared with
 MOST_LISTED = 400  # notes looked at for one term
 MILLION = 1_000_000
+SIZES = tuple(takewhile(MOST_NOTES.__gt__, (round(FEWEST_NOTES * STEP**number) for number in count())))
 
 
 class Index:
@@ -91,10 +95,10 @@ class Index:
         self.number: dict[str, int] = {}
         self.size = 0
         self.owned: dict[int, int] = {}
+        self._grown, self._grown_owned = SIZES[0], (SIZES[0], 0)
         self._squares: dict[int, int] = {}
-        self._size = -1
+        self._lengths: dict[int, int] = {}
         self._told: dict[str, int] = {}
-        self._told_size = -1
 
     def add(self, text: str, owner: int, terms: Sequence[str] | None = None) -> None:
         """Add a note of an owner; `terms`, as `terms_of` gives them, saves the look at its words."""
@@ -103,11 +107,21 @@ class Index:
         self.terms.append(found)
         self.owners.append(owner)
         self.exact[plain(text)], self.number[text] = owner, number
-        self.size += 1
         self.owned[owner] = self.owned.get(owner, 0) + 1
+        self._resize(1)
+        if self._lengths or self._told:
+            for term in found:
+                self._recount(term, 1)
+        else:
+            counts = self.counts
+            for term in found:
+                counts[term] = counts.get(term, 0) + 1
+        listed = self.listed
         for term in found:
-            self.listed.setdefault(term, []).append(number)
-            self.counts[term] = self.counts.get(term, 0) + 1
+            if term in listed:
+                listed[term].append(number)
+            else:
+                listed[term] = [number]
 
     def remove(self, text: str) -> None:
         """Remove a note."""
@@ -115,15 +129,37 @@ class Index:
         if number is None:
             return
         self.exact.pop(plain(text), None)
-        self.size -= 1
         owner = self.owners[number]
         self.owned[owner] -= 1
         if not self.owned[owner]:
             del self.owned[owner]
+        self._resize(-1)
         for term in self.terms[number]:
             self.listed[term].remove(number)
-            self.counts[term] -= 1
+            self._recount(term, -1)
         self.terms[number] = ()
+        self._lengths.pop(number, None)
+
+    def _resize(self, change: int) -> None:
+        """There is a note more, or less. What terms weigh goes by steps, so that it need not be found anew for each note."""
+        self.size += change
+        grown = SIZES[bisect_left(SIZES, self.size)]
+        owned = SIZES[bisect_left(SIZES, len(self.owned))], min(MATURE, len(self.owned))
+        if grown != self._grown:
+            self._grown, self._squares, self._lengths = grown, {}, {}
+        if owned != self._grown_owned:
+            self._grown_owned, self._told = owned, {}
+
+    def _recount(self, term: str, change: int) -> None:
+        """One note more, or less, has a term: it weighs less, or more, in all that have it."""
+        before = self.square(term) if self._lengths else 0
+        self.counts[term] = self.counts.get(term, 0) + change
+        self._told.pop(term, None)
+        if self._lengths:
+            more, lengths = self.square(term) - before, self._lengths
+            for number in self.listed.get(term, ()):
+                if number in lengths:
+                    lengths[number] += more
 
     def terms_of(self, text: str) -> Sequence[str]:
         """The terms of a note, in a fixed order."""
@@ -133,16 +169,14 @@ class Index:
     def square(self, term: str) -> int:
         """How much a term tells, squared, in millionths: the logarithm of how rare it is. Whole, so that sums have no order."""
         count = self.counts.get(term, 0)
-        if self._size != self.size:
-            self._squares, self._size = {}, self.size
         found = self._squares.get(count)
         if found is None:
-            found = self._squares[count] = round(1e6 * log((max(self.size, FEWEST_NOTES) + 1) / (count + 0.5)) ** 2)
+            found = self._squares[count] = round(1e6 * log((self._grown + 1) / (count + 0.5)) ** 2)
         return found
 
     def length(self, terms: Iterable[str]) -> int:
         """The length of the vector of these terms, squared, in millionths."""
-        counts, squares, total = self.counts, self._squares if self._size == self.size else {}, 0
+        counts, squares, total = self.counts, self._squares, 0
         for term in terms:
             square = squares.get(counts.get(term, 0))
             total += self.square(term) if square is None else square
@@ -156,8 +190,6 @@ class Index:
     def told(self, term: str) -> int:
         """How much it tells of two lessons that both have a term, in millionths: all for a word of this mission, which
         nobody else has."""
-        if self._told_size != self.size:
-            self._told, self._told_size = {}, self.size
         found = self._told.get(term)
         if found is None:
             found = self._told[term] = self._tells(term)
@@ -167,8 +199,8 @@ class Index:
         listed = self.listed.get(term, ())
         if len(listed) > MOST_TELLING:
             return 0
-        has, most = len({self.owners[number] for number in listed}), max(len(self.owned), FEWEST_NOTES) + 1
-        known, common = min(1.0, len(self.owned) / MATURE), 1 - special(term) / ALL
+        has, most = len({self.owners[number] for number in listed}), self._grown_owned[0] + 1
+        known, common = self._grown_owned[1] / MATURE, 1 - special(term) / ALL
         expected = max(has, 2) + COMMON * common * (1 - known)  # a young mission has few notes, common words come again
         return round((log(most / (expected + 0.5)) / log(most / 2.5)) ** 3 * special(term) ** 2)
 
@@ -188,15 +220,36 @@ class Index:
         """How much it tells that two notes are one, in millionths: all that they share, and an identifier once more."""
         return self.shared(new, old) + int(NAMED * self.named(new, old))
 
+    def _at_most(self, new: Words, old: Words) -> int:
+        """What `telling` is at most."""
+        each = [self.told(term) for term in new.terms & old.terms]
+        return sum(each) + int(NAMED * max(each, default=0))
+
     def named(self, new: Words, old: Words) -> int:
         """How much the most telling identifier tells that two notes share, in millionths; a word in capitals is one."""
         both = (new.names | capitals(new.text)) & (old.names | capitals(old.text)) & new.terms & old.terms
         return max((self.told(name) for name in both if not name.startswith("-")), default=0)
 
-    def closeness(self, one: str, other: str) -> float:
-        """How close two notes of the index are, 0 to 1."""
-        mine, yours = self.terms_of(one), self.terms_of(other)
-        return self.length(set(mine) & set(yours)) / (sqrt(self.length(mine) * self.length(yours)) or 1.0)
+    def closeness(self, one: str, other: str) -> tuple[float, int]:
+        """How close two notes of the index are, 0 to 1, and how much the terms tell at most that they share."""
+        (mine, my_length), (yours, your_length) = self._measured(one), self._measured(other)
+        both = set(mine).intersection(yours)
+        return self.length(both) / (sqrt(my_length * your_length) or 1.0), sum(map(self.told, both))
+
+    def _measured(self, text: str) -> tuple[Sequence[str], int]:
+        """The terms of a note, and its length."""
+        number = self.number.get(text)
+        if number is not None:
+            return self.terms[number], self._length_of(number)
+        terms = self.terms_of(text)
+        return terms, self.length(terms)
+
+    def _length_of(self, number: int) -> int:
+        """The length of a note of the index, squared, in millionths."""
+        found = self._lengths.get(number)
+        if found is None:
+            found = self._lengths[number] = self.length(self.terms[number])
+        return found
 
     def near(self, note: Words) -> list[tuple[float, int]]:
         """(cosine, number) of the nearest notes, the nearest and then the oldest owner first."""
@@ -208,7 +261,7 @@ class Index:
                     shared[number] = shared.get(number, 0) + square
         own, owners, found = self.length(note.order), self.owners, []
         for number in heapq.nlargest(MOST_COMPARED * 2, shared, key=shared.__getitem__):
-            cosine = shared[number] / (sqrt(own * self.length(self.terms[number])) or 1.0)
+            cosine = shared[number] / (sqrt(own * self._length_of(number)) or 1.0)
             if cosine >= LEAST_CLOSE:
                 found.append((cosine, number))
         return sorted(found, key=lambda row: (-row[0], owners[row[1]]))[:MOST_COMPARED]
@@ -217,6 +270,8 @@ class Index:
         """How a newer note relates to an older one."""
         if new.text == old.text:
             return SAME
+        if not decisions and cosine < OPPOSED and self._at_most(new, old) < TELLS:
+            return UNRELATED  # most pairs: too little for any of what follows
         shared_names = [name for name in new.names & old.names if self.counts.get(name, 0) <= RARE_NAME]
         told = self.telling(new, old) if cosine >= LEAST_CLOSE else 0
         alike, tells = cosine >= FRAME, not decisions and told >= TELLING

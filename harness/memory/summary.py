@@ -111,7 +111,10 @@ class _Standing:
         index = self.index
         for mine in self.notes[one.id]:
             for yours in self.notes[other.id]:
-                cosine, note, other_note = index.closeness(mine, yours), words(mine), words(yours)
+                cosine, most = index.closeness(mine, yours)
+                if cosine < TOLD_APART and most < TELLING:
+                    continue
+                note, other_note = words(mine), words(yours)
                 if cosine < TOLD_APART and index.shared(note, other_note) < TELLING:
                     continue
                 if index.relation(note, other_note, cosine, decisions=False) != SAME:

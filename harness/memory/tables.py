@@ -8,6 +8,12 @@ import os
 from harness.store import files
 
 WORDS, GATES = FILES = ("words.txt", "gates.txt")
+PART = "part "  # how the name of a section begins that is a part of rules, and none itself
+
+
+def path(name: str) -> str:
+    """The file of a table."""
+    return os.path.join(os.path.dirname(__file__), name)
 
 
 @functools.cache
@@ -15,7 +21,7 @@ def sections(name: str) -> dict[str, list[str]]:
     """The lines of each section of a table; `= name` begins one, and `# ` a comment."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in (files.read_text(os.path.join(os.path.dirname(__file__), name)) or "").split("\n"):
+    for line in (files.read_text(path(name)) or "").split("\n"):
         if line.startswith("= "):
             lines = found.setdefault(line[2:], [])
         elif line and not line.startswith("# "):

@@ -54,6 +54,11 @@ IRREGULAR = dict(pair.split(":") for pair in tables.words("words.txt", "irregula
 NUMBER_WORDS = {
     word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
 }
+# Words that change how those after them, or before them, are read.
+CONTROLS = frozenset(
+    ("be", "werden", "forget", "vergessen", "it", "not", "nicht", "more", "from", "von", "to", "zu", "auf")
+)
+CONTROLS |= DENIALS | PAST | NEGATIONS | INSTEAD | BY | LIFTS | MOVES | AFFIRMS | TRUTH | NUMBER_WORDS.keys()
 
 
 class Words(Record, frozen=True):
@@ -125,9 +130,10 @@ class _Reader:
         self.tail = None
         self.said, self.moves, self.replaced, self.before, self.begun = None, False, False, "", len(self.terms)
         self.ends = bool(NO_MORE.search(clause))
-        for found in TOKEN.finditer(clause):
-            token = found.group()
-            if token[0] == "`":
+        for token in TOKEN.findall(clause):
+            if self.said is None and token.isascii() and token.isalpha() and token.islower():
+                self.letters(token[:LONGEST_TOKEN])  # most tokens
+            elif token[0] == "`":
                 inner = token.strip("`").split()
                 for part in inner:
                     self.token(part, code=True)
@@ -152,6 +158,9 @@ class _Reader:
         bare = token.strip(EDGES)[:LONGEST_TOKEN]
         if not bare:
             return
+        if not code and bare.isascii() and bare.isalpha() and (bare[1:].islower() or bare.isupper() or len(bare) == 1):
+            self.letters(bare.lower())
+            return
         number = NUMBER.fullmatch(bare)
         if number:
             self.numbers.add(number.group(1))
@@ -163,6 +172,15 @@ class _Reader:
         else:
             for word in bare.lower().replace("\u2019", "'").split("-"):
                 self.word(word)
+
+    def letters(self, low: str) -> None:
+        """Take a word of letters alone: mostly one that is a term, or none."""
+        if self.said is not None or low in CONTROLS or self.before == "stop":
+            self.word(low)
+            return
+        self.before, self.flag = low, ""
+        if low not in UNTOLD:
+            self.terms[stem(low)] = None
 
     def identifier(self, low: str) -> None:
         """An identifier counts whole, without the value that it sets, and its parts as words."""
