@@ -19,12 +19,12 @@ from typing import Any
 HOME = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(HOME), str(HOME / "bench")]
 
-from re import _constants as code  # type: ignore[attr-defined]  # the parser that `re` itself uses
-from re import _parser  # type: ignore[attr-defined]
+from re import _constants as code  # type: ignore[attr-defined]  # the parsed form of a pattern: there is no public one
+from re import _parser  # type: ignore[attr-defined]  # the same
 
 from memory_corpus import HALVES, load
 
-from harness.memory import rules, tables
+from harness.memory import tables
 
 MOST = 64  # strings that a part of a pattern may stand for, to be written out
 MOST_OF_CLASS, MOST_REPEATED = 4, 2
@@ -137,10 +137,10 @@ def made() -> str:
     found: dict[str, list[list[str]]] = {}
     for name in tables.sections(tables.GATES):
         if not name.startswith("part ") and name not in OF_NO_RULE:
-            parsed = [choices(_parser.parse(source, re.IGNORECASE)) for source in rules.sources(name)]
+            parsed = [choices(_parser.parse(source, re.IGNORECASE)) for source in tables.sources(name)]
             found[name] = [sorted(rarest(one)) if one else [] for one in parsed]
     rows = [f'"{name}": [\n{_lines(hints)}\n]' for name, hints in found.items()]
-    return f'{{"gates": {rules.checksum()}, "rules": {{\n' + ",\n".join(rows) + "\n}}\n"
+    return f'{{"gates": {tables.checksum()}, "rules": {{\n' + ",\n".join(rows) + "\n}}\n"
 
 
 def _lines(hints: list[list[str]]) -> str:
@@ -154,7 +154,7 @@ def main() -> int:
     group.add_argument("--write", action="store_true")
     group.add_argument("--check", action="store_true")
     asked = parser.parse_args()
-    path, text = Path(rules.HINTS), made()
+    path, text = Path(tables.HINTS), made()
     if asked.write:
         path.write_text(text, encoding="utf-8")
     elif asked.check:

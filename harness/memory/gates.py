@@ -14,7 +14,7 @@ import re
 import unicodedata
 
 from harness.base import redaction
-from harness.memory.rules import able, matches, pattern
+from harness.memory.tables import able, matches, pattern
 from harness.memory.words import STOP_WORDS, words
 
 TYPE_CHECKING = False
