@@ -142,12 +142,13 @@ class _Choice:
         self.untold = dict.fromkeys(standing.worth, 1.0)
 
     def gain(self, lesson: Lesson) -> tuple[bool, float, int, int]:
-        """What a line for a lesson adds: the worth of all that it may tell, as far as no line tells that already."""
+        """What a line for a lesson adds: the worth of all that it may tell, as far as no line tells that already. What is worth
+        more than the lesson itself has a line of its own to come, and counts as little as the lesson."""
         standing = self.standing
         own, newest = standing.worth[lesson.id]
         value = own * self.untold[lesson.id]
         for number, chance in sorted(standing.near[lesson.id].items()):
-            value += standing.worth[number][0] * self.untold[number] * chance
+            value += min(own, standing.worth[number][0]) * self.untold[number] * chance
         return lesson.kind != "context", value, newest, -lesson.id
 
     def fill(self, offers: dict[str, list[Lesson]]) -> None:
