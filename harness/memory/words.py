@@ -22,7 +22,7 @@ STOP_WORDS = tables.words(tables.WORDS, "stop words")
 DENIALS = tables.words(tables.WORDS, "denials")
 DENYING = tables.words(tables.WORDS, "denying verbs")  # an order; "browsers refuse X" is none
 PAST = tables.words(tables.WORDS, "past")
-INSTEAD = frozenset(("instead", "rather", "longer"))  # instead of, rather than, no longer
+INSTEAD = {"instead": "of", "rather": "than"}
 PASSIVE = frozenset(("was", "were", "is", "are", "been", "got", "wird", "wurde", "ist"))
 BY = frozenset(("by", "with", "durch", "mit"))  # replaced by
 ORDERS = tables.words(tables.WORDS, "orders")
@@ -58,7 +58,7 @@ NUMBER_WORDS = {
 CONTROLS = frozenset(
     ("be", "werden", "forget", "vergessen", "it", "not", "nicht", "more", "from", "von", "to", "zu", "auf")
 )
-CONTROLS |= DENIALS | PAST | NEGATIONS | INSTEAD | BY | LIFTS | MOVES | AFFIRMS | TRUTH | NUMBER_WORDS.keys()
+CONTROLS |= DENIALS | PAST | NEGATIONS | BY | LIFTS | MOVES | AFFIRMS | TRUTH | NUMBER_WORDS.keys()
 
 
 class Words(Record, frozen=True):
@@ -229,7 +229,7 @@ class _Reader:
         elif self.ends and word in NEGATIONS:
             self.says(self.refused)
             self.refused.update([*self.terms][self.begun :])  # X is not done any more
-        elif word in PAST or word in INSTEAD:
+        elif word in PAST or INSTEAD.get(before) == word:
             self.says(self.denied)
             self.replaced = word in PAST
         elif self.replaced and word in BY:
