@@ -71,7 +71,8 @@ class _Others:
 
 
 def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
-    """New evidence, and the lessons that go to an identity now. Only a lesson with a new occurrence may, so none goes twice."""
+    """New evidence, and the lessons that go to an identity now. Only a lesson with a new occurrence may, or one whose evidence
+    is owed, so none goes twice."""
     before, others = made.before, _Others(made)
     own = own_names.own_names(before.project_names)
     touched: dict[int, list[Said]] = {}
@@ -79,6 +80,8 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
         lesson = made.lessons.all.get(one.lesson)
         if lesson is not None and lesson.holds and lesson.kind in ADVICE:
             touched.setdefault(one.lesson, []).append(one)
+    for number in _owing(made):
+        touched.setdefault(number, [])
     named = {name for number in touched for text in made.lessons.all[number].texts for name in words(text).names}
     symbols = before.symbols(sorted(named)) if named else set()
     evidence: list[Evidence] = []
@@ -97,6 +100,15 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
             made.change("graduated", lesson, f"to {graduation.role}.md: {graduation.why}")
             found.append(graduation)
     return evidence, found
+
+
+def _owing(made: Compaction) -> list[int]:
+    """The lessons whose evidence waits for the folder: other missions may have left more since, and found none of it."""
+    owed = made.lessons.owed
+    texts = {row["text"] for row in owed if "seq" in row}
+    graduated = {row["lesson"] for row in owed if "seq" not in row}
+    able = (one for one in made.lessons.all.values() if one.holds and one.kind in ADVICE) if texts else ()
+    return [one.id for one in able if one.id not in graduated and texts.intersection(one.texts)]
 
 
 def _evidence(mission: str, run: str, said: Said) -> Evidence:
@@ -151,14 +163,21 @@ def _role_of(lesson: Lesson) -> str:
     return role if identity.is_role(role) else WORKER
 
 
-def record(folder: str, plan: Any) -> None:
+def record(folder: str, plan: Any) -> bool:
     """Write what a plan has for the identities, and what earlier ones could not. A folder that cannot be written is a warning of
-    the plan; what it should have had is owed."""
+    the plan; what it should have had is owed. False, and nothing is written, where others changed the folder since it was read:
+    with their evidence other notes may graduate."""
     owed = plan.known.owed
     evidence = [Evidence(**row) for row in owed if "seq" in row] + plan.evidence
     graduations = [Graduation(**row) for row in owed if "seq" not in row] + plan.graduations
+    if not evidence and not graduations:
+        return True
+    before = plan.before
     try:
-        identity.record(folder, evidence, graduations, plan.before.today)
+        with identity.locked(folder):
+            if not identity.is_as(folder, before.evidence, before.identities, before.forgotten):
+                return False
+            identity.record(folder, evidence, graduations, before.today)
         plan.known.owed = []
     except PermissionError as fault:
         _owe(plan, evidence, graduations, fault)
@@ -166,6 +185,7 @@ def record(folder: str, plan: Any) -> None:
         if fault.errno != errno.EROFS:
             raise
         _owe(plan, evidence, graduations, fault)
+    return True
 
 
 def _owe(plan: Any, evidence: list[Evidence], graduations: list[Graduation], fault: OSError) -> None:

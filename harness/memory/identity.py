@@ -95,7 +95,7 @@ def is_forgotten(one: Graduation, taken_back: list[tuple[str, str]]) -> bool:
 
 def forget(folder: str, role: str, text: str) -> None:
     """Take a line back for good: it leaves the identity, and does not come again. Raises UsageFault where there is none."""
-    with _locked(folder):
+    with locked(folder):
         page = parse(files.read_text(identity_file(folder, role)) or "")
         section = page.sections[0]
         found = next((item for item in section.items() if item.text == text), None)
@@ -179,7 +179,7 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
     """
     if not occurrences and not graduations:
         return []
-    with _locked(folder):
+    with locked(folder):
         known = evidence(folder)
         fresh = _fresh(known, occurrences)
         contents: dict[str, bytes] = {}
@@ -193,6 +193,11 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
                 contents[identity_file(folder, role)] = after.encode()
         _write(folder, contents)
     return [os.path.basename(path) for path in contents]
+
+
+def is_as(folder: str, known: list[Evidence], found: dict[str, str], taken_back: list[tuple[str, str]]) -> bool:
+    """Whether the folder has this evidence, these texts by role, and what people took back."""
+    return (evidence(folder), texts(folder), forgotten(folder)) == (known, found, taken_back)
 
 
 def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]:
@@ -291,7 +296,7 @@ def tampered(folder: str) -> list[str]:
     """
     if not _differing(folder):
         return []
-    with _locked(folder):  # no mission writes now, so a remaining difference is not theirs
+    with locked(folder):  # no mission writes now, so a remaining difference is not theirs
         return _differing(folder)
 
 
@@ -315,7 +320,7 @@ def adopt(folder: str) -> dict[str, str]:
     """Take the present files into the ledger and return it: changes by people between runs are kept."""
     if not files.names(folder):
         return {}
-    with _locked(folder):
+    with locked(folder):
         ledger = {name: _digest(os.path.join(folder, name)) for name in _kept_names(folder)}
         if ledger != _digests(folder, LEDGER):
             files.replace(os.path.join(folder, LEDGER), encoding.dump_json(ledger))
@@ -339,7 +344,7 @@ def clear(folder: str) -> None:
     """Remove the temporary files of writes that were cut short: whoever writes here holds the lock."""
     if not files.abandoned(folder):
         return  # the lock is costly to import
-    with _locked(folder):
+    with locked(folder):
         for path in files.abandoned(folder):
             files.remove(path)
 
@@ -370,14 +375,14 @@ def _digests(folder: str, name: str) -> dict[str, str]:
     return dict(files.read_json(os.path.join(folder, name)) or {})
 
 
-def _locked(folder: str) -> AbstractContextManager[object]:
-    """The folder's lock, held by one writer of all missions; raises Busy after LOCK_SECONDS."""
+def locked(folder: str) -> AbstractContextManager[object]:
+    """The folder's lock, held by one writer of all missions, who may take it again; raises Busy after LOCK_SECONDS."""
     from filelock import FileLock, Timeout  # costs 50 ms, and readers need no lock
 
     files.make_folder(folder)
     path = os.path.join(folder, ".lock")
     try:
-        return FileLock(path, timeout=LOCK_SECONDS, poll_interval=0.005).acquire()
+        return FileLock(path, timeout=LOCK_SECONDS, poll_interval=0.005, is_singleton=True).acquire()
     except Timeout:
         message = f"{path}: another mission has held this lock for {LOCK_SECONDS:.0f} s. Try again later."
         raise Busy(message) from None

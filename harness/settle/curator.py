@@ -157,19 +157,22 @@ def _start(layout: Layout, curated: Curated) -> int:
     return found
 
 
-def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
+def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
     """Write a plan; `folder` has the identities. Entries appended since then stay in raw.md and wait. An identity folder that
-    cannot be written makes a warning of the plan, and what it should have had is recorded by a later curation.
+    cannot be written makes a warning of the plan, and what it should have had is recorded by a later curation. False, and
+    nothing is written, where another mission changed the folder since the plan read it.
 
     Raises Busy where another compaction or a person changed the inputs of the plan.
     """
     before = plan.before
     if not before.waiting:
-        return
-    graduation.record(folder, plan)
+        return True
+    is_recorded = graduation.record(folder, plan)
     with files.Lock(layout.state_lock):
         journal.finish_journal(layout)
         _check_unchanged(layout, before)
+        if not is_recorded:
+            return False
         changes = Changes()
         changes.append(names.ARCHIVE, b"".join(map(archive.render, plan.rows)))
         for name, old, new in (
@@ -188,6 +191,7 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
         changes.put(names.CURATED, pages.render_curated(place))
         changes.put(names.LESSONS, lessons.render(plan.known, place.folded, place.generation))
         State(layout).commit(changes, locked=True)
+    return True
 
 
 def _window(layout: Layout, plan: CurationPlan) -> Window:
@@ -237,10 +241,19 @@ def compact(
         symbols=symbols,
         bound=bound,
     )
-    before = gather(place)
-    made = plan(before, rows if rows and before.is_last else [])
-    apply(layout, folder, made)
+    made = _planned(place, rows)
+    if apply(layout, folder, made):
+        return made
+    with identity.locked(folder):  # no other mission writes there now
+        made = _planned(place, rows)
+        if not apply(layout, folder, made):
+            raise Busy(f"{folder} changed while the curator worked, and was left alone. Run the curator again.")
     return made
+
+
+def _planned(place: Place, rows: list[Any] | None) -> CurationPlan:
+    before = gather(place)
+    return plan(before, rows if rows and before.is_last else [])
 
 
 def compact_all(

@@ -168,6 +168,49 @@ def test_a_folder_that_cannot_be_written_is_a_warning_and_owed(mission: Mission)
     assert sorted(one.seq for one in identity.evidence(mission.folder)) == [0, 1]
 
 
+def test_what_was_owed_to_the_folder_is_looked_at_again_with_what_others_left_since(
+    mission: Mission, tmp_path: Path
+) -> None:
+    """A single voice of each: the other mission found none of the first, whose folder was of another user for a while."""
+    os.makedirs(mission.folder)
+    os.chmod(mission.folder, 0o500)
+    if os.access(mission.folder, os.W_OK):
+        pytest.skip("no permission stops this user from writing")
+    mission.note("TRICK", SERVER)
+    assert "wait for the identity folder" in mission.fold().warning
+    os.chmod(mission.folder, 0o700)
+    other = another(tmp_path, mission, "m-2")
+    other.note("TRICK", SERVER_TOO)
+    assert other.fold().graduations == []
+    mission.note("-", "wip")
+    assert [one.why for one in mission.fold().graduations] == ["a trick of two workers"]
+    mission.note("-", "wip")
+    assert mission.fold().graduations == []
+    assert mission.identities() == [(SERVER, ["m-2", "m-1"], 2)]
+
+
+def test_what_two_missions_know_together_graduates_though_they_end_at_once(mission: Mission, tmp_path: Path) -> None:
+    """The second has read the evidence before the first wrote its own. The record of the second tells what graduated, and
+    repeating changes nothing."""
+    first, second = (another(tmp_path, mission, name) for name in ("e", "f"))
+    for one in (first, second):
+        one.note("TRICK", "single voice: `client_max_body_size` must be raised for large uploads")
+        one.note("AVOID", "`proxy_buffering` off on the upload route, it stalls the workers")
+
+    def meanwhile(_names: list[str]) -> set[str]:
+        """The code is asked when the evidence was read, and nothing is written."""
+        if not first.run:
+            first.fold()
+        return set()
+
+    assert len(second.fold(symbols=meanwhile).graduations) == 2
+    assert [(missions, count) for _, missions, count in mission.identities()] == [(["e", "f"], 2)] * 2
+    assert [what for what, _ in second.changes()] == ["graduated"] * 2
+    assert [what for what, _ in first.changes()] == []
+    assert len(identity.evidence(mission.folder)) == 4
+    assert identity.tampered(mission.folder) == []
+
+
 def test_two_missions_that_end_at_once_lose_nothing(mission: Mission, tmp_path: Path) -> None:
     """Each in its own process, one folder."""
 
@@ -180,6 +223,7 @@ def test_two_missions_that_end_at_once_lose_nothing(mission: Mission, tmp_path: 
     children = [crash.start(functools.partial(curate, one)) for one in both]
     assert [crash.end(pid) for pid in children] == [0, 0]
     assert len({(one.mission, one.seq) for one in identity.evidence(mission.folder)}) == 12
+    assert [(sorted(missions), count) for _, missions, count in mission.identities()] == [(["a", "b"], 2)] * 6
     assert identity.tampered(mission.folder) == []
 
 
