@@ -30,7 +30,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "process": 12,
     "git": 13,  # what a commit has below some paths
     "filesystem": 19,  # one place of files a module, and each step of a search; what is read, edited, written is apart
-    "memory": 20,  # each format, each step of a compaction, how common a word is anywhere, and what contrasts, is a module
+    "memory": 21,  # each format, each step of a compaction, how common a word is, what contrasts, how an identity grows
     "model": 15,  # orders.jsonl has one: a run looks into it, and loads what carries them out only where one waits
     "workspace": 12,
     "agents": 15,  # one file a vendor, and one for each agent of ours
@@ -128,7 +128,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("replay.firing", "replay.replays"), "replays, which are no state"),
     **dict.fromkeys(("history.forgetting", "replay.pruning"), "files of runs, which go"),
     "replay.replica": "a mission made again, which is thrown away",
-    "history.search": "identities, which missions share",
+    **dict.fromkeys(("history.search", "commands.curations"), "identities, which missions share"),
     "tools.remembering": "identities, which missions share",
     "tools.saving": "the memory of a user outside missions",
     **dict.fromkeys(("builtin.turns", "builtin.hands"), "what a run appends to as it goes"),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 
 from harness.base.errors import BrokenFile
 from harness.memory import archive, pages, tokens
 from harness.memory.archive import Archived, Change
 from harness.model import mission, runs
-from harness.store import json_lines, names
-from harness.store.layout import Layout, command
+from harness.store import files, json_lines, names
+from harness.store.layout import Layout, command, identity_folder
 from harness.store.state import State
 
 TYPE_CHECKING = False
@@ -77,7 +78,23 @@ def gated_words(found: dict[str, Any]) -> str:
 
 
 def filled(layout: Layout) -> list[str]:
-    """The pages on which what people wrote leaves the curator no room, a line each."""
+    """The pages, and the identities, on which what people wrote leaves the curator no room, a line each."""
+    return [*_filled_pages(layout), *_filled_identities()]
+
+
+def _filled_identities() -> Iterator[str]:
+    folder = identity_folder()
+    for name in files.names(folder):
+        text = files.read_text(os.path.join(folder, name)) or "" if name.endswith(".md") else ""
+        if text.count("\n") < pages.IDENTITY_LINES or name == "README.md":
+            continue  # most identities: no line is looked at
+        page = pages.parse_page(text, ("",), pages.MISSIONS)
+        hand = page.size() - len(page.items(""))
+        if hand >= pages.IDENTITY_LINES:
+            yield f"{name} is full of what people wrote ({hand} lines, of {pages.IDENTITY_LINES}): no lesson is added"
+
+
+def _filled_pages(layout: Layout) -> list[str]:
     written = _written(layout)
     if written is None:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.base.errors import UsageFault
 from harness.commands.provenance import Line, plain, select
 from harness.integrity import inside
-from harness.memory import identity, pages
+from harness.memory import growth, identity, pages
 from harness.run.prompt import IDENTITY
 from harness.store import names
 from harness.store.layout import Layout, identity_folder
@@ -69,8 +69,8 @@ def why(asked: str, role: str) -> dict[str, Any]:
 
 def _evidence(items: list[Item], text: str, known: list[Evidence]) -> list[Evidence]:
     """The occurrences that say what an item says."""
-    index = identity.ItemIndex(items)
-    shown = {tuple_: identity.shown_text(*tuple_) for tuple_ in {(one.tag, one.text) for one in known}}
+    index = growth.ItemIndex(items)
+    shown = {tuple_: growth.shown_text(*tuple_) for tuple_ in {(one.tag, one.text) for one in known}}
     mine = {key for key, words in shown.items() if (item := index.find(words)) is not None and item.text == text}
     return [one for one in known if (one.tag, one.text) in mine]
 

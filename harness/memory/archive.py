@@ -18,7 +18,7 @@ from harness.store import files, json_lines
 # which named no lesson.
 DISPOSITIONS = ("kept", "promoted", "graduated", "merged", "superseded", "gated", "dropped")
 OLDER = ("item", "merged", "superseded", "no_room", CURATOR, "malformed")
-CHANGES = ("superseded", "forgotten", "left", "merged", "reworded", "ranked", "retired", "graduated")
+CHANGES = ("superseded", "forgotten", "left", "merged", "reworded", "ranked", "retired", "graduated", "crowded")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -96,7 +96,11 @@ class Compaction:
 
     def change(self, what: str, lesson: Lesson, why: str, by: int = -1) -> None:
         """Note what became of a lesson, behind the entries that are compacted."""
-        made = Change(change=what, lesson=lesson.id, text=lesson.text, by=by, why=why, run=self.before.run)
+        self.note(what, lesson.id, lesson.text, why, by)
+
+    def note(self, what: str, lesson: int, text: str, why: str, by: int = -1) -> None:
+        """Note what became of a text, of a lesson by number or -1, behind the entries that are compacted."""
+        made = Change(change=what, lesson=lesson, text=text, by=by, why=why, run=self.before.run)
         self.changes.append((self.taken, made))
 
     # ---- entries

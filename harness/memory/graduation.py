@@ -26,6 +26,7 @@ FAILURES = ("fail", "avoid")
 MOST_OF_LESSON = 3  # occurrences of a lesson that one mission leaves as evidence
 MOST_COMPARED = 40  # pieces of evidence that one lesson is compared with
 SHARED = 2  # words that a piece of evidence shares with a lesson before the two are compared
+NO_ROOM = f"no room in the {identity.LINES} lines of {{}}.md"
 CONVENTION = re.compile(
     r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b"
     r"|--?\w|[/_.=]\w|[a-z][A-Z]"
@@ -97,9 +98,29 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
             evidence += [_evidence(before.mission, before.run, one) for one in new]
         graduation = _graduation(made, lesson, said, texts, others)
         if graduation is not None and not identity.is_forgotten(graduation, before.forgotten):
-            made.change("graduated", lesson, f"to {graduation.role}.md: {graduation.why}")
             found.append(graduation)
-    return evidence, found
+    return evidence, _with_room(made, evidence, found)
+
+
+def _with_room(made: Compaction, evidence: list[Evidence], graduations: list[Graduation]) -> list[Graduation]:
+    """The graduations for which the identities have room. The record tells which, which not, and which lines leave."""
+    before, owed = made.before, made.lessons.owed
+    known = [*before.evidence, *(Evidence(**row) for row in owed if "seq" in row), *evidence]
+    every = [*(Graduation(**row) for row in owed if "seq" not in row), *graduations]
+    crowded: list[Graduation] = []
+    for role in dict.fromkeys(one.role for one in every):
+        mine = [one for one in every if one.role == role]
+        _, without, gone = identity.grown(before.identities.get(role, ""), role, mine, known, before.today)
+        crowded += without
+        for item in gone if len(without) < len(mine) else ():  # else nothing is written
+            made.note("crowded", -1, item.text, NO_ROOM.format(role))
+    for one in graduations:
+        lesson = made.lessons.all[one.lesson]
+        if one in crowded:
+            made.change("crowded", lesson, f"{NO_ROOM.format(one.role)}: {one.why}")
+        else:
+            made.change("graduated", lesson, f"to {one.role}.md: {one.why}")
+    return [one for one in graduations if one not in crowded]
 
 
 def _owing(made: Compaction) -> list[int]:

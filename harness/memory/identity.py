@@ -15,24 +15,19 @@ import re
 from harness.base import encoding, lean, schema
 from harness.base.errors import Busy, UsageFault
 from harness.base.record import Record
-from harness.memory import pages
+from harness.memory import growth, pages
 from harness.memory.pages import Item, Page
-from harness.memory.similarity import SAME, Index
-from harness.memory.words import Candidates, words
 from harness.store import files, json_lines
 from harness.store.layout import evidence_file, identity_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from contextlib import AbstractContextManager
     from typing import Any
 
-LINES = 60
+LINES = pages.IDENTITY_LINES
 MOST_EVIDENCE = 10_000  # occurrences of one mission: its loop or its flood must not fill what all missions read
-MISSIONS = "missions: "
 LOCK_SECONDS = 10.0
-FAILURES = ("FAIL", "AVOID")
 README = "README.md"
 TAKEN_BACK = "forgotten.jsonl"
 LEDGER, PENDING = "ledger.json", "ledger.next.json"  # PENDING: the digests of a write in progress
@@ -90,7 +85,7 @@ def forgotten(folder: str) -> list[tuple[str, str]]:
 def is_forgotten(one: Graduation, taken_back: list[tuple[str, str]]) -> bool:
     """Whether a person took this back from the role's identity, in these words or others."""
     items = [Item(date="", text=text) for role, text in taken_back if role == one.role]
-    return bool(items) and ItemIndex(items).find(shown_text(one.tag, one.text)) is not None
+    return bool(items) and growth.ItemIndex(items).find(growth.shown_text(one.tag, one.text)) is not None
 
 
 def forget(folder: str, role: str, text: str) -> None:
@@ -160,12 +155,12 @@ def _parsed(data: bytes, path: str) -> tuple[Evidence, ...]:
 
 def parse(content: str) -> Page:
     """Parse a role's identity as a page; its items are before the first `## ` heading."""
-    return pages.parse_page(content, ("",), MISSIONS)
+    return pages.parse_page(content, ("",), pages.MISSIONS)
 
 
 def render(page: Page) -> str:
     """The text of a role's identity."""
-    return pages.render_page(page, MISSIONS)
+    return pages.render_page(page, pages.MISSIONS)
 
 
 # ---- writing
@@ -188,11 +183,21 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
         for role in dict.fromkeys(one.role for one in graduations):
             mine = [one for one in graduations if one.role == role]
             before = text(folder, role)
-            after = graduate(before, role, mine, known + fresh, today)
+            after = grown(before, role, mine, known + fresh, today)[0]
             if after != before:
                 contents[identity_file(folder, role)] = after.encode()
         _write(folder, contents)
     return [os.path.basename(path) for path in contents]
+
+
+def grown(
+    content: str, role: str, graduations: list[Graduation], known: list[Evidence], today: str
+) -> tuple[str, list[Graduation], list[Item]]:
+    """The text of a role's identity with these graduations added, within LINES as far as they are ours; those for which there is
+    no room; and the items that left for others."""
+    page = parse(content or f"# {role}\n")
+    crowded, gone = growth.grow(page, graduations, known, today, LINES)
+    return render(page), crowded, gone
 
 
 def is_as(folder: str, known: list[Evidence], found: dict[str, str], taken_back: list[tuple[str, str]]) -> bool:
@@ -210,80 +215,6 @@ def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]
             counts[one.mission] += 1
             found.append(one)
     return found
-
-
-def graduate(content: str, role: str, graduations: list[Graduation], known: list[Evidence], today: str) -> str:
-    """The text of a role's identity with these graduations added, counted over `known`, within LINES as far as they are ours."""
-    page = parse(content or f"# {role}\n")
-    index = ItemIndex(page.items(""))
-    new: list[Item] = []
-    touched: list[Item] = []
-    for one in graduations:
-        shown = shown_text(one.tag, one.text)
-        item = index.find(shown)
-        if item is None:
-            item = Item(date=today, text=shown, count=0, where=one.missions[-pages.MOST_NAMED :])
-            new.append(item)
-            index.add(item)
-        item.count = max(item.count, one.count if item.count == 0 else 0)
-        touched.append(item)
-    occurrences = _occurrences(ItemIndex(touched), known)
-    for item in touched:
-        _count(item, occurrences.get(id(item), []), today)
-    if new:
-        pages.add_items(page.sections[0], new)
-    pages.fit(page, LINES, lambda item: (item.count, item.date))
-    return render(page)
-
-
-def shown_text(tag: str, note: str) -> str:
-    """A note as an identity shows it: a failure becomes something to avoid."""
-    return pages.AVOID_MARK + note if tag in FAILURES else note
-
-
-class ItemIndex:
-    """Items of an identity, found by meaning; failures and other items apart."""
-
-    def __init__(self, items: list[Item]) -> None:
-        self.parts: dict[bool, tuple[Index, list[Item]]] = {is_avoid: (Index(), []) for is_avoid in (True, False)}
-        for item in items:
-            self.add(item)
-
-    def add(self, item: Item) -> None:
-        """Add an item."""
-        index, items = self.parts[item.text.startswith(pages.AVOID_MARK)]
-        index.add(item.text.removeprefix(pages.AVOID_MARK), len(items))
-        items.append(item)
-
-    def find(self, shown: str) -> Item | None:
-        """The item with the same meaning as `shown`."""
-        index, items = self.parts[shown.startswith(pages.AVOID_MARK)]
-        note = words(shown.removeprefix(pages.AVOID_MARK))
-        for cosine, number in index.near(note):
-            if index.relation(note, words(index.texts[number]), cosine, decisions=False) == SAME:
-                return items[index.owners[number]]
-        return None
-
-
-def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[Evidence]]:
-    """The evidence for each item, by `id(item)`."""
-    find = functools.cache(index.find)
-    found: dict[int, list[Evidence]] = {}
-    able = Candidates([item.text for _, items in index.parts.values() for item in items])
-    for one in known:
-        if not able.has(one.text):
-            continue  # most evidence: no comparison
-        item = find(shown_text(one.tag, one.text))
-        if item is not None:
-            found.setdefault(id(item), []).append(one)
-    return found
-
-
-def _count(item: Item, occurrences: list[Evidence], today: str) -> None:
-    """Raise an item's count and missions to those of the evidence; a count that a person raised is not lowered."""
-    missions = list(dict.fromkeys([*(one.mission for one in occurrences), *item.where]))[-pages.MOST_NAMED :]
-    if len(occurrences) > item.count or missions != item.where:
-        item.count, item.where, item.date = max(item.count, len(occurrences)), missions, today
 
 
 # ---- the ledger: the digests of the files that the harness wrote

@@ -45,6 +45,18 @@ def test_a_page_that_people_filled_is_a_warning(house: House) -> None:
     assert words in status.status(house.layout)["warnings"]
 
 
+def test_an_identity_that_people_filled_is_a_warning(house: House) -> None:
+    """As for a page of the mission; the lines of the harness do not count."""
+    house.identity.mkdir()
+    page, ours = house.identity / "worker.md", "- [2026-04-24] run setup first (missions: a-1 · 2x)\n"
+    page.write_text("# worker\n" + ours * 9 + "mine\n" * 58)
+    assert curations.filled(house.layout) == []
+    page.write_text("# worker\n" + ours * 9 + "mine\n" * 59)
+    words = "worker.md is full of what people wrote (60 lines, of 60): no lesson is added"
+    assert curations.filled(house.layout) == [words]
+    assert words in status.status(house.layout)["warnings"]
+
+
 def test_a_broken_archive_does_not_end_the_status(house: House) -> None:
     """`doctor` names the line."""
     (house.state / "memory/archive.jsonl").write_text("garbage\n")

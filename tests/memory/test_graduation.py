@@ -11,7 +11,9 @@ import pytest
 from harness.base.errors import UsageFault
 from harness.memory import identity
 from harness.store import files
+from harness.store.layout import identity_file
 from tests import crash
+from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission
 
 UPLOADS = "large uploads fail behind nginx until `client_max_body_size` is raised"
@@ -225,6 +227,52 @@ def test_two_missions_that_end_at_once_lose_nothing(mission: Mission, tmp_path: 
     assert len({(one.mission, one.seq) for one in identity.evidence(mission.folder)}) == 12
     assert [(sorted(missions), count) for _, missions, count in mission.identities()] == [(["a", "b"], 2)] * 6
     assert identity.tampered(mission.folder) == []
+
+
+def test_the_record_tells_which_lessons_an_identity_has_room_for(mission: Mission) -> None:
+    """Of ninety lessons that deserve it, those that are told to have graduated are those that are there; the rest say why not."""
+    for number in range(90):
+        for feature in ("F-001", "F-002"):
+            mission.line(f"option{number} of tool{number} must be set before case{number}", feature=feature)
+    made = mission.fold()
+    there = [text for text, _, _ in mission.identities()]
+    assert len(there) == len(made.graduations) == 59
+    assert [text for what, text in mission.changes() if what == "graduated"] == there
+    assert mission.dispositions().count("graduated") == 59
+    (why,) = {row["why"] for row in mission.rows() if row.get("change") == "crowded"}
+    assert why == "no room in the 60 lines of worker.md: a trick of two workers"
+    assert len([what for what, _ in mission.changes() if what == "crowded"]) == 31
+
+
+def test_a_line_that_leaves_an_identity_for_another_is_in_the_record(mission: Mission, tmp_path: Path) -> None:
+    """Whichever mission noted it."""
+    other = another(tmp_path, mission, "m-2")
+    for number in range(59):
+        for feature in ("F-001", "F-002"):
+            mission.line(f"option{number} of tool{number} must be set before case{number}", feature=feature)
+    mission.fold()
+    before = {text for text, _, _ in mission.identities()}
+    for feature in ("F-001", "F-002", "F-003"):
+        other.note("TRICK", SERVER, feature)
+    other.fold()
+    (left,) = before - {text for text, _, _ in mission.identities()}
+    assert other.changes() == [("crowded", left), ("graduated", SERVER)]
+
+
+def test_where_a_persons_lines_fill_an_identity_nothing_is_told_to_have_graduated(mission: Mission) -> None:
+    """The identity stays as they left it, and the record says why."""
+    for feature in ("F-001", "F-002"):
+        mission.note("TRICK", SERVER, feature)
+    mission.fold()
+    path = identity_file(mission.folder, "worker")
+    text = identity.text(mission.folder, "worker") + "".join(f"line {number}\n" for number in range(70))
+    put(path, text)
+    for feature in ("F-001", "F-002"):
+        mission.note("TRICK", UPLOADS, feature)
+    assert mission.fold().graduations == []
+    assert identity.text(mission.folder, "worker") == text
+    assert mission.changes()[1:] == [("crowded", UPLOADS)]
+    assert "graduated" not in mission.dispositions()[2:]
 
 
 def test_an_identity_has_at_most_sixty_lines(mission: Mission) -> None:

@@ -1,0 +1,98 @@
+"""How an identity grows: its items, found by meaning, take what graduates, are counted over the evidence, and leave for room."""
+
+from __future__ import annotations
+
+import functools
+
+from harness.memory import pages
+from harness.memory.pages import Item
+from harness.memory.similarity import SAME, Index
+from harness.memory.words import Candidates, words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.memory.identity import Evidence, Graduation
+    from harness.memory.pages import Page
+
+FAILURES = ("FAIL", "AVOID")
+
+
+def grow(
+    page: Page, graduations: list[Graduation], known: list[Evidence], today: str, most: int
+) -> tuple[list[Graduation], list[Item]]:
+    """Add graduations to an identity, counted over `known`, within `most` lines as far as they are ours. Returns the graduations
+    without room, and the other items that left: the least frequent, the older first, of one day the last to come."""
+    index = ItemIndex(page.items(""))
+    new: list[Item] = []
+    touched: list[Item] = []
+    for one in graduations:
+        shown = shown_text(one.tag, one.text)
+        item = index.find(shown)
+        if item is None:
+            item = Item(date=today, text=shown, count=0, where=one.missions[-pages.MOST_NAMED :])
+            new.append(item)
+            index.add(item)
+        item.count = max(item.count, one.count if item.count == 0 else 0)
+        touched.append(item)
+    occurrences = _occurrences(ItemIndex(touched), known)
+    for item in touched:
+        _count(item, occurrences.get(id(item), []), today)
+    if new:
+        pages.add_items(page.sections[0], new)
+    places = {id(item): place for place, item in enumerate(page.items(""))}
+    gone = pages.fit(page, most, lambda item: (item.count, item.date, -places.get(id(item), 0)))
+    left, came = {id(item) for item in gone}, {id(item) for item in touched}
+    crowded = [one for one, item in zip(graduations, touched, strict=True) if id(item) in left]
+    return crowded, [item for item in gone if id(item) not in came]
+
+
+def shown_text(tag: str, note: str) -> str:
+    """A note as an identity shows it: a failure becomes something to avoid."""
+    return pages.AVOID_MARK + note if tag in FAILURES else note
+
+
+class ItemIndex:
+    """Items of an identity, found by meaning; failures and other items apart."""
+
+    def __init__(self, items: list[Item]) -> None:
+        self.parts: dict[bool, tuple[Index, list[Item]]] = {is_avoid: (Index(), []) for is_avoid in (True, False)}
+        for item in items:
+            self.add(item)
+
+    def add(self, item: Item) -> None:
+        """Add an item."""
+        index, items = self.parts[item.text.startswith(pages.AVOID_MARK)]
+        index.add(item.text.removeprefix(pages.AVOID_MARK), len(items))
+        items.append(item)
+
+    def find(self, shown: str) -> Item | None:
+        """The item with the same meaning as `shown`."""
+        index, items = self.parts[shown.startswith(pages.AVOID_MARK)]
+        note = words(shown.removeprefix(pages.AVOID_MARK))
+        for cosine, number in index.near(note):
+            if index.relation(note, words(index.texts[number]), cosine, decisions=False) == SAME:
+                return items[index.owners[number]]
+        return None
+
+
+def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[Evidence]]:
+    """The evidence for each item, by `id(item)`."""
+    find = functools.cache(index.find)
+    found: dict[int, list[Evidence]] = {}
+    able = Candidates([item.text for _, items in index.parts.values() for item in items])
+    for one in known:
+        if not able.has(one.text):
+            continue  # most evidence: no comparison
+        item = find(shown_text(one.tag, one.text))
+        if item is not None:
+            found.setdefault(id(item), []).append(one)
+    return found
+
+
+def _count(item: Item, occurrences: list[Evidence], today: str) -> None:
+    """Raise an item's count and missions to those of the evidence; a count that a person raised is not lowered."""
+    missions = list(dict.fromkeys([*(one.mission for one in occurrences), *item.where]))[-pages.MOST_NAMED :]
+    if len(occurrences) > item.count or missions != item.where:
+        item.count, item.where, item.date = max(item.count, len(occurrences)), missions, today
