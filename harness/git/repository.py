@@ -389,6 +389,12 @@ def defined_names(project: str, found: list[str]) -> set[str]:
     return {line.split()[-1].decode("utf-8", "replace").lower() for line in out.split(b"\n") if line.strip()}
 
 
+def other_names(project: str, most: int) -> list[str]:
+    """Files that are neither tracked nor ignored, at most so many, one by one also in new folders. 1 call."""
+    names, ours = _listed(run(project, "ls-files", "-z", "--others", "--exclude-standard")), _state_of(project) + "/"
+    return [name for name in names if not name.startswith(ours)][:most]
+
+
 def tracked_names(project: str) -> list[str]:
     """Every path in the index, sorted by its bytes. 1 call."""
     return _listed(run(project, "ls-files", "-z", "--deduplicate"))

@@ -7,6 +7,8 @@ batch the shortened raw.md. After a crash a repeated run loses and duplicates no
 
 from __future__ import annotations
 
+import os
+import re
 from itertools import chain
 
 from harness.agents import registry
@@ -14,7 +16,19 @@ from harness.base import clock
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.git import repository
-from harness.memory import archive, graduation, identity, lessons, operations, pages, raw, rebuild, summary, waiting
+from harness.memory import (
+    archive,
+    graduation,
+    identity,
+    lessons,
+    operations,
+    own_names,
+    pages,
+    raw,
+    rebuild,
+    summary,
+    waiting,
+)
 from harness.memory.archive import Archived, Change
 from harness.memory.compaction import Compaction, Inputs
 from harness.memory.identity import Evidence, Graduation
@@ -34,6 +48,7 @@ if TYPE_CHECKING:
     from harness.model.open_run import OpenRun, Run
 
 
+MOST_OTHERS = 5000  # untracked paths that count as the project's
 ASK_AT = 20  # waiting notes from which on an agent is asked
 WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
 
@@ -316,11 +331,26 @@ def prepare(asked: Run) -> bool:
 
 
 def _own_names(asked: Run) -> frozenset[str]:
-    """The paths and ids of the project."""
-    own = {*repository.tracked_names(asked.opened.checkout), asked.opened.mission.id}
+    """The paths, names and ids of the project."""
+    run = asked.opened
+    own = {*repository.tracked_names(run.checkout), run.mission.id, *_names_of(run.checkout, run.layout)}
+    for folder in dict.fromkeys((run.checkout, run.layout.project)):  # what a person has not added is there
+        own |= {*repository.other_names(folder, MOST_OTHERS)}
     for feature in asked.outcome.features:
         own |= {feature.id, *feature.claims}
     return frozenset(own)
+
+
+def _names_of(checkout: str, layout: Layout) -> set[str]:
+    """What the project calls itself: its folders, and its packages in the way of Python and of Node."""
+    found = {os.path.basename(folder) for folder in (layout.top, layout.project)}
+    for name in ("pyproject.toml", "package.json"):
+        text = files.read_text(os.path.join(checkout, name)) or ""
+        found |= {
+            one.rpartition("/")[2]
+            for one in re.findall(r"""^\s*"?name"?\s*[=:]\s*["']([^"'\s]+)["']""", text, re.M)[:1]
+        }
+    return {own_names.PROJECT + name for name in found if name}
 
 
 def settle(asked: Run) -> None:

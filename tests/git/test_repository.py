@@ -88,6 +88,8 @@ def test_untracked_names_come_back_as_they_are(repo: Repository) -> None:
     repo.run("init", "-q", "inner")
     repo.write("inner/x")
     assert sorted(repository.untracked(repo.project)) == sorted([*ODD, ".gitignore", "inner/"])
+    assert sorted(repository.other_names(repo.project, 99)) == sorted([*ODD, ".gitignore", "inner/"])
+    assert len(repository.other_names(repo.project, 2)) == 2
     repo.run("add", "--", *(f":(literal){name}" for name in ODD))
     assert sorted(repository.tracked_names(repo.project)) == sorted([*ODD, "a", "b"])
 

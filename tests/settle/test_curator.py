@@ -495,6 +495,26 @@ def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None
     assert house.result()["refused"] == []
 
 
+def test_what_names_this_project_does_not_graduate(house: House) -> None:
+    """Also files that nobody added yet, what its folders hold, and what it calls itself; the same advice without them does."""
+    house.write("src/billing/invoices.py")
+    house.write("pyproject.toml", '[project]\nname = "ledgerly"\n')
+    house.git("add", "src", "pyproject.toml")
+    house.git("commit", "-q", "-m", "billing")
+    house.begin()
+    house.write("scratch_untracked.txt")
+    house.write("newdir/foo_bar.py")
+    named = (
+        *("scratch_untracked.txt holds the seeds of the fuzzer", "call newdir/foo_bar.py before the linter runs"),
+        *("the billing module rounds half up, never to even", "ledgerly needs its own virtual environment"),
+    )
+    for text in (*named, TRICK):
+        for feature in ("F-001", "F-002"):
+            raw.append(house.layout, "worker", feature, [("TRICK", text)])
+    assert house.role("curator").code == 0
+    assert [item[0] for item in identities(str(house.identity))] == [TRICK]
+
+
 def test_the_line_of_a_curator_counts_what_is_in_the_identities(house: House) -> None:
     """The same lesson in several batches, and what was there before, count once."""
     with pytest.MonkeyPatch.context() as patch:
