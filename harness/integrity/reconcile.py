@@ -206,14 +206,17 @@ def _identities(run: Begun) -> list[str]:
     changed, new = identity.tampered(folder), identity.strays(folder)
     if not os.path.exists(os.path.join(folder, "ledger.json")):
         new = [name for name in map(os.path.basename, _identity_paths()) if name not in run.context.identity]
+    restored: dict[str, bytes] = {}
     for name in (*changed, *new):
         path, known = os.path.join(folder, name), run.context.identity.get(name)
         _refuse(run, f"identity/{name}", files.read(path) or b"")
         if name in new:
             files.remove(path)
         elif known:
-            files.replace(path, objects.get(run.layout, known))
+            restored[path] = objects.get(run.layout, known)
         found.append(f"identity/{name}")
+    if restored:
+        identity.restore(folder, restored)
     return found
 
 
@@ -225,11 +228,11 @@ def _identity_paths() -> list[str]:
 
 def identity_copies(layout: Layout) -> dict[str, str]:
     """{file name: object} of the identity files as they are now; their ledger accepts them, since people may edit them."""
-    found = {os.path.basename(path): files.read(path) for path in _identity_paths()}
-    if found:
+    if _identity_paths():
         from harness.memory import identity  # costly to load, and many machines have no identity yet
 
         identity.adopt(identity_folder())
+    found = {os.path.basename(path): files.read(path) for path in _identity_paths()}
     return {name: objects.put(layout, data) for name, data in found.items() if data is not None}
 
 

@@ -30,6 +30,7 @@ MOST_EVIDENCE = 10_000  # occurrences of one mission: its loop or its flood must
 LOCK_SECONDS = 10.0
 README = "README.md"
 TAKEN_BACK = "forgotten.jsonl"
+WRITTEN = "written.jsonl"  # our lines as we left them: one that is gone was deleted by a person
 LEDGER, PENDING = "ledger.json", "ledger.next.json"  # PENDING: the digests of a write in progress
 
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -71,8 +72,15 @@ def is_role(name: str) -> bool:
 
 
 def forgotten(folder: str) -> list[tuple[str, str]]:
-    """(role, text) of what a person took back. Raises BrokenFile with the line that is none of it."""
-    path = os.path.join(folder, TAKEN_BACK)
+    """(role, text) of what a person took back, or deleted by hand. Raises BrokenFile with the line that is none of it."""
+    found = _lines(os.path.join(folder, TAKEN_BACK))
+    deleted = [
+        (name[:-3], text) for name in _differing(folder) if name.endswith(".md") for text in _deleted(folder, name)
+    ]
+    return [*found, *(row for row in deleted if row not in found)]
+
+
+def _lines(path: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
 
     def take(row: Any) -> None:
@@ -97,11 +105,14 @@ def forget(folder: str, role: str, text: str) -> None:
         if found is None:
             raise UsageFault(f"{role}.md has no line '{text}' of the harness. `harness identity list` shows them.")
         section.lines = [line for line in section.lines if line is not found]
-        line = encoding.dump_json({"role": role, "text": text})
-        known = files.read(os.path.join(folder, TAKEN_BACK)) or b""
+        taken_back = _rendered([*forgotten(folder), (role, text)])
         _write(
-            folder, {os.path.join(folder, TAKEN_BACK): known + line, identity_file(folder, role): render(page).encode()}
+            folder, {os.path.join(folder, TAKEN_BACK): taken_back, identity_file(folder, role): render(page).encode()}
         )
+
+
+def _rendered(rows: list[tuple[str, str]]) -> bytes:
+    return b"".join(encoding.dump_json({"role": role, "text": text}) for role, text in rows)
 
 
 def text(folder: str, role: str) -> str:
@@ -186,6 +197,9 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
             after = grown(before, role, mine, known + fresh, today)[0]
             if after != before:
                 contents[identity_file(folder, role)] = after.encode()
+        taken_back = forgotten(folder)
+        if contents and taken_back != _lines(os.path.join(folder, TAKEN_BACK)):
+            contents = {os.path.join(folder, TAKEN_BACK): _rendered(taken_back), **contents}  # before its trace goes
         _write(folder, contents)
     return [os.path.basename(path) for path in contents]
 
@@ -248,10 +262,16 @@ def strays(folder: str) -> list[str]:
 
 
 def adopt(folder: str) -> dict[str, str]:
-    """Take the present files into the ledger and return it: changes by people between runs are kept."""
+    """Take the present files into the ledger and return it: changes by people between runs are kept, and a line of ours that
+    they deleted is forgotten."""
     if not files.names(folder):
         return {}
     with locked(folder):
+        taken_back = forgotten(folder)
+        if taken_back != _lines(os.path.join(folder, TAKEN_BACK)):
+            written = [row for row in _lines(os.path.join(folder, WRITTEN)) if row not in taken_back]
+            files.replace(os.path.join(folder, TAKEN_BACK), _rendered(taken_back))
+            files.replace(os.path.join(folder, WRITTEN), _rendered(written))
         ledger = {name: _digest(os.path.join(folder, name)) for name in _kept_names(folder)}
         if ledger != _digests(folder, LEDGER):
             files.replace(os.path.join(folder, LEDGER), encoding.dump_json(ledger))
@@ -259,11 +279,40 @@ def adopt(folder: str) -> dict[str, str]:
     return ledger
 
 
+def _deleted(folder: str, name: str) -> list[str]:
+    """Our lines that a person deleted from an identity. A file that is empty or gone says nothing of its lines, and one that was
+    put in other words, or is a person's now, is there."""
+    content = files.read_text(os.path.join(folder, name)) or ""
+    shown = [
+        line if isinstance(line, Item) else Item(date="", text=line.removeprefix("- "))
+        for part in parse(content).sections
+        for line in part.lines
+    ]
+    index, exact = growth.ItemIndex(shown), {item.text for item in shown}
+    texts = [text for role, text in _lines(os.path.join(folder, WRITTEN)) if f"{role}.md" == name]
+    return [text for text in texts if content.strip() and text not in exact and index.find(text) is None]
+
+
+def restore(folder: str, contents: dict[str, bytes]) -> None:
+    """Put files, by path, back as they were: no person deleted what they have not."""
+    with locked(folder):
+        _write(folder, contents)
+
+
 def _write(folder: str, contents: dict[str, bytes]) -> None:
     """Record the pending digests, write the files, then update the ledger. The caller holds the lock."""
     if not contents:
         return
     _finish_write(folder)
+    texts = {
+        os.path.basename(path)[:-3]: data.decode("utf-8", "replace")
+        for path, data in contents.items()
+        if path.endswith(".md")
+    }
+    if texts:
+        path = os.path.join(folder, WRITTEN)
+        written = [(role, item.text) for role, content in texts.items() for item in parse(content).items("")]
+        contents = {**contents, path: _rendered([row for row in _lines(path) if row[0] not in texts] + written)}
     pending = {os.path.basename(path): encoding.digest(data) for path, data in contents.items()}
     files.replace(os.path.join(folder, PENDING), encoding.dump_json(pending))
     for path, data in contents.items():
@@ -293,7 +342,7 @@ def _kept_names(folder: str) -> list[str]:
     return [
         name
         for name in files.names(folder)
-        if (name.endswith(".md") and name != README) or name in ("evidence.jsonl", TAKEN_BACK)
+        if (name.endswith(".md") and name != README) or name in ("evidence.jsonl", TAKEN_BACK, WRITTEN)
     ]
 
 

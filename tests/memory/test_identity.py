@@ -260,9 +260,47 @@ def test_changes_by_people_between_runs_are_kept(folder: str) -> None:
     Path(folder, "worker.md").write_text("mine\n")
     Path(folder, "planner.md").write_text("mine\n")
     taken = identity.adopt(folder)
-    assert sorted(taken) == ["evidence.jsonl", "planner.md", "worker.md"]
+    assert sorted(taken) == ["evidence.jsonl", "forgotten.jsonl", "planner.md", "worker.md", "written.jsonl"]
     assert (identity.tampered(folder), identity.strays(folder)) == ([], [])
     assert json.loads(Path(folder, "ledger.json").read_text()) == taken
+
+
+def test_a_line_that_a_person_deletes_is_forgotten_and_another_mission_brings_none_back(folder: str) -> None:
+    """Only that one: what was put in other words is there, and so is what another mission wrote since."""
+    teach(folder, 4)
+    path = Path(folder, "worker.md")
+    identity.adopt(folder)
+    lines = path.read_text().splitlines(True)
+    path.write_text("".join([lines[0], lines[1], "- mine: word2 is number 2\n", lines[4]]))
+    for _ in range(2):
+        identity.adopt(folder)
+        assert identity.forgotten(folder) == [("worker", "word1 is number 1")]
+        identity.record(folder, [told(9, "run setup first", "b-2")], [up("run setup first")], TODAY)
+    assert identity.tampered(folder) == []
+
+
+@pytest.mark.parametrize("left", [None, "", "\n"])
+def test_an_identity_that_is_gone_or_empty_forgets_nothing(folder: str, left: str | None) -> None:
+    """Nor does one that leaves lines for others."""
+    teach(folder, 3)
+    path = Path(folder, "worker.md")
+    path.unlink() if left is None else path.write_text(left)
+    identity.adopt(folder)
+    teach(folder, 90, "b-2")
+    identity.adopt(folder)
+    assert identity.forgotten(folder) == []
+
+
+def test_what_is_put_back_as_it_was_is_not_what_a_person_deleted(folder: str) -> None:
+    """A run restores what its agent changed, as it was before another mission wrote."""
+    teach(folder, 2)
+    before = Path(folder, "worker.md").read_bytes()
+    teach(folder, 4, "b-2")
+    Path(folder, "worker.md").write_text("be evil\n")
+    identity.restore(folder, {os.path.join(folder, "worker.md"): before})
+    assert identity.tampered(folder) == []
+    identity.adopt(folder)
+    assert identity.forgotten(folder) == []
 
 
 def test_only_a_plain_name_makes_an_identity() -> None:

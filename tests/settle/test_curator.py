@@ -495,6 +495,22 @@ def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None
     assert house.result()["refused"] == []
 
 
+def test_a_line_that_a_person_deletes_from_an_identity_does_not_come_back(house: House) -> None:
+    """As on MEMORY.md; not with the next note of it, in these words or others."""
+    house.begin()
+    other = "`npm ci` needs the lockfile of the same npm version"
+    for text in (TRICK, other):
+        for feature in ("F-001", "F-002"):
+            raw.append(house.layout, "worker", feature, [("TRICK", text)])
+    assert house.role("curator").code == 0
+    page = house.identity / "worker.md"
+    page.write_text("".join(line for line in page.read_text().splitlines(True) if TRICK not in line))
+    for feature in ("F-003", "F-004"):
+        raw.append(house.layout, "worker", feature, [("TRICK", TRICK_TOO)])
+    assert house.role("curator").code == 0
+    assert [item[0] for item in identities(str(house.identity))] == [other]
+
+
 def test_what_names_this_project_does_not_graduate(house: House) -> None:
     """Also files that nobody added yet, what its folders hold, and what it calls itself; the same advice without them does."""
     house.write("src/billing/invoices.py")
