@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-from harness.base.errors import BrokenFile
+from harness.base.errors import BrokenFile, UsageFault
 from harness.memory import archive, pages, tokens
 from harness.memory.archive import Archived, Change
 from harness.model import mission, runs
@@ -83,7 +83,10 @@ def filled(layout: Layout) -> list[str]:
 
 
 def _filled_identities() -> Iterator[str]:
-    folder = identity_folder()
+    try:
+        folder = identity_folder()
+    except UsageFault:
+        return  # `doctor` says it
     for name in files.names(folder):
         text = files.read_text(os.path.join(folder, name)) or "" if name.endswith(".md") else ""
         if text.count("\n") < pages.IDENTITY_LINES or name == "README.md":

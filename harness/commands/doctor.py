@@ -17,7 +17,7 @@ from harness.memory import archive, pages, raw
 from harness.model import config, contract, contract_log, features, issues, mission, order_log, roles, runs
 from harness.run import orders, recover
 from harness.store import files, journal, json_lines, manifests, migrations, names
-from harness.store.layout import Layout, command
+from harness.store.layout import Layout, command, identity_folder
 from harness.store.state import State
 
 TYPE_CHECKING = False
@@ -260,6 +260,11 @@ def _seals(layout: Layout) -> Iterator[Finding]:
         yield _ok("finished runs and objects", "as they were sealed")
 
 
+def _identity(_layout: Layout) -> Iterator[Finding]:
+    roles = [name for name in files.names(identity_folder()) if name.endswith(".md") and name != "README.md"]
+    yield _ok("identities", ", ".join(name.removesuffix(".md") for name in roles) or "none")
+
+
 LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("repository", _repository),
     ("mission", _mission),
@@ -268,6 +273,7 @@ LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("agents", _agents),
     ("state", _state),
     ("memory", _memory),
+    ("identity", _identity),
     ("tails", _tails),
     ("runs", _open_runs),
     ("seals", _seals),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.base import lean
+from harness.base.errors import UsageFault
 from harness.store import names
 
 
@@ -199,9 +200,14 @@ def state_home() -> str:
 
 
 def identity_folder() -> str:
-    """$HARNESS_IDENTITY, else identity/ of the checkout, else the user's data folder for an installed package."""
+    """$HARNESS_IDENTITY, else identity/ of the checkout, else the user's data folder for an installed package. Raises UsageFault
+    where the variable names what is no folder."""
     named = os.environ.get("HARNESS_IDENTITY")
     if named:
+        if os.path.exists(named) and not os.path.isdir(named):
+            raise UsageFault(
+                f"HARNESS_IDENTITY is {named}, which is no folder: unset it, or name the folder of the identities."
+            )
         return os.path.abspath(named)
     root = home()
     if not root.endswith("/harness/home"):

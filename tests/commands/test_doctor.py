@@ -302,3 +302,15 @@ def constants(node: ast.AST) -> list[str]:
     ]
     found = [re.split(r"[;:]", text)[0].strip("… ") for text in said]
     return [text for text in found if re.search("[a-z]{3}", text)]
+
+
+def test_an_identity_folder_that_is_a_file_is_named_with_the_variable(house: House) -> None:
+    """By `doctor` as a fault, by the curator as its message; `status` goes on."""
+    house.begin()
+    wrong = str(house.write("identities.txt"))
+    said = f"HARNESS_IDENTITY is {wrong}, which is no folder"
+    assert f"identity: {said}" in house.harness("doctor", HARNESS_IDENTITY=wrong).out
+    done = house.role("curator", HARNESS_IDENTITY=wrong)
+    assert said in done.err
+    assert house.harness("status", HARNESS_IDENTITY=wrong).code == 0
+    assert house.role("curator").code == 0
