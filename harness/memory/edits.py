@@ -18,6 +18,7 @@ from harness.memory.words import words
 
 PINNED = " (pinned)"
 PERSONS = -1  # in `written`, in the place of a lesson: a pinned line
+BOM = "\ufeff"  # of an editor; no word of a person
 LONGEST = 240  # characters of a line of the summary
 ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(retired\)$"))
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
@@ -25,16 +26,18 @@ MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.
 
 def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -> tuple[Page, Page]:
     """MEMORY.md and summary.md, parsed; raises BrokenFile with the line of a heading of ours that is there twice."""
-    for text, titles, path in ((memory, pages.MEMORY_TITLES, places[0]), (summary, pages.SUMMARY_TITLES, places[1])):
-        seen: set[str] = set()
-        for number, line in enumerate((text or "").split("\n"), 1):
-            title = pages.title_of(line) if line.startswith("## ") else ""
-            if title in titles and title in seen:
-                raise BrokenFile(
-                    path, f"has the heading '## {title}' twice", line=number, remedy="Make one section of both."
-                )
-            seen.add(title)
-    return pages.parse_page(memory, ()), pages.parse_page(summary, ())
+    return _page(memory, pages.MEMORY_TITLES, places[0]), _page(summary, pages.SUMMARY_TITLES, places[1])
+
+
+def _page(text: str | None, titles: tuple[str, ...], path: str) -> Page:
+    page, seen, number = pages.parse_page((text or "").removeprefix(BOM), ()), set[str](), 1
+    for section in page.sections:
+        if section.title in titles and section.title in seen:
+            fault = f"has the heading '## {section.title}' twice"
+            raise BrokenFile(path, fault, line=number, remedy="Make one section of both.")
+        seen.add(section.title)
+        number += len(section.lines) + bool(section.heading)
+    return page
 
 
 def take(page: Page, short: Page, known: Lessons) -> tuple[list[int], set[int]]:
@@ -54,33 +57,46 @@ def take(page: Page, short: Page, known: Lessons) -> tuple[list[int], set[int]]:
 
 def _unpin(page: Page, short: Page, written: dict[str, int]) -> None:
     """A pinned line that a person deleted from the summary is pinned no more; MEMORY.md keeps it, as any line of a person."""
-    there = {str(line) for section in short.sections for line in section.lines}
-    gone = {line for line, number in written.items() if number == PERSONS and line not in there}
+    there = {str(line).rstrip() for section in short.sections for line in section.lines}
+    gone = {line for line, number in written.items() if number == PERSONS and line.rstrip() not in there}
     for section in page.sections if there and gone else ():
         section.lines = [
-            str(line).removesuffix(PINNED) if as_pinned(str(line)) in gone else line for line in section.lines
+            str(line).rstrip().removesuffix(PINNED) if as_pinned(str(line)) in gone else line for line in section.lines
         ]
 
 
 def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> tuple[set[int], set[int]]:
     """Take the curator's lines off the page; returns the lessons of which it has none any more, and those that it had."""
     written = known.written.get(name)
-    texts = _texts(known) if written is None else {}
+    by_line = None if written is None else {line.rstrip(): number for line, number in written.items()}
+    texts = _texts(known) if by_line is None else {}
     found: set[int] = set()
     for section in page.sections:
-        if section.title not in titles:
-            continue
-        kept: list[Item | str] = []
-        for line in section.lines:
-            number = written.get(str(line)) if written is not None else _of_lesson(str(line), texts, name)
-            if number is not None:
-                found.add(number)
-            elif line != pages.more(str(line)):
-                kept.append(line)
-        section.lines = _trimmed(kept)
+        if section.title in titles:
+            kept: list[Item | str] = []
+            for line in section.lines:
+                number = _of_lesson(str(line), texts, name) if by_line is None else by_line.get(str(line).rstrip())
+                if number is not None:
+                    found.add(number)
+                elif line != pages.more(str(line)):
+                    kept.append(line)
+            section.lines = _trimmed(kept)
+    if by_line is not None:
+        found |= _strip_elsewhere(page, titles, {line: one for line, one in by_line.items() if one not in found})
     is_empty = not any(line for section in page.sections for line in (section.heading, *section.lines)) and not found
     before = found if written is None else set(written.values())
     return set() if is_empty else before - found, before
+
+
+def _strip_elsewhere(page: Page, titles: tuple[str, ...], by_line: dict[str, int]) -> set[int]:
+    """Take the curator's lines off other sections: somebody moved them there, or wrote a heading above them. Returns their
+    lessons. A copy of a line that is in its place is a person's."""
+    found: set[int] = set()
+    for section in page.sections if by_line else ():
+        if section.title not in titles:
+            found |= {by_line[line] for one in section.lines if (line := str(one).rstrip()) in by_line}
+            section.lines = [line for line in section.lines if str(line).rstrip() not in by_line]
+    return found
 
 
 def _texts(known: Lessons) -> dict[str, int]:
@@ -106,9 +122,9 @@ def shown(text: str) -> str:
 
 
 def _trimmed(lines: list[Item | str]) -> list[Item | str]:
-    while lines and lines[-1] == "":
+    while lines and not str(lines[-1]).strip():
         lines.pop()
-    while lines and lines[0] == "":
+    while lines and not str(lines[0]).strip():
         lines.pop(0)
     return lines
 
@@ -142,6 +158,7 @@ def pinned(page: Page) -> dict[str, list[str]]:
 
 def as_pinned(line: str) -> str:
     """A pinned line of MEMORY.md as the summary shows it; "" for another."""
+    line = line.rstrip()
     is_pinned = line.startswith("- ") and line.endswith(PINNED)
     return "- " + line[2 : -len(PINNED)].removeprefix(pages.AVOID_MARK) if is_pinned else ""
 

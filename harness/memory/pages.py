@@ -26,6 +26,7 @@ DECISIONS, CONTEXT, HISTORY, LESSONS = "Decisions", "Context", "History", "Lesso
 CURRENT, AVOID = "Decisions (current)", "Avoid"
 MEMORY_TITLES = (DECISIONS, CONTEXT, HISTORY, LESSONS)
 SUMMARY_TITLES = (LESSONS, CURRENT, AVOID)
+OURS = {title.casefold(): title for title in (*MEMORY_TITLES, *SUMMARY_TITLES)}
 MEMORY_LINES = 200
 SUMMARY_LINES = 40
 SUMMARY_TOKENS = 800
@@ -79,8 +80,9 @@ class Section(Record):
 
 
 def title_of(line: str) -> str:
-    """The title in the line of a heading."""
-    return line[3:].partition(MORE)[0].strip()
+    """The title in the line of a heading; one of ours whatever its case."""
+    known = line[3:].casefold().partition(MORE.casefold())[0].strip()
+    return OURS.get(known) or line[3:].partition(MORE)[0].strip()
 
 
 class Page(Record):

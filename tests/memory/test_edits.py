@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -143,6 +146,49 @@ def test_hand_lines_over_a_bound_all_stay_and_the_curator_adds_nothing(mission: 
     assert [line for line in mission.summary.split("\n") if line.startswith("own")] == [f"own {n}" for n in range(45)]
     assert "- " not in mission.memory + mission.summary
     assert mission.dispositions()[-1] == "dropped"
+
+
+HARMLESS: dict[str, Callable[[str], str]] = {
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "headings in small letters": lambda text: re.sub("(?m)^## .*", lambda found: found[0].lower(), text),
+    "no headings": lambda text: re.sub("(?m)^## .*\n", "", text),
+    "a heading above the lines": lambda text: text.replace("## Lessons", "## Of mine\n\n## Lessons").replace(
+        "\n- ", "\n## My own section\n- ", 1
+    ),
+    "trailing blanks": lambda text: text.replace("\n", " \t\n"),
+    "another order": lambda text: "\n".join(sorted(text.split("\n"))),
+}
+
+
+@pytest.mark.parametrize("how", HARMLESS)
+@pytest.mark.parametrize("page", ["memory", "summary"])
+def test_a_lesson_whose_line_still_stands_is_not_forgotten(mission: Mission, page: str, how: str) -> None:
+    """Whatever a person did around it: it goes back to its section, once, and headings are not made twice."""
+    mission.note("DECISION", "plain files only")
+    mission.note("AVOID", "deleting the cache of npm")
+    mission.add("Avoid", "- always ask Ann")
+    mission.fold()
+    path, text = (
+        (mission.layout.memory, mission.memory) if page == "memory" else (mission.layout.summary, mission.summary)
+    )
+    put(path, HARMLESS[how](text))
+    again(mission)
+    assert mission.changes() == []
+    for one, heading in ((SERVER, "Lessons"), (OTHER, "Lessons"), ("plain files only", "Decisions")):
+        assert mission.memory.count(one) == mission.summary.count(one) == 1
+        assert any(one in line for line in mission.lines(heading))
+    assert mission.memory.count(f"always ask Ann{PINNED}") == mission.summary.count("- always ask Ann\n") == 1
+    for title, text in product(("## decisions", "## lessons"), (mission.memory, mission.summary)):
+        assert text.lower().count(title) == 1
+
+
+def test_a_copy_of_a_line_that_is_in_its_place_is_the_persons(mission: Mission) -> None:
+    """In a section of their own it stays, word for word."""
+    (line,) = (one for one in mission.lines("Lessons") if SERVER in one)
+    put(mission.layout.memory, f"{mission.memory}\n## To do\n{line}\n")
+    again(mission)
+    assert mission.lines("To do") == [line]
+    assert mission.changes() == [("left", SERVER)]
 
 
 def test_a_page_saved_with_crlf_is_still_understood(mission: Mission) -> None:
