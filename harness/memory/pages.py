@@ -223,6 +223,12 @@ def fit(page: Page, most: int, first_to_go: Callable[[Item], Any]) -> list[Item]
     return gone
 
 
+def digests(memory: str | None, summary: str | None) -> dict[str, str]:
+    """{page: the digest of its text}, to know an edit by."""
+    texts = (("memory", memory), ("summary", summary))
+    return {name: encoding.digest((text or "").encode("utf-8", "replace")) for name, text in texts}
+
+
 def more(line: str) -> str | None:
     """The line itself where it is an older version's pointer to MEMORY.md."""
     return line if line.startswith(OLDER_MORE) else None

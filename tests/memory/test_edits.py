@@ -198,3 +198,22 @@ def test_a_page_saved_with_crlf_is_still_understood(mission: Mission) -> None:
     again(mission)
     assert mission.memory.count(SERVER) == mission.summary.count(SERVER) == 1
     assert mission.changes() == []
+
+
+def test_edits_are_taken_without_a_note(mission: Mission) -> None:
+    """A deleted line leaves both pages at once, an added one moves; then there is nothing to do again, byte for byte."""
+    line = next(one for one in mission.lines("Lessons") if SERVER in one)
+    mission.edit("memory", line + "\n", "")
+    mission.add("Lessons", "- always ask Ann")
+    archived, generation = mission.dispositions(), pages.curated(mission.layout).generation
+    assert mission.fold().archived == []
+    assert SERVER not in mission.memory + mission.summary
+    assert mission.memory.count(f"- always ask Ann{PINNED}\n") == mission.summary.count("- always ask Ann\n") == 1
+    assert (mission.changes(), mission.dispositions()) == ([("forgotten", SERVER)], archived)
+    assert pages.curated(mission.layout).generation == generation + 1
+    before = mission.bytes()
+    mission.fold()
+    assert mission.bytes() == before
+    mission.note("TRICK", SERVER)
+    mission.fold()
+    assert mission.dispositions() == [*archived, "dropped"]
