@@ -217,3 +217,14 @@ def test_edits_are_taken_without_a_note(mission: Mission) -> None:
     mission.note("TRICK", SERVER)
     mission.fold()
     assert mission.dispositions() == [*archived, "dropped"]
+
+
+def test_what_a_persons_line_says_is_archived_with_that_reason(mission: Mission) -> None:
+    """A new note, and a lesson of the curator's that a person repeats; nobody is told of a lack of room."""
+    put(mission.layout.memory, mission.memory + "- the exporter needs LANG=C\n")
+    mission.note("TRICK", "the exporter needs LANG=C")
+    mission.add("Lessons", f"- {SERVER}!")
+    mission.fold()
+    rows = [(row.get("change", row.get("disposition")), row["why"]) for row in mission.rows() if row.get("why")]
+    assert sorted(rows) == [("dropped", "a person's line says it"), ("left", "a person's line says it")]
+    assert mission.memory.count("LANG=C") == mission.memory.count(SERVER) == mission.summary.count(SERVER) == 1
