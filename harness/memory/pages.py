@@ -175,19 +175,35 @@ def render_item(item: Item, label: str = "") -> str:
 
 
 def parse_page(text: str | None, ours: tuple[str, ...], label: str = "") -> Page:
-    """The page; items are found under the headings `ours` ("" for the text before the first). None is an empty page."""
+    """The page; items are found under the headings `ours` ("" for the text before the first). None is an empty page. In a code
+    fence there is no heading."""
     page = Page(sections=[Section(heading="")])
     lines = (text or "").replace("\r\n", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
-    for line in lines:
-        if line.startswith("## "):
+    fenced = _fenced(lines)
+    for number, line in enumerate(lines):
+        if line.startswith("## ") and number not in fenced:
             page.sections.append(Section(heading=line))
             continue
         section = page.sections[-1]
         item = parse_item(line, label) if section.title in ours else None
         section.lines.append(line if item is None else item)
     return page
+
+
+def _fenced(lines: list[str]) -> set[int]:
+    """The places of the lines in code fences; one that is never closed is none."""
+    found, start, fence = set[int](), 0, ""
+    for number, line in enumerate(lines):
+        text = line.strip()
+        mark = text[: len(text) - len(text.lstrip(text[0]))] if text.startswith(("```", "~~~")) else ""
+        if fence and mark == text and mark.startswith(fence):
+            found.update(range(start, number))
+            fence = ""
+        elif mark and not fence and "`" not in text[len(mark) :]:
+            start, fence = number, mark
+    return found
 
 
 def render_page(page: Page, label: str = "") -> str:

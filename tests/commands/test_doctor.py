@@ -192,6 +192,34 @@ def test_an_archive_that_lost_an_entry_is_told(house: House) -> None:
     assert "has 2 entries; curated.json says 3" in warning
 
 
+TWICE = b"## Lessons\n- a\n\n## Lessons\n"
+BROKEN = {
+    "a heading twice": ("memory/MEMORY.md", TWICE, "memory/MEMORY.md, line 4: has the heading '## Lessons' twice"),
+    "no text": ("memory/summary.md", b"## Avoid\n\xff\n", "memory/summary.md, line 2: not UTF-8 text"),
+    "no evidence": ("identity/evidence.jsonl", b"\ngarbage\n", "identity/evidence.jsonl, line 2: no evidence"),
+    "no identity": ("identity/worker.md", b"# worker\n\xff\n", "identity/worker.md, line 2: not UTF-8 text"),
+    "nothing taken back": ("identity/forgotten.jsonl", b"x\n", "identity/forgotten.jsonl, line 1: no line of it"),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_what_ends_a_curation_is_named_with_its_line(house: House, how: str) -> None:
+    """Before it, after it, and after --fix, which cannot mend what people wrote."""
+    name, data, fault = BROKEN[how]
+    assert "pages and identities: sound" in [one.what for one in doctor.examine(house.layout)]
+    path = house.identity.parent / name if name.startswith("identity/") else house.state / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    (found,) = bad(house)
+    assert fault in found
+    house.harness("note", "hello")
+    done = house.role("curator")
+    assert (done.code, fault in done.err) == (65, True)
+    house.harness("doctor", "--fix")
+    assert bad(house) == [found]
+    assert house.harness("doctor").code == 10
+
+
 @pytest.mark.parametrize("how", ["count", "gone", "torn"])
 def test_a_lessons_file_that_is_not_what_the_archive_gives_is_named_and_removed(house: House, how: str) -> None:
     """The next curation makes it anew; one that is absent is no fault."""

@@ -137,6 +137,15 @@ def test_a_heading_that_is_there_twice_is_named_with_its_line(mission: Mission, 
     assert files.read(mission.layout.archive) == before
 
 
+def test_a_heading_in_a_code_fence_is_not_there_twice(mission: Mission) -> None:
+    """An example in a section of one's own stays as it is, and the curator writes into its own section."""
+    own = "## How to\n```\n## Lessons\n- like this\n```\n"
+    put(mission.layout.memory, f"{own}\n{mission.memory}")
+    again(mission)
+    assert mission.memory.startswith(own)
+    assert [SERVER in line for line in mission.lines("Lessons")] == [True, False, False]
+
+
 def test_hand_lines_over_a_bound_all_stay_and_the_curator_adds_nothing(mission: Mission) -> None:
     """On both pages; every entry still is in the archive, and comes to the pages once there is room."""
     put(mission.layout.memory, "".join(f"mine {number}\n" for number in range(230)))
