@@ -192,8 +192,8 @@ def _memory(layout: Layout) -> Iterator[Finding]:
         ends = ", ".join(f"{found[name]} {name}" for name in sorted(found))
         yield _ok("archive", f"{curated.folded} entries{f', each with one disposition: {ends}' if ends else ''}")
         yield from _lessons(layout, curated)
-    except BrokenFile as fault:  # lost entries: the mission goes on, and a compaction that needs them stops
-        yield Finding(state="warn", what=str(fault))
+    except BrokenFile as fault:
+        yield _bad(str(fault))
 
 
 def _pages(layout: Layout) -> Iterator[Finding]:

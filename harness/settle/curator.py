@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 ASK_AT = 20  # waiting notes from which on an agent is asked
+LOOKED_AT = 200  # of the newest entries in the archive: 3 ms
 WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
 
 
@@ -127,7 +128,7 @@ def gather(place: Place) -> Inputs:
         journal.finish_journal(layout)
         curated = pages.parse_curated(files.read(layout.curated), layout.curated)
         memory, short = files.read_text(layout.memory), files.read_text(layout.summary)
-        archive.newest(layout.archive, curated.folded, 1, 0)
+        archive.newest(layout.archive, curated.folded, LOOKED_AT, WINDOW_BYTES)  # raises; `doctor` looks at all
         known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
         evidence = identity.evidence(place.folder)
         batch = waiting.batch(layout.raw, curated.folded, _start(layout, curated), place.bound)

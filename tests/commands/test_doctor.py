@@ -180,16 +180,21 @@ def test_a_tampered_object_is_found(house: House) -> None:
     assert found.startswith(f"the object {path.parent.name}{path.name} is missing, or not what its name says")
 
 
-def test_an_archive_that_lost_an_entry_is_told(house: House) -> None:
-    """The whole file is examined; a compaction looks at the newest entries only."""
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_an_archive_that_lost_an_entry_is_bad(house: House, at: int) -> None:
+    """Each entry has one disposition: the account ends the check with 10, and a curation that sees it with 65."""
     for number in range(3):
         house.harness("note", f"word{number}")
     assert house.role("curator").code == 0
     assert "archive: 3 entries, each with one disposition: 3 kept" in [one.what for one in doctor.examine(house.layout)]
     lines = house.read("memory/archive.jsonl").split("\n")
-    (house.state / "memory/archive.jsonl").write_text("\n".join(lines[1:]))
-    (warning,) = [one.what for one in doctor.examine(house.layout) if one.state == "warn"]
-    assert "has 2 entries; curated.json says 3" in warning
+    (house.state / "memory/archive.jsonl").write_text("\n".join(lines[:at] + lines[at + 1 :]))
+    fault = ("has 2 entries; curated.json says 3", "has entry 0 where entry 1", "has entry 1 where entry 2")[at]
+    assert any(fault in what for what in bad(house))
+    assert house.harness("doctor").code == 10
+    house.harness("note", "another")
+    done = house.role("curator")
+    assert (done.code, fault in done.err) == (65, True)
 
 
 TWICE = b"## Lessons\n- a\n\n## Lessons\n"

@@ -188,6 +188,24 @@ def test_what_does_not_add_up_is_named_before_anything_is_folded(layout: Layout,
         put(path, whole[path] or b"")
 
 
+@pytest.mark.parametrize("lost", [4, 55])
+def test_a_lost_entry_of_the_archive_is_named_before_anything_is_written(
+    layout: Layout, folder: str, lost: int
+) -> None:
+    """Also far behind the window of raw.md, and nothing goes to the identities first."""
+    for number in range(60):
+        note(layout, "TRICK", f"word{number}")
+    fold(layout, folder)
+    lines = (files.read(layout.archive) or b"").split(b"\n")
+    put(layout.archive, b"\n".join(lines[:lost] + lines[lost + 1 :]))
+    for feature in ("F-001", "F-002"):
+        note(layout, "TRICK", TRICK, feature)
+    before = everything(layout, folder)
+    with pytest.raises(BrokenFile, match=f"has entry {lost - 1} where entry {lost} belongs"):
+        curator.compact(layout, folder, "m-1", "r", TODAY)
+    assert everything(layout, folder) == before
+
+
 # ---- batches
 
 
