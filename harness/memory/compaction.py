@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": DECISION, "CONTEXT": "context", "FAIL": "fail", "-": "other"}
 MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}
 REPORT = "a status report: the same words with other numbers each time"
-PAGE = "MEMORY.md"
+PAGE, SUMMARY = "MEMORY.md", "summary.md"
 PERSON = "person"
 NO_ROOM = f"no room in {pages.MEMORY_LINES} lines"
 SAID = "a person's line says it"
@@ -93,6 +93,7 @@ class Compaction:
             self.change("forgotten", lesson, "a person deleted its line")
         self.now = before.curated.folded + len(before.waiting)
         self.shown: dict[int, str] = {}
+        self.worthy: list[int] = []
         self.said_by_people: set[int] = set()
         self.merged: dict[int, int] = {}
         self.moulds = gates.Moulds(text for lesson in self.lessons.all.values() for text in lesson.texts)
@@ -235,7 +236,8 @@ class Compaction:
         return value, lesson.last
 
     def lay_out(self) -> None:
-        """Put the lessons worth most on MEMORY.md; `shown` has them with their lines."""
+        """Put the lessons worth most on MEMORY.md; `shown` has them with their lines, and `worthy` those that would be there if
+        people had written nothing."""
         self.lessons.prune()
         offers: dict[str, list[Lesson]] = {title: [] for title in pages.MEMORY_TITLES}
         mine = edits.hand_index(self.page)
@@ -250,7 +252,10 @@ class Compaction:
             by = (lambda one: (float(one.last), one.last)) if title == pages.HISTORY else self.worth
             found.sort(key=by, reverse=True)
         room = pages.MEMORY_LINES - edits.prepare(self.page, pages.MEMORY_TITLES)
-        for title, count in shares({title: len(found) for title, found in offers.items()}, room).items():
+        counts = {title: len(found) for title, found in offers.items()}
+        for title, count in shares(counts, pages.MEMORY_LINES - 2 * len(counts)).items():
+            self.worthy += sorted(lesson.id for lesson in offers[title][:count])
+        for title, count in shares(counts, room).items():
             chosen = sorted(offers[title][:count], key=lambda one: one.id)
             items = [self._item(lesson) for lesson in chosen]
             edits.place(self.page, title, items)
@@ -288,7 +293,8 @@ class Compaction:
         lesson = self.lesson_of(number)
         target, line = "", entry.line()
         if what in ("kept", "merged") and lesson:
-            target = f"{PAGE}#{title_of(lesson)}" if lesson.id in self.shown else ""
+            page = PAGE if lesson.id in self.shown else SUMMARY if lesson.id in promoted else ""
+            target = f"{page}#{title_of(lesson)}" if page else ""
             if not lesson.holds:
                 what, why = "superseded", f"lesson {lesson.by} holds instead"
             elif not target:

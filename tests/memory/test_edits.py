@@ -200,6 +200,23 @@ def test_a_copy_of_a_line_that_is_in_its_place_is_the_persons(mission: Mission) 
     assert mission.changes() == [("left", SERVER)]
 
 
+def test_hand_lines_that_fill_memory_leave_the_summary_as_it_is(mission: Mission) -> None:
+    """It has bounds of its own: its lessons stay, a new one comes, and the archive says where that is."""
+    put(mission.layout.memory, mission.memory + "".join(f"mine {number}\n" for number in range(250)))
+    before = mission.lines("Lessons", "summary")
+    mission.note("TRICK", "psql needs PGHOST in its environment")
+    mission.fold()
+    assert SERVER not in mission.memory
+    assert {*mission.lines("Lessons", "summary")} == {*before, "- psql needs PGHOST in its environment"}
+    (row,) = (row for row in mission.rows() if row.get("seq") == 2)
+    assert (row["disposition"], row["target"]) == ("promoted", "summary.md#Lessons")
+    assert mission.summary.startswith("## Lessons\n")
+    put(mission.layout.memory, "mine\n")
+    mission.fold()
+    assert mission.memory.count(SERVER) == mission.summary.count(SERVER) == 1
+    assert "forgotten" not in dict(mission.changes())
+
+
 def test_a_page_saved_with_crlf_is_still_understood(mission: Mission) -> None:
     """The curator's lines are still its own."""
     for path, text in ((mission.layout.memory, mission.memory), (mission.layout.summary, mission.summary)):
