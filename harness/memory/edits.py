@@ -2,7 +2,7 @@
 
 A line that the curator did not write is a person's: it is never dropped or rewritten. A line of the curator that is gone was
 deleted by a person: its lesson is forgotten. What a person adds to summary.md moves to MEMORY.md, marked `(pinned)`; such
-lines are always on the summary.
+lines are always on the summary. A section of one's own, or the text before the first heading, is on both pages.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import re
 from harness.base.errors import BrokenFile
 from harness.memory import pages
 from harness.memory.lessons import Lesson, Lessons, compared
-from harness.memory.pages import Item, Page
+from harness.memory.pages import Item, Page, Section
 from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
-PINNED = " (pinned)"
+PINNED = pages.PINNED
 PERSONS = -1  # in `written`, in the place of a lesson: a pinned line
 BOM = "\ufeff"  # of an editor; no word of a person
 LONGEST = 240  # characters of a line of the summary
@@ -49,9 +49,9 @@ def take(page: Page, short: Page, known: Lessons) -> tuple[list[int], set[int]]:
     for section in short.sections:
         if section.title in MOVES_TO:
             section.heading = f"## {section.title}"
-            for line in section.lines:
-                _pin(page, section.title, str(line).strip())
-            section.lines = []
+        move = _pin if section.title in (*MOVES_TO, *pages.MEMORY_TITLES) else _pin_own
+        move(page, section.title, [str(line).rstrip() for line in section.lines])
+        section.lines = []
     return sorted(number for number in gone if number in known.all and known.all[number].holds), there
 
 
@@ -61,7 +61,8 @@ def _unpin(page: Page, short: Page, written: dict[str, int]) -> None:
     gone = {line for line, number in written.items() if number == PERSONS and line.rstrip() not in there}
     for section in page.sections if there and gone else ():
         section.lines = [
-            str(line).rstrip().removesuffix(PINNED) if as_pinned(str(line)) in gone else line for line in section.lines
+            str(line).rstrip().removesuffix(PINNED) if as_pinned(str(line), section.title) in gone else line
+            for line in section.lines
         ]
 
 
@@ -82,7 +83,9 @@ def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> tu
                     kept.append(line)
             section.lines = _trimmed(kept)
     if by_line is not None:
-        found |= _strip_elsewhere(page, titles, {line: one for line, one in by_line.items() if one not in found})
+        found |= _strip_elsewhere(
+            page, titles, {line: one for line, one in by_line.items() if one not in found or one == PERSONS}
+        )
     is_empty = not any(line for section in page.sections for line in (section.heading, *section.lines)) and not found
     before = found if written is None else set(written.values())
     return set() if is_empty else before - found, before
@@ -129,16 +132,30 @@ def _trimmed(lines: list[Item | str]) -> list[Item | str]:
     return lines
 
 
-def _pin(page: Page, title: str, line: str) -> None:
-    """Put a person's line of the summary on MEMORY.md."""
-    text = line.removeprefix("- ").removesuffix(PINNED).strip()
-    if not text:
-        return
-    mark = pages.AVOID_MARK if title == pages.AVOID and not text.startswith(pages.AVOID_MARK) else ""
-    line, section = f"- {mark}{text}", page.section(MOVES_TO[title])
-    if line in section.lines:
+def _pin(page: Page, title: str, lines: list[str]) -> None:
+    """Put a person's lines of the summary, below a heading of ours, on MEMORY.md."""
+    section = page.section(MOVES_TO.get(title, title)) if lines else Section(heading="")
+    for one in lines:
+        text = one.strip().removeprefix("- ").removesuffix(PINNED).strip()
+        mark = pages.AVOID_MARK if title == pages.AVOID and not text.startswith(pages.AVOID_MARK) else ""
+        if text:
+            _put(section, f"- {mark}{text}", section.lines)
+
+
+def _pin_own(page: Page, title: str, lines: list[str]) -> None:
+    """Put a person's own section of the summary on MEMORY.md, word for word; "" is the text before the first heading."""
+    section = page.section(title) if title else page.sections[0]
+    before = [*section.lines]
+    for line in lines:
+        if line:
+            _put(section, line.removesuffix(PINNED), before)
+
+
+def _put(section: Section, line: str, known: list[Item | str]) -> None:
+    """Put a line into a section as pinned, unless it is one of those known there; of those it is marked."""
+    if line in known and line in section.lines:
         section.lines[section.lines.index(line)] = line + PINNED
-    elif line + PINNED not in section.lines:
+    elif line + PINNED not in known:
         section.lines.append(line + PINNED)
 
 
@@ -147,20 +164,29 @@ def pinned(page: Page) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {title: [] for title in pages.SUMMARY_TITLES}
     for section in page.sections:
         for line in section.lines:
-            if as_pinned(str(line)):
-                is_avoid = str(line).startswith(f"- {pages.AVOID_MARK}")
-                title = (
-                    pages.AVOID if is_avoid else pages.CURRENT if section.title == pages.DECISIONS else pages.LESSONS
-                )
-                found[title].append(as_pinned(str(line)))
+            if shown_there := as_pinned(str(line), section.title):
+                found.setdefault(_heading_of(str(line), section.title), []).append(shown_there)
     return found
 
 
-def as_pinned(line: str) -> str:
-    """A pinned line of MEMORY.md as the summary shows it; "" for another."""
-    line = line.rstrip()
-    is_pinned = line.startswith("- ") and line.endswith(PINNED)
-    return "- " + line[2 : -len(PINNED)].removeprefix(pages.AVOID_MARK) if is_pinned else ""
+def _heading_of(line: str, title: str) -> str:
+    """The heading of the summary for a pinned line in this section of MEMORY.md."""
+    if title not in pages.MEMORY_TITLES:
+        return title
+    if line.startswith(f"- {pages.AVOID_MARK}"):
+        return pages.AVOID
+    return pages.CURRENT if title == pages.DECISIONS else pages.LESSONS
+
+
+def as_pinned(line: str, title: str) -> str:
+    """A pinned line in this section of MEMORY.md as the summary shows it; "" for another."""
+    text = line.rstrip()
+    if not text.endswith(PINNED):
+        return ""
+    text = text.removesuffix(PINNED).rstrip()
+    if title not in pages.MEMORY_TITLES:
+        return text
+    return "- " + text[2:].removeprefix(pages.AVOID_MARK) if text.startswith("- ") else ""
 
 
 def place(page: Page, title: str, items: list[Item]) -> None:
@@ -171,11 +197,13 @@ def place(page: Page, title: str, items: list[Item]) -> None:
 
 def place_lines(page: Page, title: str, lines: list[str]) -> None:
     """Put these lines into a section, in the place of all that is there."""
-    page.section(title).lines = [*lines]
+    section = page.section(title) if title else page.sections[0]
+    section.lines = [*lines]
 
 
 def dense(page: Page) -> None:
-    """No blank line between two sections."""
+    """No blank line between two sections, and no section of a person's without a line."""
+    page.sections[1:] = [one for one in page.sections[1:] if one.lines or one.title in pages.SUMMARY_TITLES]
     for section in page.sections:
         section.lines = _trimmed(section.lines)
 

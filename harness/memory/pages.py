@@ -32,6 +32,7 @@ SUMMARY_LINES = 40
 SUMMARY_TOKENS = 800
 AVOID_MARK = "Avoid: "
 FAIL_MARK = "Failed: "
+PINNED = " (pinned)"
 MORE = " · more in MEMORY.md: "  # behind the first heading of the summary
 OLDER_MORE = "More in MEMORY.md: "  # its last line in older versions
 MOST_NAMED = 8
@@ -196,7 +197,7 @@ def _fenced(lines: list[str]) -> set[int]:
     """The places of the lines in code fences; one that is never closed is none."""
     found, start, fence = set[int](), 0, ""
     for number, line in enumerate(lines):
-        text = line.strip()
+        text = line.strip().removesuffix(PINNED)
         mark = text[: len(text) - len(text.lstrip(text[0]))] if text.startswith(("```", "~~~")) else ""
         if fence and mark == text and mark.startswith(fence):
             found.update(range(start, number))

@@ -95,6 +95,52 @@ def test_a_line_added_to_the_summary_moves_to_memory_as_pinned(mission: Mission,
         assert mission.summary.count("always ask Ann") == 1
 
 
+OWN = ["Ask Ann first.", "- own line", "```", "## Lessons", "```"]
+
+
+@pytest.mark.parametrize("heading", ["", "## Mine\n"])
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_a_person_adds_to_the_summary_elsewhere_moves_to_memory_too(
+    mission: Mission, heading: str, lost: bool
+) -> None:
+    """A section of their own, and lines above the first heading: word for word, on both pages from then on; once."""
+    own = heading + "".join(line + "\n" for line in OWN)
+    put(mission.layout.summary, own + mission.summary if not heading else mission.summary + own)
+    for _ in range(3):
+        again(mission)
+        assert mission.lines(heading[3:-1]) == [line + PINNED for line in OWN]
+        assert mission.lines(heading[3:-1], "summary") == OWN
+        assert mission.summary.startswith(own) if not heading else mission.summary.endswith(own)
+        assert mission.memory.count(SERVER) == mission.summary.count(SERVER) == 1
+        if lost:
+            files.remove(mission.layout.lessons)
+
+
+@pytest.mark.parametrize("heading", ["", "## Mine\n"])
+def test_what_a_person_added_elsewhere_is_deleted_like_any_pinned_line(mission: Mission, heading: str) -> None:
+    """From the summary: MEMORY.md keeps it without the mark. From MEMORY.md: it is gone, and an empty heading with it."""
+    put(mission.layout.summary, f"{heading}own line\nand one\n{mission.summary}")
+    again(mission)
+    mission.edit("summary", "own line\n", "")
+    again(mission)
+    assert mission.lines(heading[3:-1]) == ["own line", f"and one{PINNED}"]
+    assert mission.lines(heading[3:-1], "summary") == ["and one"]
+    mission.edit("memory", f"and one{PINNED}\n", "")
+    again(mission)
+    assert "and one" not in mission.memory + mission.summary
+    assert "Mine" not in mission.summary
+
+
+def test_a_section_of_the_summary_that_is_one_of_memory_moves_there(mission: Mission) -> None:
+    """Its lines are pinned in that section, and are on the summary under the heading for it."""
+    put(mission.layout.summary, f"{mission.summary}## decisions\nuse tabs\n")
+    for _ in range(2):
+        again(mission)
+        assert mission.lines("Decisions") == [f"- use tabs{PINNED}"]
+        assert mission.lines(pages.CURRENT, "summary") == ["- use tabs"]
+        assert "## decisions" not in mission.summary
+
+
 def test_a_pinned_line_that_is_deleted_is_gone(mission: Mission) -> None:
     """From MEMORY.md, where it is; then the summary has it no more."""
     mission.add("Lessons", "- always ask Ann")
@@ -186,7 +232,7 @@ def test_a_lesson_whose_line_still_stands_is_not_forgotten(mission: Mission, pag
     for one, heading in ((SERVER, "Lessons"), (OTHER, "Lessons"), ("plain files only", "Decisions")):
         assert mission.memory.count(one) == mission.summary.count(one) == 1
         assert any(one in line for line in mission.lines(heading))
-    assert mission.memory.count(f"always ask Ann{PINNED}") == mission.summary.count("- always ask Ann\n") == 1
+    assert mission.memory.count(f"always ask Ann{PINNED}") == mission.summary.count("always ask Ann\n") == 1
     for title, text in product(("## decisions", "## lessons"), (mission.memory, mission.summary)):
         assert text.lower().count(title) == 1
 
