@@ -288,6 +288,11 @@ class Compaction:
             rows += [self._archived(entry, promoted, graduated)] if entry else []
         return rows
 
+    def _why_retired(self, lesson: Lesson) -> str:
+        """Why a lesson leaves as if nobody had noted it."""
+        found = [change.why for _, change in self.changes if (change.change, change.lesson) == ("retired", lesson.id)]
+        return found[-1] if found else "retired"
+
     def _archived(self, entry: Entry, promoted: set[int], graduated: set[int]) -> Archived:
         what, number, why = self.dispositions[entry.seq]
         lesson = self.lesson_of(number)
@@ -295,7 +300,9 @@ class Compaction:
         if what in ("kept", "merged") and lesson:
             page = PAGE if lesson.id in self.shown else SUMMARY if lesson.id in promoted else ""
             target = f"{page}#{title_of(lesson)}" if page else ""
-            if not lesson.holds:
+            if lesson.state == RETIRED:
+                what, why = "dropped", self._why_retired(lesson)
+            elif not lesson.holds:
                 what, why = "superseded", f"lesson {lesson.by} holds instead"
             elif not target:
                 what, why = "dropped", self._why_not(lesson.id)
@@ -313,9 +320,10 @@ class Compaction:
 
 
 def shares(offers: dict[str, int], room: int) -> dict[str, int]:
-    """How many lines each section gets of `room`: its floor first, then what is left goes in the order of FLOORS."""
-    given = dict.fromkeys(offers, 0)
-    for most in (FLOORS, offers):
+    """How many lines each section gets of `room`: its floor first, but History's after all decisions; then what is left goes in
+    the order of FLOORS."""
+    given, history = dict.fromkeys(offers, 0), pages.HISTORY
+    for most in (FLOORS | {history: 0}, FLOORS | {pages.DECISIONS: room, history: 0}, FLOORS, offers):
         for title in FLOORS:
             more = max(0, min(offers[title], most[title]) - given[title])
             more = min(more, max(0, room))

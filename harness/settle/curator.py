@@ -23,7 +23,7 @@ from harness.memory.pages import Curated
 from harness.memory.waiting import BOUND, Bound, Window
 from harness.model import roles
 from harness.store import files, journal, names
-from harness.store.layout import Layout, identity_folder
+from harness.store.layout import Layout, command, identity_folder
 from harness.store.state import Changes, State
 
 TYPE_CHECKING = False
@@ -158,9 +158,13 @@ def _start(layout: Layout, curated: Curated) -> int:
     """The byte of raw.md where what waits begins; raises BrokenFile where archived lines are gone from it."""
     found = waiting.start(layout, curated)
     if found is None:
-        lines = sum(block.count(b"\n") for block in files.blocks(layout.raw))
-        fault = f"has {lines} whole lines, and needs at least {curated.folded - curated.first_seq}"
-        remedy = "raw.md is append-only. Put the first lines back: the compacted ones are 'entry' in archive.jsonl."
+        lines, least = sum(block.count(b"\n") for block in files.blocks(layout.raw)), curated.folded - curated.first_seq
+        fault = f"has {lines} whole lines, and needs at least {least}"
+        fault = fault if lines < least else f"does not begin with the last {least} lines that were compacted"
+        fix = command("doctor --fix")
+        remedy = (
+            f"raw.md is append-only. Put the first lines back: they are 'entry' in archive.jsonl, and {fix} does it."
+        )
         raise BrokenFile(layout.raw, fault, remedy=remedy)
     return found
 
@@ -338,4 +342,6 @@ def settle(asked: Run) -> None:
     )
     there = identity.items(identity_folder())
     counts = f"{folded} notes folded, {len(there - before)} new in identities ({len(there)} in all)"
-    outcome.reason = "; ".join(filter(None, [outcome.reason or counts, told]))
+    is_silent = outcome.offer and outcome.reply is None and not outcome.reason
+    silent = "its agent replied without a ```json harness block" if is_silent else ""
+    outcome.reason = "; ".join(filter(None, [outcome.reason or counts, told, silent]))
