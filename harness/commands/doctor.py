@@ -13,11 +13,11 @@ from harness.commands.try_agent import Finding
 from harness.decision import doubts
 from harness.git import beginning, repository
 from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
-from harness.memory import archive, pages, raw, waiting
+from harness.memory import archive, edits, identity, pages, raw, waiting
 from harness.model import config, contract, contract_log, features, issues, mission, order_log, roles, runs
 from harness.run import orders, recover
 from harness.store import files, journal, json_lines, manifests, migrations, names
-from harness.store.layout import Layout, command
+from harness.store.layout import Layout, command, identity_folder
 from harness.store.state import State
 
 TYPE_CHECKING = False
@@ -196,8 +196,29 @@ def _memory(layout: Layout) -> Iterator[Finding]:
         ends = ", ".join(f"{found[name]} {name}" for name in sorted(found))
         yield _ok("archive", f"{curated.folded} entries{f', each with one disposition: {ends}' if ends else ''}")
         yield from _lessons(layout, curated)
-    except BrokenFile as fault:  # lost entries: the mission goes on, and a compaction that needs them stops
-        yield Finding(state="warn", what=str(fault))
+    except BrokenFile as fault:
+        yield _bad(str(fault))
+
+
+def _pages(layout: Layout) -> Iterator[Finding]:
+    """What else the curator reads: people write it, too."""
+    folder, places = identity_folder(), (layout.relative(layout.memory), layout.relative(layout.summary))
+    reads: tuple[Callable[[], object], ...] = (
+        lambda: edits.pages_of(files.read_text(layout.memory), None, places),
+        lambda: edits.pages_of(None, files.read_text(layout.summary), places),
+        lambda: identity.texts(folder),
+        lambda: identity.evidence(folder),
+        lambda: identity.forgotten(folder),
+    )
+    broken = False
+    for read in reads:
+        try:
+            read()
+        except BrokenFile as fault:
+            broken = True
+            yield _bad(str(fault))
+    if not broken:
+        yield _ok("pages and identities", "sound")
 
 
 def _lessons(layout: Layout, curated: pages.Curated) -> Iterator[Finding]:
@@ -283,6 +304,7 @@ LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("agents", _agents),
     ("state", _state),
     ("memory", _memory),
+    ("pages", _pages),
     ("tails", _tails),
     ("runs", _open_runs),
     ("seals", _seals),

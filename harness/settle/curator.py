@@ -35,12 +35,13 @@ if TYPE_CHECKING:
 
 
 ASK_AT = 20  # waiting notes from which on an agent is asked
+LOOKED_AT = 200  # of the newest entries in the archive: 3 ms
 WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
 
 
 class CurationPlan(Record):
-    """All that `apply` writes, and in `before` the inputs. Without waiting entries there is nothing to write. `taken`: how many
-    operations of an agent were valid; `wrong`: why the others were not."""
+    """All that `apply` writes, and in `before` the inputs. Without waiting entries, edited pages and debts to identities there is
+    nothing to write. `taken`: how many operations of an agent were valid; `wrong`: why the others were not."""
 
     before: Inputs
     curated: Curated
@@ -81,7 +82,7 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
     """All that one batch writes; `apply` completes `curated` with the place in raw.md. `rows` are an agent's operations. Raises
     BrokenFile where a page has a heading twice."""
     old, stop = before.curated, before.curated.folded + len(before.waiting)
-    if not before.waiting:
+    if not before.waiting and not _is_edited(before):
         return CurationPlan(
             before=before, curated=old, known=before.known, memory=before.memory, summary=before.summary
         )
@@ -95,12 +96,14 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
     made.lay_out()
     short, promoted = summary.derive(made)
     evidence, graduations = graduation.graduates(made)
-    first = pages.first_seq(stop) if before.is_last else old.first_seq
+    memory = pages.render_page(made.page)
+    made.lessons.pages = pages.digests(memory, short)
+    first = pages.first_seq(stop) if before.waiting and before.is_last else old.first_seq
     return CurationPlan(
         before=before,
-        curated=Curated(generation=old.generation + 1, first_seq=first, folded=stop),
+        curated=old.replace(generation=old.generation + 1, first_seq=first, folded=stop),
         known=made.lessons,
-        memory=pages.render_page(made.page),
+        memory=memory,
         summary=short,
         rows=made.archived(promoted, {one.lesson for one in graduations}),
         evidence=evidence,
@@ -108,6 +111,11 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
         taken=taken,
         wrong=wrong,
     )
+
+
+def _is_edited(before: Inputs) -> bool:
+    """Whether a page is not what the curator wrote, as far as that is known."""
+    return bool(before.known.pages) and before.known.pages != pages.digests(before.memory, before.summary)
 
 
 def gather(place: Place) -> Inputs:
@@ -120,7 +128,7 @@ def gather(place: Place) -> Inputs:
         journal.finish_journal(layout)
         curated = pages.parse_curated(files.read(layout.curated), layout.curated)
         memory, short = files.read_text(layout.memory), files.read_text(layout.summary)
-        archive.newest(layout.archive, curated.folded, 1, 0)
+        archive.newest(layout.archive, curated.folded, LOOKED_AT, WINDOW_BYTES)  # raises; `doctor` looks at all
         known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
         evidence = identity.evidence(place.folder)
         batch = waiting.batch(layout.raw, curated.folded, _start(layout, curated), place.bound)
@@ -168,9 +176,12 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
     Raises Busy where another compaction or a person changed the inputs of the plan.
     """
     before = plan.before
-    if not before.waiting:
+    is_same = plan.curated == before.curated
+    if is_same and not plan.known.owed:
         return
     graduation.record(folder, plan)
+    if is_same and plan.known.owed:
+        return  # the folder takes nothing yet
     with files.Lock(layout.state_lock):
         journal.finish_journal(layout)
         _check_unchanged(layout, before)
@@ -182,13 +193,14 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> None:
         ):
             if new is not None and new != old:
                 changes.put(name, new.encode())
-        offset, crc = before.end, waiting.checksum(layout.raw, before.end)
-        if before.is_last:
+        place = plan.curated.replace(generation=before.curated.generation + 1)
+        if before.waiting and before.is_last:
             kept = _window(layout, plan)
             rest = files.blocks(layout.raw, before.end, waiting.COPIED)
             changes.put_blocks(names.RAW, chain(kept.blocks(), rest))
-            offset, crc = kept.size(), kept.checksum()
-        place = plan.curated.replace(offset=offset, crc=crc)
+            place = place.replace(offset=kept.size(), crc=kept.checksum())
+        elif before.waiting:
+            place = place.replace(offset=before.end, crc=waiting.checksum(layout.raw, before.end))
         changes.put(names.CURATED, pages.render_curated(place))
         changes.put(names.LESSONS, lessons.render(plan.known, place.folded, place.generation))
         State(layout).commit(changes, locked=True)
@@ -210,7 +222,7 @@ def _check_unchanged(layout: Layout, before: Inputs) -> None:
         raise Busy(f"{layout.curated}: another curator was faster. Nothing is lost; run the curator again.")
     texts = ((layout.memory, before.memory), (layout.summary, before.summary))
     changed = [path for path, old in texts if files.read_text(path) != old]
-    if waiting.checksum(layout.raw, before.end) != before.crc:
+    if before.waiting and waiting.checksum(layout.raw, before.end) != before.crc:
         changed.append(layout.raw)
     if changed:
         raise Busy(f"{changed[0]} changed while the curator worked, and was left alone. Run the curator again.")

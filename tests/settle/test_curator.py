@@ -188,6 +188,24 @@ def test_what_does_not_add_up_is_named_before_anything_is_folded(layout: Layout,
         put(path, whole[path] or b"")
 
 
+@pytest.mark.parametrize("lost", [4, 55])
+def test_a_lost_entry_of_the_archive_is_named_before_anything_is_written(
+    layout: Layout, folder: str, lost: int
+) -> None:
+    """Also far behind the window of raw.md, and nothing goes to the identities first."""
+    for number in range(60):
+        note(layout, "TRICK", f"word{number}")
+    fold(layout, folder)
+    lines = (files.read(layout.archive) or b"").split(b"\n")
+    put(layout.archive, b"\n".join(lines[:lost] + lines[lost + 1 :]))
+    for feature in ("F-001", "F-002"):
+        note(layout, "TRICK", TRICK, feature)
+    before = everything(layout, folder)
+    with pytest.raises(BrokenFile, match=f"has entry {lost - 1} where entry {lost} belongs"):
+        curator.compact(layout, folder, "m-1", "r", TODAY)
+    assert everything(layout, folder) == before
+
+
 # ---- batches
 
 
@@ -366,7 +384,7 @@ def test_what_people_wrote_into_the_pages_is_there_after_every_fold(layout: Layo
         note(layout, "DECISION", f"word{number}")
         fold(layout, folder)
     for path in (layout.memory, os.path.join(folder, "worker.md")):
-        lines = (files.read_text(path) or "").split("\n")
+        lines = [line.removesuffix(pages.PINNED) for line in (files.read_text(path) or "").split("\n")]
         kept = [line for line in own.split("\n") if line]
         assert [line for line in lines if line in kept] == kept
     assert identities(folder)[0][:2] == (TRICK, ["m-1"])
