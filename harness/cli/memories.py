@@ -8,7 +8,7 @@ from harness.base import console
 from harness.cli import help, keeping
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.memory import archive
+from harness.memory import archive, raw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _difference(value: dict[str, Any]) -> list[str]:
 
 
 def _row(row: Any) -> str:
-    entry = row.entry.partition("] ")[2] or row.entry
+    entry = row.entry.partition("] ")[2] if raw.parse_line(row.entry, row.seq).tag else row.entry
     why = row.why or WHERE.get(row.disposition, "")
     return f"  {row.seq:>5}  {entry}{f'   ({why})' if why else ''}"
 

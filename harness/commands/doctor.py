@@ -13,7 +13,7 @@ from harness.commands.try_agent import Finding
 from harness.decision import doubts
 from harness.git import beginning, repository
 from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
-from harness.memory import archive, pages, raw
+from harness.memory import archive, edits, identity, pages, raw, waiting
 from harness.model import config, contract, contract_log, features, issues, mission, order_log, roles, runs
 from harness.run import orders, recover
 from harness.store import files, journal, json_lines, manifests, migrations, names
@@ -61,7 +61,7 @@ def fix(layout: Layout) -> list[str]:
         done += _new_ledger(layout)
         done += [line for path in layout.append_only() for line in _heal(layout, path)]
         done += recover.recover(layout)
-        done += _remove_lessons(layout)
+        done += _mend_raw(layout) + _remove_lessons(layout)
         done += recover.restore_objects(layout) if manifests.lost(layout) else []
         done += [f"order {name}: {result}" for name, result in orders.apply_pending(layout).items()]
         reconcile.accept_edits(layout)
@@ -183,8 +183,12 @@ def _memory(layout: Layout) -> Iterator[Finding]:
     for entry in raw.entries(layout.raw, curated.first_seq):
         count += 1
         if not entry.tag:
-            invalid, first = invalid + 1, first or entry.text[:60]
-    yield _ok("raw.md", f"{count} entries from number {curated.first_seq}")
+            invalid, first = invalid + 1, first or archive.harmless(entry).text[:60]
+    if waiting.start(layout, curated) is None:
+        fault = f"{layout.relative(layout.raw)} does not begin with the last lines that were compacted"
+        yield _bad(f"{fault}; {command('doctor --fix')} puts them back from the archive")
+    else:
+        yield _ok("raw.md", f"{count} entries from number {curated.first_seq}")
     if invalid:
         yield Finding(state="note", what=f"raw.md has {invalid} lines that are no entries, the first: {first!r}")
     try:
@@ -192,8 +196,29 @@ def _memory(layout: Layout) -> Iterator[Finding]:
         ends = ", ".join(f"{found[name]} {name}" for name in sorted(found))
         yield _ok("archive", f"{curated.folded} entries{f', each with one disposition: {ends}' if ends else ''}")
         yield from _lessons(layout, curated)
-    except BrokenFile as fault:  # lost entries: the mission goes on, and a compaction that needs them stops
-        yield Finding(state="warn", what=str(fault))
+    except BrokenFile as fault:
+        yield _bad(str(fault))
+
+
+def _pages(layout: Layout) -> Iterator[Finding]:
+    """What else the curator reads: people write it, too."""
+    folder, places = identity_folder(), (layout.relative(layout.memory), layout.relative(layout.summary))
+    reads: tuple[Callable[[], object], ...] = (
+        lambda: edits.pages_of(files.read_text(layout.memory), None, places),
+        lambda: edits.pages_of(None, files.read_text(layout.summary), places),
+        lambda: identity.texts(folder),
+        lambda: identity.evidence(folder),
+        lambda: identity.forgotten(folder),
+    )
+    broken = False
+    for read in reads:
+        try:
+            read()
+        except BrokenFile as fault:
+            broken = True
+            yield _bad(str(fault))
+    if not broken:
+        yield _ok("pages and identities", "sound")
 
 
 def _lessons(layout: Layout, curated: pages.Curated) -> Iterator[Finding]:
@@ -205,6 +230,17 @@ def _lessons(layout: Layout, curated: pages.Curated) -> Iterator[Finding]:
         yield _ok("lessons", "as the archive has them")
         return
     yield _bad(f"{layout.relative(layout.lessons)} {fault}; {command('doctor --fix')} removes it, and it is made anew")
+
+
+def _mend_raw(layout: Layout) -> list[str]:
+    """Put the archived lines back to the head of raw.md that somebody removed."""
+    with State(layout).lock("state"):
+        curated = pages.curated(layout)
+        if waiting.start(layout, curated) is not None:
+            return []
+        files.replace(layout.raw, waiting.mended(layout, curated))
+    fault = "no line can be put back: archive.jsonl lacks them" if waiting.start(layout, curated) is None else ""
+    return [f"put the archived lines of {layout.relative(layout.raw)} back{f'; {fault}' if fault else ''}"]
 
 
 def _remove_lessons(layout: Layout) -> list[str]:
@@ -274,6 +310,7 @@ LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("state", _state),
     ("memory", _memory),
     ("identity", _identity),
+    ("pages", _pages),
     ("tails", _tails),
     ("runs", _open_runs),
     ("seals", _seals),

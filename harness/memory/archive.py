@@ -88,6 +88,12 @@ def masked_line(entry: Entry, why: str) -> str:
     return entry.replace(text=text).line()
 
 
+def harmless(entry: Entry) -> Entry:
+    """An entry as it may be shown before it is compacted: one that will be gated as the archive will have it."""
+    why = gates.gated(entry.text)
+    return raw.parse_line(masked_line(entry, why), entry.seq) if why else entry
+
+
 def parse(line: bytes) -> Archived | Move | Change:
     """One line of the archive; raises ValueError, TypeError or KeyError where it is none."""
     row = json_lines.value(line)

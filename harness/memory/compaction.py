@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": DECISION, "CONTEXT": "context", "FAIL": "fail", "-": "other"}
 MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}
 REPORT = "a status report: the same words with other numbers each time"
-PAGE = "MEMORY.md"
+PAGE, SUMMARY = "MEMORY.md", "summary.md"
 PERSON = "person"
+NO_ROOM = f"no room in {pages.MEMORY_LINES} lines"
+SAID = "a person's line says it"
 RED_CLAIM = re.compile(r"\b[A-Z][A-Z0-9]*-[\w-]+ is (?:red|unproven|flaky|broken|not proven|refuted)\b")
 MOST_REGROUPED = 100  # wordings that one compaction looks at once more
 VOICES_OF_AVOID = 2  # a failure that so many noted is something to avoid
@@ -91,6 +93,8 @@ class Compaction:
             self.change("forgotten", lesson, "a person deleted its line")
         self.now = before.curated.folded + len(before.waiting)
         self.shown: dict[int, str] = {}
+        self.worthy: list[int] = []
+        self.said_by_people: set[int] = set()
         self.merged: dict[int, int] = {}
         self.moulds = gates.Moulds(text for lesson in self.lessons.all.values() for text in lesson.texts)
 
@@ -236,18 +240,26 @@ class Compaction:
         return value, lesson.last
 
     def lay_out(self) -> None:
-        """Put the lessons worth most on MEMORY.md; `shown` has them with their lines."""
+        """Put the lessons worth most on MEMORY.md; `shown` has them with their lines, and `worthy` those that would be there if
+        people had written nothing."""
         self.lessons.prune()
         offers: dict[str, list[Lesson]] = {title: [] for title in pages.MEMORY_TITLES}
         mine = edits.hand_index(self.page)
         for lesson in self.lessons.all.values():
-            if lesson.state != FORGOTTEN and not self._is_report(lesson) and not edits.is_said(mine, lesson):
+            if lesson.state == FORGOTTEN or self._is_report(lesson):
+                continue
+            if edits.is_said(mine, lesson):
+                self.said_by_people.add(lesson.id)
+            else:
                 offers[title_of(lesson)].append(lesson)
         for title, found in offers.items():
             by = (lambda one: (float(one.last), one.last)) if title == pages.HISTORY else self.worth
             found.sort(key=by, reverse=True)
         room = pages.MEMORY_LINES - edits.prepare(self.page, pages.MEMORY_TITLES)
-        for title, count in shares({title: len(found) for title, found in offers.items()}, room).items():
+        counts = {title: len(found) for title, found in offers.items()}
+        for title, count in shares(counts, pages.MEMORY_LINES - 2 * len(counts)).items():
+            self.worthy += sorted(lesson.id for lesson in offers[title][:count])
+        for title, count in shares(counts, room).items():
             chosen = sorted(offers[title][:count], key=lambda one: one.id)
             items = [self._item(lesson) for lesson in chosen]
             edits.place(self.page, title, items)
@@ -255,8 +267,12 @@ class Compaction:
         edits.spaced(self.page)
         for number in sorted(self.there - self.shown.keys() & self.lessons.all.keys()):
             if self.lessons.all[number].state != FORGOTTEN:
-                self.change("left", self.lessons.all[number], f"no room in {pages.MEMORY_LINES} lines")
+                self.change("left", self.lessons.all[number], self._why_not(number))
         self.lessons.written["memory"] = {line: number for number, line in self.shown.items()}
+
+    def _why_not(self, number: int) -> str:
+        """Why a lesson is not on MEMORY.md."""
+        return SAID if number in self.said_by_people else NO_ROOM
 
     def _item(self, lesson: Lesson) -> Item:
         where = [name for name in lesson.where if name != "-"]
@@ -276,22 +292,30 @@ class Compaction:
             rows += [self._archived(entry, promoted, graduated)] if entry else []
         return rows
 
+    def _why_retired(self, lesson: Lesson) -> str:
+        """Why a lesson leaves as if nobody had noted it."""
+        found = [change.why for _, change in self.changes if (change.change, change.lesson) == ("retired", lesson.id)]
+        return found[-1] if found else "retired"
+
     def _archived(self, entry: Entry, promoted: set[int], graduated: set[int]) -> Archived:
         what, number, why = self.dispositions[entry.seq]
         lesson = self.lesson_of(number)
         target, line = "", entry.line()
         if what in ("kept", "merged") and lesson:
-            target = f"{PAGE}#{title_of(lesson)}" if lesson.id in self.shown else ""
-            if not lesson.holds:
+            page = PAGE if lesson.id in self.shown else SUMMARY if lesson.id in promoted else ""
+            target = f"{page}#{title_of(lesson)}" if page else ""
+            if lesson.state == RETIRED:
+                what, why = "dropped", self._why_retired(lesson)
+            elif not lesson.holds:
                 what, why = "superseded", f"lesson {lesson.by} holds instead"
             elif not target:
-                what, why = "dropped", f"no room in {pages.MEMORY_LINES} lines"
+                what, why = "dropped", self._why_not(lesson.id)
             elif number in self.merged:
                 what = "merged"
             elif what == "kept":
                 what = "graduated" if number in graduated else "promoted" if number in promoted else "kept"
         elif what in ("kept", "merged"):
-            what, why = "dropped", f"no room in {pages.MEMORY_LINES} lines"
+            what, why = "dropped", NO_ROOM
         elif what == "gated":
             line = archive.masked_line(entry, why)
         return Archived(
@@ -300,9 +324,10 @@ class Compaction:
 
 
 def shares(offers: dict[str, int], room: int) -> dict[str, int]:
-    """How many lines each section gets of `room`: its floor first, then what is left goes in the order of FLOORS."""
-    given = dict.fromkeys(offers, 0)
-    for most in (FLOORS, offers):
+    """How many lines each section gets of `room`: its floor first, but History's after all decisions; then what is left goes in
+    the order of FLOORS."""
+    given, history = dict.fromkeys(offers, 0), pages.HISTORY
+    for most in (FLOORS | {history: 0}, FLOORS | {pages.DECISIONS: room, history: 0}, FLOORS, offers):
         for title in FLOORS:
             more = max(0, min(offers[title], most[title]) - given[title])
             more = min(more, max(0, room))

@@ -19,6 +19,7 @@ MOST_SWAPPED = 3  # words of each that a contrast replaces
 _PAIRS = [tuple(stem(word) for word in row.split()) for row in tables.sections("words.txt")["opposites"]]
 SIDES = frozenset(map(stem, tables.words("words.txt", "sides")))  # of which one has this, the other that
 LITTLE = frozenset(map(stem, tables.words("words.txt", "little words")))  # they mean many things
+AVOIDED = re.compile(r"avoid \w+ing\b")  # "avoid: downgrading X"; "avoid: downgrade X" may say either
 WORD = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+)*")
 CAPITALS = re.compile(r"\b[A-Z]{4,}\b")
 PLACES = tables.words("words.txt", "places")
@@ -56,9 +57,17 @@ def opposed(new: Words, old: Words, rare: frozenset[str], *, decisions: bool, al
 
 
 def agrees(one: Words, other: Words) -> bool:
-    """Whether a note gives most of the reasons of one that refuses something: both warn of it."""
+    """Whether a note gives most of the reasons of one that refuses something, or says to do the opposite: both warn of it."""
+    if refuses_opposite(one, other):
+        return True
     reasons = one.terms - head(one.text) - one.refused - DENYING - ORDERING
     return len(reasons) > 1 and len(reasons & other.terms) >= AGREED * len(reasons)
+
+
+def refuses_opposite(one: Words, other: Words) -> bool:
+    """Whether one is to avoid doing something of which the other says the opposite."""
+    is_avoided = one.lead in one.refused and AVOIDED.match(one.text)
+    return bool(is_avoided) and OPPOSITE.get(one.lead) in other.terms - other.refused
 
 
 def denies(new: Words, old: Words) -> bool:
@@ -78,7 +87,7 @@ def takes_the_place(new: Words, old: Words) -> bool:
 def begins_with_opposite(new: Words, old: Words) -> bool:
     """Whether the first word of one has its opposite in the other: what it says to do is undone there."""
     for one, two in ((new, old), (old, new)):
-        other = OPPOSITE.get(one.lead)
+        other = None if refuses_opposite(one, two) else OPPOSITE.get(one.lead)
         if other in two.terms - one.terms - two.refused and one.lead not in two.terms and one.lead not in SIDES:
             return True
     return False

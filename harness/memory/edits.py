@@ -2,7 +2,7 @@
 
 A line that the curator did not write is a person's: it is never dropped or rewritten. A line of the curator that is gone was
 deleted by a person: its lesson is forgotten. What a person adds to summary.md moves to MEMORY.md, marked `(pinned)`; such
-lines are always on the summary.
+lines are always on the summary. A section of one's own, or the text before the first heading, is on both pages.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import re
 from harness.base.errors import BrokenFile
 from harness.memory import pages
 from harness.memory.lessons import Lesson, Lessons, compared
-from harness.memory.pages import Item, Page
+from harness.memory.pages import Item, Page, Section
 from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
-PINNED = " (pinned)"
+PINNED = pages.PINNED
 PERSONS = -1  # in `written`, in the place of a lesson: a pinned line
+BOM = "\ufeff"  # of an editor; no word of a person
 LONGEST = 240  # characters of a line of the summary
 ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(retired\)$"))
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
@@ -25,16 +26,18 @@ MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.
 
 def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -> tuple[Page, Page]:
     """MEMORY.md and summary.md, parsed; raises BrokenFile with the line of a heading of ours that is there twice."""
-    for text, titles, path in ((memory, pages.MEMORY_TITLES, places[0]), (summary, pages.SUMMARY_TITLES, places[1])):
-        seen: set[str] = set()
-        for number, line in enumerate((text or "").split("\n"), 1):
-            title = pages.title_of(line) if line.startswith("## ") else ""
-            if title in titles and title in seen:
-                raise BrokenFile(
-                    path, f"has the heading '## {title}' twice", line=number, remedy="Make one section of both."
-                )
-            seen.add(title)
-    return pages.parse_page(memory, ()), pages.parse_page(summary, ())
+    return _page(memory, pages.MEMORY_TITLES, places[0]), _page(summary, pages.SUMMARY_TITLES, places[1])
+
+
+def _page(text: str | None, titles: tuple[str, ...], path: str) -> Page:
+    page, seen, number = pages.parse_page((text or "").removeprefix(BOM), ()), set[str](), 1
+    for section in page.sections:
+        if section.title in titles and section.title in seen:
+            fault = f"has the heading '## {section.title}' twice"
+            raise BrokenFile(path, fault, line=number, remedy="Make one section of both.")
+        seen.add(section.title)
+        number += len(section.lines) + bool(section.heading)
+    return page
 
 
 def take(page: Page, short: Page, known: Lessons) -> tuple[list[int], set[int]]:
@@ -46,41 +49,57 @@ def take(page: Page, short: Page, known: Lessons) -> tuple[list[int], set[int]]:
     for section in short.sections:
         if section.title in MOVES_TO:
             section.heading = f"## {section.title}"
-            for line in section.lines:
-                _pin(page, section.title, str(line).strip())
-            section.lines = []
+        move = _pin if section.title in (*MOVES_TO, *pages.MEMORY_TITLES) else _pin_own
+        move(page, section.title, [str(line).rstrip() for line in section.lines])
+        section.lines = []
     return sorted(number for number in gone if number in known.all and known.all[number].holds), there
 
 
 def _unpin(page: Page, short: Page, written: dict[str, int]) -> None:
     """A pinned line that a person deleted from the summary is pinned no more; MEMORY.md keeps it, as any line of a person."""
-    there = {str(line) for section in short.sections for line in section.lines}
-    gone = {line for line, number in written.items() if number == PERSONS and line not in there}
+    there = {str(line).rstrip() for section in short.sections for line in section.lines}
+    gone = {line for line, number in written.items() if number == PERSONS and line.rstrip() not in there}
     for section in page.sections if there and gone else ():
         section.lines = [
-            str(line).removesuffix(PINNED) if as_pinned(str(line)) in gone else line for line in section.lines
+            str(line).rstrip().removesuffix(PINNED) if as_pinned(str(line), section.title) in gone else line
+            for line in section.lines
         ]
 
 
 def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> tuple[set[int], set[int]]:
     """Take the curator's lines off the page; returns the lessons of which it has none any more, and those that it had."""
     written = known.written.get(name)
-    texts = _texts(known) if written is None else {}
+    by_line = None if written is None else {line.rstrip(): number for line, number in written.items()}
+    texts = _texts(known) if by_line is None else {}
     found: set[int] = set()
     for section in page.sections:
-        if section.title not in titles:
-            continue
-        kept: list[Item | str] = []
-        for line in section.lines:
-            number = written.get(str(line)) if written is not None else _of_lesson(str(line), texts, name)
-            if number is not None:
-                found.add(number)
-            elif line != pages.more(str(line)):
-                kept.append(line)
-        section.lines = _trimmed(kept)
+        if section.title in titles:
+            kept: list[Item | str] = []
+            for line in section.lines:
+                number = _of_lesson(str(line), texts, name) if by_line is None else by_line.get(str(line).rstrip())
+                if number is not None:
+                    found.add(number)
+                elif line != pages.more(str(line)):
+                    kept.append(line)
+            section.lines = _trimmed(kept)
+    if by_line is not None:
+        found |= _strip_elsewhere(
+            page, titles, {line: one for line, one in by_line.items() if one not in found or one == PERSONS}
+        )
     is_empty = not any(line for section in page.sections for line in (section.heading, *section.lines)) and not found
     before = found if written is None else set(written.values())
     return set() if is_empty else before - found, before
+
+
+def _strip_elsewhere(page: Page, titles: tuple[str, ...], by_line: dict[str, int]) -> set[int]:
+    """Take the curator's lines off other sections: somebody moved them there, or wrote a heading above them. Returns their
+    lessons. A copy of a line that is in its place is a person's."""
+    found: set[int] = set()
+    for section in page.sections if by_line else ():
+        if section.title not in titles:
+            found |= {by_line[line] for one in section.lines if (line := str(one).rstrip()) in by_line}
+            section.lines = [line for line in section.lines if str(line).rstrip() not in by_line]
+    return found
 
 
 def _texts(known: Lessons) -> dict[str, int]:
@@ -106,23 +125,37 @@ def shown(text: str) -> str:
 
 
 def _trimmed(lines: list[Item | str]) -> list[Item | str]:
-    while lines and lines[-1] == "":
+    while lines and not str(lines[-1]).strip():
         lines.pop()
-    while lines and lines[0] == "":
+    while lines and not str(lines[0]).strip():
         lines.pop(0)
     return lines
 
 
-def _pin(page: Page, title: str, line: str) -> None:
-    """Put a person's line of the summary on MEMORY.md."""
-    text = line.removeprefix("- ").removesuffix(PINNED).strip()
-    if not text:
-        return
-    mark = pages.AVOID_MARK if title == pages.AVOID and not text.startswith(pages.AVOID_MARK) else ""
-    line, section = f"- {mark}{text}", page.section(MOVES_TO[title])
-    if line in section.lines:
+def _pin(page: Page, title: str, lines: list[str]) -> None:
+    """Put a person's lines of the summary, below a heading of ours, on MEMORY.md."""
+    section = page.section(MOVES_TO.get(title, title)) if lines else Section(heading="")
+    for one in lines:
+        text = one.strip().removeprefix("- ").removesuffix(PINNED).strip()
+        mark = pages.AVOID_MARK if title == pages.AVOID and not text.startswith(pages.AVOID_MARK) else ""
+        if text:
+            _put(section, f"- {mark}{text}", section.lines)
+
+
+def _pin_own(page: Page, title: str, lines: list[str]) -> None:
+    """Put a person's own section of the summary on MEMORY.md, word for word; "" is the text before the first heading."""
+    section = page.section(title) if title else page.sections[0]
+    before = [*section.lines]
+    for line in lines:
+        if line:
+            _put(section, line.removesuffix(PINNED), before)
+
+
+def _put(section: Section, line: str, known: list[Item | str]) -> None:
+    """Put a line into a section as pinned, unless it is one of those known there; of those it is marked."""
+    if line in known and line in section.lines:
         section.lines[section.lines.index(line)] = line + PINNED
-    elif line + PINNED not in section.lines:
+    elif line + PINNED not in known:
         section.lines.append(line + PINNED)
 
 
@@ -131,19 +164,29 @@ def pinned(page: Page) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {title: [] for title in pages.SUMMARY_TITLES}
     for section in page.sections:
         for line in section.lines:
-            if as_pinned(str(line)):
-                is_avoid = str(line).startswith(f"- {pages.AVOID_MARK}")
-                title = (
-                    pages.AVOID if is_avoid else pages.CURRENT if section.title == pages.DECISIONS else pages.LESSONS
-                )
-                found[title].append(as_pinned(str(line)))
+            if shown_there := as_pinned(str(line), section.title):
+                found.setdefault(_heading_of(str(line), section.title), []).append(shown_there)
     return found
 
 
-def as_pinned(line: str) -> str:
-    """A pinned line of MEMORY.md as the summary shows it; "" for another."""
-    is_pinned = line.startswith("- ") and line.endswith(PINNED)
-    return "- " + line[2 : -len(PINNED)].removeprefix(pages.AVOID_MARK) if is_pinned else ""
+def _heading_of(line: str, title: str) -> str:
+    """The heading of the summary for a pinned line in this section of MEMORY.md."""
+    if title not in pages.MEMORY_TITLES:
+        return title
+    if line.startswith(f"- {pages.AVOID_MARK}"):
+        return pages.AVOID
+    return pages.CURRENT if title == pages.DECISIONS else pages.LESSONS
+
+
+def as_pinned(line: str, title: str) -> str:
+    """A pinned line in this section of MEMORY.md as the summary shows it; "" for another."""
+    text = line.rstrip()
+    if not text.endswith(PINNED):
+        return ""
+    text = text.removesuffix(PINNED).rstrip()
+    if title not in pages.MEMORY_TITLES:
+        return text
+    return "- " + text[2:].removeprefix(pages.AVOID_MARK) if text.startswith("- ") else ""
 
 
 def place(page: Page, title: str, items: list[Item]) -> None:
@@ -154,11 +197,13 @@ def place(page: Page, title: str, items: list[Item]) -> None:
 
 def place_lines(page: Page, title: str, lines: list[str]) -> None:
     """Put these lines into a section, in the place of all that is there."""
-    page.section(title).lines = [*lines]
+    section = page.section(title) if title else page.sections[0]
+    section.lines = [*lines]
 
 
 def dense(page: Page) -> None:
-    """No blank line between two sections."""
+    """No blank line between two sections, and no section of a person's without a line."""
+    page.sections[1:] = [one for one in page.sections[1:] if one.lines or one.title in pages.SUMMARY_TITLES]
     for section in page.sections:
         section.lines = _trimmed(section.lines)
 

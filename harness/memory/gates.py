@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 MASKED = "[masked: "
 SECRET = "a secret"
-LONGEST_LOOKED_AT = 4096  # characters; a note has at most 1000
+LONGEST_LOOKED_AT = (
+    4096  # characters; a note has at most 1000, and what is behind is only looked at for known forms of secrets
+)
+LONGEST_SECRET = 256  # of which the beginning may be before that
 PROSE = 0.75  # share of letters and blanks in what is text, once decoded
 FEWEST_BLANKS = 2
 SHORTEST_PASSWORD = 5
@@ -37,7 +40,7 @@ PASSWORDS = ("password", "beside", "before", "pair", "account", "option")  # the
 
 # Characters that no reader sees: tags, bidirectional overrides, zero-width ones within a word.
 _HIDDEN = re.compile(
-    "[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\u2060-\u2064\u00ad]|(?<=\\S)[\u200b\ufeff\u180e]+(?=\\S)"
+    "[\x1b\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\u2060-\u2064\u00ad]|(?<=\\S)[\u200b\ufeff\u180e]+(?=\\S)"
 )
 _UNSEEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u180e\u00ad\U000e0000-\U000e007f]")
 _SPACED = re.compile(r"(?:\b\w[ .*_-]){5,}\w\b")
@@ -59,10 +62,14 @@ _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ ]?|\\x[0-9a-fA-F]{2}){20,}")
 _OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")
 
 
-@functools.lru_cache(4096)
 def gated(text: str) -> str:
     """Why a note may not rise above raw.md, in a few words; "" for one that may."""
-    text = text[:LONGEST_LOOKED_AT]
+    rest = text[LONGEST_LOOKED_AT - LONGEST_SECRET :] if len(text) > LONGEST_LOOKED_AT else ""
+    return SECRET if rest and redaction.found(rest) else _gated(text[:LONGEST_LOOKED_AT])
+
+
+@functools.lru_cache(4096)
+def _gated(text: str) -> str:
     if MASKED in text or redaction.found(text) or password(text):
         return SECRET
     if _HIDDEN.search(text):
@@ -98,7 +105,7 @@ def _read_as(text: str) -> list[str]:
 
 def masked(text: str) -> str:
     """The text with its secrets replaced, also those that only a sentence tells."""
-    found = password(text)
+    found = password(text[:LONGEST_LOOKED_AT])
     return redaction.mask(text.replace(found, f"{MASKED}password]") if found else text)
 
 

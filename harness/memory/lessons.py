@@ -123,6 +123,7 @@ class Lessons:
         self.decisions, self.advice = Index(), Index()
         self.others: dict[str, int] = {}
         self.written: dict[str, dict[str, int]] = {}
+        self.pages: dict[str, str] = {}  # {page: the digest of its text as the curator wrote it}
         self.owed: list[dict[str, Any]] = []  # evidence that the identity folder did not take yet
 
     def index_of(self, kind: str) -> Index:
@@ -307,6 +308,7 @@ def render(lessons: Lessons, folded: int, generation: int) -> bytes:
     """The file's bytes: a lesson a line, so that a difference can be read."""
     head: dict[str, Any] = {"format": FORMAT, "generation": generation, "folded": folded}
     head |= {"written": lessons.written, "others": lessons.others, "owed": lessons.owed}
+    head["pages"] = lessons.pages
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     rows, unset = (
         [encode(head)],
@@ -337,6 +339,7 @@ def parse(data: bytes | None, folded: int, generation: int) -> Lessons | None:
             return None
         lessons = Lessons()
         lessons.written, lessons.others, lessons.owed = first["written"], first["others"], first["owed"]
+        lessons.pages = first.get("pages", {})
         for row in rows:
             _take(lessons, json.loads(row))
     except (ValueError, KeyError, TypeError, AttributeError):

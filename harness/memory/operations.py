@@ -25,6 +25,7 @@ LONGEST = 300  # characters of new words
 KNOWN = 0.6  # share of a new wording's words that its sources have
 MOST_RANKED, MOST_RANK = 40, 3.0
 FEWEST_RETIRED, MOST_RETIRED = 5, 0.2  # so many lessons, or this share of all, may one compaction retire
+MOST_TOGETHER, MOST_REPLACED = 12, 5  # lessons that one operation says are one, or replaces
 NEAR_MISS = 0.15  # closeness of two lessons that an agent is asked about
 MOST_SHOWN = 60
 
@@ -82,39 +83,31 @@ class Operations:
             raise Wrong("the entries are one lesson already")
         if len({one.kind == DECISION for one in sources}) > 1:
             raise Wrong("a decision is not the same as a lesson")
+        if len(sources) > MOST_TOGETHER:
+            raise Wrong(f"one operation takes at most {MOST_TOGETHER} lessons together")
+        said = _new_words(sources, row) if row.get("text") else ""
         first, *others = sorted(sources, key=lambda one: one.id)
         for gone in others:
             self.made.merge(gone, first, "an agent: the same lesson")
-        if row.get("text"):
-            self._reword([first], row)
+        if said:
+            self._say(first, said)
 
     def _newer(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
         if len(sources) < 2:
             raise Wrong("it names the older and the newer entry")
+        if len(sources) > MOST_REPLACED + 1:
+            raise Wrong(f"one entry replaces at most {MOST_REPLACED} lessons")
         newest = max(sources, key=lambda one: one.last)
         for older in sources:
             if older is not newest:
                 self.made.supersede(older, newest, "an agent: the newer holds")
 
     def _reword(self, sources: list[Lesson], row: dict[str, Any]) -> None:
-        text = row.get("text")
         if len(sources) != 1:
             raise Wrong("'reword' is of one lesson; say first that they are the same")
-        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST or "\n" in text:
-            raise Wrong(f"'text' is one line of at most {LONGEST} characters")
-        lesson, text = sources[0], text.strip()
-        why = gates.gated(text)
-        if why:
-            raise Wrong(f"the new words have {why}")
-        known = [words(one) for one in lesson.texts]
-        terms = frozenset[str]().union(*(one.terms for one in known))
-        new = words(text)
-        added = (new.names | new.numbers) - terms
-        if added or len(new.terms & terms) < KNOWN * len(new.terms):
-            raise Wrong(f"the new words add facts: {', '.join(sorted(added or new.terms - terms)[:5])}")
-        lost = words(lesson.text).names - new.terms
-        if lost:
-            raise Wrong(f"the new words lose {', '.join(sorted(lost)[:5])}")
+        self._say(sources[0], _new_words(sources, row))
+
+    def _say(self, lesson: Lesson, text: str) -> None:
         lesson.said = text
         self.made.change("reworded", lesson, "an agent: shorter")
 
@@ -136,6 +129,25 @@ class Operations:
             lesson.state = RETIRED
             self.retired += 1
             self.made.change("retired", lesson, f"an agent: {why.strip()[:120]}")
+
+
+def _new_words(sources: list[Lesson], row: dict[str, Any]) -> str:
+    """The words that an operation gives these lessons, which are one; raises Wrong where they do not say the same."""
+    text = row.get("text")
+    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST or "\n" in text:
+        raise Wrong(f"'text' is one line of at most {LONGEST} characters")
+    why = gates.gated(text.strip())
+    if why:
+        raise Wrong(f"the new words have {why}")
+    terms = frozenset[str]().union(*(words(one).terms for lesson in sources for one in lesson.texts))
+    new = words(text.strip())
+    added = (new.names | new.numbers) - terms
+    if added or len(new.terms & terms) < KNOWN * len(new.terms):
+        raise Wrong(f"the new words add facts: {', '.join(sorted(added or new.terms - terms)[:5])}")
+    lost = frozenset.intersection(*(words(lesson.text).names for lesson in sources)) - new.terms
+    if lost:
+        raise Wrong(f"the new words lose {', '.join(sorted(lost)[:5])}")
+    return text.strip()
 
 
 def alone(rows: list[Any]) -> frozenset[int]:

@@ -26,6 +26,7 @@ DECISIONS, CONTEXT, HISTORY, LESSONS = "Decisions", "Context", "History", "Lesso
 CURRENT, AVOID = "Decisions (current)", "Avoid"
 MEMORY_TITLES = (DECISIONS, CONTEXT, HISTORY, LESSONS)
 SUMMARY_TITLES = (LESSONS, CURRENT, AVOID)
+OURS = {title.casefold(): title for title in (*MEMORY_TITLES, *SUMMARY_TITLES)}
 MEMORY_LINES = 200
 SUMMARY_LINES = 40
 SUMMARY_TOKENS = 800
@@ -33,6 +34,7 @@ IDENTITY_LINES = 60
 MISSIONS = "missions: "  # before the names of an item in an identity
 AVOID_MARK = "Avoid: "
 FAIL_MARK = "Failed: "
+PINNED = " (pinned)"
 MORE = " · more in MEMORY.md: "  # behind the first heading of the summary
 OLDER_MORE = "More in MEMORY.md: "  # its last line in older versions
 MOST_NAMED = 8
@@ -81,8 +83,9 @@ class Section(Record):
 
 
 def title_of(line: str) -> str:
-    """The title in the line of a heading."""
-    return line[3:].partition(MORE)[0].strip()
+    """The title in the line of a heading; one of ours whatever its case."""
+    known = line[3:].casefold().partition(MORE.casefold())[0].strip()
+    return OURS.get(known) or line[3:].partition(MORE)[0].strip()
 
 
 class Page(Record):
@@ -175,19 +178,35 @@ def render_item(item: Item, label: str = "") -> str:
 
 
 def parse_page(text: str | None, ours: tuple[str, ...], label: str = "") -> Page:
-    """The page; items are found under the headings `ours` ("" for the text before the first). None is an empty page."""
+    """The page; items are found under the headings `ours` ("" for the text before the first). None is an empty page. In a code
+    fence there is no heading."""
     page = Page(sections=[Section(heading="")])
     lines = (text or "").replace("\r\n", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
-    for line in lines:
-        if line.startswith("## "):
+    fenced = _fenced(lines)
+    for number, line in enumerate(lines):
+        if line.startswith("## ") and number not in fenced:
             page.sections.append(Section(heading=line))
             continue
         section = page.sections[-1]
         item = parse_item(line, label) if section.title in ours else None
         section.lines.append(line if item is None else item)
     return page
+
+
+def _fenced(lines: list[str]) -> set[int]:
+    """The places of the lines in code fences; one that is never closed is none."""
+    found, start, fence = set[int](), 0, ""
+    for number, line in enumerate(lines):
+        text = line.strip().removesuffix(PINNED)
+        mark = text[: len(text) - len(text.lstrip(text[0]))] if text.startswith(("```", "~~~")) else ""
+        if fence and mark == text and mark.startswith(fence):
+            found.update(range(start, number))
+            fence = ""
+        elif mark and not fence and "`" not in text[len(mark) :]:
+            start, fence = number, mark
+    return found
 
 
 def render_page(page: Page, label: str = "") -> str:
@@ -221,6 +240,12 @@ def fit(page: Page, most: int, first_to_go: Callable[[Item], Any]) -> list[Item]
     for section in page.sections:
         section.lines = [line for line in section.lines if id(line) not in dropped]
     return gone
+
+
+def digests(memory: str | None, summary: str | None) -> dict[str, str]:
+    """{page: the digest of its text}, to know an edit by."""
+    texts = (("memory", memory), ("summary", summary))
+    return {name: encoding.digest((text or "").encode("utf-8", "replace")) for name, text in texts}
 
 
 def more(line: str) -> str | None:

@@ -77,6 +77,7 @@ def parse_line(line: str, seq: int) -> Entry:
     """The entry in one line; an invalid line keeps its text, with an empty tag, and one that is too long its beginning."""
     if len(line) > LONGEST_LINE:
         line = _cut(line, len(line.encode("utf-8", "replace")))
+    line = line.removeprefix("\ufeff")
     stamp, _, rest = line.partition("] ")
     parts = rest.split(" ", 3)
     if len(parts) == 4 and stamp[:1] == "[" and stamp.endswith("Z") and parts[2] in MARKS:

@@ -1,4 +1,5 @@
-"""summary.md, L2: the lessons worth most, bare, in every prompt. It is derived from the lessons on MEMORY.md alone. Pure.
+"""summary.md, L2: the lessons worth most, bare, in every prompt. It is derived from the lessons that MEMORY.md has, or
+would have if people had written nothing there. Pure.
 
 Avoid, Lessons and Decisions are filled in turn within 40 lines and 800 tokens; what a person pinned comes first. Two lessons that
 share words of the mission's own may be one in other words, with a chance that grows with what they share. The next line is the
@@ -30,14 +31,14 @@ TOLD_APART = 0.42  # so close, and not the same: what the two say differs
 
 def derive(made: Compaction) -> tuple[str, set[int]]:
     """The text of summary.md, and the lessons that it shows."""
-    page, lessons = made.short, [made.lessons.all[number] for number in made.shown]
+    page, lessons = made.short, [made.lessons.all[number] for number in made.worthy]
     edits.prepare(page, pages.SUMMARY_TITLES)
     pinned = edits.pinned(made.page)
     for title, lines in pinned.items():
         edits.place_lines(page, title, lines)
     edits.dense(page)
-    if lessons:
-        page.section(pages.LESSONS).heading += f"{pages.MORE}{_counts(lessons)}"
+    if made.shown:
+        page.section(pages.LESSONS).heading += f"{pages.MORE}{_counts([made.lessons.all[one] for one in made.shown])}"
     room = (pages.SUMMARY_LINES - page.size(), pages.SUMMARY_TOKENS - tokens.estimated(pages.render_page(page)))
     holding = [one for one in lessons if one.holds and one.kind != "other" and title_of(one) != pages.HISTORY]
     standing = _Standing(made, holding)

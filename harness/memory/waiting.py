@@ -1,13 +1,15 @@
 """What waits for the curator: where it begins in raw.md, reading it, counting it.
 
 Entry number `folded` begins at the byte `offset` of curated.json, which holds while the bytes before it have the checksum
-`crc`. Otherwise (an older file, or a person changed raw.md) the lines from the start of the file are counted.
+`crc`. Otherwise (an older file, or a person changed raw.md) the lines from the start of the file are counted, and have to be
+those that the archive ends with.
 """
 
 from __future__ import annotations
 
 from itertools import islice
 
+from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.memory import raw
 from harness.memory.pages import Curated
@@ -45,10 +47,40 @@ class Batch(Record):
 
 
 def start(layout: Layout, curated: Curated) -> int | None:
-    """The byte of raw.md where entry number `folded` begins; None where the file has too few lines."""
+    """The byte of raw.md where entry number `folded` begins; None where archived lines are gone from before it."""
     if curated.offset and checksum(layout.raw, curated.offset) == curated.crc:
         return curated.offset
-    return _after(layout.raw, curated.folded - curated.first_seq)
+    found = _after(layout.raw, curated.folded - curated.first_seq)
+    return found if found is None or _are_archived(layout, curated, found) else None
+
+
+def _are_archived(layout: Layout, curated: Curated, end: int) -> bool:
+    """Whether most lines before a byte of raw.md are those that the archive ends with. A person may have edited a few."""
+    archived = _archived(layout, curated)
+    first = before(layout.raw, end, len(archived))
+    there = [line.strip() for line in files.read_from(layout.raw, first, end - first).split(b"\n")]
+    same = sum(line.strip() == mine for line, mine in zip(archived, there, strict=False))
+    return 2 * same >= len(archived)
+
+
+def _archived(layout: Layout, curated: Curated) -> list[bytes]:
+    """The archived lines that belong to the head of raw.md; none where the archive is broken, which its readers say."""
+    from harness.memory import archive  # here: only a file that was changed needs it
+
+    count = curated.folded - curated.first_seq
+    try:
+        rows = archive.newest(layout.archive, curated.folded, count, count * raw.LONGEST_LINE) if count else []
+    except BrokenFile:
+        return []
+    return [row.entry.encode("utf-8", "replace") for row in rows]
+
+
+def mended(layout: Layout, curated: Curated) -> bytes:
+    """What raw.md has to be where archived lines are gone from its head: these, and whatever else is there."""
+    archived = _archived(layout, curated)
+    known = {line.strip() for line in archived}
+    there = (files.read(layout.raw) or b"").split(b"\n")
+    return b"\n".join([*archived, *(line for line in there if line.strip() not in known)])
 
 
 def checksum(path: str, offset: int, first: int = 0) -> int:

@@ -58,7 +58,9 @@ NUMBER_WORDS = {
 CONTROLS = frozenset(
     ("be", "werden", "forget", "vergessen", "it", "not", "nicht", "more", "from", "von", "to", "zu", "auf")
 )
-CONTROLS |= DENIALS | PAST | NEGATIONS | BY | LIFTS | MOVES | AFFIRMS | TRUTH | NUMBER_WORDS.keys()
+CONTROLS |= (
+    {*INSTEAD.values()} | DENIALS | PAST | NEGATIONS | BY | LIFTS | MOVES | AFFIRMS | TRUTH | NUMBER_WORDS.keys()
+)
 
 
 class Words(Record, frozen=True):

@@ -225,7 +225,8 @@ def _entries(state: State, data: bytes | None) -> int:
     except BrokenFile:  # its readers report it
         return -1
     offset, before = (curated.offset, curated.folded) if curated.offset else (0, curated.first_seq)
-    return before + state.part(names.RAW, offset, state.length(names.RAW) - offset).count(b"\n")
+    size = max(0, state.length(names.RAW) - offset)  # somebody may have shortened it
+    return before + state.part(names.RAW, offset, size).count(b"\n")
 
 
 def _identity(layout: Layout, run_id: str) -> dict[str, str]:

@@ -84,10 +84,10 @@ def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
 
 
 def _raw(run: OpenRun) -> str:
-    from harness.memory import pages, waiting  # few prompts show raw entries
+    from harness.memory import archive, pages, waiting  # few prompts show raw entries
 
     entries = islice(waiting.entries(run.layout, pages.curated(run.layout)), RAW_ENTRIES)
-    return "\n".join(f"{entry.seq} {entry.shown()}" for entry in entries)
+    return "\n".join(f"{entry.seq} {archive.harmless(entry).shown()}" for entry in entries)
 
 
 def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:

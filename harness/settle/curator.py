@@ -37,7 +37,7 @@ from harness.memory.pages import Curated
 from harness.memory.waiting import BOUND, Bound, Window
 from harness.model import roles
 from harness.store import files, journal, names
-from harness.store.layout import Layout, identity_folder
+from harness.store.layout import Layout, command, identity_folder
 from harness.store.state import Changes, State
 
 TYPE_CHECKING = False
@@ -50,12 +50,13 @@ if TYPE_CHECKING:
 
 MOST_OTHERS = 5000  # untracked paths that count as the project's
 ASK_AT = 20  # waiting notes from which on an agent is asked
+LOOKED_AT = 200  # of the newest entries in the archive: 3 ms
 WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
 
 
 class CurationPlan(Record):
-    """All that `apply` writes, and in `before` the inputs. Without waiting entries there is nothing to write. `taken`: how many
-    operations of an agent were valid; `wrong`: why the others were not."""
+    """All that `apply` writes, and in `before` the inputs. Without waiting entries, edited pages and debts to identities there is
+    nothing to write. `taken`: how many operations of an agent were valid; `wrong`: why the others were not."""
 
     before: Inputs
     curated: Curated
@@ -96,9 +97,16 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
     """All that one batch writes; `apply` completes `curated` with the place in raw.md. `rows` are an agent's operations. Raises
     BrokenFile where a page has a heading twice."""
     old, stop = before.curated, before.curated.folded + len(before.waiting)
-    if not before.waiting:
+    if not before.waiting and not _is_edited(before):
+        made = Compaction(before) if before.known.owed else None  # other missions may have left evidence since
         return CurationPlan(
-            before=before, curated=old, known=before.known, memory=before.memory, summary=before.summary
+            before=before,
+            curated=old,
+            known=before.known,
+            memory=before.memory,
+            summary=before.summary,
+            graduations=graduation.graduates(made)[1] if made else [],
+            rows=made.archived(set(), set()) if made else [],
         )
     if [entry.seq for entry in before.waiting] != list(range(old.folded, stop)):
         raise ValueError("the waiting entries do not follow the compacted ones")
@@ -110,12 +118,14 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
     made.lay_out()
     short, promoted = summary.derive(made)
     evidence, graduations = graduation.graduates(made)
-    first = pages.first_seq(stop) if before.is_last else old.first_seq
+    memory = pages.render_page(made.page)
+    made.lessons.pages = pages.digests(memory, short)
+    first = pages.first_seq(stop) if before.waiting and before.is_last else old.first_seq
     return CurationPlan(
         before=before,
-        curated=Curated(generation=old.generation + 1, first_seq=first, folded=stop),
+        curated=old.replace(generation=old.generation + 1, first_seq=first, folded=stop),
         known=made.lessons,
-        memory=pages.render_page(made.page),
+        memory=memory,
         summary=short,
         rows=made.archived(promoted, {one.lesson for one in graduations}),
         evidence=evidence,
@@ -123,6 +133,11 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
         taken=taken,
         wrong=wrong,
     )
+
+
+def _is_edited(before: Inputs) -> bool:
+    """Whether a page is not what the curator wrote, as far as that is known."""
+    return bool(before.known.pages) and before.known.pages != pages.digests(before.memory, before.summary)
 
 
 def gather(place: Place) -> Inputs:
@@ -135,7 +150,7 @@ def gather(place: Place) -> Inputs:
         journal.finish_journal(layout)
         curated = pages.parse_curated(files.read(layout.curated), layout.curated)
         memory, short = files.read_text(layout.memory), files.read_text(layout.summary)
-        archive.newest(layout.archive, curated.folded, 1, 0)
+        archive.newest(layout.archive, curated.folded, LOOKED_AT, WINDOW_BYTES)  # raises; `doctor` looks at all
         known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
         evidence = identity.evidence(place.folder)
         batch = waiting.batch(layout.raw, curated.folded, _start(layout, curated), place.bound)
@@ -165,9 +180,13 @@ def _start(layout: Layout, curated: Curated) -> int:
     """The byte of raw.md where what waits begins; raises BrokenFile where archived lines are gone from it."""
     found = waiting.start(layout, curated)
     if found is None:
-        lines = sum(block.count(b"\n") for block in files.blocks(layout.raw))
-        fault = f"has {lines} whole lines, and needs at least {curated.folded - curated.first_seq}"
-        remedy = "raw.md is append-only. Put the first lines back: the compacted ones are 'entry' in archive.jsonl."
+        lines, least = sum(block.count(b"\n") for block in files.blocks(layout.raw)), curated.folded - curated.first_seq
+        fault = f"has {lines} whole lines, and needs at least {least}"
+        fault = fault if lines < least else f"does not begin with the last {least} lines that were compacted"
+        fix = command("doctor --fix")
+        remedy = (
+            f"raw.md is append-only. Put the first lines back: they are 'entry' in archive.jsonl, and {fix} does it."
+        )
         raise BrokenFile(layout.raw, fault, remedy=remedy)
     return found
 
@@ -180,9 +199,12 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
     Raises Busy where another compaction or a person changed the inputs of the plan.
     """
     before = plan.before
-    if not before.waiting:
+    is_same = plan.curated == before.curated
+    if is_same and not plan.known.owed:
         return True
     is_recorded = graduation.record(folder, plan)
+    if is_same and is_recorded and plan.known.owed:
+        return True  # the folder takes nothing yet
     with files.Lock(layout.state_lock):
         journal.finish_journal(layout)
         _check_unchanged(layout, before)
@@ -196,13 +218,14 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
         ):
             if new is not None and new != old:
                 changes.put(name, new.encode())
-        offset, crc = before.end, waiting.checksum(layout.raw, before.end)
-        if before.is_last:
+        place = plan.curated.replace(generation=before.curated.generation + 1)
+        if before.waiting and before.is_last:
             kept = _window(layout, plan)
             rest = files.blocks(layout.raw, before.end, waiting.COPIED)
             changes.put_blocks(names.RAW, chain(kept.blocks(), rest))
-            offset, crc = kept.size(), kept.checksum()
-        place = plan.curated.replace(offset=offset, crc=crc)
+            place = place.replace(offset=kept.size(), crc=kept.checksum())
+        elif before.waiting:
+            place = place.replace(offset=before.end, crc=waiting.checksum(layout.raw, before.end))
         changes.put(names.CURATED, pages.render_curated(place))
         changes.put(names.LESSONS, lessons.render(plan.known, place.folded, place.generation))
         State(layout).commit(changes, locked=True)
@@ -225,7 +248,7 @@ def _check_unchanged(layout: Layout, before: Inputs) -> None:
         raise Busy(f"{layout.curated}: another curator was faster. Nothing is lost; run the curator again.")
     texts = ((layout.memory, before.memory), (layout.summary, before.summary))
     changed = [path for path, old in texts if files.read_text(path) != old]
-    if waiting.checksum(layout.raw, before.end) != before.crc:
+    if before.waiting and waiting.checksum(layout.raw, before.end) != before.crc:
         changed.append(layout.raw)
     if changed:
         raise Busy(f"{changed[0]} changed while the curator worked, and was left alone. Run the curator again.")
@@ -369,4 +392,6 @@ def settle(asked: Run) -> None:
     )
     there = identity.items(identity_folder())
     counts = f"{folded} notes folded, {len(there - before)} new in identities ({len(there)} in all)"
-    outcome.reason = "; ".join(filter(None, [outcome.reason or counts, told]))
+    is_silent = outcome.offer and outcome.reply is None and not outcome.reason
+    silent = "its agent replied without a ```json harness block" if is_silent else ""
+    outcome.reason = "; ".join(filter(None, [outcome.reason or counts, told, silent]))

@@ -180,16 +180,49 @@ def test_a_tampered_object_is_found(house: House) -> None:
     assert found.startswith(f"the object {path.parent.name}{path.name} is missing, or not what its name says")
 
 
-def test_an_archive_that_lost_an_entry_is_told(house: House) -> None:
-    """The whole file is examined; a compaction looks at the newest entries only."""
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_an_archive_that_lost_an_entry_is_bad(house: House, at: int) -> None:
+    """Each entry has one disposition: the account ends the check with 10, and a curation that sees it with 65."""
     for number in range(3):
         house.harness("note", f"word{number}")
     assert house.role("curator").code == 0
     assert "archive: 3 entries, each with one disposition: 3 kept" in [one.what for one in doctor.examine(house.layout)]
     lines = house.read("memory/archive.jsonl").split("\n")
-    (house.state / "memory/archive.jsonl").write_text("\n".join(lines[1:]))
-    (warning,) = [one.what for one in doctor.examine(house.layout) if one.state == "warn"]
-    assert "has 2 entries; curated.json says 3" in warning
+    (house.state / "memory/archive.jsonl").write_text("\n".join(lines[:at] + lines[at + 1 :]))
+    fault = ("has 2 entries; curated.json says 3", "has entry 0 where entry 1", "has entry 1 where entry 2")[at]
+    assert any(fault in what for what in bad(house))
+    assert house.harness("doctor").code == 10
+    house.harness("note", "another")
+    done = house.role("curator")
+    assert (done.code, fault in done.err) == (65, True)
+
+
+TWICE = b"## Lessons\n- a\n\n## Lessons\n"
+BROKEN = {
+    "a heading twice": ("memory/MEMORY.md", TWICE, "memory/MEMORY.md, line 4: has the heading '## Lessons' twice"),
+    "no text": ("memory/summary.md", b"## Avoid\n\xff\n", "memory/summary.md, line 2: not UTF-8 text"),
+    "no evidence": ("identity/evidence.jsonl", b"\ngarbage\n", "identity/evidence.jsonl, line 2: no evidence"),
+    "no identity": ("identity/worker.md", b"# worker\n\xff\n", "identity/worker.md, line 2: not UTF-8 text"),
+    "nothing taken back": ("identity/forgotten.jsonl", b"x\n", "identity/forgotten.jsonl, line 1: no line of it"),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_what_ends_a_curation_is_named_with_its_line(house: House, how: str) -> None:
+    """Before it, after it, and after --fix, which cannot mend what people wrote."""
+    name, data, fault = BROKEN[how]
+    assert "pages and identities: sound" in [one.what for one in doctor.examine(house.layout)]
+    path = house.identity.parent / name if name.startswith("identity/") else house.state / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    (found,) = bad(house)
+    assert fault in found
+    house.harness("note", "hello")
+    done = house.role("curator")
+    assert (done.code, fault in done.err) == (65, True)
+    house.harness("doctor", "--fix")
+    assert bad(house) == [found]
+    assert house.harness("doctor").code == 10
 
 
 @pytest.mark.parametrize("how", ["count", "gone", "torn"])

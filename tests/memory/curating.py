@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,12 @@ class Mission:
     def summary(self) -> str:
         """The text of summary.md."""
         return files.read_text(self.layout.summary) or ""
+
+    def bytes(self) -> dict[str, bytes | None]:
+        """Every file of the memory, and of the identities."""
+        folder = os.path.dirname(self.layout.memory)
+        paths = [os.path.join(place, name) for place in (folder, self.folder) for name in files.names(place)]
+        return {path: files.read(path) for path in paths}
 
     def edit(self, page: str, old: str, new: str) -> None:
         """A person replaces some text of a page, which must be there."""

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness.memory import archive, compaction, graduation, lessons, pages, raw
+from harness.settle import curator
+from harness.store import files
 from tests.helpers import put
-from tests.memory.curating import SERVER, SERVER_TOO, Mission
+from tests.memory.curating import SERVER, SERVER_TOO, TODAY, Mission
 
 NOTE = "psql -f drizzle/*.sql applies migrations in filename order"
 
@@ -294,3 +296,35 @@ def test_a_lesson_that_was_replaced_by_what_says_the_same_is_one_with_it() -> No
         assert made.dispositions[4][:2] == ("merged", 3)
         assert known.all[3].count == (2 if own else 5)
         assert (0 in known.all) is own
+
+
+def test_all_current_decisions_stay_before_history_has_its_floor(mission: Mission) -> None:
+    """However many there are; then History gets what is left of its own."""
+    dice = random.Random(4)
+    for number in range(120):
+        chosen = " ".join("".join(dice.sample("abcdefghiklmnoprstuvwz", 7)) for _ in range(6))
+        mission.line(chosen, "DECISION", f"F-{number}")
+    for number in range(100):
+        mission.line(f"part{number} of step{number} needs option{number}", "TRICK", f"F-{number}")
+        mission.line(f"F-{number:03} verified by its claims", "-", f"F-{number:03}", role="validator")
+    mission.fold()
+    assert len(mission.lines("Decisions")) >= 110
+    assert len(mission.lines("Lessons")) >= compaction.FLOORS["Lessons"]
+
+
+def test_a_secret_far_behind_in_a_line_is_masked(mission: Mission) -> None:
+    """In the archive, too."""
+    token = "gh" + "p_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
+    mission.line("words " * 1200 + f"the token is {token}")
+    mission.fold()
+    assert token not in (files.read_text(mission.layout.archive) or "")
+    assert token not in mission.memory
+
+
+def test_an_entry_with_a_byte_order_mark_is_one(mission: Mission) -> None:
+    """Some editors put it before whatever they append."""
+    mission.line("run make gen first")
+    with open(mission.layout.raw, "ab") as file:
+        file.write("\ufeff[2026-04-24T10:05:12Z] worker F-001 TRICK: stop the proxy before the e2e tests\n".encode())
+    made = curator.compact(mission.layout, mission.folder, mission.name, "run-1", TODAY)
+    assert [row.disposition for row in made.archived] == ["promoted", "promoted"]

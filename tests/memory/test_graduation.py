@@ -152,8 +152,9 @@ def test_what_a_person_took_back_does_not_come_again(mission: Mission, tmp_path:
         assert one.identities() == []
 
 
-def test_a_folder_that_cannot_be_written_is_a_warning_and_owed(mission: Mission) -> None:
-    """The mission is curated; once the folder takes it, all that it should have had is recorded, once."""
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_folder_that_cannot_be_written_is_a_warning_and_owed(mission: Mission, noted: bool) -> None:
+    """The mission is curated; once the folder takes it, all that it should have had is recorded, once, also without a note."""
     os.makedirs(mission.folder)
     os.chmod(mission.folder, 0o500)
     if os.access(mission.folder, os.W_OK):
@@ -162,9 +163,13 @@ def test_a_folder_that_cannot_be_written_is_a_warning_and_owed(mission: Mission)
         mission.note("TRICK", SERVER, feature)
         assert "wait for the identity folder" in mission.fold().warning
     assert SERVER in mission.summary
+    before = mission.bytes()
+    assert "wait for the identity folder" in mission.fold().warning
+    assert mission.bytes() == before
     assert files.names(mission.folder) == []
     os.chmod(mission.folder, 0o700)
-    mission.note("-", "wip")
+    if noted:
+        mission.note("-", "wip")
     assert mission.fold().warning == ""
     assert mission.identities() == [(SERVER, ["m-1"], 2)]
     assert sorted(one.seq for one in identity.evidence(mission.folder)) == [0, 1]
@@ -184,7 +189,6 @@ def test_what_was_owed_to_the_folder_is_looked_at_again_with_what_others_left_si
     other = another(tmp_path, mission, "m-2")
     other.note("TRICK", SERVER_TOO)
     assert other.fold().graduations == []
-    mission.note("-", "wip")
     assert [one.why for one in mission.fold().graduations] == ["a trick of two workers"]
     mission.note("-", "wip")
     assert mission.fold().graduations == []

@@ -26,11 +26,13 @@ def test_the_file_comes_back_as_written() -> None:
     """Lessons, the lines of the pages, what is owed; and what is found is the same."""
     made = known(60)
     made.written, made.others, made.owed = {"memory": {"- x": 1}}, {"- F-1": 5}, [{"seq": 1}]
+    made.pages = {"memory": "abc"}
     data = lessons.render(made, 60, 3)
     back = lessons.parse(data, 60, 3)
     assert back is not None
     assert back.all == made.all
     assert (back.written, back.others, back.owed) == (made.written, made.others, made.owed)
+    assert back.pages == made.pages
     assert lessons.render(back, 60, 3) == data
     for number in range(60):
         for kind in ("lesson", DECISION):

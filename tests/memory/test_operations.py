@@ -208,3 +208,43 @@ def test_the_prompt_says_what_newer_entries_replace(likened: Layout, tmp_path: P
     for entry in before.waiting:
         made.take(entry)
     assert f"What newer entries replace:\n2, by 3: {PORT}" in operations.offer(made, [])
+
+
+def test_an_operation_that_is_refused_changes_nothing(layout: Layout) -> None:
+    """New words are checked before lessons are taken together."""
+    row = {"do": "same", "entries": [0, 1, 4], "text": "use Windows"}
+    text, made = summary(layout, row)
+    assert "add facts" in made.wrong[0]
+    assert all(note in text for _, note in NOTES)
+    assert not [row for row in made.rows if isinstance(row, Change)]
+
+
+@pytest.mark.parametrize("what", ["same", "newer"])
+def test_one_operation_takes_few_lessons(layout: Layout, what: str) -> None:
+    """Or a single wrong word of an agent would be all that is left."""
+    for number in range(20):
+        raw.append(layout, "worker", "F-100", [("TRICK", f"part{number} of step{number} needs option{number}")])
+    _, made = summary(layout, {"do": what, "entries": [*range(4, 24)]})
+    assert made.taken == 0
+    assert "at most" in made.wrong[0]
+    assert all(lesson.holds for lesson in made.known.all.values())
+
+
+def test_a_retired_entry_says_who_retired_it_and_why(layout: Layout) -> None:
+    """No lesson holds instead of it."""
+    _, made = summary(
+        layout, {"do": "apart", "entries": [4]}, {"do": "retire", "entries": [4], "why": "AGENTS.md says it"}
+    )
+    row = made.archived[4]
+    assert (row.disposition, row.why) == ("dropped", "an agent: AGENTS.md says it")
+
+
+def test_a_curator_whose_agent_replied_in_no_block_says_so(house: House) -> None:
+    """Its own plan lands, and nobody believes that the agent was heard."""
+    for number in range(20):
+        raw.append(house.layout, "worker", "F-001", [("TRICK", f"part{number} of step{number} needs option{number}")])
+    house.script("curator", {"say": '{"operations": []}'})
+    done = house.role("curator")
+    assert done.code == 0
+    assert "20 notes folded" in done.out
+    assert "its agent replied without a ```json harness block" in done.out

@@ -112,6 +112,18 @@ def test_a_fence_that_is_never_closed_swallows_nothing() -> None:
     assert [made.text for made in found.items("History")] == ["x"]
 
 
+@pytest.mark.parametrize("fence", ["```", "~~~~", "``` md"])
+def test_a_heading_in_a_code_fence_is_none(fence: str) -> None:
+    """It is a person's example, whatever it reads; behind the fence headings count."""
+    text = (
+        f"## Mine\n{fence}\n## Lessons\n- [2026-04-24] x (1x)\n{fence[:4].strip()}\n## Lessons\n- [2026-04-24] y (1x)\n"
+    )
+    found = pages.parse_page(text, TITLES)
+    assert [section.heading for section in found.sections] == ["", "## Mine", "## Lessons"]
+    assert [made.text for made in found.items("Lessons")] == ["y"]
+    assert pages.render_page(found) == text
+
+
 def test_only_items_under_our_headings_are_ours() -> None:
     """Items that a person lists under another heading belong to the person, in any form."""
     found = pages.parse_page("- [2026-04-24] a (1x)\n## Mine\n- [2026-04-24] b (1x)\n", TITLES)

@@ -270,3 +270,23 @@ def test_before_and_after_the_same_are_two_lessons() -> None:
     one, two = "run the linter before the formatter in the hook", "in the hook the checker comes after the formatter"
     assert relation(one, two) == UNRELATED
     assert relation("stop the server before the sweep", "run the sweep after the server is stopped") != NEWER
+
+
+def test_who_avoids_the_opposite_says_the_same() -> None:
+    """An upgrade, and no downgrade: neither replaces the other."""
+    for pair in (("upgrade openssl on the CI image", "downgrading openssl on the CI image"),):
+        known = Lessons()
+        known.add(0, "lesson", pair[0])
+        assert known.relations("avoid", pair[1])[1] == []
+        known = Lessons()
+        known.add(0, "avoid", pair[1])
+        assert known.relations("lesson", pair[0])[1] == []
+
+
+def test_longer_and_rather_deny_nothing_by_themselves() -> None:
+    """Only "rather than", "instead of" and "no longer" do."""
+    assert not words("the suite took 11 minutes longer and is rather flaky").denied
+    assert (
+        words("use locators rather than sleeps").denied == words("use locators instead of sleeps").denied != frozenset()
+    )
+    assert words("instead use locators").denied == frozenset()

@@ -188,6 +188,24 @@ def test_what_does_not_add_up_is_named_before_anything_is_folded(layout: Layout,
         put(path, whole[path] or b"")
 
 
+@pytest.mark.parametrize("lost", [4, 55])
+def test_a_lost_entry_of_the_archive_is_named_before_anything_is_written(
+    layout: Layout, folder: str, lost: int
+) -> None:
+    """Also far behind the window of raw.md, and nothing goes to the identities first."""
+    for number in range(60):
+        note(layout, "TRICK", f"word{number}")
+    fold(layout, folder)
+    lines = (files.read(layout.archive) or b"").split(b"\n")
+    put(layout.archive, b"\n".join(lines[:lost] + lines[lost + 1 :]))
+    for feature in ("F-001", "F-002"):
+        note(layout, "TRICK", TRICK, feature)
+    before = everything(layout, folder)
+    with pytest.raises(BrokenFile, match=f"has entry {lost - 1} where entry {lost} belongs"):
+        curator.compact(layout, folder, "m-1", "r", TODAY)
+    assert everything(layout, folder) == before
+
+
 # ---- batches
 
 
@@ -366,7 +384,7 @@ def test_what_people_wrote_into_the_pages_is_there_after_every_fold(layout: Layo
         note(layout, "DECISION", f"word{number}")
         fold(layout, folder)
     for path in (layout.memory, os.path.join(folder, "worker.md")):
-        lines = (files.read_text(path) or "").split("\n")
+        lines = [line.removesuffix(pages.PINNED) for line in (files.read_text(path) or "").split("\n")]
         kept = [line for line in own.split("\n") if line]
         assert [line for line in lines if line in kept] == kept
     assert identities(folder)[0][:2] == (TRICK, ["m-1"])
@@ -637,3 +655,46 @@ def test_any_sequence_of_appends_edits_curations_and_crashes_keeps_all_promises(
             house.edit()
         house.curate()
         house.check()
+
+
+def test_a_raw_md_that_lost_lines_is_not_taken_for_what_waits(house: House) -> None:
+    """Also where so many were added that their number is right; doctor --fix puts the lost ones back, and nothing is lost."""
+    for number in range(15):
+        house.harness("note", "--tag", "TRICK", f"word{number} of step{number}")
+    house.role("curator")
+    put(house.layout.raw, b"\n".join((files.read(house.layout.raw) or b"").split(b"\n")[3:]))
+    for number in range(5):
+        house.harness("note", "--tag", "TRICK", f"new{number} of part{number}")
+    failed = house.role("curator")
+    assert failed.code == 65
+    assert "does not begin with the last 10 lines that were compacted" in failed.err
+    told = house.harness("doctor")
+    assert told.code != 0
+    assert "puts them back from the archive" in told.out
+    assert "put the archived lines of" in house.harness("doctor", "--fix").out
+    assert "5 notes folded" in house.role("curator").out
+    assert (files.read_text(house.layout.archive) or "").count("new") == 5
+
+
+def test_a_raw_md_that_a_person_edited_in_places_goes_on(layout: Layout, folder: str) -> None:
+    """Other line ends, or a word in an old line, lose nothing."""
+    for number in range(15):
+        note(layout, "TRICK", f"word{number} of step{number}")
+    fold(layout, folder)
+    put(layout.raw, (files.read(layout.raw) or b"").replace(b"word7", b"term7").replace(b"\n", b"\r\n"))
+    note(layout, "TRICK", "new of part")
+    assert len(curator.compact(layout, folder, "m-1", "run-1", TODAY).archived) == 1
+
+
+def test_a_mission_whose_raw_md_was_removed_can_be_mended(house: House) -> None:
+    """Its next run says what to do, and the one after that works."""
+    for number in range(12):
+        house.harness("note", "--tag", "TRICK", f"word{number} of step{number}")
+    house.role("curator")
+    os.remove(house.layout.raw)
+    house.harness("note", "--tag", "TRICK", "new of part")
+    failed = house.role("curator")
+    assert failed.code == 65
+    assert "doctor --fix" in failed.err
+    assert house.harness("doctor", "--fix").code == 0
+    assert "1 notes folded" in house.role("curator").out
