@@ -296,11 +296,6 @@ def _seals(layout: Layout) -> Iterator[Finding]:
         yield _ok("finished runs and objects", "as they were sealed")
 
 
-def _identity(_layout: Layout) -> Iterator[Finding]:
-    roles = [name for name in files.names(identity_folder()) if name.endswith(".md") and name != "README.md"]
-    yield _ok("identities", ", ".join(name.removesuffix(".md") for name in roles) or "none")
-
-
 LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("repository", _repository),
     ("mission", _mission),
@@ -309,7 +304,6 @@ LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("agents", _agents),
     ("state", _state),
     ("memory", _memory),
-    ("identity", _identity),
     ("pages", _pages),
     ("tails", _tails),
     ("runs", _open_runs),
