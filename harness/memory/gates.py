@@ -116,8 +116,8 @@ def password(text: str) -> str:
             return found.group()
     for name in PASSWORDS:
         for found in pattern(name).finditer(text) if able(name, text) else ():
-            if text[: found.start("secret")].endswith(MASKED):
-                continue
+            if text[: found.start("secret")].endswith(MASKED) or found["secret"].isalpha():
+                continue  # masked before, or a word: the digits that a password has are behind it
             value = found["secret"].rstrip(".,;:!?")
             if len(value) >= SHORTEST_PASSWORD and not value.isdigit() and not pattern("no value").fullmatch(value):
                 return value

@@ -274,3 +274,8 @@ def test_the_same_words_with_other_numbers_each_time_are_a_report() -> None:
     moulds = gates.Moulds(f"wait {seconds} s because the broker starts slowly" for seconds in (5, 10, 20, 30))
     assert moulds.is_report("wait 60 s because the broker starts slowly", decides=False)
     assert not gates.Moulds(["wait 5 s because it is slow"]).is_report("wait 9 s because it is slow", decides=False)
+
+
+def test_a_host_beside_a_port_is_no_password() -> None:
+    """A tunnel names a user, a port and a host."""
+    assert not gates.gated("ssh user@host -L 5432:localhost:5432 forwards the port")
