@@ -6,7 +6,7 @@ import functools
 import re
 
 from harness.memory import tables
-from harness.memory.words import AFFIRMS, CLAUSE, DENIALS, EDGES, NEGATIONS, PART, UNTOLD, Words, stem, words
+from harness.memory.words import AFFIRMS, CLAUSE, DENIALS, EDGES, MODAL, NEGATIONS, PART, UNTOLD, Words, stem, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ COMPOUND = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+)+(?![\w-])")
 ORDERING = frozenset(map(stem, AFFIRMS))
 DENYING = frozenset(map(stem, (*DENIALS, "stop", "without")))
 ON, OFF, TURNING = (tables.words("words.txt", name) for name in ("turning on", "turning off", "turning"))
+FAR = 3  # words between "turn" and "on"
+FEWEST_BEFORE = 2  # words before "off", in "X must be off"
+BEHIND_ON = frozenset(
+    ("for", "so", "in", "when", "if", "even", "during", "again", "because", "or", "and", "until", "while", "as")
+)
 STATES = {"on": True, "off": False, "enabled": True, "disabled": False}
 SWITCHES = ORDERING | frozenset(map(stem, ("without", "avoid", *ON, *OFF, *TURNING, *STATES)))
 TRUE = frozenset(("yes", "true", "on", "1", "enabled", "always"))
@@ -122,6 +127,15 @@ def of_one_order(new: Words, old: Words) -> bool:
     return mine <= yours or yours <= mine
 
 
+def _state_behind(told: list[str], at: int) -> int:
+    """The place of the "on" or "off" of "turn X on"; 0 for none. "On the" is where something is."""
+    for place in range(at + 2, min(at + 2 + FAR, len(told))):
+        is_place = told[place] == "on" and (told[at] == "set" or not {*told[place + 1 : place + 2]} <= BEHIND_ON)
+        if told[place] in STATES and not is_place:
+            return place
+    return 0
+
+
 @functools.lru_cache(4096)
 def switched(text: str) -> dict[str, bool]:
     """What a note turns on, or off."""
@@ -131,8 +145,12 @@ def switched(text: str) -> dict[str, bool]:
         for at, token in enumerate(told):
             if token in TURNING and told[at + 1 : at + 2] and told[at + 1] in STATES:
                 on, what = STATES[told[at + 1]], told[at + 2 :]
+            elif token in TURNING and (state := _state_behind(told, at)):
+                on, what = STATES[told[state]], told[state - 1 : state]
             elif token in ON or token in OFF:
                 on, what = token in ON, told[at + 1 :]
+            elif token in STATES and at > FEWEST_BEFORE and told[at - 1] == "be" and told[at - 2] in MODAL:
+                on, what = STATES[token], told[at - 3 : at - 2]  # X must be off
             elif token in STATES and told[at - 1] not in UNTOLD and (at == 1 or at == len(told) - 1 > 0):
                 on, what = STATES[token], told[at - 1 : at]
             else:

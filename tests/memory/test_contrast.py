@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.memory import contrast
 from harness.memory.contrast import differs_in_compounds, differs_in_values, has_opposites, opposed, plain
 from harness.memory.words import words
 
@@ -61,3 +62,19 @@ def test_an_adverb_has_the_opposite_of_its_word() -> None:
 def test_two_writings_of_the_same_words_are_one() -> None:
     """Case, white space, quotes and the last full stop."""
     assert plain("Run  `make gen`.") == plain("run make gen")
+
+
+@pytest.mark.parametrize(
+    ("turned_on", "turned_off"),
+    [
+        ("turn direct_media on so that calls are direct", "keep direct_media off, nothing is recorded otherwise"),
+        ("leave autovacuum on even during the load", "turn autovacuum off on the staging table"),
+        ("flat catalog on: faster pages", "the flat catalog must be off since 2.4"),
+    ],
+)
+def test_on_and_off_are_known_behind_what_they_are_about(turned_on: str, turned_off: str) -> None:
+    """Also some words behind the verb; "on the page" is a place."""
+    assert contrast.flips(words(turned_on), words(turned_off))
+    assert contrast.flips(words(turned_off), words(turned_on))
+    assert not contrast.switched("set a limit on pods")
+    assert not contrast.switched("keep the button on the page")
