@@ -65,11 +65,13 @@ def _are_archived(layout: Layout, curated: Curated, end: int) -> bool:
 
 def _archived(layout: Layout, curated: Curated) -> list[bytes]:
     """The archived lines that belong to the head of raw.md; none where the archive is broken, which its readers say."""
+    count = curated.folded - curated.first_seq
+    if not count:
+        return []
     from harness.memory import archive  # here: only a file that was changed needs it
 
-    count = curated.folded - curated.first_seq
     try:
-        rows = archive.newest(layout.archive, curated.folded, count, count * raw.LONGEST_LINE) if count else []
+        rows = archive.newest(layout.archive, curated.folded, count, count * raw.LONGEST_LINE)
     except BrokenFile:
         return []
     return [row.entry.encode("utf-8", "replace") for row in rows]

@@ -35,7 +35,7 @@ LOAD_AFTER_SECONDS = 0.5
 LOADED_LATE = (
     *("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment", "harness.process.network"),
     *("harness.process.landlock", "harness.git.new_secrets", "harness.decision.doubts", "harness.run.orders"),
-    *("harness.workspace.acceptance", "harness.model.tasks"),
+    *("harness.workspace.acceptance", "harness.model.tasks", "harness.memory.archive"),
 )
 LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer
@@ -119,8 +119,7 @@ def load_rest() -> None:
         for name in LOADED_LATE:
             __import__(name)
         verbs.load_rest()  # with those above, so a bundle that has all of those has these
-    for name in tables.FILES:
-        tables.sections(name)
+    tables.hold()
 
 
 class Recorder:

@@ -357,7 +357,7 @@ def _own_names(asked: Run) -> frozenset[str]:
     """The paths, names and ids of the project."""
     run = asked.opened
     own = {*repository.tracked_names(run.checkout), run.mission.id, *_names_of(run.checkout, run.layout)}
-    for folder in dict.fromkeys((run.checkout, run.layout.project)):  # what a person has not added is there
+    for folder in dict.fromkeys((run.checkout, run.layout.top)):  # what a person has not added is there
         own |= {*repository.other_names(folder, MOST_OTHERS)}
     for feature in asked.outcome.features:
         own |= {feature.id, *feature.claims}
