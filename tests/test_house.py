@@ -29,7 +29,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "store": 12,
     "process": 12,
     "git": 13,  # what a commit has below some paths
-    "filesystem": 19,  # one place of files a module, and each step of a search; what is read, edited, written is apart
+    "filesystem": 18,  # one place of files a module, and each step of a search; what is read, edited, written is apart
     "memory": 21,  # each format, each step of a compaction, how common a word is, what contrasts, how an identity grows
     "model": 15,  # orders.jsonl has one: a run looks into it, and loads what carries them out only where one waits
     "workspace": 12,
@@ -58,7 +58,7 @@ OWN_FILES = {
     "filesystem.beneath",  # a tree that is no state: everything by descriptors beneath its root
     "filesystem.replacing",
     "sessions.on_files",  # the folder of a queue, which nothing is lost with
-    "filesystem.plain_grep",  # writes to its standard streams
+    "filesystem.python_grep",  # a program that reads the files it is given
     "servers.stdio",  # the standard input of a server
     "filesystem.spool",  # the output of a command, in a file without a name
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),

@@ -1,14 +1,12 @@
-"""Patterns of paths as regular expressions: globs, as in a shell, and the lines of a .gitignore. Both match a relative path.
+"""Globs as regular expressions, for a relative path, as in a shell.
 
-`*` and `?` stay within a name, `**` goes through folders, `[…]` and `[!…]` are one character, `{a,b}` is either (globs only). A
+`*` and `?` stay within a name, `**` goes through folders, `[…]` and `[!…]` are one character, `{a,b}` is either. A
 glob without a `/` matches a name at any depth; with one, the path from where the search begins.
 """
 
 from __future__ import annotations
 
 import re
-
-from harness.base.record import Record
 
 MOST_BRACES = 1000
 BELOW = r"(?:(?!\.)[^/]+/)*"  # any folders, hidden ones left out
@@ -26,14 +24,6 @@ def glob(pattern: str, *, hidden: bool = False) -> re.Pattern[str]:
         raise BadPattern("it is empty")
     found = "|".join(dict.fromkeys(_glob(one) for one in braces(pattern)))
     return re.compile(found.replace(VISIBLE, "") if hidden else found, re.DOTALL)
-
-
-def of_name(pattern: str) -> re.Pattern[str] | None:
-    """The expression for the name alone, of a glob that says nothing of folders; None where it does, or names hidden ones."""
-    names = [one.removeprefix("**/") for one in braces(pattern)]
-    if names_hidden(pattern) or any("/" in name or name in ("", "**", ".", "..") for name in names):
-        return None
-    return re.compile("|".join(f"(?:{one_name(name)})\\Z" for name in names), re.DOTALL)
 
 
 def names_hidden(pattern: str) -> bool:
@@ -156,50 +146,3 @@ def _class(inside: str) -> str:
             raise BadPattern(f"the range {low}-{high} is the wrong way round")
     body = "".join(re.escape(low) + (f"-{re.escape(high)}" if high != low else "") for low, high in signs)
     return f"[^/{body}]" if negated else f"(?!/)[{body}]"
-
-
-class Ignored(Record):
-    """A line of a .gitignore. `body`: its expression; `by_name`: for the name alone, else for the path; `negated`: it takes back;
-    `folders`: it is for folders only."""
-
-    body: str
-    by_name: bool
-    negated: bool
-    folders: bool
-
-
-def ignored(line: str) -> Ignored | None:
-    """A line of a .gitignore; None where it names nothing, or is no pattern."""
-    line = _stripped(line)
-    if not line or line.startswith("#"):
-        return None
-    negated = line.startswith("!")
-    line = line[1:] if negated else line
-    folders = line.endswith("/")
-    names = line.rstrip("/").split("/") if folders else line.split("/")
-    anchored = len(names) > 1
-    names = [name for name in names if name]
-    if not names:
-        return None
-    try:
-        body = "".join(_ignored(names))
-    except BadPattern:
-        return None
-    return Ignored(body=body, by_name=not anchored, negated=negated, folders=folders)
-
-
-def _ignored(names: list[str]) -> list[str]:
-    """The expressions of the names of a pattern of a .gitignore, where a wildcard matches a leading dot too."""
-    last = len(names)
-    return [
-        ("(?:[^/]+/)*" if number < last else ".+") if name == "**" else one_name(name) + ("/" if number < last else "")
-        for number, name in enumerate(names, start=1)
-    ]
-
-
-def _stripped(line: str) -> str:
-    """A line without the white space at its end, unless that is escaped."""
-    line = line.removesuffix("\n").removesuffix("\r")
-    bare = line.rstrip(" \t")
-    escaped = (len(bare) - len(bare.rstrip("\\"))) % 2
-    return line[: len(bare) + 1] if escaped and len(bare) < len(line) else bare

@@ -1,16 +1,20 @@
-"""Runs ripgrep, or what stands in for it, within a time, and reads its records: `path NUL line:offset:text`."""
+"""Runs ripgrep on a list of files, or Python's `re` where ripgrep is not installed, within a time, and reads the records."""
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 import select
+import subprocess
 import sys
 import time
+from importlib import metadata
 
 from harness.base.errors import Unavailable
+from harness.filesystem import python_grep
 from harness.filesystem.faults import Refused
-from harness.process import spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,51 +23,62 @@ if TYPE_CHECKING:
 CHUNK = 1024 * 1024
 SECONDS = 60.0
 MOST_SAID = 64 * 1024  # bytes of complaints
+MOST_NAMED = 100_000  # bytes of paths on one command line
+PACKAGE = "ripgrep"
 FLAGS = (
-    *("--no-config", "--color=never", "--no-heading", "--null", "--with-filename", "--line-number", "--byte-offset"),
-    *("--encoding=none", "--no-ignore-global", "--no-ignore-exclude", "--no-ignore-dot", "--no-ignore-parent"),
-    "--no-require-git",
-)
-BINARY = b": WARNING: stopped searching binary file after match"
-COMPLAINT = re.compile(r"^rg: (?:\./)?(.*): (.*) \(os error \d+\)$", re.MULTILINE)
-PLAIN = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from harness.filesystem import plain_grep
-sys.exit(plain_grep.main(sys.argv[2]))
-"""
-HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    "--no-config",
+    "--json",
+    "--encoding=none",
+    "--no-mmap",
+    "--threads=1",
+)  # one thread: in the order of the paths
+COMPLAINT = re.compile(r"^rg: (?:\./)?(.*): (.*) \(os error (\d+)\)$", re.MULTILINE)
+GONE = "2"  # the number of the error ENOENT
 
 
 def program() -> str:
-    """The path of ripgrep, on PATH or beside this Python; "" where it is at neither."""
-    beside = os.path.dirname(sys.executable)
+    """The path of the `rg` of the package ripgrep, never one that is only on PATH; "" where the package is not installed."""
     try:
-        return spawn.program("rg", {"PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), beside])})
-    except FileNotFoundError:
+        installed = metadata.files(PACKAGE) or []
+    except metadata.PackageNotFoundError:
         return ""
+    found = (os.path.realpath(str(file.locate())) for file in installed if file.name in ("rg", "rg.exe"))
+    return next((path for path in found if os.access(path, os.X_OK)), "")
 
 
-def plain(question: str) -> list[str]:
-    """The command line of what stands in for ripgrep."""
-    return [sys.executable, "-I", "-S", "-c", PLAIN, HOME, question]
+def argv(rg: str, pattern: str, *, literal: bool, ignore_case: bool) -> list[str]:
+    """The command line of a search, up to the paths; `rg` "" is Python's `re`."""
+    if not rg:
+        options = "-" + python_grep.LITERAL * literal + python_grep.IGNORE_CASE * ignore_case
+        return [sys.executable, "-I", "-S", python_grep.__file__, options, pattern]
+    flags = ["--fixed-strings"] * literal + ["--ignore-case"] * ignore_case
+    return [rg, *FLAGS, *flags, f"--regexp={pattern}", "--"]
+
+
+def batches(paths: Sequence[str]) -> Iterator[list[str]]:
+    """The paths as arguments of as many command lines as they need; at least one, which checks the pattern."""
+    batch, size = list[str](), 0
+    for path in paths:
+        if size > MOST_NAMED:
+            yield batch
+            batch, size = [], 0
+        batch.append(f"./{path}")
+        size += len(os.fsencode(path))
+    yield batch or [os.devnull]
 
 
 class Stream:
     """A searching process: its output in chunks, until it ends, or at its time; leaving the context ends it."""
 
-    def __init__(self, argv: Sequence[str], *, cwd: str, stdin: int | None = None, seconds: float = 0.0) -> None:
-        import subprocess  # starts a program in a folder without changing into it, which would do so for every thread
-
-        self.seconds, self.said = seconds or SECONDS, b""
-        self.until = time.monotonic() + self.seconds
+    def __init__(self, argv: Sequence[str], *, cwd: str, until: float) -> None:
+        self.until, self.said = until, b""
         environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
         try:
             self.process = subprocess.Popen(
                 argv,
                 cwd=cwd,
                 env=environment,
-                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
@@ -82,9 +97,7 @@ class Stream:
         while open_ends:
             left = self.until - time.monotonic()
             if left <= 0:
-                raise Refused(
-                    "timeout", "", f"The search took longer than {self.seconds:.0f} s. Search in fewer files."
-                )
+                raise Refused("timeout", "", f"The search took longer than {SECONDS:.0f} s. Search in fewer files.")
             for fd, _ in poller.poll(left * 1000):
                 data = os.read(fd, CHUNK)
                 if not data:
@@ -96,9 +109,9 @@ class Stream:
                     self.said += data
 
     def complaints(self) -> dict[str, str]:
-        """{file: why it could not be searched}."""
+        """{file: why it could not be searched}; a file that is gone meanwhile is left out."""
         text = self.said.decode("utf-8", "surrogateescape")
-        return {path: reason.lower() for path, reason in COMPLAINT.findall(text)}
+        return {path: reason.lower() for path, reason, number in COMPLAINT.findall(text) if number != GONE}
 
     def check(self, pattern: str) -> None:
         """Raise Refused where the pattern is why it ended."""
@@ -122,28 +135,24 @@ class Stream:
 
 
 def records(stream: Stream, binary: set[str]) -> Iterator[tuple[str, int, int, bytes]]:
-    """(path, line, offset of the line, its text without newline) of each line that was found. `binary` gets the files that turned
-    out binary after the first lines."""
+    """(path, line, offset of the line, its text without newline) of each line that was found. `binary` gets the files with a NUL,
+    which may become known behind their first lines."""
     rest = b""
     for chunk in stream.chunks():
-        data, at = rest + chunk, 0
-        while (end := data.find(b"\0", at)) >= 0:
-            stop = data.find(b"\n", end)
-            if stop < 0:
-                break
-            path = data[at:end]
-            while BINARY in path:
-                path = _warned(path, binary)
-            line, offset, text = data[end + 1 : stop].split(b":", 2)
-            yield os.fsdecode(path).removeprefix("./"), int(line), int(offset), text
-            at = stop + 1
-        rest = data[at:]
-    while BINARY in rest:
-        rest = _warned(rest, binary)
+        *rows, rest = (rest + chunk).split(b"\n")
+        for record in map(json.loads, rows):
+            data = record["data"]
+            if record["type"] == "match":
+                text = _bytes(data["lines"]).removesuffix(b"\n")
+                yield _path(data), data["line_number"], data["absolute_offset"], text
+            elif record["type"] == "end" and data["binary_offset"] is not None:
+                binary.add(_path(data))
 
 
-def _warned(text: bytes, binary: set[str]) -> bytes:
-    """What follows a warning that a file is binary."""
-    name, _, rest = text.partition(BINARY)
-    binary.add(os.fsdecode(name).removeprefix("./"))
-    return rest.partition(b")\n")[2]
+def _path(data: dict[str, dict[str, str]]) -> str:
+    return os.fsdecode(_bytes(data["path"])).removeprefix("./")
+
+
+def _bytes(value: dict[str, str]) -> bytes:
+    """A value of `rg --json`: text, or where it is no UTF-8 bytes in base 64."""
+    return value["text"].encode() if "text" in value else base64.b64decode(value["bytes"])

@@ -6,18 +6,16 @@ from __future__ import annotations
 import os
 import re
 import stat
+from contextlib import suppress
 
-from harness.filesystem import patterns
 from harness.filesystem.beneath import LISTED, READ
 from harness.filesystem.protocol import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from harness.filesystem.beneath import Beneath
-
-    Says = Callable[..., re.Match[str] | None] | None
 
 IGNORE = ".gitignore"
 NEVER = (".git", ".harness")  # not searched, hidden files or not
@@ -30,36 +28,22 @@ class Rules:
     """The lines of one .gitignore. `start`: the length of the path of its folder, with a slash, from where paths are counted."""
 
     def __init__(self, text: str, start: int) -> None:
-        self.start = start
-        self.groups: list[
-            tuple[bool, tuple[Says, Says], tuple[Says, Says]]
-        ] = []  # negated; of names, of paths: file, folder
-        kept = [found for line in text.split("\n") if (found := patterns.ignored(line))]
-        while kept:
-            sign = kept[-1].negated
-            count = next((at for at, one in enumerate(reversed(kept)) if one.negated != sign), len(kept))
-            group, kept = kept[-count:], kept[:-count]
-            self.groups.append((sign, _either(group, True), _either(group, False)))
+        from pathspec import GitIgnoreSpec  # of the extra `agent`: a start that searches nothing needs no extra
+        from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+        kept = list[GitIgnoreSpecPattern]()
+        for line in text.split("\n"):
+            with suppress(ValueError, re.error):  # git, too, leaves out a line that is no pattern
+                kept.append(GitIgnoreSpecPattern(line.removesuffix("\r")))
+        self.start, self.spec = start, GitIgnoreSpec(kept, backend="simple")
 
 
-def _either(group: Sequence[patterns.Ignored], by_name: bool) -> tuple[Says, Says]:
-    """What says whether one of the lines, of those for a name or of those for a path, matches a file, and a folder."""
-    lines = [line for line in group if line.by_name == by_name]
-    found = [[line.body for line in lines if is_folder or not line.folders] for is_folder in (False, True)]
-    files, folders = [
-        re.compile("|".join(f"(?:{body})" for body in bodies), re.DOTALL).fullmatch if bodies else None
-        for bodies in found
-    ]
-    return files, folders
-
-
-def ignores(chain: Sequence[Rules], name: str, path: str, is_folder: bool) -> bool:
-    """Whether the nearest .gitignore that says something about the path says that it is ignored; in it, the last line does."""
+def ignores(chain: Sequence[Rules], path: str, is_folder: bool) -> bool:
+    """Whether the nearest .gitignore that says something about the path says that it is ignored."""
     for rules in reversed(chain):
-        for negated, by_name, by_path in rules.groups:
-            named, placed = by_name[is_folder], by_path[is_folder]
-            if (named and named(name)) or (placed and placed(path, rules.start)):
-                return not negated
+        said = rules.spec.check_file(path[rules.start :] + "/" * is_folder).include
+        if said is not None:
+            return said
     return False
 
 
@@ -108,7 +92,12 @@ class Walk:
         self.hidden = hidden
         self.skipped = dict[str, str]()
         top, names = beneath.listed(names)
-        self.levels = [Level("".join(f"{name}/" for name in names), top, above(beneath, names))]
+        path, chain = "".join(f"{name}/" for name in names), above(beneath, names)
+        if names and ignores(
+            chain, path[:-1], True
+        ):  # a folder that is named is walked: what ignores it would ignore all in it
+            chain = []
+        self.levels = [Level(path, top, chain)]
 
     def files(self) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
         """(path of a folder with a slash, its files) for every folder; the entries can be asked until the walk goes on."""
@@ -153,7 +142,7 @@ class Walk:
             if name[0] == "." and (not self.hidden or name in NEVER):
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
-            if chain and ignores(chain, name, path + name, is_folder):
+            if chain and ignores(chain, path + name, is_folder):
                 continue
             if is_folder:
                 level.folders.append(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import os
 import random
 import signal
@@ -154,7 +155,13 @@ def test_a_search_never_tells_of_what_is_outside(root: Path, with_rg: bool) -> N
 def test_what_ripgrep_says_is_proven(root: Path) -> None:
     """A ripgrep that was led out of the root, here by a program in its place, is not believed."""
     program = root.parent / "rg"
-    program.write_text("#!/bin/sh\nprintf './d/f\\0001:0:secret\\n./d/f\\0001:0:inside\\n./d/gone\\0001:0:x\\n'\n")
+    said = [("d/f", "secret"), ("d/f", "inside"), ("d/gone", "x")]
+    rows = [
+        {"path": {"text": f"./{path}"}, "lines": {"text": text}, "line_number": 1, "absolute_offset": 0}
+        for path, text in said
+    ]
+    records = "\n".join(json.dumps({"type": "match", "data": row}) for row in rows)
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{records}\nEND\n")
     program.chmod(0o755)
     files = Local(str(root))
     files.program = str(program)

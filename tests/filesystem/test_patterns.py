@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/patterns.py: a glob matches what a shell's would, a .gitignore what git says."""
+"""Promises of harness/filesystem/patterns.py: a glob matches what a shell's would."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.filesystem.patterns import BadPattern, braces, glob, ignored, names_hidden, one_name
+from harness.filesystem.patterns import BadPattern, braces, glob, names_hidden, one_name
 
 NAMES = st.text("ab.-]!", min_size=1, max_size=6)
 WILD = (
@@ -73,13 +73,3 @@ def test_a_name_with_other_signs_is_itself() -> None:
     """Nothing of a regular expression shows through."""
     assert glob("/a+b(c)|d.$^").match("a+b(c)|d.$^")
     assert one_name("a.b") == r"a\.b"
-
-
-def test_lines_of_a_gitignore_that_say_nothing() -> None:
-    """Comments, blank lines, what is no pattern."""
-    assert [ignored(line) for line in ("", "   ", "# x", "/", "[a", "a\\", "\r")] == [None] * 7
-    kept = {line: ignored(line) for line in ("a ", "a\\ ", "\\#a", "!a", "a/", "a\r")}
-    assert {line: (found.negated, found.folders) for line, found in kept.items() if found} == {
-        "a ": (False, False), "a\\ ": (False, False), "\\#a": (False, False), "!a": (True, False), "a/": (False, True),
-        "a\r": (False, False),
-    }  # fmt: skip

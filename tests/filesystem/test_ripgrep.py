@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -29,24 +30,32 @@ class Chunks(ripgrep.Stream):
         yield from self.parts
 
 
-WARNING = b': WARNING: stopped searching binary file after match (found "\\0" byte around offset 9)\n'
-OUTPUT = b"./a\0001:0:x:y\n./b" + WARNING + b"./c d\00012:34:\n./e\0002:5:\xff\r\n./e" + WARNING
+OUTPUT = b"""{"type":"begin","data":{"path":{"text":"./a"}}}
+{"type":"match","data":{"path":{"text":"./a"},"lines":{"text":"x:y\\n"},"line_number":1,"absolute_offset":0,"submatches":[]}}
+{"type":"end","data":{"path":{"text":"./a"},"binary_offset":null}}
+{"type":"match","data":{"path":{"bytes":"Yv8="},"lines":{"bytes":"/w0K"},"line_number":2,"absolute_offset":5}}
+{"type":"end","data":{"path":{"bytes":"Yv8="},"binary_offset":9}}
+{"type":"summary","data":{}}
+"""
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 10_000])
 def test_records_are_the_same_however_the_output_is_cut(size: int) -> None:
-    """Also in the middle of a name or of a warning."""
+    """Also in the middle of a record."""
     parts, binary = [OUTPUT[at : at + size] for at in range(0, len(OUTPUT), size)], set[str]()
     found = list(ripgrep.records(Chunks(*parts), binary))
-    assert found == [("a", 1, 0, b"x:y"), ("c d", 12, 34, b""), ("e", 2, 5, b"\xff\r")]
-    assert binary == {"b", "e"}
+    assert found == [("a", 1, 0, b"x:y"), ("b\udcff", 2, 5, b"\xff\r")]
+    assert binary == {"b\udcff"}
 
 
 def test_a_search_ends_at_its_time() -> None:
     """And its process with it."""
     begun = time.monotonic()
     argv = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
-    with pytest.raises(Refused, match="took longer than 0 s"), ripgrep.Stream(argv, cwd="/", seconds=0.2) as stream:
+    with (
+        pytest.raises(Refused, match="took longer than 60 s"),
+        ripgrep.Stream(argv, cwd="/", until=begun + 0.2) as stream,
+    ):
         list(stream.chunks())
     assert stream.process.returncode == -9
     assert time.monotonic() - begun < 20
@@ -64,9 +73,9 @@ def test_a_pattern_without_end_ends_where_ripgrep_is_not_there(tmp_path: Path, m
 
 def test_a_search_reads_complaints_while_it_reads_records() -> None:
     """Neither pipe fills up and stops the other."""
-    complaint = b"rg: x: Permission denied (os error 13)\n"
+    complaint = b"rg: x: Permission denied (os error 13)\nrg: y: No such file or directory (os error 2)\n"
     program = f"import os\nfor _ in range(2000): os.write(2, {complaint!r} * 9); os.write(1, b'y' * 999)"
-    with ripgrep.Stream([sys.executable, "-c", program], cwd="/") as stream:
+    with ripgrep.Stream([sys.executable, "-c", program], cwd="/", until=time.monotonic() + 60) as stream:
         assert sum(map(len, stream.chunks())) == 2000 * 999
         stream.check("p")
     assert stream.complaints() == {"x": "permission denied"}
@@ -95,9 +104,25 @@ def test_settings_of_a_user_change_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert [match.text for match in answer.matches] == [b"hit"]
 
 
-def test_it_is_found_on_path_or_beside_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package that has it for Python puts it there."""
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert ripgrep.program() == os.path.join(os.path.dirname(sys.executable), "rg")
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+def test_it_is_the_one_of_the_package_and_never_one_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A distribution's ripgrep is another version; and beside the system's Python it is on PATH, too."""
+    (tmp_path / "rg").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "rg").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    files = metadata.files("ripgrep")
+    assert files, "the tests need ripgrep: make setup"
+    installed = {os.path.realpath(str(file.locate())) for file in files}
+    assert ripgrep.program() in installed
+    monkeypatch.setattr(ripgrep, "PACKAGE", "no-such-package")
     assert ripgrep.program() == ""
+
+
+def test_paths_are_named_in_as_many_calls_as_they_need() -> None:
+    """All of them once, in order; with none the pattern is checked all the same."""
+    paths = [f"{number:05}{'x' * 200}" for number in range(2000)]
+    made = list(ripgrep.batches(paths))
+    assert [path for batch in made for path in batch] == [f"./{path}" for path in paths]
+    assert len(made) > 1
+    assert max(sum(map(len, batch)) for batch in made) < 2 * ripgrep.MOST_NAMED
+    assert list(ripgrep.batches([])) == [[os.devnull]]

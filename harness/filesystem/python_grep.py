@@ -1,0 +1,59 @@
+"""A grep for where the package ripgrep is not installed: Python's `re` over lines. A program of its own, so that a slow pattern
+can be ended; it writes the records of `rg --json` that `ripgrep.records` reads."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import sys
+from typing import TextIO
+
+BAD_PATTERN = 2
+LITERAL, IGNORE_CASE = "F", "i"
+
+
+def main(options: str, pattern: str, paths: list[str]) -> int:
+    """Search these files; the exit status, as ripgrep's."""
+    try:
+        if "\n" in pattern:
+            raise re.error("a pattern matches within one line and has no line break")
+        body = re.escape(pattern) if LITERAL in options else pattern
+        wanted = re.compile(body, re.IGNORECASE if IGNORE_CASE in options else 0)
+    except (re.error, RecursionError, OverflowError) as fault:
+        os.write(2, f"{fault}\n".encode("utf-8", "surrogateescape"))
+        return BAD_PATTERN
+    with open(1, "w", encoding="ascii", closefd=False) as out:
+        for path in paths:
+            try:
+                search(path, wanted, out)
+            except OSError as fault:
+                os.write(2, os.fsencode(f"rg: {path}: {fault.strerror} (os error {fault.errno})\n"))
+    return 0
+
+
+def search(path: str, wanted: re.Pattern[str], out: TextIO) -> None:
+    """Write a record for each line of a file that matches, and one where the file turns out to be binary."""
+    offset = 0
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            if b"\0" in line:
+                return _write(out, "end", path, binary_offset=offset + line.index(b"\0"))
+            if wanted.search(line.removesuffix(b"\n").decode("utf-8", "surrogateescape")):
+                _write(out, "match", path, lines=_bytes(line), line_number=number, absolute_offset=offset)
+            offset += len(line)
+    return None
+
+
+def _write(out: TextIO, kind: str, path: str, **data: object) -> None:
+    record = {"type": kind, "data": {"path": _bytes(path.encode("utf-8", "surrogateescape")), **data}}
+    out.write(json.dumps(record) + "\n")
+
+
+def _bytes(data: bytes) -> dict[str, str]:
+    return {"bytes": base64.b64encode(data).decode("ascii")}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))
