@@ -1,7 +1,6 @@
 """What a search looks for in a file: its candidate lines by a literal that each hit must have, then the whole query on each.
 
-No index: ripgrep, where it is installed, says which files have the literal; else their bytes are searched block by block.
-Both only leave files out. What is a hit is decided here, on decoded text, so both give the same.
+No index: the bytes of a file are searched block by block. That only leaves lines out; what is a hit is decided on decoded text.
 """
 
 from __future__ import annotations
@@ -11,21 +10,16 @@ import re
 from re import _parser  # type: ignore[attr-defined]  # the parsed form of a pattern: there is no public one
 
 from harness.base import lean
-from harness.base.errors import Unavailable, UsageFault
+from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.process import spawn
 from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from harness.store.state import State
-
 BLOCK = 256 * 1024
 LONGEST = 4 * 1024 * 1024  # a line that goes on longer is taken in pieces of that size
-MOST_FILES = 1000  # a call of ripgrep gets
-RIPGREP = ("-l", "--null", "-F", "-a", "-uu", "--no-config", "--no-messages", "--encoding", "none")
 
 
 class Query(Record):
@@ -129,25 +123,3 @@ def number_of(path: str, offset: int) -> int:
             return number + block.count(b"\n", 0, offset - at)
         number, at = number + block.count(b"\n"), at + len(block)
     return number
-
-
-def with_literal(state: State, found: list[str], asked: Query, escaped: bool) -> set[str]:
-    """The names that can have a hit: those whose bytes have the literal, where ripgrep can say so; else all."""
-    needles = asked.needles(escaped)
-    try:
-        program = spawn.program("rg", os.environ)
-    except FileNotFoundError:
-        return set(found)
-    if not needles:
-        return set(found)
-    plain = [name for name in found if os.path.isfile(state.path(name))]
-    kept = set(found) - set(plain)  # whoever reads them says what is wrong
-    for start in range(0, len(plain), MOST_FILES):
-        batch = plain[start : start + MOST_FILES]
-        words = [word for needle in needles for word in ("-e", needle.decode("utf-8", "surrogateescape"))]
-        try:
-            code, out, _ = spawn.capture([program, *RIPGREP, *words, "--", *batch], cwd=state.path(""))
-        except (Unavailable, OSError):
-            code, out = 2, b""
-        kept |= set(out.decode("utf-8", "surrogateescape").split("\0")) if code in (0, 1) else set(batch)
-    return kept & set(found)

@@ -29,7 +29,6 @@ RUN_FILES = {
     "runs": ("stream.jsonl", "reply.md", "receipts.jsonl", "stderr.log"),
 }
 REMEMBERED = ("raw", "memory", "identity")
-BATCHES = (40, 400, 4000)  # runs that are looked at together; the newest few often have enough
 PER_FILE = 3
 SHOWN, BEFORE = 160, 50  # characters of a hit, and how many of them before it
 LONGEST_LINE = 1024 * 1024
@@ -161,19 +160,10 @@ def _row(line: bytes) -> dict[str, Any]:
 def _in_runs(layout: Layout, asked: Query, kept: list[str], only: Filter, faults: list[str]) -> Iterator[Hit]:
     """Hits in the files of runs, the newest run first; those of archived missions after all of ours."""
     for where in past.missions(layout):
-        ran, state = _ran(where, only, faults), State(where)
-        for size in (*BATCHES, *[BATCHES[-1]] * 10_000):
-            batch = list(islice(ran, size))
-            if not batch:
-                break
-            there = [name for one in batch for name in _files(state, one, kept)]
-            able = {
-                *matching.with_literal(state, [name for name in there if not _is_json(name)], asked, False),
-                *matching.with_literal(state, [name for name in there if _is_json(name)], asked, True),
-            }
-            for one in batch:
-                for name in _files(state, one, kept):
-                    yield from _in_file(where, one, name, asked, faults) if name in able else ()
+        state = State(where)
+        for one in _ran(where, only, faults):
+            for name in _files(state, one, kept):
+                yield from _in_file(where, one, name, asked, faults)
 
 
 def _files(state: State, one: _Ran, kept: list[str]) -> list[str]:
