@@ -43,7 +43,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "history": 12,
     "replay": 12,
     "look": 12,
-    "commands": 17,  # the pause of a person, the first config.toml, what was remembered, the workspace: modules of their own
+    "commands": 15,  # the pause of a person, the first config.toml, what was remembered, the workspace: modules of their own
     "tools": 20,  # a tool, or tools of one kind, a module; beside them what all share: arguments, answers, permits, what was seen
     "servers": 12,  # what people offer tools with: below the agent of ours, beside the tools
     "tasks": 12,
@@ -64,7 +64,6 @@ OWN_FILES = {
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
     "base.clock",  # beside a recorded clock, outside any mission
     "base.bundle",  # compiled code, beside the .pyc files
-    "commands.attempts",  # attempts what is forbidden
     "git.dotgit",
     "integrity.home_layer",
     "git.repository",
@@ -82,9 +81,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ("cli.history_show", "cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),
         "a file that a person names",
     ),
-    **dict.fromkeys(
-        ("commands.forbidden", "commands.try_agent", "commands.try_confine"), "missions made to try things"
-    ),
+    **dict.fromkeys(("commands.try_agent", "commands.try_confine"), "missions made to try things"),
     **dict.fromkeys(
         (
             *("git.clones", "git.dotgit", "git.landing", "git.merging", "git.new_secrets", "git.placing"),

@@ -1,73 +1,58 @@
-"""Whether the confinement of runs holds on this machine: a child, confined as an agent is, attempts all that is forbidden.
+"""Whether the confinement of runs holds on this machine: four probes, each a shell command that is confined as an agent's are.
 
-It works in a mission and a tree of its own, which are removed afterwards; a person's own files are not changed even where an
-attempt works.
+They aim at a mission made for them, which is removed afterwards; of a person's keys it is only seen whether they can be read.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import select
-import sys
-import time
 
-from harness.base import clock, encoding
-from harness.base.errors import USAGE, HarnessError, Unavailable
+from harness.base.errors import Unavailable
 from harness.base.record import Record
-from harness.commands import attempts, forbidden, try_agent
-from harness.commands.forbidden import Attempt, Stage
+from harness.commands import try_agent
 from harness.commands.try_agent import Finding
-from harness.git import dotgit, repository, worktrees
-from harness.integrity import confine, environment, home_layer, inbox, inside, workplace
-from harness.memory import raw
-from harness.model import config, mission, runs
+from harness.git import dotgit
+from harness.integrity import confine, home_layer, inside, workplace
+from harness.model import config, mission
 from harness.model.config import Config
-from harness.model.contract import Claim
-from harness.model.features import Feature
 from harness.process import supervise, temporary, tree
-from harness.process.confine import BUBBLEWRAP, NONE
-from harness.run import verbs
+from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE
 from harness.store import files
-from harness.store.layout import Layout, identity_file
+from harness.store.layout import Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from harness.process.confine import Confinement
 
-ALL_SECONDS = 120.0
-GONE_SECONDS = 1.0
-SECRET = b"of another mission\n"
-TRUST = "workspace"  # where nobody has said
+SECONDS = 30.0
+TRUST = "workspace"  # where config.toml names none
+BOTH, MOUNTS = (BUBBLEWRAP, LANDLOCK), (BUBBLEWRAP,)
 NOTHING = (
     "Nothing confines the programs of a run here, so there is nothing to try: {why}. An agent may change whatever you may. "
     "Install bubblewrap (the package has that name); docs/contract.md has `confine` and `workplace`."
 )
+WRITE = 'echo >> "$1"'
+READ = 'for one; do if [ -d "$one" ]; then ls -A "$one"; else head -c 1 "$one"; fi; done 2>/dev/null | grep -q .'
+SIGNAL = '[ "$(sed "s/.*) //" "/proc/$1/stat" | cut -d " " -f 20)" = "$2" ] && kill -0 "$1"'
 
 
-class Answer(Record):
-    """What became of an attempt: the program's own words, and the device of the folder that it changed, 0 for none."""
+class Probe(Record):
+    """One attempt: what it is for a person, its script and the script's arguments, the tiers that refuse it. `written`: a file
+    that it changes where it works. One that no tier refuses is what an agent needs."""
 
-    number: int
-    worked: bool
-    why: str
-    device: int
-
-
-class Report(Record):
-    """All answers by the number of their attempt, how long survivors lived after the end (None: longer than they may), and
-    the paths of state and git folder that are not as they were."""
-
-    answers: dict[int, Answer]
-    gone_seconds: float | None
-    changed: list[str]
+    what: str
+    script: str
+    arguments: list[str]
+    tiers: tuple[str, ...] = BOTH
+    written: str = ""
 
 
 def attempt(where: Layout) -> Iterator[Finding]:
-    """A line for each forbidden thing, with the settings of the mission in `where` if there is one; raises Unavailable
-    where nothing is confined."""
+    """A line for each probe, with the settings of the mission in `where` if there is one; raises Unavailable where nothing is
+    confined."""
     inside.refuse(where, "doctor confine")
     settings = config.load(where)
     tag = f"try-{os.getpid()}"
@@ -82,20 +67,23 @@ def attempt(where: Layout) -> Iterator[Finding]:
 
 
 def _tried(project: str, settings: Config, trees: list[str]) -> Iterator[Finding]:
-    there = begin(project)
+    there = try_agent.begin(project, "", [], [])
     how = confine.tier(there, settings)
     if how == NONE:
         raise Unavailable(NOTHING.format(why=_why_none(settings)))
-    with Set(there, trees) as made:
-        trust = settings.trust or TRUST
-        yield Finding(state="note", what=f"on this machine: {how}; an agent with trust = {json.dumps(trust)}")
-        glass = confine.of_mission(there, settings, made.stage.tree, how)
-        assert glass is not None, "there is a tier"
-        home = [] if trust == "full" else [confine.home_of_agent(there.top, made.stage.tree)]
-        glass = confine.of_agent(there, glass, [made.stage.tree, made.stage.room, *home], trust, ())
-        todo, report = carry_out(made.stage, glass, trust)
-        yield from judged(todo, report, how)
-        yield _own_git(made.stage)
+    made, trust = mission.load(there), settings.trust or TRUST
+    yield Finding(state="note", what=f"on this machine: {how}; an agent with trust = {json.dumps(trust)}")
+    another = workplace.folder_of(f"{made.id}-another")
+    trees += [os.path.dirname(workplace.folder_of(made.id)), os.path.dirname(another)]
+    files.replace(another + "/secret", b"of another mission\n")
+    workplace.adopt(there)
+    tip = workplace.bring(there, made, workplace.TREES + "1")
+    workplace.prepare(there, tip, ())
+    glass = confine.of_mission(there, settings, tip.folder, how)
+    assert glass is not None, "there is a tier"
+    glass = confine.of_agent(there, glass, [tip.folder], trust, ())
+    for probe in probes(there, tip.folder, another, trust):
+        yield judged(probe, how, *carry_out(probe, glass, tip.folder))
 
 
 def _why_none(settings: Config) -> str:
@@ -104,232 +92,45 @@ def _why_none(settings: Config) -> str:
     return 'config.toml says workplace = "project"' if settings.workplace == "project" else "no bubblewrap, no Landlock"
 
 
-def begin(project: str) -> Layout:
-    """A mission with something to do for each of a person's commands."""
-    claim = Claim(id=forbidden.MANUAL, text="It looks right", manual=True)
-    blocked = [Feature(id=name, title="Try", claims=[claim.id], status="blocked") for name in forbidden.BLOCKED]
-    there = try_agent.begin(project, "", [claim], blocked)
-    verbs.issue(there, {"title": "Try", "severity": "minor"}, "person")
-    raw.append(there, "person", "", [("CONTEXT", "a note before the trial")])
-    line = f"- [2026-04-24] {forbidden.KNOWN} (missions: try · 1x)\n"
-    files.replace(identity_file(forbidden.identity_of(there), "try"), f"# try\n{line}".encode())
-    return there
+def probes(there: Layout, folder: str, another: str, trust: str) -> list[Probe]:
+    """What an agent needs, and four things that none may do. Under full trust it may read keys."""
+    config, new = os.path.abspath(dotgit.folders(there.top)[1]) + "/config", folder + "/harness-try"
+    keys = [] if trust == "full" else home_layer.keys(os.path.expanduser("~"), os.environ)
+    secrets = "the tree of another mission" if trust == "full" else "keys, or the tree of another mission"
+    identity = [str(os.getpid()), tree.stat(os.getpid())[19].decode()]
+    return [
+        Probe(what="write in its tree", script=WRITE, arguments=[new], tiers=(), written=new),
+        Probe(what="write the state of a mission", script=WRITE, arguments=[there.features], written=there.features),
+        Probe(what="write the configuration of git", script=WRITE, arguments=[config], written=config),
+        Probe(what=f"read {secrets}", script=READ, arguments=[*filter(os.path.exists, keys), another], tiers=MOUNTS),
+        Probe(what="signal a process outside", script=SIGNAL, arguments=identity, tiers=MOUNTS),
+    ]
 
 
-class Set:
-    """The stage of the attempts, as a context manager. `trees` gets the folders outside the project that are to be removed."""
-
-    def __init__(self, there: Layout, trees: list[str]) -> None:
-        self.there, self.trees = there, trees
-        self.listener = -1
-        self.socket = ""
-
-    def __enter__(self) -> Set:
-        made, folder = mission.load(self.there), os.path.dirname(self.there.project)
-        workplace.adopt(self.there)
-        another = f"{workplace.folder_of(f'{made.id}-another')}/secret"
-        self.trees += [os.path.dirname(workplace.folder_of(made.id)), os.path.dirname(os.path.dirname(another))]
-        files.replace(another, SECRET)
-        run_id, run = runs.make(self.there, runs.new_id("try", "", clock.now()))
-        files.replace(run.prompt, b"Try.\n")
-        files.replace(run.refused + "/features.json", files.read(self.there.features) or b"")
-        room = temporary.create("agent", f"try-{os.getpid()}")
-        self.trees.append(room)
-        tip = workplace.bring(self.there, made, workplace.TREES + "1")
-        workplace.prepare(self.there, tip, ())
-        self.stage = Stage(
-            there=self.there,
-            tree=tip.folder,
-            room=room,
-            run_id=run_id,
-            another=another,
-            socket=self._listen(),
-            marker=os.path.join(folder, "marker"),
-            fifo=os.path.join(room, "fifo"),
-            crontab=_crontab(),
-        )
-        os.mkfifo(self.stage.fifo)
-        common = dotgit.folders(self.there.top)[1]
-        for folder in (*(os.path.join(common, name) for name in ("hooks", "info", "objects/info")), self.there.roles):
-            files.make_folder(folder)
-        return self
-
-    def _listen(self) -> str:
-        """A socket where those of a person's services are; "" where this user may make none."""
-        import socket
-
-        for folder in filter(os.path.isdir, (os.environ.get("XDG_RUNTIME_DIR", ""), "/run")):
-            path, listener = os.path.join(folder, f"harness-try-{os.getpid()}.sock"), socket.socket(socket.AF_UNIX)
-            try:
-                listener.bind(path)
-            except OSError:
-                listener.close()
-                continue
-            listener.listen()
-            self.listener, self.socket = listener.detach(), path
-            return path
-        return ""
-
-    def __exit__(self, *_: object) -> None:
-        if self.socket:
-            os.close(self.listener)
-            files.remove(self.socket)
-
-
-def _crontab() -> str | None:
-    """The person's crontab, "" if it is empty; None without the program, or where it fails."""
-    try:
-        code, out, err = supervise.capture(["crontab", "-l"], cwd="/", wall_seconds=10)
-    except (Unavailable, TimeoutError):
-        return None
-    return out.decode("utf-8", "surrogateescape") if code == 0 else "" if b"no crontab" in err else None
-
-
-def _note(tag: str, text: str) -> Iterable[str]:
-    return ()
-
-
-def carry_out(stage: Stage, glass: Confinement | None, trust: str) -> tuple[list[Attempt], Report]:
-    """Start the program confined as an agent, give it the attempts once there are processes to aim at, and collect."""
-    plan, lines = os.path.join(stage.room, "plan"), bytearray()
-    held = os.open(stage.fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    before = _state(stage)
-    try:
-        with (
-            inbox.Inbox(stage.run.inbox, {"note": _note}) as listening,
-            supervise.Child(
-                [sys.executable, "-I", "-S", attempts.__file__, plan],
-                cwd=stage.tree,
-                env=surroundings(stage, trust),
-                wall_seconds=ALL_SECONDS,
-                grace_seconds=0.0,
-                merge=True,
-                confine=glass,
-            ) as child,
-        ):
-            guardian = int(tree.stat(child.pid)[1])
-            ours = {"the run": os.getpid(), forbidden.GUARDIAN: guardian, "its inbox": listening.pid}
-            todo = forbidden.attempts(stage.replace(processes=ours), trust, glass.tier if glass else BUBBLEWRAP)
-            files.replace(plan, json.dumps([one.words for one in todo]).encode())
-            for _, chunk in child.output():
-                lines += chunk
-                _save_when_asked(stage)
-        gone = _gone_seconds(held)
-    finally:
-        os.close(held)
-    changed = [name for name, digest in {**_state(stage), **before}.items() if _state(stage).get(name) != digest]
-    return todo, Report(answers=_answers(bytes(lines)), gone_seconds=gone, changed=changed)
-
-
-def surroundings(stage: Stage, trust: str) -> dict[str, str]:
-    """The environment of an agent in this run."""
-    tag = f"{mission.load(stage.there).id}/{stage.run_id}"
-    made = environment.of_agent(os.environ, tag, stage.there, stage.run_id)
-    if trust != "full":
-        home = confine.home_of_agent(stage.there.top, stage.tree)
-        made = home_layer.variables(made, home, os.path.expanduser("~"))
-    return {**made, "TMPDIR": stage.room}
-
-
-def _save_when_asked(stage: Stage) -> None:
-    """Replace a file of the project and git's configuration by a rename, as an editor and `git config` do."""
-    go = os.path.join(stage.room, "go")
-    if os.path.exists(os.path.join(stage.room, "ready")) and not os.path.exists(go):
-        common = os.path.abspath(dotgit.folders(stage.there.top)[1])
-        for path in (stage.there.asked_spec, common + "/config"):
-            files.replace(path, files.read(path) or b"")
-        files.replace(go, b"")
-
-
-def _gone_seconds(held: int) -> float | None:
-    """How long the FIFO is still held open by somebody; None where it is longer than it may be."""
-    began, poller = time.monotonic(), select.poll()
-    poller.register(held, select.POLLIN)
-    while (waited := time.monotonic() - began) < GONE_SECONDS:
-        if any(events & select.POLLHUP for _, events in poller.poll(50)):
-            return waited
-    return None
-
-
-def _answers(lines: bytes) -> dict[int, Answer]:
-    rows = (json.loads(line) for line in lines.split(b"\n") if line.startswith(b'{"number"'))
-    return {row["number"]: Answer(**row) for row in rows}
-
-
-def _state(stage: Stage) -> dict[str, str]:
-    """{path: digest} of the files of the mission's state and of the git folder, without caches, locks and the inbox."""
-    common, there = os.path.abspath(dotgit.folders(stage.there.top)[1]), stage.there
-    spared, found = (there.cache, there.locks, stage.run.inbox), dict[str, str]()
-    for top in (there.state, common):
-        for folder, _, names in os.walk(top):
-            paths = [] if folder in spared else [os.path.join(folder, name) for name in names]
-            found |= {path: encoding.digest(files.read(path) or b"") for path in paths if os.path.isfile(path)}
-    return found
-
-
-def judged(todo: list[Attempt], report: Report, tier: str) -> Iterator[Finding]:
-    """A line for each attempt, and for what can only be seen from outside."""
-    for number, one in enumerate(todo):
-        answer = report.answers.get(number)
-        if answer is None:
-            yield Finding(state="bad", what=f"no answer: {one.what}; the program that tries it ended before")
-        elif one.words[0] == "survive" and answer.worked:
-            yield _survived(one, report.gone_seconds)
-        else:
-            yield _judged(one, answer, tier)
-    shown = ", ".join(report.changed[:5])
-    yield Finding(
-        state="bad" if shown else "ok",
-        what=f"changed: {shown}" if shown else "state and git folder are as they were before",
+def carry_out(probe: Probe, glass: Confinement | None, folder: str) -> tuple[bool, str]:
+    """Whether it worked, seen from outside; the last words of the shell."""
+    output, before = bytearray(), files.read(probe.written) if probe.written else None
+    ended = supervise.run(
+        ["sh", "-c", probe.script, "sh", *probe.arguments],
+        cwd=folder,
+        env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+        wall_seconds=SECONDS,
+        sink=lambda _, chunk: output.extend(chunk),
+        confine=glass,
     )
+    worked = ended.exit == 0 and (not probe.written or files.read(probe.written) != before)
+    return worked, output.decode("utf-8", "replace").strip().rpartition(": ")[2]
 
 
-def _judged(one: Attempt, answer: Answer, tier: str) -> Finding:
-    elsewhere = one.words[1:] and answer.device not in (0, _device(one.words[1]))
-    worked = answer.worked and not elsewhere
-    if one.allowed:
-        return Finding(state="ok", what=f"allowed: {one.what}") if worked else _bad(f"not possible: {one.what}", answer)
-    if not worked and one.words[0].startswith("order") and not answer.why.startswith(f"exit {USAGE}"):
-        return _bad(f"failed, and was not refused: {one.what}", answer)
+def judged(probe: Probe, tier: str, worked: bool, why: str) -> Finding:
+    """What the answer to a probe says about this tier."""
+    reason = f" ({why})" if why else ""
+    if not probe.tiers:
+        return Finding(
+            state="ok" if worked else "bad", what=f"{'allowed' if worked else 'not possible'}: {probe.what}{reason}"
+        )
     if not worked:
-        why = "only in a folder that it alone sees" if elsewhere else answer.why
-        return Finding(state="ok", what=f"refused: {one.what} ({why})")
-    if tier in one.tiers:
-        return _bad(f"worked: {one.what}", answer)
-    return Finding(state="note", what=f"not refused {_where(one)}: {one.what}")
-
-
-def _where(one: Attempt) -> str:
-    return "on this tier" if one.tiers else "under full trust"
-
-
-def _bad(what: str, answer: Answer) -> Finding:
-    return Finding(state="bad", what=what + (f" ({answer.why})" if answer.why else ""))
-
-
-def _device(path: str) -> int:
-    try:
-        return os.stat(os.path.dirname(path)).st_dev
-    except OSError:
-        return 0
-
-
-def _survived(one: Attempt, gone_seconds: float | None) -> Finding:
-    if gone_seconds is None:
-        return Finding(state="bad", what=f"alive {GONE_SECONDS:.0f} s after the end: {one.what}")
-    return Finding(state="ok", what=f"gone {gone_seconds:.2f} s after the end: {one.what}")
-
-
-def _own_git(stage: Stage) -> Finding:
-    """What our git does with a tree whose git folder the child replaced."""
-    project, head = stage.there.top, workplace.position(stage.there).head
-    try:
-        worktrees.join(project, stage.tree, head)
-        repository.untracked(stage.tree)
-        worktrees.ensure(project, stage.tree, head, keep=True)
-        repository.state(project)
-    except HarnessError as fault:
-        return Finding(state="bad", what=f"our git cannot work in the tree again: {fault}")
-    if os.path.exists(stage.marker):
-        return Finding(state="bad", what="our git ran a program that the child had configured in its tree")
-    return Finding(state="ok", what="refused: programs configured in its tree's git folder (our git ran none)")
+        return Finding(state="ok", what=f"refused: {probe.what}{reason}")
+    if tier in probe.tiers:
+        return Finding(state="bad", what=f"worked: {probe.what}")
+    return Finding(state="note", what=f"not refused on this tier: {probe.what}")

@@ -1,4 +1,4 @@
-"""What `doctor confine` attempts: the list of all that no program of a run may do, and of what it may.
+"""The list of all that no program of a run may do, and of what it may.
 
 Files of a person are opened for writing and renamed to their own name, which changes nothing even where it works; files of
 the trial's own mission are really moved and removed.

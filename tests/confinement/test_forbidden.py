@@ -1,4 +1,4 @@
-"""The list of what `doctor confine` attempts: what stands in it, and on which tier it is refused."""
+"""The list of attempts to break out: what stands in it, and on which tier it is refused."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands import forbidden, try_confine
-from harness.commands.forbidden import BOTH, GLASS, NOWHERE, Stage
 from harness.process.confine import BUBBLEWRAP
-from tests.commands.test_attempts import furnish
+from tests.confinement import forbidden
+from tests.confinement import stage as trial
+from tests.confinement.forbidden import BOTH, GLASS, NOWHERE, Stage
+from tests.confinement.test_attempts import furnish
 from tests.missions import House
 
 
@@ -20,7 +21,7 @@ from tests.missions import House
 def stage(bare: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """A mission with a tree, and a person's files."""
     furnish(bare, monkeypatch)
-    with try_confine.Set(try_confine.begin(str(bare.folder / "try")), []) as made:
+    with trial.Set(trial.begin(str(bare.folder / "try")), []) as made:
         yield made.stage
 
 

@@ -1,4 +1,4 @@
-"""The program behind `doctor confine`: what it attempts works where nothing confines it, so that a refusal says something."""
+"""The program that attempts to break out: what it attempts works where nothing confines it, so that a refusal says something."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands import attempts, forbidden, try_confine
-from harness.commands.forbidden import Attempt, Stage
 from harness.process import tree
 from harness.process.confine import BUBBLEWRAP
+from tests.confinement import attempts, forbidden
+from tests.confinement import stage as trial
+from tests.confinement.forbidden import Attempt, Stage
 from tests.missions import House
 
 PERSON = (".gitconfig", ".bashrc", ".netrc", ".ssh/id", ".aws/credentials", ".gnupg/key", ".config/git/config")
@@ -28,8 +29,8 @@ MAY_TRACE = os.geteuid() == 0 or not os.path.exists("/proc/sys/kernel/yama/ptrac
 def stage(bare: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """A mission with a tree, a person's files in a throw-away HOME, a runtime folder and a crontab."""
     furnish(bare, monkeypatch)
-    there = try_confine.begin(str(bare.folder / "try"))
-    with try_confine.Set(there, []) as made:
+    there = trial.begin(str(bare.folder / "try"))
+    with trial.Set(there, []) as made:
         yield made.stage
 
 
@@ -50,13 +51,13 @@ def furnish(bare: House, monkeypatch: pytest.MonkeyPatch) -> None:
         bare.env[name] = value
 
 
-def carried_out(stage: Stage, todo: list[Attempt], *before: str) -> dict[str, try_confine.Answer]:
+def carried_out(stage: Stage, todo: list[Attempt], *before: str) -> dict[str, trial.Answer]:
     """The answers of the program, by attempt, where nothing confines it; `before` starts it."""
     plan = Path(stage.room, "plan")
     plan.write_text(json.dumps([one.words for one in todo]))
     words = [*before, sys.executable, "-I", "-S", attempts.__file__, str(plan)]
     done = subprocess.run(words, cwd=stage.tree, stdout=subprocess.PIPE, check=True)
-    answers = [try_confine.Answer(**json.loads(line)) for line in done.stdout.split(b"\n") if line]
+    answers = [trial.Answer(**json.loads(line)) for line in done.stdout.split(b"\n") if line]
     return {todo[answer.number].what: answer for answer in answers}
 
 
@@ -76,14 +77,14 @@ def test_all_that_is_refused_behind_glass_works_without_it(stage: Stage) -> None
         assert {one.words[0] for one in todo} == attempts.KINDS.keys() - set(SEPARATE)
         todo = [one for one in todo[:-2] if possible(one)]
         Path(stage.room, "go").touch()
-        before = try_confine._state(stage)
+        before = trial._state(stage)
         answers = carried_out(stage, todo)
         victim.kill()
     assert {what: one.why for what, one in answers.items() if not one.worked} == {}
     assert len(answers) == len(todo) > 50
-    changed = [one.what for one in todo if answers[one.what].device not in (0, try_confine._device(one.words[1]))]
+    changed = [one.what for one in todo if answers[one.what].device not in (0, trial._device(one.words[1]))]
     assert changed == []
-    assert try_confine._state(stage) == before
+    assert trial._state(stage) == before
     assert (Path.home() / ".gitconfig").read_text() == "of a person\n"
     assert (Path.home() / "crontab").read_text() == "0 0 * * * true\n"
 
@@ -93,8 +94,8 @@ def test_what_survives_is_noticed(stage: Stage) -> None:
     held = os.open(stage.fifo, os.O_RDONLY | os.O_NONBLOCK)
     survive = ["survive", stage.fifo, "4", "0.1", "2"]
     assert carried_out(stage, [Attempt(what="survive", words=survive)])["survive"].worked
-    assert try_confine._gone_seconds(held) is None
-    while try_confine._gone_seconds(held) is None:
+    assert trial._gone_seconds(held) is None
+    while trial._gone_seconds(held) is None:
         pass
     os.close(held)
 
@@ -119,10 +120,10 @@ def test_a_person_s_commands_do_what_they_say(stage: Stage, bare: House) -> None
     asked = [["order", stage.there.project, *words] for words in forbidden.orders(stage)]
     asked.append(["order detached", *asked[-1][1:]])
     for words in asked:
-        before = try_confine._state(stage)
+        before = trial._state(stage)
         answer = carried_out(stage, [Attempt(what="order", words=words)])["order"]
         assert answer.worked, (words, answer.why)
-        assert try_confine._state(stage) != before, words
+        assert trial._state(stage) != before, words
         again(stage, bare.folder / "kept")
 
 

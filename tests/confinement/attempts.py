@@ -1,4 +1,4 @@
-"""A program that attempts what no program of a run may do, and says what happened; `doctor confine` starts it confined.
+"""A program that attempts what no program of a run may do, and says what happened; `stage` starts it confined.
 
     python -I -S attempts.py PLAN
 
