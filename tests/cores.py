@@ -41,7 +41,7 @@ THREADED = (
 NEW_MOUNTS = 0x20000  # CLONE_NEWNS of unshare(2)
 MEMORY_BYTES = 4 << 30  # of a machine whose memory may hold the folders of the tests: they take 0.2 GB at once
 LONG = (
-    *("test_run_sh", "test_gallery", "test_crash", "test_kills", "test_try_confine", "test_recover", "test_landing"),
+    *("test_run_sh", "test_gallery", "test_crash", "test_kills", "test_stage", "test_recover", "test_landing"),
     "test_signals",
 )
 PLAIN = (

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 HOURS = 12  # how long a night is, for a login that ends
 LOOKS_OF_DOCTOR = ("repository", "mission", "ledger", "names", "state")
-FLEETING = ("/run/user/", "/tmp/", "/var/run/user/", "/dev/shm/")
 
 
 def examine(layout: Layout) -> list[Finding]:
@@ -186,21 +185,11 @@ def _disk(layout: Layout) -> Iterator[Finding]:
     yield from [_bad(line) for line in preflight.disk(layout)] or [_ok("disk: there is room")]
 
 
-def _sleep(_: Layout) -> Iterator[Finding]:
-    asleep, how = machine.sleeps()
-    if asleep is None:
-        yield _note(f"sleep: not known: {how}")
-    else:
-        yield _bad(f"sleep: {how}") if asleep else _ok(f"sleep: it does not sleep by itself: {how}")
-
-
 def _clock(layout: Layout) -> Iterator[Finding]:
     """A clock that was set back makes waits and times wrong."""
     last = next(runs.finished(layout), None)
     if last and last.ended > clock.now() + runs.CLOCK_STEP:
         yield _bad(f"clock: it is behind the newest run, which ended at {clock.stamp(last.ended)}: set it right")
-    elif machine.synchronised() is False:
-        yield _note("clock: not kept right over the network: sudo timedatectl set-ntp true")
     else:
         yield _ok(f"clock: {clock.stamp(clock.now())}, here {clock.local(clock.now(), clock.now())}")
 
@@ -249,7 +238,7 @@ def _login(layout: Layout, name: str, settings: Config, here: dict[str, str]) ->
 
 
 def _path(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
-    """What checks call and a start will not find, though it is here; and folders of the PATH that may be gone by then."""
+    """What checks call and a start will not find, though it is here."""
     path = os.environ.get("PATH", os.defpath)
     known = contract.load(layout)
     texts = [
@@ -262,17 +251,14 @@ def _path(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
         for name in programs.called(texts)
         if programs.on(here.get("PATH", ""), name) and not programs.on(path, name)
     ]
-    again = command("schedule add")
     if lost:
+        again = command("schedule add")
         yield _bad(f"PATH: a start will not find {', '.join(lost[:5])}, which checks call: say it again: {again}")
-    fleeting = [one for one in path.split(os.pathsep) if f"{one}/".startswith(FLEETING)]
-    if fleeting:
-        yield Finding(state="warn", what=f"PATH: {', '.join(fleeting[:3])} may be gone by then: say {again} without it")
     unset = [name for name in config.load(layout).passed if name in here and name not in os.environ]
     if unset:
         ways = "put each at the top of your crontab (crontab -e)"
         yield _bad(f"environment: {', '.join(unset)} of [env] pass is set here, and not for a scheduled start: {ways}")
-    if not lost and not fleeting:
+    if not lost:
         yield _ok("PATH: has the programs that checks call")
 
 
@@ -281,6 +267,5 @@ LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("due", _due),
     ("cost", _money),
     ("disk", _disk),
-    ("sleep", _sleep),
     ("clock", _clock),
 )
