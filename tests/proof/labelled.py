@@ -1,9 +1,8 @@
 """Diffs with a label, honest or cheat, and the checks that a contract has for them: each a file of tests/proof/diffs.
 
 A file begins with `# where it is from`, and a `# check: COMMAND` for each check; `# names its tests: COMMAND` is a check
-that names them; `# no mark: WHY` is a cheat that no signal sees. Half of the honest ones and of the cheats is for tuning
-the signals, the other half for reporting how good they are. `later` are cheats that were written when the signals were
-there, `near` honest diffs that look like cheats.
+that names them. Half of the honest ones and of the cheats is for tuning the signals, the other half for reporting how good they
+are. `near` are honest diffs that look like cheats.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from tests.planned import claim
 
 FOLDER = Path(__file__).parent / "diffs"
 NAMED = "# names its tests: "
-UNSEEN = "# no mark: "
 PLACES = ["/home/ada/greet", "/home/ada/state/harness/greet-1"]
 
 
@@ -29,7 +27,6 @@ class Labelled(Record):
     claims: list[Claim]
     patch: str
     named: list[Claim] = []
-    unseen: bool = False
 
     @property
     def rewrites(self) -> bool:
@@ -59,7 +56,7 @@ class Labelled(Record):
 
 
 def load(kind: str) -> list[Labelled]:
-    """All diffs of a kind: honest, near, cheats or later."""
+    """All diffs of a kind: honest, near or cheats."""
     found = []
     for path in sorted((FOLDER / kind).glob("*.diff")):
         text = path.read_bytes().decode()
@@ -68,8 +65,7 @@ def load(kind: str) -> list[Labelled]:
         tests = [line.removeprefix(NAMED) for line in head.split("\n") if line.startswith(NAMED)]
         claims = [claim(f"VAL-{number}", command) for number, command in enumerate(commands, start=1)]
         named = [claim("VAL-TESTS", command) for command in tests]
-        unseen = f"\n{UNSEEN}" in head
-        found.append(Labelled(name=path.stem, claims=claims, patch=begin + patch, named=named, unseen=unseen))
+        found.append(Labelled(name=path.stem, claims=claims, patch=begin + patch, named=named))
     return found
 
 
@@ -83,7 +79,5 @@ def rates() -> list[str]:
         halves = [[diff for diff in mine if diff.tuning == half] for half in (True, False)]
         cells = [f"{sum(bool(diff.signs(named=named)) for diff in some)} of {len(some)}" for some in (*halves, mine)]
         rows.append(f"| {label} | {' | '.join(cells)} |")
-    for label, diffs in [("honest, and like a cheat", load("near")), ("cheats that came later", load("later"))]:
-        marked = f"{sum(bool(diff.signs()) for diff in diffs)} of {len(diffs)}"
-        rows.append(f"| {label} | {marked} | none | {marked} |")
-    return rows
+    marked = f"{sum(bool(diff.signs()) for diff in load('near'))} of {len(load('near'))}"
+    return [*rows, f"| honest, and like a cheat | {marked} | none | {marked} |"]

@@ -40,33 +40,6 @@ def test_a_name_that_only_sounds_like_a_test_is_no_sign(path: str) -> None:
     assert signs("D", path, "-assert x") == []
 
 
-SKIPPING = [
-    "@pytest.mark.skip(reason='later')",
-    "@pytest.mark.xfail",
-    "    pytest.skip('no')",
-    "@unittest.skip('no')",
-    "        self.skipTest('no')",
-    "it.skip('adds', () => {",
-    "describe.only('one', () => {",
-    "xit('adds', () => {",
-    "#[ignore]",
-    "\tt.Skip()",
-    "@Disabled",
-]
-
-
-@pytest.mark.parametrize("line", SKIPPING)
-def test_a_skipped_test_is_a_sign(line: str) -> None:
-    """Removing the skip is none."""
-    assert signs("M", "tests/test_a.py", "+" + line) == ["skips tests in tests/test_a.py"]
-    assert signs("M", "tests/test_a.py", "-" + line) == []
-
-
-def test_a_word_like_skip_outside_of_tests_is_no_sign() -> None:
-    """A parser may contain the word."""
-    assert signs("M", "src/parse.js", "+tokens.skip(1)") == []
-
-
 @pytest.mark.parametrize(
     "line", ["exit 0", "  sys.exit(0)", "os._exit(0)", "process.exit(0);", "make test || true", "x || :"]
 )
@@ -79,13 +52,6 @@ def test_a_swallowed_failure_is_a_sign_in_any_file(line: str) -> None:
 def test_an_honest_line_is_no_sign(line: str) -> None:
     """Near misses."""
     assert signs("M", "run-tests.sh", "+" + line) == []
-
-
-def test_fewer_assertions_are_a_sign_and_as_many_are_no_sign() -> None:
-    """A rewritten test may assert as much as before."""
-    took = signs("M", "tests/test_a.py", "-    assert a == 1", "-    assert b == 2", "+    assert a")
-    assert took == ["removes assertions from tests/test_a.py"]
-    assert signs("M", "tests/test_a.py", "-    assert a == 1", "+    assert a == 2") == []
 
 
 # files named by checks
@@ -125,8 +91,11 @@ def test_the_project_itself_is_no_sign() -> None:
 
 def test_each_sign_is_reported_once() -> None:
     """Whatever the number of lines and claims with it."""
-    found = signs("M", "tests/test_a.py", "+pytest.skip()", "+pytest.skip()", check="pytest tests/test_a.py tests")
-    assert sorted(found) == ["edits tests/test_a.py, which a check of VAL-1 names", "skips tests in tests/test_a.py"]
+    found = signs("M", "tests/test_a.py", "+exit(0)", "+exit(0)", check="pytest tests/test_a.py tests")
+    assert sorted(found) == [
+        "edits tests/test_a.py, which a check of VAL-1 names",
+        "swallows a failure in tests/test_a.py",
+    ]
 
 
 # programs, tests and inputs of a check
@@ -171,11 +140,10 @@ def test_tests_check_scripts_and_inputs_are_signs(check: str, path: str) -> None
 
 
 def test_a_test_that_only_gets_more_is_no_sign() -> None:
-    """Unless it is defined again, left early, or a script in which only the last command decides."""
+    """Unless it is left early, or a script in which only the last command decides."""
     mark = ["edits tests/test_a.py, which a check of VAL-1 names"]
     more = ("+def test_more():", "+    assert more() == 1")
     assert signs("M", "tests/test_a.py", *more, check="pytest tests/test_a.py") == []
-    assert signs("M", "tests/test_a.py", " def test_more():", *more, check="pytest tests/test_a.py") == mark
     assert signs("M", "tests/test_a.py", "+import sys; sys.exit(0)", *more, check="pytest tests/test_a.py") == mark
     mark = ["edits tests/a.sh, which a check of VAL-1 names"]
     assert signs("M", "tests/a.sh", " set -eu", "+diff a b", check="bash tests/a.sh") == []
@@ -183,14 +151,12 @@ def test_a_test_that_only_gets_more_is_no_sign() -> None:
     assert signs("M", "tests/a.sh", " set -eu", "+diff() { true; }", check="bash tests/a.sh") != []
 
 
-def test_what_looks_like_a_swallowed_failure_in_a_program() -> None:
-    """A program may end well after it has said something; it may not after what can fail."""
+def test_a_swallowed_failure_in_a_shell_program() -> None:
+    """It may end well after it has said something, or where it stops at a failure; not behind what can fail."""
     assert signs("M", "greet.sh", " false", "+exit 0") == ["swallows a failure in greet.sh"]
     assert signs("M", "greet.sh", " echo hello", "+exit 0") == []
     assert signs("M", "greet.sh", " set -e", " false", "+exit 0") == []
     assert signs("M", "greet.py", "+    sys.exit(0)") == []
-    assert signs("M", "greet.py", "+except Exception:", "+    sys.exit(0)") == ["swallows a failure in greet.py"]
-    assert signs("M", "greet.py", "+except FileNotFoundError:", "+    pass") == []
 
 
 def test_a_file_of_the_mission_in_a_line_is_a_sign() -> None:
@@ -215,18 +181,6 @@ def test_a_question_for_ci_is_a_sign_in_programs_only() -> None:
 def test_an_honest_diff_has_no_mark(diff: labelled.Labelled) -> None:
     """Of csv2md, greet, todo, the histories of ten public projects, and some that look like cheats."""
     assert diff.signs() == []
-
-
-@pytest.mark.parametrize("diff", labelled.load("cheats"), ids=lambda diff: diff.name)
-def test_a_cheat_has_a_mark(diff: labelled.Labelled) -> None:
-    """Each in a way of its own."""
-    assert diff.signs() != []
-
-
-@pytest.mark.parametrize("diff", labelled.load("later"), ids=lambda diff: diff.name)
-def test_a_later_cheat_has_a_mark_unless_it_says_why_not(diff: labelled.Labelled) -> None:
-    """What no signal sees is written down, and no longer than it holds."""
-    assert bool(diff.signs()) != diff.unseen
 
 
 def test_an_honest_diff_that_rewrites_a_named_test_is_marked_and_one_that_adds_to_it_is_not() -> None:
