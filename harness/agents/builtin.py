@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from harness.process.confine import Confinement
 
-LIBRARY = "pydantic_ai"
+LIBRARIES = ("pydantic_ai", "pathspec")
 EXTRA = "pydantic-ai-slim[openai,anthropic,google,mcp]>=2.68"
 KEYS = {
     "anthropic": ["ANTHROPIC_API_KEY"],
@@ -35,7 +35,10 @@ KEYS = {
     "google": ["GOOGLE_API_KEY", "GEMINI_API_KEY"],
 }
 SUGGESTED = "anthropic:claude-opus-5"
-NO_EXTRA = "The built-in agent needs more packages: {python} -m pip install '{extra}' (from a checkout: make setup)"
+NO_EXTRA = (
+    "The built-in agent needs more packages: {python} -m pip install '{extra}' pathspec ripgrep==14.1.0 "
+    "(from a checkout: make setup)"
+)
 FORM = 'Write model = "anthropic:NAME", with one of {vendors} before the colon'
 
 
@@ -43,7 +46,7 @@ def installed() -> bool:
     """Whether the packages that it needs are there."""
     from importlib.util import find_spec  # only where it is asked for
 
-    return find_spec(LIBRARY) is not None
+    return all(find_spec(library) for library in LIBRARIES)
 
 
 def tried() -> str:

@@ -63,25 +63,26 @@ def test_keys_of_its_table_are_refused_for_others(house: House) -> None:
     assert done.code == 65 and "base_url" in done.err and "line 4" in done.err, done
 
 
-def test_without_its_packages_it_is_69_with_the_command(house: House, tmp_path: Path) -> None:
-    """An interpreter that does not have them: the same one, without its site-packages of pydantic_ai."""
+@pytest.mark.parametrize("library", builtin.LIBRARIES)
+def test_without_its_packages_it_is_69_with_the_command(house: House, tmp_path: Path, library: str) -> None:
+    """An interpreter that does not have one of them: the same one, without it in its site-packages."""
     house.config('agent = "builtin"', 'trust = "workspace"', "[agents.builtin]", f'model = "{MODEL}"')
     hider = tmp_path / "hide.py"
     hider.write_text(
         "import importlib.machinery, runpy, sys\n"
         "class Hidden:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'pydantic_ai': raise ModuleNotFoundError(name)\n"
+        f"        if name == {library!r}: raise ModuleNotFoundError(name)\n"
         "find = importlib.machinery.PathFinder.find_spec\n"
         "importlib.machinery.PathFinder.find_spec = classmethod("
-        "lambda cls, name, *rest: None if name == 'pydantic_ai' else find(name, *rest))\n"
+        f"lambda cls, name, *rest: None if name == {library!r} else find(name, *rest))\n"
         "sys.argv = sys.argv[1:]\n"
         "runpy.run_path(sys.argv[0], run_name='__main__')\n"
     )
     words = house.words("worker", "F-001")
     done = house.run([words[0], "-P", str(hider), *words[2:]])
     assert done.code == 69, done
-    assert "pip install" in done.err and "pydantic-ai-slim" in done.err
+    assert "pip install" in done.err and "pydantic-ai-slim" in done.err and "pathspec ripgrep" in done.err
 
 
 def events(*rows: dict[str, object]) -> tuple[list[object], Answer]:
