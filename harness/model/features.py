@@ -24,6 +24,7 @@ STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
 TRIES = 3
 TRIES_REPLANNED = 5
 FREE_CUTS = 2
+BLOCKING = ("needs", "dispute", "reason", "person")  # the notes that say why a feature is blocked
 
 TRANSITIONS: dict[str, dict[str, str]] = {
     "start": {"todo": "in_progress", "failing": "in_progress"},
@@ -143,6 +144,11 @@ class Feature(Record):
         kinds = [note["kind"] for note in self.notes]
         start = max((index for index, kind in enumerate(kinds) if kind in since), default=0)
         return kinds[start:].count("cut")
+
+    @property
+    def blocked_by(self) -> str:
+        """The kind of the newest note that can say why the feature is blocked: needs, dispute, reason or person; "" without one."""
+        return next((note["kind"] for note in reversed(self.notes) if note["kind"] in BLOCKING), "")
 
     @property
     def set_by_person(self) -> list[str]:

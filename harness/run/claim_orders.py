@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from harness.git.repository import Position
     from harness.run.orders import OrderContext
 
-WAITING = ("needs", "dispute", "reason", "person")  # the notes that say why a feature is blocked
 
 
 class Swap(Record):
@@ -272,8 +271,7 @@ def _prove_again(context: OrderContext, claim_id: str, why: str, but: tuple[str,
 
 
 def _waits_for_others(feature: Feature) -> bool:
-    kinds = [note["kind"] for note in feature.notes if note["kind"] in WAITING]
-    return feature.status == "blocked" and kinds[-1:] in (["needs"], ["person"])
+    return feature.status == "blocked" and feature.blocked_by in ("needs", "person")
 
 
 def _unproven(layout: Layout, claim: Claim, fired: list[Receipt]) -> list[str]:
