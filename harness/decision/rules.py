@@ -233,7 +233,9 @@ def _due(view: View) -> Iterator[Decision]:
         if feature.status == "validating":
             yield Decision(word="NEXT", what=judges, feature=feature.id)
     begun = [one.id for one in view.features if one.status == "in_progress"]
-    under_way = [Decision(word="NEXT", what=commits, feature=name) for name in begun]  # refused as busy while its run lives
+    under_way = [
+        Decision(word="NEXT", what=commits, feature=name) for name in begun
+    ]  # refused as busy while its run lives
     if is_stalled(view):
         yield from under_way
         yield Decision(word="ESCALATE", what="stalled")

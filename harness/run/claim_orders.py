@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from harness.run.orders import OrderContext
 
 
-
 class Swap(Record):
     """A check as it is, and what takes its place; None where nothing does."""
 

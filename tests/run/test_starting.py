@@ -238,6 +238,7 @@ MODEL = (*MINE, 'model = "m-1"')
         (['agent = "mine"', *MODEL, *PRICE], [NO_CAP]),
         (['agent = "mine"', *MODEL, *PRICE, *CAP], []),
         (['agent = "mine"', *MINE, "[prices.mine]", *PRICE[1:], *CAP], []),
+        (['agent = "mine"', *MINE, 'model = "openai:m"', *PRICE, *CAP], []),
         (['agent = "mine"', *MINE, *PRICE, *CAP], [NO_COUNT]),
     ],
 )
