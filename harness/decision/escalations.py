@@ -7,7 +7,7 @@ from itertools import islice
 from harness.base import console, faults
 from harness.base.record import Record
 from harness.decision import checkpoints, rules, views
-from harness.model import contract, features, roles, runs
+from harness.model import contract, features, runs
 from harness.model.contract import Claim
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
