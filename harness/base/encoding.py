@@ -42,8 +42,12 @@ def parse_json(data: bytes, path: str, remedy: str = "") -> Any:
         return lean.loads(decode(data, path))
     except (ValueError, RecursionError) as fault:
         if bad := lean.bad_line(fault):
-            raise BrokenFile(path, f"not JSON ({bad[1]})", line=bad[0], remedy=f"Correct that line. {remedy}".rstrip()) from None
-        raise BrokenFile(path, f"not JSON that can be read ({fault})", line=1, remedy=f"Correct it. {remedy}".rstrip()) from None
+            raise BrokenFile(
+                path, f"not JSON ({bad[1]})", line=bad[0], remedy=f"Correct that line. {remedy}".rstrip()
+            ) from None
+        raise BrokenFile(
+            path, f"not JSON that can be read ({fault})", line=1, remedy=f"Correct it. {remedy}".rstrip()
+        ) from None
 
 
 def dump_json(value: object) -> bytes:

@@ -205,7 +205,7 @@ def asked_spec(layout: Layout) -> bytes | None:
 
 def on_branch(layout: Layout, made: Mission) -> bool:
     """Whether what lies in the project folder is of the mission's branch; always, where runs work in place. 0 git calls."""
-    return not _on_branch(layout, made) or config.load(layout).workplace == PROJECT
+    return merging.is_here(layout.top, made.branch) or config.load(layout).workplace == PROJECT
 
 
 def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
@@ -274,15 +274,8 @@ def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, bra
 
 def _conflict(layout: Layout, made: Mission, commit: str, paths: Sequence[str]) -> str:
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    named = ", ".join(paths[:SHOWN]) + more
-    merge = f"{_on_branch(layout, made)}git merge {commit[:12]}"
-    return f"your changes of {named} on {made.branch} conflict with the mission's. Settle it: {merge}"
-
-
-def _on_branch(layout: Layout, made: Mission) -> str:
-    """The command before one that is for the mission's branch; "" where that is checked out."""
-    here = dotgit.head(layout.top) == os.fsencode(f"ref: {BRANCHES}{made.branch}")
-    return "" if here else f"git switch {made.branch} && "
+    merge = merging.words(layout.top, made.branch, commit)
+    return f"your changes of {', '.join(paths[:SHOWN])}{more} on {made.branch} conflict with the mission's. Settle it: {merge}"
 
 
 def _moved_back(project: str, landed: str, branch: str) -> bool:
@@ -296,7 +289,7 @@ def land(layout: Layout, made: Mission, commit: str) -> str:
     if _moved_back(layout.top, dotgit.commit_of(layout.top, mark), old):
         without = f"git update-ref {_ref(made.id, 'tip')} {old[:12]}"
         left = f"you moved {made.branch} back to {old[:12]} while a run worked, so it is left there"
-        merge = f"{_on_branch(layout, made)}git merge --ff-only {commit[:12]}"
+        merge = merging.words(layout.top, made.branch, commit, "--ff-only ")
         return f"{left}. To have the work: {merge}. To go on without it: {without}"
     try:
         why = landing.land(layout.top, made.branch, commit, mark)

@@ -202,12 +202,18 @@ def mission_above(layout: Layout) -> str:
 
 
 def located(layout: Layout) -> list[str]:
-    """What to say of a mission in a folder of a repository; nothing of one at its top."""
+    """What to say of a mission in a folder of a repository, and of what a mission here does not see."""
+    from harness.decision import gaps  # not where a run opens
+
+    found = [f"note: {line}" for line in gaps.find(layout, mission.asked_spec_text(layout) or "")]
     if not layout.prefix:
-        return []
+        return found
     above = mission_above(layout)
     rest = f" The mission in {above} is another one, and goes on beside it." if above else ""
-    return [f"Its folder is {layout.prefix} in the repository {layout.top}; the branch is one of all of that.{rest}"]
+    return [
+        f"Its folder is {layout.prefix} in the repository {layout.top}; the branch is one of all of that.{rest}",
+        *found,
+    ]
 
 
 def lay_out(layout: Layout) -> None:

@@ -102,7 +102,10 @@ def test_what_a_person_edited_between_runs_is_a_commit_of_theirs(ours: House) ->
     """An edit of a tracked file, staged or not, enters the tree with the person's name; a new file stays untracked."""
     ours.write("main.py", "print('mine')\n")
     ours.write("new.txt", "not tracked\n")
-    assert worked(ours, {"run": "grep mine main.py; test ! -e new.txt"}, DID)["outcome"] == "ok"
+    ours.script("worker", {"run": "grep mine main.py; test ! -e new.txt"}, DID)
+    said = ours.role("worker", "F-001").out
+    assert "  taken into the mission, your uncommitted edits of: main.py\n" in said
+    assert ours.result()["outcome"] == "ok"
     said = "Ann <ann@example.org>: Edits in the project folder: main.py"
     assert ours.git("log", "-1", "--format=%an <%ae>: %s", "HEAD^") == said
     assert ours.git("show", "--name-only", "--format=", "HEAD") == "made"
