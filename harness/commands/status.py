@@ -146,6 +146,7 @@ REASONS = {
     "STOPPED": "a person asked to stop; to go on: {resume}",
     "PAUSED": "a person asked to pause; to go on: {resume}",
     "CHECKPOINT": "a person must look: {list}",
+    "TIME": "the time that --for gave it is over; the next start goes on",
     "DONE": "every feature has passed, and so has a fresh clone",
 }
 

@@ -310,6 +310,6 @@ def _spins(view: View, due: Decision) -> bool:
 
 def leaving(view: View, word: str) -> Decision | None:
     """One last curator run (code only) before run.sh ends with `word`, if notes wait."""
-    if view.uncurated and word.split(" ")[0] not in ("STOPPED", "PAUSED", "WAIT"):
+    if view.uncurated and word.split(" ")[0] not in ("STOPPED", "PAUSED", "WAIT", "TIME"):
         return Decision(word="NEXT", what=view.roles["curates"])
     return None

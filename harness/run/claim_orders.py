@@ -195,7 +195,7 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         if kept:
             worktrees.carry(layout.top, clone.root, settings.carry, layout.prefix)
         empty = fire.green_in_empty_folder([check.run for check in checks], clone)
-        _refuse([f"`{run}` passes in an empty folder and so proves nothing" for run in empty])
+        _refuse([f"`{run}` {fire.GREEN_ON_NOTHING}" for run in empty])
         if fault := fire.setup_fault(whole, clone):
             raise Refused(fault)
         short = [one.replace(seconds=min(one.seconds, planner.BEFORE_SECONDS)) for one in whole.services]
