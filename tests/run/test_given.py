@@ -120,7 +120,7 @@ def test_a_role_that_reads_memory_has_it_without_any_other_file_of_a_workspace(h
     for reads, there in (("[memory]", True), ("[raw]", False)):
         house.role_files("documenter")
         page = house.state / "roles/documenter.md"
-        page.write_text("---\nname: documenter\nreads: " + reads + "\n---\nMend the manual.\n")
+        page.write_text("---\nname: documenter\nsummary: mends\nreads: " + reads + "\n---\nMend the manual.\n")
         house.script("documenter", {"say": "done"})
         assert house.role("documenter").code == 0
         assert ("- use make" in house.prompt()) is there
