@@ -70,7 +70,7 @@ finish() { # CODE [WHO]: a documented code, also where SIGKILL or another signal
 }
 
 leave() { # one last look at what to curate, ten lines, and the documented code, when the other lanes have ended
-  [ "$2" -lt 64 ] && [ "${HARNESS_LANE:-1}" = 1 ] || finish "$2"
+  [ "$2" -lt 64 ] || [ "$1" = TIME ] && [ "${HARNESS_LANE:-1}" = 1 ] || finish "$2"
   for child in $others; do await; done
   read -r word role _ <<<"$(harness next --leaving "$1")"
   [ "$word" != NEXT ] || TRIGGER=leaving start "$role"
@@ -104,7 +104,7 @@ loop() { # decide, carry out, again, as the options say; every other lane is a r
     harness next --lull "$((nap < left ? nap : left))" "$decision" 9>&- & # ends where a run ends; through `await`, so that a signal ends it
     child=$!; await
   done
-  finish 75
+  leave TIME 75
 }
 
 case ${1-} in

@@ -38,6 +38,12 @@ def reply(**value: Any) -> dict[str, str]:
     return {"say": f"```json harness\n{json.dumps(value)}\n```"}
 
 
+def stalled(house: House) -> str:
+    """The run of a worker that is blocked by what no feature brings, in a mission that one such feature ends."""
+    house.config('agent = "scripted"', "[limits]", "stall_after = 1")
+    return str(house.work(reply(status="blocked", reason="docker is missing"))["run"])
+
+
 def lay(house: House, found: list[Feature], known: Contract | None = None) -> None:
     """Write the state that an accepted plan leaves; by default one check per claim."""
     known = known or Contract(claims=[claim(name) for one in found for name in one.claims])

@@ -138,6 +138,35 @@ def test_a_role_of_ones_own_runs_without_a_change_to_the_package(house: House) -
     assert house.result()["role"] == "documenter"
 
 
+def test_the_role_of_the_documentation_runs_as_it_is_written(house: House) -> None:
+    """Two columns of docs/contract.md as two files: it prints what its agent said, and not None."""
+    page = (
+        (CHECKOUT / "docs/contract.md")
+        .read_text()
+        .split("    # .harness/roles/documenter.md")[1]
+        .split("\n\nTracked")[0]
+    )
+    columns = [(line[4:49].rstrip(), line[49:]) for line in page.split("\n")[1:]]
+    words, code = ("\n".join(column) for column in zip(*columns, strict=True))
+    folder = house.state / "roles"
+    folder.mkdir()
+    (folder / "documenter.md").write_text(words)
+    (folder / "documenter.py").write_text(f"import sys\nsys.path.append({str(CHECKOUT)!r})\n{code}\n")
+    house.script("documenter", {"say": "It is documented."})
+    done = house.run([str(RUN_SH), "documenter"])
+    assert (done.code, "It is documented.\n" in done.out, "None" in done.out) == (0, True, False), done
+
+
+def test_three_plans_that_are_refused_end_with_the_block_of_every_ending(unbegun: House) -> None:
+    """Exit 7."""
+    unbegun.harness("init")
+    unbegun.config('agent = "scripted"')
+    unbegun.script("planner", {"say": "no plan"})
+    done = unbegun.run([str(RUN_SH)])
+    assert done.code == 7, done
+    assert "\nESCALATE plan  " in done.out and "\nwhy       " in done.out and "\nnext      " in done.out
+
+
 def test_a_commands_name_wins_over_a_roles(house: House) -> None:
     """A role called `status` cannot hide the command."""
     house.role_files("status")

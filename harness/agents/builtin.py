@@ -158,10 +158,11 @@ def _used(row: dict[str, Any], answer: Answer) -> Event:
     return answer.used_so_far(block, **counts, cost_usd=row.get("cost_usd"), cost_source=source)
 
 
+OF_VENDORS = ", ".join(f"{vendor}: {' or '.join(keys)}" for vendor, keys in KEYS.items() if "-" not in vendor)
 CLI = Cli(sys.executable, argv, read, model_flag="", outside=True, costs=True)
 ABOUT = About(
     tried="2.68.0",
-    login="set the key of its vendor, such as ANTHROPIC_API_KEY; see docs/builtin.md",
+    login=f"set the key of its model's vendor ({OF_VENDORS}), or the one that api_key_env names; see docs/builtin.md",
     keys=list(dict.fromkeys(key for keys in KEYS.values() for key in keys)),
     obeys=True,
 )

@@ -36,14 +36,18 @@ def decode(data: bytes, path: str) -> str:
         raise BrokenFile(path, "not UTF-8 text", line=line, remedy="Save the file as UTF-8.") from None
 
 
-def parse_json(data: bytes, path: str) -> Any:
-    """`data` as JSON; raises BrokenFile with the line."""
+def parse_json(data: bytes, path: str, remedy: str = "") -> Any:
+    """`data` as JSON; raises BrokenFile with the line; `remedy`: besides correcting it."""
     try:
         return lean.loads(decode(data, path))
     except (ValueError, RecursionError) as fault:
         if bad := lean.bad_line(fault):
-            raise BrokenFile(path, f"not JSON ({bad[1]})", line=bad[0], remedy="Correct that line.") from None
-        raise BrokenFile(path, f"not JSON that can be read ({fault})", line=1, remedy="Correct it.") from None
+            raise BrokenFile(
+                path, f"not JSON ({bad[1]})", line=bad[0], remedy=f"Correct that line. {remedy}".rstrip()
+            ) from None
+        raise BrokenFile(
+            path, f"not JSON that can be read ({fault})", line=1, remedy=f"Correct it. {remedy}".rstrip()
+        ) from None
 
 
 def dump_json(value: object) -> bytes:

@@ -25,6 +25,7 @@ from harness.cli import (
 )
 from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.model.issues import SEVERITIES
 from harness.store.layout import command
 
 TYPE_CHECKING = False
@@ -154,7 +155,7 @@ def issue() -> None:
 
 @issue.command(name=_TITLE)
 @click.argument("title", metavar="", default="")
-@click.option("--severity", default="minor", help="critical, major, minor or nit.")
+@click.option("--severity", default="minor", type=click.Choice(SEVERITIES))
 @click.option("--evidence", default="")
 @click.option("--repro", default="")
 @click.option("--suggested-fix", default="")

@@ -188,6 +188,5 @@ def exported(value: Exported, what: str, as_json: bool) -> None:
         return
     console.print_line(f"exported {value.runs} runs, {value.bytes / 1e6:.1f} MB, to {value.path}")
     folder = "the folder that it is unpacked in" if os.path.isfile(value.path) else value.path
-    console.print_line(
-        f"in {folder}: harness replay {what}; the commits: git fetch repository.bundle 'refs/*:refs/exported/*'"
-    )
+    commits = "git init -q && git fetch repository.bundle 'refs/*:refs/exported/*'"
+    console.print_line(f"in {folder}: harness replay {what}; the commits: {commits}")

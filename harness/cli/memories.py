@@ -143,7 +143,12 @@ def _difference(value: dict[str, Any]) -> list[str]:
         rows = [row for row in value["entries"] if row.disposition in dispositions]
         lines += [f"{title} ({len(rows)})", *(_row(row) for row in rows)] if rows else []
     later = [_changed(row.asdict()) for row in value["changes"]]
-    return [*lines, f"lessons ({len(later)})", *later] if later else lines
+    lines += [f"lessons ({len(later)})", *later] if later else []
+    return (
+        [*lines, f"left summary.md ({len(value['left'])})", *(f"  {line}" for line in value["left"])]
+        if value["left"]
+        else lines
+    )
 
 
 def _row(row: Any) -> str:

@@ -59,7 +59,7 @@ ABOUT = {
     "curate_after": "how many notes make a run due that sums them up",
     "limits.max_runs": "runs",
     "limits.max_hours": "hours of all runs together",
-    "limits.stall_after": "runs in a row that prove nothing new before a person is asked",
+    "limits.stall_after": "features in a row that use up their tries, with nothing proven between them, before a person is asked",
     "limits.max_cost_usd": "USD; no cap unless set",
     "limits.max_tokens": "tokens of all kinds; no cap unless set",
     "limits.max_log_mb": "MiB of transcripts that one run may keep",

@@ -9,7 +9,7 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.memory import archive, pages, tokens
 from harness.memory.archive import Archived, Change
 from harness.model import mission, runs
-from harness.store import files, json_lines, names
+from harness.store import files, json_lines, names, objects
 from harness.store.layout import Layout, command, identity_folder
 from harness.store.state import State
 
@@ -24,8 +24,8 @@ MOST_LOOKED_AT = 2000  # lines of the archive that `status` reads
 
 
 def diff(layout: Layout, run_id: str) -> dict[str, Any]:
-    """What a curation changed, by default the newest: `run`, `entries` and `changes` as archived, in order; `why` where there are
-    none. Raises UsageFault for an unknown run."""
+    """What a curation changed, by default the newest: `run`, `entries` and `changes` as archived, in order, and the lines that
+    `left` summary.md; `why` where there are none. Raises UsageFault for an unknown run."""
     mission.check_format(layout)
     if run_id:
         runs.context(layout, run_id)
@@ -36,7 +36,18 @@ def diff(layout: Layout, run_id: str) -> dict[str, Any]:
         "why": "" if rows else nothing,
         "entries": [row for row in rows if isinstance(row, Archived)],
         "changes": [row for row in rows if not isinstance(row, Archived)],
+        "left": _left(layout, rows[0].run) if rows else [],
     }
+
+
+def _left(layout: Layout, run_id: str) -> list[str]:
+    """The lines of summary.md as the run found it that it has no more after the run."""
+    state, kept = State(layout), State(layout).json(f"{names.SNAPSHOTS}/{run_id}.json")
+    if not kept or not state.exists(names.of_run(run_id, names.CONTEXT)):
+        return []
+    digests = [runs.context(layout, run_id).live.get(names.SUMMARY, [""])[0], kept["live"].get(names.SUMMARY, "")]
+    before, after = (objects.get(layout, digest).decode().split("\n") if digest else [] for digest in digests)
+    return [line for line in before if line.strip() and line not in after]
 
 
 def _of_run(rows: Iterable[Archived | Move | Change], run_id: str) -> Iterator[Archived | Move | Change]:

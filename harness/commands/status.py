@@ -6,7 +6,7 @@ import time
 
 from harness.base import clock, encoding, faults
 from harness.commands import curations
-from harness.decision import checkpoints, doubts, escalations, rules, views
+from harness.decision import checkpoints, doubts, escalations, gaps, rules, views
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
 from harness.integrity import lease, workplace
@@ -146,6 +146,7 @@ REASONS = {
     "STOPPED": "a person asked to stop; to go on: {resume}",
     "PAUSED": "a person asked to pause; to go on: {resume}",
     "CHECKPOINT": "a person must look: {list}",
+    "TIME": "the time that --for gave it is over; the next start goes on",
     "DONE": "every feature has passed, and so has a fresh clone",
 }
 
@@ -250,6 +251,7 @@ def ending(layout: Layout, word: str) -> list[str]:
         proof.append(f"warning   {weak}")
     if word == "DONE":
         proof += [f"warning   {doubt.text}" for doubt in doubts.changed(layout)]
+        proof += [f"warning   {line}" for line in gaps.find(layout, State(layout).text(names.SPEC) or "", found)]
     if word == "DONE" and (secrets := _secrets(layout)):
         more = f", and {len(secrets) - 1} more: {command('status')}" if len(secrets) > 1 else ""
         proof.append(f"warning   {secrets[0]}{more}")

@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 
 def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
-    """What an agent of a role would be given now, as plain JSON; without a role all that any could be given."""
-    mission.check_format(layout)
+    """What an agent of a role would be given now, as plain JSON; without a role all that any could be given. Where there is no
+    mission yet, what is on disk counts."""
+    if there := mission.exists(layout):
+        mission.check_format(layout)
     settings = _settings(layout, user)
     known = roles.load(layout, role) if role else None
     agents = roles.agents_of(settings, known) if known else []
     reads = known.reads if known else given.WORDS
-    found = of_run.look(layout, settings, workplace.position(layout).head, "", reads, agents)
+    head = workplace.position(layout).head if there else ""
+    found = of_run.look(layout, settings, head, "", reads, agents)
     rows = [*(found.sections if found else []), *([found.memory] if found and found.memory else [])]
     return {
         "role": role,

@@ -7,7 +7,7 @@ from itertools import islice
 from harness.base import console, faults
 from harness.base.record import Record
 from harness.decision import checkpoints, rules, views
-from harness.model import contract, features, roles, runs
+from harness.model import contract, features, runs
 from harness.model.contract import Claim
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WHY = {
     "stuck": "No feature can be worked on any more, and not all have passed.",
-    "stalled": "Run after run brought nothing newly proven.",
+    "stalled": "Feature after feature was set aside, or run after run changed nothing, and no claim was proven between them.",
     "plan": "Three runs in a row brought no acceptable plan.",
     "setup": "The contract's setup is red.",
     "unlanded": "The work is done and proven, and cannot be put on the mission's branch.",
@@ -66,14 +66,16 @@ def render(layout: Layout, view: rules.View, kind: str) -> str:
     red = {feature.id: _red(layout, feature) for feature in waiting[:MOST_FEATURES]}
     lines = ["---", f"kind: {kind}", "---", WHY.get(kind, UNKNOWN), ""]
     lines += [view.unlanded, ""] if view.unlanded else []
+    lines += [said, ""] if kind == "stalled" and (said := _common(view)) else []
     lines += [f"- {doubt.text}" for doubt in view.doubts]
     for feature in waiting:
         lines += [_feature_line(feature), *_evidence(known, feature, red.get(feature.id, []))]
-    found = list(_relevant(layout, view))
+    found = list(views.since_proven(layout, max(view.totals.since_green, len(view.newest))))
     lines += [_run_line(result) for result in found]
     if kind == "plan" and found:
         lines += ["", "The newest in full:", "", *_indented(found[0].reason, MOST_LINES + LAST_LINES)]
-    return _ended(lines, [(doubt.remedy, doubt.outcome) for doubt in view.doubts] or _ways(kind, found, waiting, red))
+    ways = [(doubt.remedy, doubt.outcome) for doubt in view.doubts] or _ways(kind, found, waiting, red)
+    return _ended(lines, [*ways, *_going_back(layout, kind)])
 
 
 def of_setup(run_id: str, at: str, setup: str, fault: str) -> str:
@@ -91,10 +93,18 @@ def of_setup(run_id: str, at: str, setup: str, fault: str) -> str:
 
 
 def first_fault(view: rules.View) -> str:
-    """The first real fault of the newest run that has one; "" where the newest runs say nothing."""
+    """The fault that features were set aside with alike, else the first real fault of the newest run that has one; "" where the
+    newest runs say nothing."""
     blamed = (one for one in view.newest if one.outcome not in runs.FREE_OF_BLAME and one.role != view.roles["curates"])
     said = (faults.first(one.reason, REASON_CHARS) for one in blamed)
-    return next(filter(None, said), "")
+    return _common(view) or next(filter(None, said), "")
+
+
+def _common(view: rules.View) -> str:
+    """The fault that several features were set aside with, and which; "" without one."""
+    fault = rules.common_fault(view)
+    alike = ", ".join(sorted(name for name, said in view.set_aside.items() if said == fault))
+    return f"the same in {alike}: {faults.first(fault, REASON_CHARS)}" if fault else ""
 
 
 def _feature_line(feature: Feature) -> str:
@@ -138,13 +148,6 @@ def _indented(text: str, most: int) -> list[str]:
     return [f"{INDENT}{line}".rstrip() for line in lines[:most]] + more
 
 
-def _relevant(layout: Layout, view: rules.View) -> Iterator[Result]:
-    """The runs to show a person, newest first: those since a claim was newly proven, at least the newest."""
-    blamed = (one for one in runs.finished(layout) if one.outcome not in runs.FREE_OF_BLAME)
-    counted = (one for one in blamed if roles.capability_of(layout, one.role) != "curates")
-    return islice(counted, max(view.totals.since_green, len(view.newest)))
-
-
 def _run_line(result: Result) -> str:
     what = " ".join(part for part in (result.role, result.feature, result.said) if part)
     return f"- run {result.run}: {what}  {faults.first(result.reason, REASON_CHARS)}".rstrip()
@@ -170,6 +173,15 @@ def _ways(
             made.append((command(f"why {receipt.claim}"), "its checks, receipts and red output"))
             made.append((command(f"claim set {receipt.claim} --check 'COMMAND'"), "if its check is wrong: another one"))
     return list(dict.fromkeys(made))
+
+
+def _going_back(layout: Layout, kind: str) -> list[tuple[str, str]]:
+    """The way back to what the newest run left that proved a claim, or brought a plan for more than one feature."""
+    if kind not in ("stuck", "stalled"):
+        return []
+    good = (one.run for one in runs.finished(layout) if one.newly_green or (one.accepted and not one.feature))
+    back = "go back to the state after the last run that brought the mission on"
+    return [(command(f"snapshot restore {run}"), back) for run in islice(good, 1)]
 
 
 def _commands(ways: list[tuple[str, str]]) -> str:

@@ -89,6 +89,7 @@ class View(Record):
     to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
     passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: what else is in
     the way of DONE. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last answered.
+    `set_aside`: {feature that was set aside since a claim was newly proven: its last fault}, newest first.
     `mark`: the present fingerprint. `held`: {claim: the live run that holds it}. `checkpoint`: one that waits now; `gates`:
     {feature: one that waits before it begins}; `before_done`: one before DONE. `wanted`: a person said something that no
     accepted plan has seen."""
@@ -116,6 +117,7 @@ class View(Record):
     doubts: list[Doubt] = []
     newest: list[Result] = []
     answered: str = ""
+    set_aside: dict[str, str] = {}
     mark: str = ""
     held: dict[str, str] = {}
 
@@ -187,9 +189,6 @@ def halted(view: View, now: int) -> Decision | None:
         return Decision(word="ESCALATE", what=view.escalation)
     if view.totals.rejected >= REJECTED_PLANS:
         return Decision(word="ESCALATE", what="plan")
-    unjudged = sum(feature.status == "validating" for feature in view.features)
-    if view.totals.since_green - max(0, unjudged - 1) >= view.limits.stall_after:  # several lanes' work may wait
-        return Decision(word="ESCALATE", what="stalled")
     return None
 
 
@@ -233,6 +232,13 @@ def _due(view: View) -> Iterator[Decision]:
     for feature in view.features:
         if feature.status == "validating":
             yield Decision(word="NEXT", what=judges, feature=feature.id)
+    begun = [one.id for one in view.features if one.status == "in_progress"]
+    under_way = [
+        Decision(word="NEXT", what=commits, feature=name) for name in begun
+    ]  # refused as busy while its run lives
+    if is_stalled(view):
+        yield from under_way
+        yield Decision(word="ESCALATE", what="stalled")
     for feature in view.features:
         if needs_plan(feature):
             yield Decision(word="NEXT", what=plans, feature=feature.id)
@@ -241,9 +247,7 @@ def _due(view: View) -> Iterator[Decision]:
         yield Decision(word="CHECKPOINT" if gate else "NEXT", what=gate or commits, feature=feature.id)
     if view.serious:
         yield Decision(word="NEXT", what=plans)
-    for feature in view.features:
-        if feature.status == "in_progress":  # its run is alive: nothing is stuck, and a second start is refused as busy
-            yield Decision(word="NEXT", what=commits, feature=feature.id)
+    yield from under_way
     done = all(feature.status == "passed" for feature in view.features)
     if done and not view.swept:
         yield Decision(word="NEXT", what=judges)
@@ -260,9 +264,28 @@ def _due(view: View) -> Iterator[Decision]:
 
 
 def needs_plan(feature: Feature) -> bool:
-    """Whether a feature has no tries left and was not replanned, or its worker disputes a claim."""
+    """Whether a feature has no tries left and was not replanned, or has some and its worker disputes a claim."""
     spent = feature.status in ("todo", "failing") and feature.tries_left <= 0 and not feature.replanned
-    return spent or bool(features.disputed(feature))
+    return spent or (feature.tries_left > 0 and bool(features.disputed(feature)))
+
+
+def is_set_aside(feature: Feature) -> bool:
+    """Whether only a person can bring a feature on: its tries and its repair plan are used up, or its worker was blocked by what
+    no other feature brings."""
+    if feature.status == "blocked":
+        return feature.blocked_by in ("reason", "dispute") and not needs_plan(feature)
+    return feature.status in ("todo", "failing") and feature.tries_left <= 0 and feature.replanned
+
+
+def is_stalled(view: View) -> bool:
+    """Whether too many features were set aside and nothing was proven between them, or two of them with one fault."""
+    return len(view.set_aside) >= view.limits.stall_after or bool(common_fault(view))
+
+
+def common_fault(view: View) -> str:
+    """The last fault of two features or more that were set aside; "" without one."""
+    said = [*filter(None, view.set_aside.values())]
+    return next((fault for fault in said if said.count(fault) > 1), "")
 
 
 def ready(found: list[Feature]) -> list[Feature]:
@@ -287,6 +310,6 @@ def _spins(view: View, due: Decision) -> bool:
 
 def leaving(view: View, word: str) -> Decision | None:
     """One last curator run (code only) before run.sh ends with `word`, if notes wait."""
-    if view.uncurated and word.split(" ")[0] not in ("STOPPED", "PAUSED", "WAIT"):
+    if view.uncurated and word.split(" ")[0] not in ("STOPPED", "PAUSED", "WAIT", "TIME"):
         return Decision(word="NEXT", what=view.roles["curates"])
     return None

@@ -10,7 +10,7 @@ from harness.decision import rules
 from harness.decision.rules import Doubt, View
 from harness.integrity import lease, unsettled
 from harness.memory import pages, waiting
-from harness.model import config, features, issues, mission, roles, runs
+from harness.model import config, features, issues, mission, receipts, roles, runs
 from harness.model.config import Config
 from harness.model.features import Feature
 from harness.model.runs import Result
@@ -20,7 +20,7 @@ from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from harness.decision.checkpoints import Ask
@@ -66,10 +66,33 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         doubts=_doubts(layout, answered) if done and unlanded == "" else [],
         newest=newest,
         answered=answered,
+        set_aside=_set_aside(layout, found, totals.since_green),
         mark=mark(layout) if _alike(newest) else "",
         held=held,
         **waits,
     )
+
+
+def since_proven(layout: Layout, most: int) -> Iterator[Result]:
+    """The newest runs of those that `since_green` counts: not a curator's, and none that failed by no fault of the work."""
+    blamed = (one for one in runs.finished(layout) if one.outcome not in runs.FREE_OF_BLAME)
+    return islice((one for one in blamed if roles.capability_of(layout, one.role) != "curates"), most)
+
+
+def _set_aside(layout: Layout, found: list[Feature], since: int) -> dict[str, str]:
+    """{feature: its last fault} of those that were set aside in the newest runs, `since` of them, newest first."""
+    left = {one.id for one in found if rules.is_set_aside(one)}
+    newest: dict[str, str] = {}
+    for one in since_proven(layout, since) if left else ():
+        if one.feature in left and one.feature not in newest:
+            newest[one.feature] = _fault(layout, one)
+    return newest
+
+
+def _fault(layout: Layout, one: Result) -> str:
+    """The fault of a run's first red check, else of its reason."""
+    red = (receipt.fault for receipt in receipts.of_run(layout, one.run) if not receipt.green)
+    return next(red, "") or faults.first(one.reason)
 
 
 def _asks(layout: Layout) -> bool:
@@ -224,7 +247,7 @@ def _doubts(layout: Layout, answered: str) -> list[Doubt]:
 
 def _has_receipts(layout: Layout, found: Result) -> bool:
     """Whether the files of a final sweep match its run digest, with a green receipt for every check."""
-    from harness.model import contract, receipts  # only before DONE
+    from harness.model import contract  # only before DONE
 
     tree, line = (found.sweep or {}).get("tree"), State(layout).data(names.of_run(found.run, names.RESULT))
     if runs.parse(line or b"")[0] != found or runs.seal(layout.run(found.run)) != found.seal:

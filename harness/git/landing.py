@@ -127,7 +127,7 @@ def land(project: str, branch: str, commit: str, *also: str) -> str:
         holders = list(_holders(project, branch))
         if [folder for folder in holders if folder != project]:
             other = next(folder for folder in holders if folder != project)
-            return _by_hand(other, branch, commit, "it is checked out there")
+            return _by_hand(other, branch, commit, "it is checked out there", f"git -C {encoding.shell_word(other)}")
         if not holders:
             _move_branch(project, branch, old, commit, *also)
             return ""
@@ -135,8 +135,8 @@ def land(project: str, branch: str, commit: str, *also: str) -> str:
         return _land_here(project, Landing(branch=branch, old=old, new=commit, rows=[]), changes, lock, also)
 
 
-def _by_hand(folder: str, branch: str, commit: str, why: str) -> str:
-    return f"{branch} in {folder} stays behind ({why}). To have the work there: git merge --ff-only {commit[:12]}"
+def _by_hand(folder: str, branch: str, commit: str, why: str, git: str = "git") -> str:
+    return f"{branch} in {folder} stays behind ({why}). To have the work there: {git} merge --ff-only {commit[:12]}"
 
 
 def _holders(project: str, branch: str) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _land_here(
     dirty = set(repository.dirty(project))
     for letter, path in changes:
         if path in dirty or (before[path] is None) != (letter == "A"):
-            return _by_hand(project, branch, commit, f"{path} has changes of yours")
+            return _by_hand(project, branch, commit, f"{path} has changes of yours", "git stash -u && git")
     try:
         extra = _next_index(project, landing, lock)
     except GitFailed as fault:

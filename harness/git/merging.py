@@ -35,11 +35,11 @@ def take_edits(project: str, branch: str, *, spec_alone: bool = False) -> Taken:
     SPEC.md is one of its own, with `spec_alone` the only one. What they changed elsewhere in the repository stays as it is.
 
     As `git commit -a`: untracked files stay untracked, afterwards nothing of it is staged, and no file is written. Nothing is
-    taken where another branch is checked out, nor in the middle of a merge, a rebase or a bisect. 11-13 calls, 2 for none; 5
+    taken where another branch is checked out, nor in the middle of a merge, a rebase or a bisect. 12-14 calls, 2 for none; 5
     more where SPEC.md has changed too.
     """
     note, ref = landing.finish(project), BRANCHES + branch
-    if not _is_here(project, ref) or landing.unfinished(project) or not _edited(project):
+    if not is_here(project, branch) or landing.unfinished(project) or not _edited(project):
         return Taken(tip=landing.tip(project, branch), note=note)
     with landing.IndexLock(project) as lock:  # from here on no git of theirs switches or commits
         tip, busy = landing.tip(project, branch), landing.under_way(project)
@@ -48,13 +48,21 @@ def take_edits(project: str, branch: str, *, spec_alone: bool = False) -> Taken:
         busy = busy or ("" if lock.taken else f"a git of yours, {lock.path} exists,")
         if busy:
             return Taken(tip=tip, note=f"Edits in {project} are not taken: {busy} is under way. End it first.")
-        made = _commit(project, ref, tip, lock, spec_alone) if tip and _is_here(project, ref) else ""
-        return Taken(tip=made or tip, commit=made, note=note)
+        made = _commit(project, ref, tip, lock, spec_alone) if tip and is_here(project, branch) else ""
+    if made:
+        paths = [path for _, path in repository.changed(project, tip, made)]
+        note = "; ".join(filter(None, [note, f"taken into the mission, your uncommitted edits of: {', '.join(paths)}"]))
+    return Taken(tip=made or tip, commit=made, note=note)
 
 
-def _is_here(project: str, ref: str) -> bool:
+def is_here(project: str, branch: str) -> bool:
     """Whether the project folder has the branch checked out. 0 calls."""
-    return dotgit.head(project) == os.fsencode(f"ref: {ref}")
+    return dotgit.head(project) == os.fsencode(f"ref: {BRANCHES}{branch}")
+
+
+def words(project: str, branch: str, commit: str, how: str = "") -> str:
+    """The command with which a person merges the commit into the branch. 0 calls."""
+    return f"{'' if is_here(project, branch) else f'git switch {branch} && '}git merge {how}{commit[:12]}"
 
 
 def _edited(project: str) -> bool:

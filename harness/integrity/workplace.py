@@ -205,8 +205,7 @@ def asked_spec(layout: Layout) -> bytes | None:
 
 def on_branch(layout: Layout, made: Mission) -> bool:
     """Whether what lies in the project folder is of the mission's branch; always, where runs work in place. 0 git calls."""
-    here = dotgit.head(layout.top) == os.fsencode(f"ref: {BRANCHES}{made.branch}")
-    return here or config.load(layout).workplace == PROJECT
+    return merging.is_here(layout.top, made.branch) or config.load(layout).workplace == PROJECT
 
 
 def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
@@ -257,7 +256,7 @@ def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
             tree.conflicts = merged.conflicts
             commit = merged.commit or commit
     if tree.conflicts:
-        tree.unlanded = _conflict(made, commit, tree.conflicts)
+        tree.unlanded = _conflict(layout, made, commit, tree.conflicts)
     behind = landed != tip and _moved_back(project, landed, theirs)
     _move(layout, made, tip, landed, commit, landed if tree.conflicts or behind else theirs)
     at = next((one for one in known.values() if one.head == commit), None) or refs.position_of(project, commit)
@@ -273,10 +272,10 @@ def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, bra
         refs.set_all(layout.top, changed)
 
 
-def _conflict(made: Mission, commit: str, paths: Sequence[str]) -> str:
+def _conflict(layout: Layout, made: Mission, commit: str, paths: Sequence[str]) -> str:
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    named = ", ".join(paths[:SHOWN]) + more
-    return f"your changes of {named} on {made.branch} conflict with the mission's. Settle it: git merge {commit[:12]}"
+    merge = merging.words(layout.top, made.branch, commit)
+    return f"your changes of {', '.join(paths[:SHOWN])}{more} on {made.branch} conflict with the mission's. Settle it: {merge}"
 
 
 def _moved_back(project: str, landed: str, branch: str) -> bool:
@@ -290,7 +289,8 @@ def land(layout: Layout, made: Mission, commit: str) -> str:
     if _moved_back(layout.top, dotgit.commit_of(layout.top, mark), old):
         without = f"git update-ref {_ref(made.id, 'tip')} {old[:12]}"
         left = f"you moved {made.branch} back to {old[:12]} while a run worked, so it is left there"
-        return f"{left}. To have the work: git merge --ff-only {commit[:12]}. To go on without it: {without}"
+        merge = merging.words(layout.top, made.branch, commit, "--ff-only ")
+        return f"{left}. To have the work: {merge}. To go on without it: {without}"
     try:
         why = landing.land(layout.top, made.branch, commit, mark)
     except GitFailed as fault:

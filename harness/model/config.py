@@ -82,7 +82,7 @@ class Limits(Record):
 
     max_runs: Most = 200
     max_hours: MostNumber = 48
-    stall_after: Most = 8
+    stall_after: Most = 3
     max_cost_usd: MostNumber | None = None
     max_tokens: Most | None = None
     max_log_mb: Most = 64

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 from harness.base import schema
-from harness.base.errors import RESTORE, BrokenFile
+from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.model.features import Feature, find
 from harness.store import documents, names
-from harness.store.layout import Layout
+from harness.store.layout import Layout, restoring
 from harness.store.state import State
 
 TYPE_CHECKING = False
@@ -104,7 +104,7 @@ def require(layout: Layout, found: list[Feature]) -> None:
         missing = [claim for claim in feature.claims if claim not in known]
         if missing or not feature.claims:
             fault = f"it lacks {', '.join(missing) or 'every claim'} of {feature.id}"
-            raise BrokenFile(layout.contract, fault, remedy=f"Put the claim back. {RESTORE}")
+            raise BrokenFile(layout.contract, fault, remedy=f"Put the claim back. {restoring()}")
 
 
 def _packed(contract: Contract) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _value(layout: Layout) -> dict[str, Any] | None:
     path, text = layout.contract, State(layout).text(names.CONTRACT)
     if text is None:
         return None
-    if _last.get(path, ("",))[0] != text:
+    if path not in _last or _last[path][0] != text:
         read = documents.cached(layout.cache, "contract", text, lambda text: _packed(parse(text, path)), FIELDS)
         _last[path] = text, dict(read)
     return _last[path][1]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from harness.base import encoding, schema
-from harness.base.errors import RESTORE, BrokenFile, UsageFault
+from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.store import names
-from harness.store.layout import Layout, command
+from harness.store import journal, names
+from harness.store.layout import Layout, command, restoring
 from harness.store.state import State
 
 TYPE_CHECKING = False
@@ -24,6 +24,7 @@ STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
 TRIES = 3
 TRIES_REPLANNED = 5
 FREE_CUTS = 2
+BLOCKING = ("needs", "dispute", "reason", "person")  # the notes that say why a feature is blocked
 
 TRANSITIONS: dict[str, dict[str, str]] = {
     "start": {"todo": "in_progress", "failing": "in_progress"},
@@ -145,6 +146,11 @@ class Feature(Record):
         return kinds[start:].count("cut")
 
     @property
+    def blocked_by(self) -> str:
+        """The kind of the newest note that can say why the feature is blocked, one of BLOCKING; "" without one."""
+        return next((note["kind"] for note in reversed(self.notes) if note["kind"] in BLOCKING), "")
+
+    @property
     def set_by_person(self) -> list[str]:
         """The fields that a person set, in the order in which they did so first."""
         return list(dict.fromkeys(note["key"] for note in self.notes if note["kind"] == "set"))
@@ -171,18 +177,18 @@ def parse(data: bytes | None, path: str, *, ours: bool = False) -> list[Feature]
 
 def _parsed(data: bytes, path: str, ours: bool) -> list[dict[str, Any]]:
     """The rows of the features, each with all fields."""
-    value = encoding.parse_json(data, path)
+    value = encoding.parse_json(data, path, restoring())
     if not isinstance(value, dict) or list(value) != ["features"] or not isinstance(value["features"], list):
-        raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=RESTORE)
+        raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=restoring())
     rows: list[dict[str, Any]] = value["features"]
     if ours and all(type(row) is dict and row.keys() == Feature.defined for row in rows):
         return rows
     whole = schema.all_fit(Feature, rows)
     for number, row in enumerate(() if whole else rows, start=2):
         if found := _faults(row):
-            raise BrokenFile(path, "; ".join(found), line=number, remedy=f"Correct that feature. {RESTORE}")
+            raise BrokenFile(path, "; ".join(found), line=number, remedy=f"Correct that feature. {restoring()}")
     for index, fault in schema.placed_name_faults((row["id"] for row in rows), "feature"):
-        raise BrokenFile(path, fault, line=index + 2, remedy="Give every feature an id of its own.")
+        raise BrokenFile(path, fault, line=index + 2, remedy=f"Give every feature an id of its own. {restoring()}")
     return rows if whole else [Feature(**row).asdict() for row in rows]
 
 
@@ -194,9 +200,11 @@ def _faults(row: object) -> list[str]:
 
 
 def load(layout: Layout) -> list[Feature]:
-    """The features of the mission, as `parse` returns them."""
+    """The features of the mission, as `parse` returns them; raises BrokenFile where we wrote some and the file is gone."""
     state = State(layout)
     data = state.data(names.FEATURES)
+    if data is None and journal.read_ledger(layout).get(names.FEATURES):
+        raise BrokenFile(layout.features, "the file is gone, and the plan with it", remedy=restoring())
     return parse(data, layout.features, ours=state.is_ours(names.FEATURES, data))
 
 

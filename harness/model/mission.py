@@ -13,6 +13,7 @@ from harness.store.layout import Layout, command
 from harness.store.state import State
 
 AT = "-at-"  # in the name of a branch: what follows is the snapshot at which a restore began it
+SPEC_CHARS = 24_000  # of SPEC.md that a prompt shows
 
 
 class Mission(Record):

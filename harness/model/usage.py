@@ -94,8 +94,8 @@ def priced(used: Usage, prices: Mapping[str, Mapping[str, float]]) -> Usage:
 
 def price_of(model: str, prices: Mapping[str, Mapping[str, float]]) -> Mapping[str, float] | None:
     """The prices under the model's own name, else under the longest key that is its prefix up to a `-`, `@`, `:` or `.`; first
-    with, then without a vendor's prefix such as `openai/`. None if there are none."""
-    for name in dict.fromkeys((model, model.rpartition("/")[2])):
+    with, then without a vendor's prefix such as `openai/` or `openai:`. None if there are none."""
+    for name in dict.fromkeys((model, model.rpartition("/")[2], model.partition(":")[2])):
         if name in prices:
             return prices[name]
         begun = [key for key in prices if key and name.startswith(key) and name[len(key)] in "-@:."]

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 1.0
 EMPTY_FOLDER_SECONDS = 20.0
 NOT_FIRED = receipts.NOT_FIRED
+GREEN_ON_NOTHING = (
+    "passes in an empty folder and so proves nothing: test what the feature brings; a guard that passes where there are no tests "
+    "asks for them first, such as `test -d tests && python3 -m unittest -q`"
+)
 
 
 class Output:

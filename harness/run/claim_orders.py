@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from harness.git.repository import Position
     from harness.run.orders import OrderContext
 
-WAITING = ("needs", "dispute", "reason", "person")  # the notes that say why a feature is blocked
-
 
 class Swap(Record):
     """A check as it is, and what takes its place; None where nothing does."""
@@ -197,7 +195,7 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         if kept:
             worktrees.carry(layout.top, clone.root, settings.carry, layout.prefix)
         empty = fire.green_in_empty_folder([check.run for check in checks], clone)
-        _refuse([f"`{run}` passes in an empty folder and so proves nothing" for run in empty])
+        _refuse([f"`{run}` {fire.GREEN_ON_NOTHING}" for run in empty])
         if fault := fire.setup_fault(whole, clone):
             raise Refused(fault)
         short = [one.replace(seconds=min(one.seconds, planner.BEFORE_SECONDS)) for one in whole.services]
@@ -272,8 +270,7 @@ def _prove_again(context: OrderContext, claim_id: str, why: str, but: tuple[str,
 
 
 def _waits_for_others(feature: Feature) -> bool:
-    kinds = [note["kind"] for note in feature.notes if note["kind"] in WAITING]
-    return feature.status == "blocked" and kinds[-1:] in (["needs"], ["person"])
+    return feature.status == "blocked" and feature.blocked_by in ("needs", "person")
 
 
 def _unproven(layout: Layout, claim: Claim, fired: list[Receipt]) -> list[str]:

@@ -35,7 +35,8 @@ def look(
     """What the agents of a run at the commit `head`, in the checkout `folder`, are given; None where there is nothing. Says which
     of them reads by itself what still waits for a person. Raises BrokenFile where a file of the workspace is malformed."""
     folder = folder or layout.top
-    if not is_there(layout, settings, folder):
+    pages = "memory" in reads and State(layout).exists(names.MEMORY)
+    if not (pages or is_there(layout, settings, folder)):
         return None
     from harness.workspace import given  # many missions have none
 

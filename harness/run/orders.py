@@ -140,7 +140,7 @@ def _settles(context: OrderContext, kind: str) -> bool:
     view = views.gather(context.layout, context.features)
     newest = view.newest[0].run if view.newest else ""
     totals = view.totals.replace(since_green=0, rejected=0)
-    due = rules.decide(view.replace(escalation="", totals=totals, answered=newest), clock.now())
+    due = rules.decide(view.replace(escalation="", totals=totals, set_aside={}, answered=newest), clock.now())
     return due.word != "ESCALATE" and not (kind == "plan" and due.what == view.roles["plans"])
 
 

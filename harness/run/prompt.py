@@ -12,6 +12,7 @@ from harness.model import contract, features
 from harness.model.contract import Claim, Contract
 from harness.model.features import Feature
 from harness.model.issues import Issue
+from harness.model.mission import SPEC_CHARS
 from harness.model.receipts import Receipt
 from harness.model.roles import Role
 from harness.store import documents
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from harness.workspace.budget import Section
 
 ROLE_CHARS = IDENTITY_CHARS = 6_000
-SPEC_CHARS = PLAN_CHARS = 24_000
+PLAN_CHARS = 24_000
 SUMMARY_CHARS = 3_000
 RECEIPT_CHARS = 8_000
 COMMON = "roles/common.md"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import islice
 
 import harness
 from harness.base import clock, console, encoding
@@ -18,6 +19,7 @@ from harness.store import documents, files, migrations, names
 from harness.store.layout import Layout, command, home, repository_of
 from harness.store.state import Changes, State
 
+LAST_RUNS = 20  # in which an agent may have said its model
 ANNOUNCED = "announced"  # in the cache: the notes about money that were shown, without their numbers
 EXAMPLE = "examples/todo"
 IGNORE_LINE = "/{prefix}.harness"
@@ -135,11 +137,15 @@ def lay_example(layout: Layout) -> list[str]:
 def spenders(layout: Layout) -> tuple[list[str], list[str]]:
     """The configured agents that cost money, and those of them whose cost nobody reports and no price tells."""
     from harness.agents import registry
-    from harness.model import config, roles, usage  # none of it is needed where a run opens
+    from harness.model import config, roles, runs, usage  # none of it is needed where a run opens
 
     settings = config.load(layout)
+    newest = {one.agent: (one.usage or {}).get("model") for one in [*islice(runs.finished(layout), LAST_RUNS)][::-1]}
+    of_role, of_agent = (
+        {name: row.get("model") for name, row in table.items()} for table in (settings.roles, settings.agents)
+    )
     named = {
-        (name, str(settings.roles.get(role, {}).get("model") or settings.agents.get(name, {}).get("model") or ""))
+        (name, str(of_role.get(role) or of_agent.get(name) or newest.get(name) or ""))
         for role in roles.known(layout)
         for name in roles.agents_of(settings, roles.load(layout, role))
     }
@@ -196,12 +202,18 @@ def mission_above(layout: Layout) -> str:
 
 
 def located(layout: Layout) -> list[str]:
-    """What to say of a mission in a folder of a repository; nothing of one at its top."""
+    """What to say of a mission in a folder of a repository, and of what a mission here does not see."""
+    from harness.decision import gaps  # not where a run opens
+
+    found = [f"note: {line}" for line in gaps.find(layout, mission.asked_spec_text(layout) or "")]
     if not layout.prefix:
-        return []
+        return found
     above = mission_above(layout)
     rest = f" The mission in {above} is another one, and goes on beside it." if above else ""
-    return [f"Its folder is {layout.prefix} in the repository {layout.top}; the branch is one of all of that.{rest}"]
+    return [
+        f"Its folder is {layout.prefix} in the repository {layout.top}; the branch is one of all of that.{rest}",
+        *found,
+    ]
 
 
 def lay_out(layout: Layout) -> None:

@@ -86,6 +86,10 @@ def _main(role: str, steps: Steps) -> int:
     closing.escalate(run.layout, opened.run.outcome.features, clock.now())
     warnings = [*result.secrets, *closing.crossed(run, result)]
     warnings += given.words(opened.run.outcome.unaccepted)
+    if result.accepted:
+        from harness.decision import gaps  # a plan is rare
+
+        warnings += gaps.find(run.layout, opened.run.outcome.spec, opened.run.outcome.features)
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
     console.print_line("\n".join(lines))
     if run.settings.on and not signum:

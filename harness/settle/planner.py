@@ -224,7 +224,7 @@ def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> 
     faults = faults or write_faults(made.contract)
     if not faults:
         faults = [
-            f"the check `{command}` passes in an empty folder and so proves nothing: test what the feature brings"
+            f"the check `{command}` {fire.GREEN_ON_NOTHING}"
             for command in fire.green_in_empty_folder(made.new_checks, place)
         ]
     _refuse(faults)

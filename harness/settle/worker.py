@@ -82,6 +82,9 @@ def _give_back(run: Begun, outcome: Outcome, feature: Feature) -> None:
 def _note_block(run: Begun, outcome: Outcome, reason: str, needs: list[str], disputes: list[str]) -> None:
     feature = outcome.feature
     assert feature is not None
+    had_these = needs and needs in [note.get("features") for note in feature.notes]
+    if had_these or (disputes and feature.replanned):  # else it could go on for ever
+        features.judged(feature, outcome.at, run.id)
     named = {"needs": {"features": needs}} if needs else {}
     named |= {"dispute": {"claims": disputes}} if disputes else {}
     for kind, names in (named or {"reason": {}}).items():

@@ -187,6 +187,11 @@ def command(words: str = "") -> str:
     return " ".join(filter(None, (called, f"-C {_word(folder)}" if folder else "", words)))
 
 
+def restoring() -> str:
+    """The remedy for a damaged queue or contract."""
+    return f"To go back to an earlier state: {command('snapshot list')}, then: {command('snapshot restore ID')}"
+
+
 def _word(text: str) -> str:
     """`text` as one word of a shell."""
     plain = text.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()

@@ -116,3 +116,9 @@ def test_it_is_known_and_costs() -> None:
     assert registry.LOOP in registry.KNOWN_CLIS
     assert registry.costs("builtin", {}) == "reported"
     assert registry.costs("builtin", {"base_url": "http://127.0.0.1:1"}) == "uncounted"
+
+
+def test_the_remedy_for_a_missing_key_names_that_of_each_vendor() -> None:
+    """A model of `openai:` is not sent to the key of another vendor."""
+    for vendor, keys in builtin.KEYS.items():
+        assert "-" in vendor or f"{vendor}: {' or '.join(keys)}" in builtin.ABOUT.login

@@ -61,10 +61,8 @@ def test_an_interrupt_passes_every_handler_of_errors(signum: int, code: int) -> 
 
 
 BROKEN = {
-    "features.json": ("[]", "next"),
     "mission.json": ("{}", "status"),
     "memory/curated.json": ("{}", "next"),
-    "validation-contract.md": ("# Nothing\n", "doctor"),
 }
 
 
@@ -79,8 +77,31 @@ def test_a_broken_live_file_is_copied_back_as_the_remedy_says(house: House, name
     text, command = BROKEN[name]
     (house.state / name).write_text(text)
     done = house.harness(command)
-    assert (done.code, errors.RESTORE in done.out + done.err) == (10 if command == "doctor" else 65, True), done
+    assert (done.code, errors.RESTORE in done.err) == (65, True), done
     newest = max((house.state / "snapshots").iterdir(), key=lambda path: path.stat().st_mtime_ns)
     digest = json.loads(newest.read_text())["live"][name]
     house.run(["cp", f".harness/objects/{digest[:2]}/{digest[2:]}", f".harness/{name}"])
     assert (house.harness(command).code, house.read(name)) == (0, good)
+
+
+DAMAGES = (None, "", "[]", '{"features":[\n', '{"features":[\n{"id":"F-001"}\n]}\n')
+DAMAGED = [("features.json", damage) for damage in DAMAGES]
+DAMAGED += [("validation-contract.md", damage) for damage in (None, "", "# Nothing\n")]
+
+
+@pytest.mark.parametrize(("name", "damage"), DAMAGED)
+def test_a_plan_that_is_missing_or_damaged_comes_back_by_the_command_that_is_named(
+    house: House, name: str, damage: str | None
+) -> None:
+    """And until then no planner is due, which would be paid to plan all of it again."""
+    run = house.work({"run": "echo 1 > 1.txt"})["run"]
+    good, path = house.read(name), house.state / name
+    path.unlink() if damage is None else path.write_text(damage)
+    for words, code in {"next": 65, "status": 65, "doctor": 10}.items():
+        if words == "doctor" or name == "features.json":  # the others need no contract
+            done = house.harness(words)
+            assert (done.code, "snapshot restore ID" in done.out + done.err) == (code, True), done
+    assert house.role("worker", "F-002").code == 65
+    assert house.program("snapshot", "restore", run).code == 0
+    assert house.read(name) == good
+    assert house.harness("next").code == 0

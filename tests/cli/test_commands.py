@@ -156,11 +156,18 @@ def test_where_nothing_is_fired_check_says_why_and_is_not_green(house: House) ->
 
 
 def test_issues_and_replies_have_their_doors(house: House) -> None:
-    """A wrong severity ends with 10; a reply outside a run with 64."""
+    """A wrong severity ends with 64, as does a reply outside a run."""
     assert house.harness("issue", "slow", "--severity", "major", "--suggested-fix", "cache").out == "I-001 is noted.\n"
     assert house.harness("next").out == "NEXT worker F-001\n"
-    assert house.harness("issue", "slow", "--severity", "huge").code == 10
+    assert house.harness("issue", "slow", "--severity", "huge").code == 64
     assert "is for the inside of a run" in house.harness("reply", "SPEC.md").err
+
+
+def test_a_severity_that_is_none_is_64(house: House) -> None:
+    """Nothing is written, and the message has those that are."""
+    done = house.harness("issue", "it crashes", "--severity", "huge")
+    assert (done.code, "'critical', 'major', 'minor', 'nit'" in done.err) == (64, True), done
+    assert "it crashes" not in house.harness("issue", "list").out
 
 
 def test_issues_are_listed_and_closed_a_line_each(house: House) -> None:

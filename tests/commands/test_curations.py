@@ -61,3 +61,22 @@ def test_a_broken_archive_does_not_end_the_status(house: House) -> None:
     """`doctor` names the line."""
     (house.state / "memory/archive.jsonl").write_text("garbage\n")
     assert house.harness("status").code == 0
+
+
+def test_a_diff_shows_the_lines_that_left_the_summary(house: House) -> None:
+    """As the run found the page, and as it left it."""
+    page = house.state / "memory/summary.md"
+    for number in range(130):
+        house.harness(
+            "note", "--tag", "TRICK", f"step-{number}: call tool{number} with --flag{number} for part{number}"
+        )
+    assert house.role("curator").code == 0
+    before = page.read_text().split("\n")
+    for number in range(200, 330):
+        house.harness(
+            "note", "--tag", "TRICK", f"step-{number}: call tool{number} with --flag{number} for part{number}"
+        )
+    assert house.role("curator").code == 0
+    gone = [line for line in before if line.strip() and line not in page.read_text().split("\n")]
+    assert gone and curations.diff(house.layout, "")["left"] == gone
+    assert f"left summary.md ({len(gone)})\n  {gone[0]}\n" in house.harness("memory", "diff").out

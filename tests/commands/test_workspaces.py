@@ -41,3 +41,11 @@ def test_without_any_file_it_says_so(house: House) -> None:
     assert (found["parts"], found["skills"], found["tools"], found["waiting"], found["tokens"]) == ([], [], None, [], 0)
     assert workspaces.skill_list(house.layout) == []
     assert house.harness("skill", "x").code == 64
+
+
+def test_before_there_is_a_mission_what_is_on_disk_is_shown(unbegun: House) -> None:
+    """And nothing is begun by it."""
+    unbegun.write("AGENTS.md", "Use make.\n")
+    done = unbegun.harness("workspace", "show")
+    assert (done.code, "Use make." in done.out) == (0, True), done
+    assert not unbegun.state.exists()

@@ -10,7 +10,7 @@ ENDS = "after 200 runs or 48 hours it stops with exit 5"
 
 def limits(cost: float | None = None, tokens: int | None = None) -> Limits:
     """The usual limits, with these caps."""
-    return Limits(max_runs=200, max_hours=48, stall_after=8, max_cost_usd=cost, max_tokens=tokens)
+    return Limits(max_runs=200, max_hours=48, stall_after=3, max_cost_usd=cost, max_tokens=tokens)
 
 
 def test_a_cap_is_what_it_costs_at_most() -> None:

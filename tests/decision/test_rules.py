@@ -18,7 +18,7 @@ from tests.helpers import noted
 
 NOW = 5_000
 ROLES = {"plans": "planner", "commits": "worker", "judges": "validator", "curates": "curator"}
-LIMITS = Limits(max_runs=200, max_hours=48, stall_after=8, max_cost_usd=25.0, max_tokens=1_000)
+LIMITS = Limits(max_runs=200, max_hours=48, stall_after=3, max_cost_usd=25.0, max_tokens=1_000)
 
 
 def feature(name: str, status: str, after: str = "", **fields: Any) -> Feature:
@@ -53,7 +53,7 @@ def result(role: str, name: str = "", mark: str = "same") -> Result:
 # the order of the rules: start with a view in which all match, and remove one trigger at a time
 
 
-SPENT = Totals(runs=200, seconds=48 * 3600, cost_usd=25.0, tokens=1_000, since_green=8, rejected=3)
+SPENT = Totals(runs=200, seconds=48 * 3600, cost_usd=25.0, tokens=1_000, rejected=3)
 DISPUTED = noted(feature("D", "blocked"), "dispute", "V-D")
 ALL = view(
     feature("V", "validating"),
@@ -71,6 +71,7 @@ ALL = view(
     spec_changed=True,
     uncurated=20,
     serious=["I-001"],
+    set_aside={"X": "one", "Y": "two", "Z": "three"},
 )
 
 
@@ -86,14 +87,14 @@ ORDER: list[tuple[str, dict[str, Any]]] = [
     ("BUDGET runs", {"totals": SPENT.replace(runs=199)}),
     ("BUDGET hours", {"totals": SPENT.replace(runs=199, seconds=1.0)}),
     ("BUDGET cost", {"totals": SPENT.replace(runs=199, seconds=1.0, cost_usd=24.9)}),
-    ("BUDGET tokens", {"totals": Totals(since_green=8, rejected=3)}),
+    ("BUDGET tokens", {"totals": Totals(rejected=3)}),
     (f"WAIT {NOW + 60} claude", {"wait_until": NOW}),
     ("ESCALATE setup", {"escalation": ""}),
-    ("ESCALATE plan", {"totals": Totals(since_green=8, rejected=2)}),
-    ("ESCALATE stalled", {"totals": Totals(since_green=7)}),
+    ("ESCALATE plan", {"totals": Totals(rejected=2)}),
     ("NEXT planner", {"spec_changed": False}),
     ("NEXT curator", {"uncurated": 19}),
     ("NEXT validator V", passes("V")),
+    ("ESCALATE stalled", {"set_aside": {}}),
     ("NEXT planner S", passes("S")),
     ("NEXT planner D", passes("D")),
     ("NEXT worker W", passes("W")),
@@ -476,9 +477,44 @@ def test_what_a_live_run_holds_is_not_due_and_nothing_ends_while_one_lives(
     assert line(view(*rows, held=held, **fields)) == expected
 
 
-def test_work_of_several_lanes_that_waits_to_be_judged_is_no_standstill() -> None:
-    """Of nine runs that proved nothing eight are workers' whose features nobody has judged yet."""
-    waiting = [feature(f"F-{n:03d}", "validating") for n in range(1, 9)]
-    stalled = view(*waiting, totals=Totals(since_green=9))
-    assert line(stalled) == "NEXT validator F-001"
-    assert line(stalled.replace(features=waiting[:1])) == "ESCALATE stalled"
+ASIDE = {"S": "no flask", "T": "1 != 2", "U": ""}
+
+
+@pytest.mark.parametrize(
+    ("set_aside", "held", "status", "expected"),
+    [
+        (ASIDE, {}, "todo", "ESCALATE stalled"),
+        ({"S": "no flask", "U": "", "X": ""}, {}, "todo", "ESCALATE stalled"),
+        ({"S": "no flask", "T": "1 != 2"}, {}, "todo", "NEXT worker A"),
+        ({"S": "", "T": ""}, {}, "todo", "NEXT worker A"),
+        ({"S": "no flask", "T": "no flask"}, {}, "todo", "ESCALATE stalled"),
+        (ASIDE, {}, "validating", "NEXT validator A"),
+        (ASIDE, {"feature A": "1-worker-A"}, "in_progress", "WAIT 0 for 1-worker-A"),
+        (ASIDE, {"feature B": "1-worker-B"}, "todo", "WAIT 0 for 1-worker-B"),
+    ],
+)
+def test_features_that_were_set_aside_in_a_row_end_the_mission_once_nothing_begun_is_left(
+    set_aside: dict[str, str], held: dict[str, str], status: str, expected: str
+) -> None:
+    """Three of them, or two with one fault; what a lane has under way is judged first, and nothing else begins."""
+    assert line(view(feature("A", status), set_aside=set_aside, held=held)) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (feature("A", "failing", attempts=5, replanned=True), True),
+        (feature("A", "failing", attempts=4, replanned=True), False),
+        (feature("A", "failing", attempts=3), False),
+        (feature("A", "passed", attempts=5, replanned=True), False),
+        (noted(feature("A", "blocked"), "reason"), True),
+        (noted(feature("A", "blocked"), "needs"), False),
+        (noted(feature("A", "blocked"), "person"), False),
+        (noted(feature("A", "blocked"), "dispute", "V-A"), False),
+        (noted(feature("A", "blocked", attempts=5, replanned=True), "dispute", "V-A"), True),
+    ],
+)
+def test_a_feature_is_set_aside_where_only_a_person_can_bring_it_on(found: Feature, expected: bool) -> None:
+    """It has used its tries and its repair plan, or is blocked by what no other feature brings."""
+    assert rules.is_set_aside(found) is expected
+    assert not (expected and (rules.needs_plan(found) or rules.ready([found])))

@@ -59,7 +59,7 @@ def test_a_mission_as_it_begins(house: House) -> None:
     assert not (view.stop or view.pause or view.checkpoint or view.escalation or view.spec_changed or view.swept)
     assert [one.id for one in view.features] == ["F-001", "F-002"]
     assert (view.uncurated, view.serious, view.newest, view.totals) == (0, [], [], runs.Totals())
-    assert view.limits == rules.Limits(max_runs=200, max_hours=48, stall_after=8, max_cost_usd=None, max_tokens=None)
+    assert view.limits == rules.Limits(max_runs=200, max_hours=48, stall_after=3, max_cost_usd=None, max_tokens=None)
 
 
 def test_what_people_lay_down_is_seen(house: House) -> None:

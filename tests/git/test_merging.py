@@ -48,7 +48,8 @@ def test_edits_become_a_commit_with_the_persons_name(repo: Repository) -> None:
     repo.run("add", "new")
     before = files(repo)
     taken = take(repo)
-    assert (taken.tip, taken.note, repo.head()) == (taken.commit, "", taken.commit)
+    assert (taken.tip, repo.head()) == (taken.commit, taken.commit)
+    assert taken.note == "taken into the mission, your uncommitted edits of: a, b, new"
     assert repo.run("log", "-1", "--format=%an <%ae>%n%s%n%P") == (
         f"Pia <pia@localhost>\nEdits in the project folder: a, b, new\n{head}"
     )

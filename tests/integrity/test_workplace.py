@@ -102,7 +102,10 @@ def test_what_a_person_edited_between_runs_is_a_commit_of_theirs(ours: House) ->
     """An edit of a tracked file, staged or not, enters the tree with the person's name; a new file stays untracked."""
     ours.write("main.py", "print('mine')\n")
     ours.write("new.txt", "not tracked\n")
-    assert worked(ours, {"run": "grep mine main.py; test ! -e new.txt"}, DID)["outcome"] == "ok"
+    ours.script("worker", {"run": "grep mine main.py; test ! -e new.txt"}, DID)
+    said = ours.role("worker", "F-001").out
+    assert "  taken into the mission, your uncommitted edits of: main.py\n" in said
+    assert ours.result()["outcome"] == "ok"
     said = "Ann <ann@example.org>: Edits in the project folder: main.py"
     assert ours.git("log", "-1", "--format=%an <%ae>: %s", "HEAD^") == said
     assert ours.git("show", "--name-only", "--format=", "HEAD") == "made"
@@ -199,7 +202,12 @@ def test_a_conflict_is_told_to_both_and_settled_by_a_merge(ours: House) -> None:
     told = ours.prompt().split("a person changed them too")[1]
     assert "main.py" in told.split("\n## ")[0]
     assert (ours.head(), (ours.project / "main.py").read_text()) == (theirs, "print('mine')\n")
-    ours.git("merge", "-q", "-X", "ours", "-m", "both", tip(ours))
+    ours.git("switch", "-q", "main")
+    said = ours.role("curator").out.split("Settle it: ")[1].split("\n")[0]
+    ours.run(["bash", "-c", said])
+    assert ours.git("branch", "--show-current") == branch(ours)
+    ours.git("checkout", "-q", "--ours", "main.py")
+    ours.git("commit", "-q", "-a", "-m", "both")
     role(ours, "validator", "F-002")
     assert (ours.result()["verdict"], ours.result()["unlanded"]) == ("green", "")
     assert_landed(ours)
@@ -214,7 +222,10 @@ def test_work_that_cannot_land_is_escalated_and_not_done(ours: House) -> None:
     assert to_the_end(ours) == "ESCALATE unlanded"
     assert f"git merge --ff-only {tip(ours)[:12]}" in ours.read("escalation.md")
     assert ours.feature().status == "passed"
-    (ours.project / "made").unlink()
+    said = ours.read("escalation.md").split("To have the work there: ")[1].split("\n")[0]
+    done = ours.run(["bash", "-c", said])
+    assert done.code == 0, done
+    assert ours.git("show", "stash^3:made") == "my own"
     assert ours.program("escalation", "answer", "it is free now").code == 0
     assert to_the_end(ours) == "DONE"
     assert_landed(ours)

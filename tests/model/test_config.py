@@ -90,7 +90,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
     assert config.load(layout) == Config()
     put(layout.config, "")
     assert config.load(layout) == Config()
-    assert Config().asdict() | {"max_runs": 200, "max_hours": 48, "stall_after": 8} == Config().asdict()
+    assert Config().asdict() | {"max_runs": 200, "max_hours": 48, "stall_after": 3} == Config().asdict()
 
 
 def test_every_key_is_read() -> None:

@@ -45,7 +45,7 @@ def with_a_service(house: House) -> None:
 
 def answered(house: House) -> None:
     """A mission that stalls, and a person's answer."""
-    begun(house, "[limits]", "stall_after = 4")
+    begun(house, "[limits]", "stall_after = 1")
     house.script("worker-F-001", {"run": "echo wrong > one.txt"}, IMPLEMENTED)
     assert until_it_ends(house) == "ESCALATE stalled"
     assert house.program("escalation", "answer", "write one").code == 0

@@ -14,6 +14,7 @@ from harness.model.features import Feature
 from harness.run import closing
 from harness.store import files, objects
 from tests.missions import House
+from tests.planned import stalled
 
 USAGE = {"usage": {"cost_usd": 0.25, "input": 1000}}
 
@@ -168,11 +169,10 @@ def test_a_stuck_mission_says_which_features_wait_and_why(house: House) -> None:
 
 def test_a_stalled_mission_stops_after_the_run_that_reached_the_cap(house: House) -> None:
     """The run itself writes the escalation, once."""
-    house.config('agent = "scripted"', "[limits]", "stall_after = 1")
-    result = house.work({"say": "nothing"})
+    run = stalled(house)
     text = house.read("escalation.md")
-    assert text.startswith("---\nkind: stalled\n---\nRun after run brought nothing newly proven.\n")
-    assert f"- run {result['run']}: worker F-001 no_op\n" in text
+    assert text.startswith("---\nkind: stalled\n---\nFeature after feature was set aside, ")
+    assert f"- run {run}: worker F-001 ok  blocked: docker is missing\n" in text
     assert escalate(house) == text
     assert (house.harness("next").out, house.harness("next").code) == ("ESCALATE stalled\n", 3)
 
@@ -315,17 +315,16 @@ def test_without_a_time_the_wait_doubles_with_each_limit_in_a_row(house: House, 
 
 def test_a_stalled_mission_shows_a_line_for_every_run_that_brought_nothing(house: House) -> None:
     """Run, role, feature, outcome, and the first line of the reason."""
-    house.config('agent = "scripted"', "[limits]", "stall_after = 5")
     house.script("planner", {"say": "no plan"})
     for outcome in ("agent_error", "limit", "wall", "agent_error"):
         again(house, {"run": "date +%N > 1.txt"}, {"fail": outcome, "reason": f"why {outcome}\nand more"})
     put(house, status="todo", attempts=0)
     house.role("planner")
-    again(house, {"say": "nothing"})
+    stalled(house)
     lines = [line for line in house.read("escalation.md").split("\n") if line.startswith("- run ")]
     ran = [line["run"] for line in house.ran() if line["outcome"] != "limit"]
     assert [line.split(" ")[2].rstrip(":") for line in lines] == ran[::-1]
-    assert lines[0].endswith(": worker F-001 no_op")
+    assert lines[0].endswith(": worker F-001 ok  blocked: docker is missing")
     assert ": planner not accepted  " in lines[1]
     assert lines[2].endswith(": worker F-001 agent_error  why agent_error")
     assert len(lines) == 5

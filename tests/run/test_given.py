@@ -112,3 +112,15 @@ def test_the_lines_for_a_person_name_a_few() -> None:
     assert given.words([]) == []
     [line] = given.words(["a", "b", "c", "d", "e"])
     assert "a, b, c and 2 more" in line and "workspace accept" in line
+
+
+def test_a_role_that_reads_memory_has_it_without_any_other_file_of_a_workspace(house: House) -> None:
+    """MEMORY.md alone is enough; a role that does not read it has none."""
+    Path(house.layout.memory).write_text("## Lessons\n- use make\n")
+    for reads, there in (("[memory]", True), ("[raw]", False)):
+        house.role_files("documenter")
+        page = house.state / "roles/documenter.md"
+        page.write_text("---\nname: documenter\nsummary: mends\nreads: " + reads + "\n---\nMend the manual.\n")
+        house.script("documenter", {"say": "done"})
+        assert house.role("documenter").code == 0
+        assert ("- use make" in house.prompt()) is there

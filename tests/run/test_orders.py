@@ -17,6 +17,7 @@ from harness.model import features, order_log, runs
 from harness.run import orders
 from harness.store import files
 from tests.missions import PROGRAM, House, differences, listing, until
+from tests.planned import stalled
 
 
 def place(house: House, verb: str, *args: str) -> str:
@@ -263,23 +264,19 @@ def test_an_answer_is_archived_in_its_folder_whatever_the_kind(house: House) -> 
 
 def test_an_answer_restarts_what_stalled_and_keeps_the_totals(house: House) -> None:
     """since_green and rejected restart at zero; runs and seconds keep counting."""
-    house.config('agent = "scripted"', "[limits]", "stall_after = 2")
-    for _ in range(2):
-        put(house, status="todo")
-        house.work({"say": "nothing"})
+    stalled(house)
     assert house.harness("next").out == "ESCALATE stalled\n"
     before = views.gather(house.layout).totals
     place(house, "escalation answer", "go on")
     totals = views.gather(house.layout).totals
     assert (totals.since_green, totals.rejected, totals.runs, totals.seconds) == (0, 0, before.runs, before.seconds)
-    assert house.harness("next").out == "NEXT validator F-001\n"
+    assert house.harness("next").out == "NEXT worker F-001\n"
     assert "a person answered: go on" in house.harness("runs", "list").out
 
 
 def test_an_answer_is_kept_as_what_it_is(house: House) -> None:
     """An answer is not a run: runs.jsonl does not change."""
-    house.config('agent = "scripted"', "[limits]", "stall_after = 1")
-    house.work({"say": "nothing"})
+    stalled(house)
     before = house.read("runs.jsonl")
     place(house, "escalation answer", "go on\nas before")
     assert house.read("runs.jsonl") == before
@@ -289,8 +286,7 @@ def test_an_answer_is_kept_as_what_it_is(house: House) -> None:
 
 def test_an_escalation_without_its_file_can_be_answered_too(house: House) -> None:
     """The power failed before escalation.md was written, or a person removed it."""
-    house.config('agent = "scripted"', "[limits]", "stall_after = 1")
-    house.work({"say": "nothing"})
+    stalled(house)
     files.remove(house.layout.escalation)
     assert house.harness("next").out == "ESCALATE stalled\n"
     assert "answered" in place(house, "escalation answer", "go on")

@@ -490,6 +490,23 @@ def test_a_check_that_is_green_on_nothing_is_refused(house: House) -> None:
     assert "the check `echo fine` passes in an empty folder" in result["reason"]
 
 
+def test_a_guard_that_passes_where_there_are_no_tests_is_refused_with_how_to_write_it(house: House) -> None:
+    """The planner's words say it beforehand, and the next plan, written so, is accepted."""
+    lay(house, [OLD])
+    tests = "command -v bash >/dev/null"  # as a runner of tests that finds none
+    guarded = {**told("VAL-002", "test -f two.txt"), "checks": ["test -f two.txt", {"run": tests, "guard": True}]}
+    reason = planned(house, **patch(row("F-002"), contract=[guarded]))["reason"]
+    assert f"the check `{tests}` passes in an empty folder" in reason
+    assert "such as `test -d tests && python3 -m unittest -q`" in reason
+    assert "test -d tests && python3 -m unittest -q" in house.prompt()
+    (house.project / "tests").mkdir()
+    house.write("tests/__init__.py", "")
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "tests")
+    guarded["checks"][1]["run"] = f"test -d tests && {tests}"
+    assert planned(house, **patch(row("F-002"), contract=[guarded]))["accepted"] is True
+
+
 def test_three_planners_without_a_plan_end_the_mission(house: House) -> None:
     """For every reason: a bad plan, no plan, a reply that does not parse. Exit 7, and escalation.md says so."""
     Path(house.layout.features).unlink()

@@ -1,0 +1,48 @@
+"""What a mission does not see or cover: sections of SPEC.md, the end of a long one, submodules. None of it stops anything."""
+
+from __future__ import annotations
+
+from harness.decision.doubts import few
+from harness.model import contract
+from harness.model.mission import SPEC_CHARS
+from harness.store import documents, files
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.model.features import Feature
+
+
+def find(layout: Layout, spec: str, planned: Sequence[Feature] = ()) -> list[str]:
+    """The lines about this SPEC.md and its plan, if there is one yet."""
+    named = {ref.strip().lstrip("#").strip().lower() for feature in planned for ref in feature.spec_refs}
+    found = [f"SPEC.md: no feature refers to {few(left)}"] if named and (left := list(_left(spec, named))) else []
+    if len(spec) > SPEC_CHARS:
+        whole = f"SPEC.md has {len(spec)} characters, and a prompt shows at most {SPEC_CHARS}"
+        found.append(f"{whole}: the first of them, or the sections that its feature names")
+    modules = [] if "submodule" in contract.setup(layout) else _submodules(layout)
+    if modules:
+        remedy = "if they are needed, the contract's setup has to run: git submodule update --init"
+        found.append(f"the trees of runs have no submodules ({few(modules)}); {remedy}")
+    return found
+
+
+def _left(spec: str, named: set[str]) -> Iterator[str]:
+    """The sections with a text of their own that are not named, nor a section around them; a title holds none."""
+    rows, lines = documents.headings(spec), spec.split("\n")
+    ends = [*(start for _, _, start in rows[1:]), len(lines)]
+    around: list[tuple[int, str]] = []
+    for (title, level, start), end in zip(rows, ends, strict=True):
+        around = [one for one in around if one[0] < level]
+        own = "\n".join(lines[start + 1 : end]).strip()
+        if own and not named & {title.lower(), *(name for outer, name in around if outer > 1)}:
+            yield title
+        around.append((level, title.lower()))
+
+
+def _submodules(layout: Layout) -> list[str]:
+    """The folders of the repository's submodules, as .gitmodules names them."""
+    rows = [line.partition("=") for line in (files.read_text(f"{layout.top}/.gitmodules") or "").split("\n")]
+    return [value.strip() for key, _, value in rows if key.strip() == "path"]
