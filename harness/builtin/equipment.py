@@ -27,7 +27,7 @@ class Equipment:
     on a busy loop it is made in a thread."""
 
     def __init__(self, place: Place, powers: Powers, elsewhere: Filesystem | None = None) -> None:
-        self.faults: list[str] = []
+        self.faults = list(powers.given.faults) if powers.given else []
         self.faults += [place.refusal] if place.refusal else []
         self.scratch = _scratch(place, powers)
         if self.scratch:
@@ -49,7 +49,7 @@ class Equipment:
         from harness.servers.offer import Offer
         from harness.servers.pool import Where
 
-        servers = [one for one in tools.servers if not (place.refusal and one.transport == STDIO)]
+        servers = [one for one in tools.servers if not (place.refusal and one.transport == STDIO and one.confine)]
         environment = shell.allowed(os.environ) if place.environment is None else place.environment
         where = Where(
             user=powers.given.user,
