@@ -51,6 +51,7 @@ def test_parts_stand_in_their_order_and_of_a_user_alone_what_is_the_users(tmp_pa
     """Role, instructions, skills, knowledge, what was kept: without git from the disk."""
     lay(tmp_path)
     text = source(tmp_path).of("alice").system
+    assert "before the work that it describes: `load_skill`." in text and "harness skill" not in text
     wanted = [
         "# You are the assistant",
         "Say please.",
