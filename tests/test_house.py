@@ -137,6 +137,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ("sessions.on_files", "sessions.places", "sessions.agent"), "conversations, which are no mission's"
     ),
     "workspace.on_disk": "a workspace without git",
+    "workspace.grants": "what a person has accepted, which no repository may say",
     "agents.builtin": "the line of a fault in a person's file",
     "sessions.folder": "a person's rules that are not committed",
     "history.matching": "streams of what may be large",

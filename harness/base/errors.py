@@ -68,8 +68,8 @@ class BrokenFile(HarnessError):
     code = BROKEN
 
     def __init__(self, path: str, fault: str, *, line: int | None = None, remedy: str = "") -> None:
-        place = f"{path}, line {line}" if line is not None else path
-        super().__init__(f"{place}: {fault}." + (f" {remedy}" if remedy else ""))
+        self.brief = f"{path}, line {line}: {fault}" if line is not None else f"{path}: {fault}"
+        super().__init__(f"{self.brief}." + (f" {remedy}" if remedy else ""))
         self.path, self.line, self.fault = path, line, fault
 
 

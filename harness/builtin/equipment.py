@@ -8,6 +8,7 @@ from harness.builtin.hands import Hands, Place, Powers
 from harness.filesystem import shell
 from harness.filesystem.local import Mount
 from harness.store import files
+from harness.workspace.tools import STDIO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class Equipment:
     on a busy loop it is made in a thread."""
 
     def __init__(self, place: Place, powers: Powers, elsewhere: Filesystem | None = None) -> None:
-        self.faults: list[str] = []
+        self.faults = list(powers.given.faults) if powers.given else []
+        self.faults += [place.refusal] if place.refusal else []
         self.scratch = _scratch(place, powers)
         if self.scratch:
             place = place.replace(also={**place.also, SCRATCH: Mount(path=self.scratch)})
@@ -47,6 +49,7 @@ class Equipment:
         from harness.servers.offer import Offer
         from harness.servers.pool import Where
 
+        servers = [one for one in tools.servers if not (place.refusal and one.transport == STDIO and one.confine)]
         environment = shell.allowed(os.environ) if place.environment is None else place.environment
         where = Where(
             user=powers.given.user,
@@ -55,7 +58,7 @@ class Equipment:
             variables=dict(os.environ),
             confinement=place.confinement,
         )
-        made = Offer(tools.servers, where)
+        made = Offer(servers, where)
         self.faults += made.faults
         return made
 

@@ -32,7 +32,8 @@ class Place(Record):
     what they may touch (None: all). `layout` and `run`: the mission and its run, None and "" outside one; `home`: the project
     whose workspace counts, None for that of the mission. `results`: the folder for results that are too long, "" for that of the
     run, or none; `scratch`: where subagents get folders of their own, "" for TMPDIR of the environment; `memory`: what
-    memory_save adds to outside a run; `also`: further folders to be seen, by name."""
+    memory_save adds to outside a run; `also`: further folders to be seen, by name; `refusal`: why no program may be started, ""
+    where they may."""
 
     folder: str
     layout: Layout | None = None
@@ -44,6 +45,7 @@ class Place(Record):
     scratch: str = ""
     memory: str = ""
     also: Mapping[str, Mount] = {}
+    refusal: str = ""
 
 
 class Powers(Record):
@@ -95,6 +97,7 @@ class Hands:
             homes=[place.layout.project] if place.layout else [],
             environment=place.environment,
             confine=place.confinement,
+            refusal=place.refusal,
         )
 
     def offer(self, more: Sequence[Tool] = ()) -> None:

@@ -9,11 +9,13 @@ without what is before it: its values and the messages of its first request all 
 
 from __future__ import annotations
 
-from harness.base import clock, encoding
+from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.builtin.exchange import Request, Sent
+from harness.model.usage import Usage
 from harness.store import files, json_lines
+from harness.workspace.tools import Tools_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +28,30 @@ if TYPE_CHECKING:
 
 NAMED = ("system", "tools", "parameters")  # what a request has besides its messages
 REMEDY = "It is not what the built-in agent wrote; restore it from a copy, or leave it: a run then begins a new conversation."
+
+
+class ToolState(Record):
+    """What tools keep between calls, as far as more than one of them reads it."""
+
+    permissions: dict[str, Tools_] = {}
+    plan: dict[str, Any] = {}
+    todo: list[dict[str, str]] = []
+    seen: dict[str, str] = {}
+    jobs: dict[str, dict[str, Any]] = {}
+
+
+TEXTS = ("put", "path", "digest", "by", "begins", "name", "at", "agent", "message", "outcome", "reason", "reply")
+NUMBERS = ("turn", "keeps", "bytes", "answer", "part", "call", "ended")
+STATE = schema.OBJECT.part("what tools keep", lambda value: _keeps(value))
+FIELDS = {  # what each field of a row must be, in whichever rows it is
+    **dict.fromkeys(TEXTS, schema.TEXT),
+    **dict.fromkeys(NUMBERS, schema.WHOLE),
+    "seconds": schema.NUMBER,
+    "value": schema.OBJECT,
+    "adds": schema.listed(schema.TEXT),
+    "usage": schema.row_of(Usage),
+    "state": STATE,
+}
 
 
 class Turn(Record):
@@ -153,11 +179,25 @@ def parse(data: bytes, path: str, each: Callable[[Row], None] = lambda row: None
     for number, line in json_lines.whole(data):
         try:
             row = json_lines.value(line)
+            _check(row)
             each(row)
             _take(log, row)
-        except (ValueError, TypeError, KeyError, AttributeError) as fault:
+        except (ValueError, TypeError, LookupError, AttributeError) as fault:
             raise BrokenFile(path, f"the line is no row of turns ({fault!r})", line=number, remedy=remedy) from None
     return log
+
+
+def _keeps(state: dict[str, Any]) -> bool:
+    """Whether what is known of the state is of its kind; other tools keep other things."""
+    return not schema.faults({name: state[name] for name in ToolState.fields if name in state}, "", ToolState)
+
+
+def _check(row: Row) -> None:
+    """Raises ValueError where a row cannot be one of ours: a field of another kind, or a value that is not what was written."""
+    if wrong := [name for name, kind in FIELDS.items() if name in row and not kind.fits(row[name])]:
+        raise ValueError(f"{', '.join(wrong)} of another kind")
+    if "put" in row and digest_of(row["value"]) != row["put"]:
+        raise ValueError("its value is not that of its digest")
 
 
 def _take(log: Log, row: Row) -> None:
@@ -171,11 +211,16 @@ def _take(log: Log, row: Row) -> None:
             log.since.append(row["put"])
     if "turn" in row:
         before = next(reversed(log.turns.values()), Turn(row={}, context=[], keeps=0))
-        context = [*before.context[: row["keeps"]], *row.pop("adds", log.since)]
-        log.turns[row["turn"]] = Turn(row={**before.row, **row}, context=context, keeps=row["keeps"])
+        new = row.pop("adds", log.since)
+        whole = {**before.row, **row}
+        if not (0 <= row["keeps"] <= len(before.context) and all("role" in log.values[name] for name in new)):
+            raise ValueError("its messages are not there")
+        _ = [log.values[whole[name]][name] for name in NAMED], [whole[name] for name in Sent.fields]
+        context = [*before.context[: row["keeps"]], *new]
+        log.turns[row["turn"]] = Turn(row=whole, context=context, keeps=row["keeps"])
         log.context, log.since = list(context), []
     elif "answer" in row:
-        log.turns[row["answer"]].answer = row
+        log.turns[row["answer"]].answer = {"usage": {}, **row}
     elif "begins" in row:
         log.begun[row["begins"]] = row["name"]
     if "state" in row:

@@ -21,7 +21,7 @@ from harness.store.layout import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from harness.builtin.loop import Limits
@@ -80,8 +80,11 @@ def ask(
         raise UsageFault(f"There is nothing to say. Write: {command('ask')} WORDS")
     if warning := folder.not_committed(layout):
         console.print_error(warning)
-    limits = folder.limits(layout, max_cost, max_tokens, max_steps)
     talk = Terminal(terminal and not as_json, quiet=as_json)
+    if terminal:
+        folder.offer(layout, user, talk.accepts)
+    folder.check(layout)
+    limits = folder.limits(layout, max_cost, max_tokens, max_steps)
     who = folder.user(layout, user)
     made = folder.agent(
         layout, agent or places.agent_of(layout, who, session), model, talk.permit if terminal else None
@@ -176,7 +179,7 @@ class Terminal:
         elif kind == "waits" and not self.quiet:
             self._close()
             console.print_error(f"· waits: {row['why']}")
-        elif kind == "lacks" and not self.quiet:
+        elif kind == "lacks":
             self._close()
             console.print_error(f"· {row['text']}")
         elif kind == "summary" and not self.quiet:
@@ -196,6 +199,15 @@ class Terminal:
             console.print_line(reply.text)
         if reply.outcome != "ok":
             console.print_error(f"harness: {reply.outcome}{': ' if reply.reason else ''}{reply.reason}")
+
+    def accepts(self, rows: Sequence[str]) -> bool:
+        """Ask the person whether what the repository brings may be used."""
+        console.print_error("This folder brings what counts only once you have accepted it:")
+        for row in rows:
+            console.print_error(console.sanitise(f"  {row}"))
+        sys.stderr.write("accept all of it, until it changes? [y]es, [n]o: ")
+        sys.stderr.flush()
+        return folder.answered(sys.stdin.readline()) != folder.REFUSED
 
     def permit(self, question: Question, stopped: Callable[[], bool]) -> str:
         """Ask the person on the terminal, in the thread of the call."""

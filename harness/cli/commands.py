@@ -331,7 +331,9 @@ def ending(word: str) -> None:
     """The lines with which run.sh ends."""
     from harness.commands import status
     from harness.notice import hooks
+    from harness.run import given
 
+    given.check_state(here())
     console.print_line("\n".join(status.ending(here(), word)))
     _lines(console.sanitise(f"warning   {line}") for line in hooks.at_ending(here(), word))
 

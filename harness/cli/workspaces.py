@@ -70,17 +70,20 @@ def _texts(found: dict[str, Any]) -> list[str]:
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
 @as_json
 def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
-    """Accept what runs changed of instructions, knowledge, skills, subagents or tools.json: all of it, or these paths."""
+    """Accept what runs changed of instructions, knowledge, skills, subagents or tools.json: all of it, or these paths. Without a
+    PATH also the servers, the skills with files and the .harness that the repository brings."""
     from harness.cli import values
     from harness.commands import workspaces
 
-    found = workspaces.accept(here(), paths)
+    found, brought = workspaces.accept(here(), paths)
     if as_json:
         values.echo([one.asdict() for one in found])
         return
+    for row in brought:
+        console.print_line(console.sanitise(f"accepted: {row}"))
     for one in found:
         console.print_line(console.sanitise(f"{one.path} is accepted ({one.what} by {one.run})"))
-    if not found:
+    if not found and not brought:
         console.print_line("Nothing waits.")
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 from harness.base.errors import UsageFault
+from harness.git import dotgit
 from harness.git import settings as git_settings
 from harness.integrity import inside, mission_lock, workplace
 from harness.model import config, mission, roles
 from harness.model.config import Config
 from harness.run import given as of_run
 from harness.store.layout import Layout
-from harness.workspace import acceptance, given, places, skills
+from harness.workspace import acceptance, given, grants, places, skills
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 
     from harness.workspace.acceptance import Waiting
     from harness.workspace.given import Given
+    from harness.workspace.grants import Grants
+
+TALKER = "default"  # the user of a conversation where none is named
 
 
 def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
@@ -45,7 +51,7 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
             }
             for one in rows
         ],
-        "left_out": found.left_out if found else [],
+        "left_out": [*found.left_out, *found.faults] if found else [],
         "skills": [_row(one, "name", "layer", "path", "description", "files") for one in found.skills] if found else [],
         "subagents": [_row(one, "id", "layer", "path", "description") for one in found.subagents] if found else [],
         "tools": _tools(found),
@@ -71,10 +77,34 @@ def _tools(found: Given | None) -> dict[str, Any] | None:
     return {**{name: getattr(found.tools, name) for name in ("allow", "deny", "ask")}, "servers": servers}
 
 
-def accept(layout: Layout, paths: Sequence[str]) -> list[Waiting]:
-    """A person accepts what runs changed of the workspace: all, or these paths; what was accepted. Raises UsageFault inside a
-    run, and BrokenFile, with nothing accepted, where a file would be malformed."""
+def brought(layout: Layout) -> list[Grants]:
+    """What the repository brings and no person has accepted, by the files that count now; also where there is no mission."""
+    known = os.path.exists(layout.format)
+    commit = workplace.position(layout).head if known else dotgit.commit(layout.top) if _has_git(layout) else ""
+    settings = config.load(layout)
+    users = dict.fromkeys((places.user_of(settings), TALKER))
+    found = [given.gather(layout, commit, settings, (), user=user).grants for user in users]
+    return [one for one in (grants.of_state(layout, commit), *found) if not one.is_accepted(layout)]
+
+
+def _has_git(layout: Layout) -> bool:
+    return os.path.lexists(f"{layout.top}/.git")
+
+
+def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[Waiting], list[str]]:
+    """A person accepts what runs changed of the workspace: all, or these paths; and what the repository brings: all, or with
+    paths only what they changed. (The changes, a line for each thing brought.) Raises UsageFault inside a run, and BrokenFile,
+    with nothing accepted, where a file would be malformed."""
     inside.refuse(layout, "workspace accept")
+    before = brought(layout) if paths else []
+    changes = _accept_changes(layout, paths) if paths or os.path.exists(layout.format) else []
+    found = [] if before else brought(layout)
+    for one in found:
+        one.accept(layout)
+    return changes, list(dict.fromkeys(row for one in found for row in one.rows))
+
+
+def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[Waiting]:
     mission.check_format(layout)
     with mission_lock.take(layout):
         head = workplace.position(layout).head

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.base import encoding
+from harness.base.errors import Unavailable
 from harness.filesystem.background import Background
 from harness.filesystem.faults import tried
 from harness.filesystem.local import Local
@@ -42,7 +43,8 @@ TERMINATED = -15
 
 class LocalShell(Local):
     """A Local whose commands can be run. `environment`: all of theirs, None: what this process has of an allow-list; `confine`:
-    what confines them; `grace_seconds`: from TERM to KILL at their end. The other arguments are those of Local."""
+    what confines them; `grace_seconds`: from TERM to KILL at their end; `refusal`: why none may be run, "" where they may. The
+    other arguments are those of Local."""
 
     def __init__(
         self,
@@ -55,11 +57,12 @@ class LocalShell(Local):
         environment: Mapping[str, str] | None = None,
         confine: Confinement | None = None,
         grace_seconds: float = GRACE_SECONDS,
+        refusal: str = "",
     ) -> None:
         seen = [confine.seen(os.path.realpath(root))] if confine else []
         super().__init__(root, read_only=read_only, also=also, homes=[*seen, *homes], with_rg=with_rg)
         self.environment = dict(allowed(os.environ) if environment is None else environment)
-        self.confine, self.grace_seconds = confine, grace_seconds
+        self.confine, self.grace_seconds, self.refusal = confine, grace_seconds, refusal
 
     def id(self) -> str:
         """The same for every Local of this folder on this machine."""
@@ -94,7 +97,10 @@ class LocalShell(Local):
         return Background(lambda: self.child(command, where, seconds or FOREVER_SECONDS, variables), done)
 
     def child(self, command: str, where: str, seconds: float, variables: Mapping[str, str] | None) -> supervise.Child:
-        """The command as a supervised child; raises Unavailable where there is no bash."""
+        """The command as a supervised child; raises Unavailable where there is no bash, and where none
+        may be run."""
+        if self.refusal:
+            raise Unavailable(self.refusal)
         return supervise.Child(
             ["bash", "-c", command],
             cwd=where,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.git import dotgit
 from harness.integrity import home_layer
@@ -19,7 +20,7 @@ from harness.store.layout import Layout, home, identity_folder, state_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from harness.model.config import Config
 
@@ -28,6 +29,10 @@ NETWORKS = {True: "host", False: "none"}
 MISSING = (
     'confine = "required" in {config}, and neither bubblewrap nor Landlock works here. Install bubblewrap (the package '
     'has that name), and see docs/confinement.md for containers; or write confine = "auto".'
+)
+UNCONFINED = (
+    "No command is run and no server is started: neither bubblewrap nor Landlock works here. Install bubblewrap "
+    '(docs/confinement.md), or write into {config} that they may touch all that you may: confine = "off"'
 )
 IN_PLACE = 'confine = "required" needs a tree of its own for each run: take workplace = "project" out of {config}.'
 
@@ -40,13 +45,50 @@ def tier(layout: Layout, settings: Config) -> str:
         if settings.confine == "required":
             raise Unavailable(IN_PLACE.format(config=layout.relative(layout.config)))
         return confine.NONE
+    found = _available(layout)
+    if found == confine.NONE and settings.confine == "required":
+        raise Unavailable(MISSING.format(config=layout.relative(layout.config)))
+    return found
+
+
+def _available(layout: Layout) -> str:
+    """The best tier of this machine."""
     remembered = documents.recall(layout.cache, CACHE, "")
     found, key = confine.available(remembered if isinstance(remembered, str) else "")
     if key and key != remembered:
         documents.keep(layout.cache, CACHE, "", key)
-    if found == confine.NONE and settings.confine == "required":
-        raise Unavailable(MISSING.format(config=layout.relative(layout.config)))
     return str(found)
+
+
+def of_conversation(
+    layout: Layout, settings: Config, folder: str, results: str, environment: Mapping[str, str]
+) -> tuple[Confinement | None, dict[str, str]]:
+    """(the confinement, the environment) of the commands and servers of a conversation: they write in `folder`, but not where
+    git, the harness or a program on PATH is, and in a HOME layer of their own. None where config.toml says so. Raises
+    Unavailable where nothing confines."""
+    if settings.confine == "off":
+        return None, dict(environment)
+    if (how := _available(layout)) == confine.NONE:
+        raise Unavailable(UNCONFINED.format(config=layout.relative(layout.config)))
+    known, real = of_mission(layout, settings, folder, how), os.path.expanduser("~")
+    assert known is not None, "there is a tier"
+    name, talk = (encoding.digest(os.fsencode(os.path.realpath(path)))[:12] for path in (folder, results or folder))
+    own = home_of_clone(os.path.join(state_home(), f"conversation-{name}.home"))
+    room = os.path.join(own, "tmp", talk)  # each conversation has one: its subagents have folders there
+    files.make_folder(room)
+    top = os.path.realpath(folder)
+    spared = [path for path in [*protected(layout), os.path.join(top, ".git")] if path != top and _is_in(path, top)]
+    if _is_in(os.path.realpath(real), top):
+        opened = []  # what a person's shell reads at its start is there
+    elif how == confine.LANDLOCK and spared:
+        opened = _opened(top, spared)
+    else:
+        opened = [top]
+    known = of_agent(layout, known, [*opened, own], settings.trust, ())
+    shown = [*known.glass.readable, *filter(os.path.exists, spared), *filter(None, [results])]
+    hidden = [*known.glass.hidden, layout.sessions]
+    known = known.replace(glass=known.glass.replace(readable=shown, hidden=hidden))
+    return known, {**home_layer.variables(dict(environment), own, real), "TMPDIR": room}
 
 
 def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confinement | None:

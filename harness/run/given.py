@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.agents import registry
 from harness.base import console
-from harness.git import repository
+from harness.git import dotgit, repository
 from harness.integrity import workplace
 from harness.store import names
 from harness.store.layout import command
@@ -48,6 +48,13 @@ def look(
         if known := sorted(waiting.intersection(() if silenced and found.told else files)):
             console.print_line(console.sanitise(f"  {name} reads {', '.join(known)} by itself, as a run left it"))
     return found
+
+
+def check_state(layout: Layout) -> None:
+    """Raises Unavailable where the repository brings a `.harness`, with hooks and roles, that no person has accepted."""
+    from harness.workspace import grants
+
+    grants.check_state(layout, dotgit.commit(layout.top))
 
 
 def keep(run: Begun, found: Given | None) -> None:

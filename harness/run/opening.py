@@ -98,6 +98,7 @@ def open_run(want: Asked) -> Opened:
     """Settle dead runs, check everything, claim what the run is about, bring its tree, and open it. Raises a fault with nothing
     changed, Busy where another run holds a claim."""
     layout = want.layout
+    given.check_state(layout)
     try:
         claimed = _claim(want)
     finally:
@@ -226,6 +227,8 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
             console.print_line(console.sanitise(f"  {line}"))
     agents, missing, names = claimed.agents, claimed.missing, [name for name, _ in claimed.agents]
     found = given.look(layout, settings, tree.position.head, tree.folder, claimed.role.reads, names)
+    for line in found.faults if found else ():
+        console.print_line(console.sanitise(f"  left out: {line}"))
     if found and found.tools and found.tools.restricts:  # without the agents that cannot obey it
         agents, missing = _agents(want, claimed.role, claimed.configured, settings, claimed.feature, found.tools)
     run = OpenRun(

@@ -6,6 +6,7 @@ They live on an event loop in a thread of their own, so that conversations on an
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from concurrent import futures
@@ -97,10 +98,10 @@ class Server:
     async def _opened(self) -> Link:
         one, where = self.definition, self.where
         environment = {**where.environment, **one.env}
-        argv = [one.command, *one.args]
-        link = Link(
-            one, Program(argv=argv, folder=where.folder, environment=environment, confinement=where.confinement)
-        )
+        argv, folder, confinement = [one.command, *one.args], where.folder, where.confinement
+        if not one.confine:  # nor may it be started in a folder where an agent could leave a program for it
+            folder, confinement = os.path.expanduser("~"), None
+        link = Link(one, Program(argv=argv, folder=folder, environment=environment, confinement=confinement))
         await link.open()
         return link
 

@@ -21,6 +21,7 @@ from harness.sessions.on_files import FileStore
 from harness.sessions.store import keys
 from harness.store import files
 from harness.store.layout import Layout
+from harness.workspace import grants
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class HarnessAgent:
         if not builtin.is_model(model):
             raise UsageFault(builtin.unknown(model))
         layout = Layout(workspace)
+        grants.check_state(layout, words.commit_of(layout))
         root = places.root(layout)
         self.name, self.ask, self.key, self.seconds = name, ask, api_key, request_seconds
         self.model, self.layout, self.root = model, layout, root

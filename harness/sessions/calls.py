@@ -16,7 +16,7 @@ from harness.builtin.worker import Means
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import Shell
 from harness.model import runs
-from harness.sessions import compaction, index, log, session, store, talk
+from harness.sessions import compaction, index, log, places, session, store, talk
 from harness.sessions.interrupts import Interrupt, Watch, Watched
 from harness.sessions.log import Result, Syncs
 from harness.tools.tool import NO
@@ -269,7 +269,7 @@ def _equipment(parts: Parts, one: Session, words: Words) -> Equipment:
         joined = {name: [*getattr(own, name), *getattr(engine.rules, name)] for name in own.fields}
         powers = powers.replace(rules=own.replace(**joined))
     where, elsewhere = engine.files(keys)
-    made = Equipment(where, powers, elsewhere)
+    made = Equipment(places.confined(engine.source.layout, where, elsewhere, words.given), powers, elsewhere)
     if isinstance(elsewhere, Local) and RESULTS in elsewhere.also:
         made.hands.bench.results = RESULTS
     return made

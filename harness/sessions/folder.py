@@ -12,14 +12,17 @@ from harness.git import contents
 from harness.model import config
 from harness.sessions import places
 from harness.sessions.agent import USER, HarnessAgent
-from harness.sessions.words import ROLE, commit_of
+from harness.sessions.words import ROLE, Source, commit_of
 from harness.store import files
 from harness.tools.tool import ALWAYS, NO, YES
+from harness.workspace import grants
 from harness.workspace.places import TOOLS, user_of
 from harness.workspace.rules import Rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from harness.sessions.calls import Ask
     from harness.store.layout import Layout
 
@@ -54,6 +57,21 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
         rules=Rules(ask=list(ASKED)),
         ask=ask,
     )
+
+
+def offer(layout: Layout, named: str, accepts: Callable[[Sequence[str]], bool]) -> None:
+    """Ask a person to accept what the repository brings, where they have not accepted it: all of it, in one question."""
+    given = Source(layout, ROLE, places.root(layout)).of(user(layout, named)).given
+    found = (grants.of_state(layout, commit_of(layout)), given.grants)
+    waiting = [one for one in found if not one.is_accepted(layout)]
+    if waiting and accepts([row for one in waiting for row in one.rows]):
+        for one in waiting:
+            one.accept(layout)
+
+
+def check(layout: Layout) -> None:
+    """Raises Unavailable where the repository brings a `.harness` that no person has accepted."""
+    grants.check_state(layout, commit_of(layout))
 
 
 def user(layout: Layout, named: str) -> str:

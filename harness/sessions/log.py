@@ -151,11 +151,11 @@ def read(store: Store, keys: Keys, state: AgentState) -> Read:
     found = Read(turns=turns.Log(), calls={}, parts=0, answered=state.turns, length=state.part + len(whole), heads=[])
     try:
         found.turns = turns.parse(whole, where, lambda row: _noted(found, row), REMEDY)
+        if found.length and not found.parts:
+            raise BrokenFile(where, f"no part of it begins at byte {state.part}", line=1)
     except BrokenFile as fault:
         before = store.tail(keys.log)[: state.part].count(b"\n")
         raise BrokenFile(where, fault.fault, line=before + (fault.line or 0), remedy=REMEDY) from None
-    if found.length and not found.parts:
-        raise BrokenFile(where, f"no part of it begins at byte {state.part}", remedy=REMEDY)
     return found
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 
 from harness.base import ids
+from harness.base.errors import Unavailable
 from harness.builtin.hands import STATE, Place
-from harness.filesystem.local import Mount
+from harness.filesystem.local import Local, Mount
+from harness.filesystem.protocol import Shell
+from harness.filesystem.shell import LocalShell, allowed
+from harness.integrity import confine
+from harness.model import config
 from harness.sessions import state
 from harness.sessions.on_files import FileStore
 from harness.sessions.store import keys
@@ -17,7 +22,9 @@ from harness.workspace.places import OF_USER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from harness.filesystem.protocol import Filesystem
     from harness.store.layout import Layout
+    from harness.workspace.given import Given
 
 
 MEMORY = "_memory.md"
@@ -61,6 +68,25 @@ def of_folder(layout: Layout, user: str, session: str) -> Place:
         memory=memory(root(layout), user),
         also={STATE: Mount(path=results)},
     )
+
+
+def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: Given) -> Place:
+    """The place with what its commands and servers may touch, as config.toml has it; also where the files are `elsewhere`, in a
+    folder of this machine."""
+    starts = elsewhere is None or isinstance(elsewhere, Shell) or (given.tools and given.tools.servers)
+    if where.confinement is not None or not starts:
+        return where
+    folder = where.folder or (elsewhere.root if isinstance(elsewhere, Local) else layout.project)
+    environment = allowed(os.environ) if where.environment is None else where.environment
+    try:
+        known, environment = confine.of_conversation(layout, config.load(layout), folder, where.results, environment)
+        made = where.replace(folder=folder, confinement=known, environment=environment)
+    except Unavailable as fault:
+        made = where.replace(folder=folder, refusal=str(fault))
+    if isinstance(elsewhere, LocalShell) and elsewhere.confine is None:
+        elsewhere.confine, elsewhere.refusal = made.confinement, made.refusal
+        elsewhere.environment = dict(made.environment or elsewhere.environment)
+    return made
 
 
 def agent_of(layout: Layout, user: str, session: str) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from harness.base import encoding, lean, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
+from harness.builtin.turns import STATE as TOOL_STATE
+from harness.model.usage import Usage
 from harness.sessions.store import keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from harness.base.schema import Whole
     from harness.sessions.store import Item, Keys, Store
 
 FORMAT = 1
@@ -54,14 +57,14 @@ class _File(Record):
     session: str
     agent: str
     created: str
-    part: int
-    length: int
-    calls: int
-    turns: int
-    compactions: int
+    part: Whole
+    length: Whole
+    calls: Whole
+    turns: Whole
+    compactions: Whole
     summary: str
-    used: dict[str, Any]
-    fence: int
+    used: Usage
+    fence: Whole
     tools: dict[str, Any]
     permissions: dict[str, Any] = {}
     plan: dict[str, Any] = {}
@@ -95,6 +98,8 @@ def parse(item: Item, path: str, of: Keys) -> AgentState:
     if (row["user"], row["session"]) != (of.user, of.session):
         raise BrokenFile(path, f"it is of session {row['session']} of {row['user']}", remedy=REMEDY)
     named = {name: row[name] for name in NAMED if name in row}
+    if not TOOL_STATE.fits({**row["tools"], **named}):
+        raise BrokenFile(path, "what its tools keep is of another kind", remedy=REMEDY)
     same = {name: row[name] for name in AgentState.fields if name != "kept"}
     return AgentState(**same, kept={**row["tools"], **named})
 

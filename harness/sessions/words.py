@@ -14,7 +14,7 @@ from harness.model import config, roles
 from harness.run import prompt
 from harness.sessions import places as of_sessions
 from harness.store.layout import Layout, home
-from harness.workspace import given, on_disk, places
+from harness.workspace import given, grants, on_disk, places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,13 +98,16 @@ class Source:
         inside = [] if commit else on_disk.watched(places.folder_of_user(user), more)
         outer = [os.path.join(folder, name) for _, folder in places.outer() for name in places.LAYERED]
         own = [layout.config, layout.workspace_log, layout.memory, of_sessions.memory(self.memories_at, user)]
+        own.append(grants.path(layout))
         words = [os.path.join(folder, f"{self.agent}.md") for folder in roles.folders(layout)]
         return [*own, *words, *outer, *(os.path.join(layout.project, name) for name in inside)]
 
     def _made(self, user: str, commit: str) -> Words:
         settings = config.load(self.layout)
         own = of_sessions.kept(self.memories_at, user) if user else None
-        found = given.gather(self.layout, commit, settings, READS, more=[own] if own else [], user=user)
+        found = given.gather(
+            self.layout, commit, settings, READS, more=[own] if own else [], user=user, load="load_skill"
+        )
         memory = [found.memory] if found.memory else []
         parts = prompt.workspace([*found.sections, *memory])
         text = f"{_page()}\n{self._role()}\n{prompt.text_of(parts).decode()}".rstrip("\n") + "\n"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KEY = "permissions"  # in the state: lists `deny`, `ask` and `allow` of a session, in the form of tools.json
 PLAN = "plan"
+LIKE = "write_file"  # a server's tool that may change something is asked about where this is
 DENIED = (
     "{tool} is not permitted here, by the rule {rule}. Do it another way, or say in your answer what could not be done."
 )
@@ -64,7 +65,8 @@ def refusal(bench: Workbench, tool: Tool, arguments: dict[str, Any]) -> str:
     if not known.restricts:
         return ""
     about, kind = subjects(bench, tool, arguments)
-    verdict, rule = known.verdict(tool.name, about, kind)
+    like = LIKE if tool.foreign and tool.effects != READS else ""
+    verdict, rule = known.verdict(tool.name, about, kind, like)
     if verdict == rules.ALLOW:
         return ""
     if verdict == DENY or bench.ask is None:

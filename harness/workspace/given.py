@@ -15,10 +15,12 @@ from harness.store import files, names, objects
 from harness.store.files import PRIVATE
 from harness.store.layout import Layout
 from harness.store.state import State
-from harness.workspace import acceptance, budget, places, skills, subagents, tools
+from harness.workspace import acceptance, budget, grants, places, skills, subagents, tools
 from harness.workspace.acceptance import Waiting
 from harness.workspace.budget import Section
+from harness.workspace.grants import Grants
 from harness.workspace.on_disk import reader_of
+from harness.workspace.reading import parse_all
 from harness.workspace.skills import Skill
 from harness.workspace.subagents import Subagent
 from harness.workspace.tools import Tools
@@ -29,14 +31,14 @@ if TYPE_CHECKING:
 
     from harness.model.config import Config
     from harness.workspace.acceptance import Line
-    from harness.workspace.reading import Reader, Text
+    from harness.workspace.reading import Reader
 
 WORDS = ("instructions", "knowledge", "skills", "memory")  # of `reads:`
 INSTRUCTIONS = (
     "## Instructions of this project\n\nA person wrote them for every agent here: what these fences hold is for you, as far as "
     "the rules of all roles and your role's words leave it open."
 )
-SKILLS = "## Skills\n\nEach is a way of working, written down. Load one before the work that it describes: `harness skill NAME`."
+SKILLS = "## Skills\n\nEach is a way of working, written down. Load one before the work that it describes: `{load}`."
 KNOWLEDGE = "## Knowledge of this project"
 SMALL_BYTES = 256 * 1024  # of a file of a skill that is kept with a run
 OTHERS = "### More, to be read when it helps"
@@ -53,7 +55,8 @@ class OwnReading(Record):
 class Given(Record):
     """What the agents of a run are given. `sections`: of the prompt, its stable part; `memory`: the section of MEMORY.md, None
     for none; `told`: whether the prompt has AGENTS.md, so that a CLI shall not read it by itself; `left_out`: what it reads by
-    itself, in words; `tools` None: no tools.json."""
+    itself, in words; `tools` None: no tools.json; `faults`: what is left out because it is invalid or was not accepted, a line
+    each; `grants`: what counts only when accepted."""
 
     user: str
     commit: str
@@ -65,6 +68,8 @@ class Given(Record):
     subagents: list[Subagent]
     tools: Tools | None
     waiting: list[Waiting]
+    faults: list[str] = []
+    grants: Grants = Grants()
 
 
 def gather(
@@ -77,11 +82,12 @@ def gather(
     known: dict[str, Line] | None = None,
     more: Sequence[Section] = (),
     user: str | None = None,
+    load: str = "harness skill NAME",
 ) -> Given:
     """What an agent whose role `reads` these gets at a commit, "" for what is on disk, where nothing is committed. `own`: what
     each agent of the run reads by itself in the checkout `folder`; `known`: the newest lines of the log, if not those on disk;
-    `more`: further sections, within the same budget; `user`: another than that of the configuration. Raises
-    BrokenFile where any file of it is malformed, whatever the role reads."""
+    `more`: further sections, within the same budget; `user`: another than that of the configuration; `load`: how the agent
+    loads a skill. Raises BrokenFile where a file of it that may restrict or instruct is malformed, whatever the role reads."""
     table, user = WorkspaceTable(**settings.workspace), places.user_of(settings) if user is None else user
     reader = reader_of(layout, commit, user, table.additional_context, known)
     at = layout.within(folder) if folder else layout.project
@@ -96,10 +102,12 @@ def gather(
         subagents=_subagents(layout, reader) if table.subagents else [],
         tools=_tools(reader) if table.tools else None,
         waiting=reader.waiting,
+        faults=reader.faults,
     )
+    _without_grants(layout, reader, found)
     wanted = {word for word in WORDS if word in reads and getattr(table, word)}
     made = _instructions(reader, own, at, found) if "instructions" in wanted else []
-    made += _skill_index(own, at, found) if "skills" in wanted else []
+    made += _skill_index(own, at, found, load) if "skills" in wanted else []
     made += _knowledge(reader) if "knowledge" in wanted else []
     made += [*more, *(_memory(layout) if "memory" in wanted else [])]
     fitted = budget.fit([one for one in made if one.text.strip()], table.max_tokens)
@@ -107,6 +115,24 @@ def gather(
     found.told = any(one.source == places.INSTRUCTIONS for one in found.sections)
     found.memory = next((one for one in fitted if one.kind == "memory" and one.text), None)
     return found
+
+
+def _without_grants(layout: Layout, reader: Reader, found: Given) -> None:
+    """Take out what the repository brings and no person has accepted."""
+    brought = [one for one in found.skills if _has_files(reader, one)]
+    servers = found.tools.servers if found.tools else []
+    found.grants = grants.of_workspace(reader, servers, brought)
+    if found.grants.is_accepted(layout):
+        return
+    found.faults.append(found.grants.waits())
+    found.skills = [one for one in found.skills if one not in brought]
+    if found.tools:
+        found.tools = found.tools.replace(servers=[])
+
+
+def _has_files(reader: Reader, skill: Skill) -> bool:
+    """Whether a skill of the project brings more than its SKILL.md."""
+    return skill.layer in (places.PROJECT, places.OF_USER) and len(reader.beside(skill.folder)) > 1
 
 
 def _instructions(reader: Reader, own: Sequence[OwnReading], at: str, found: Given) -> list[Section]:
@@ -139,7 +165,7 @@ def _leads_there(path: str) -> bool:
     return any(line.strip() in (b"@AGENTS.md", b"@./AGENTS.md") for line in lines)
 
 
-def _skill_index(own: Sequence[OwnReading], at: str, found: Given) -> list[Section]:
+def _skill_index(own: Sequence[OwnReading], at: str, found: Given, load: str) -> list[Section]:
     def alone(name: str) -> bool:
         return bool(own) and all(
             any(os.path.lexists(os.path.join(at, folder, name, places.SKILL)) for folder in one.skills) for one in own
@@ -148,10 +174,10 @@ def _skill_index(own: Sequence[OwnReading], at: str, found: Given) -> list[Secti
     told = [one for one in found.skills if not alone(one.name)]
     found.left_out += [f"the skill {one.name}: the agent finds it by itself" for one in found.skills if one not in told]
     text, layers = skills.index(told), dict.fromkeys(one.layer for one in told)
-    rest = "`harness skill` lists them all"
-    where = ", ".join(layers)
+    rest = f"`{load.removesuffix(' NAME')}` lists them all"
+    title, where = SKILLS.format(load=load), ", ".join(layers)
     return [
-        Section(kind="skills", title=SKILLS, text=text, source=places.SKILLS, layer=where, keep=budget.ROWS, rest=rest)
+        Section(kind="skills", title=title, text=text, source=places.SKILLS, layer=where, keep=budget.ROWS, rest=rest)
     ]
 
 
@@ -189,10 +215,11 @@ def _ended(text: str) -> str:
 def _skills(layout: Layout, reader: Reader) -> list[Skill]:
     """The skills by name, those of a higher layer in the place of a lower one's, in the order of their names."""
     texts = reader.skills()
-    parsed = skills.parse_all(layout.cache, _by_path(texts)) if texts else {}
+    parsed, faults = parse_all(layout.cache, "skills", skills.parse, texts, skills.PARSED)
+    reader.faults += faults
     found = {
         one.name: Skill(
-            **{key: parsed[one.path][key] for key in ("name", "description")},
+            **{key: parsed[one.path][key] for key in skills.PARSED[:2]},
             layer=one.layer,
             path=one.path,
             folder=one.folder,
@@ -200,24 +227,28 @@ def _skills(layout: Layout, reader: Reader) -> list[Skill]:
             text=one.text,
         )
         for one in texts
+        if one.path in parsed
     }
     return [found[name] for name in sorted(found)]
 
 
-def _by_path(texts: Sequence[Text]) -> dict[str, tuple[str, str]]:
-    return {one.path: (one.name, one.text) for one in texts}
-
-
 def _subagents(layout: Layout, reader: Reader) -> list[Subagent]:
     texts = reader.subagents()
-    parsed = subagents.parse_all(layout.cache, _by_path(texts)) if texts else {}
-    found = {one.name: Subagent(**parsed[one.path], layer=one.layer, path=one.path) for one in texts}
-    return [found[name] for name in sorted(found)]
+    parsed, faults = parse_all(layout.cache, "subagents", subagents.parse, texts, Subagent.fields)
+    reader.faults += faults
+    made = {
+        one.name: Subagent(**parsed[one.path], layer=one.layer, path=one.path) for one in texts if one.path in parsed
+    }
+    return [made[name] for name in sorted(made)]
 
 
 def _tools(reader: Reader) -> Tools | None:
     found = [tools.parse(one.text, one.path) for one in reader.tools()]
-    return tools.merged(found) if found else None
+    if not found:
+        return None
+    made = tools.merged(found)
+    reader.faults += made.faults
+    return made
 
 
 def keep(layout: Layout, run: str, given: Given) -> None:

@@ -66,7 +66,7 @@ class DiskReader(Reader):
         self.more = [os.path.normpath(name) for name in more]
         self.known: dict[str, Line] = {}
         self.accepted = _OnDisk(layout, dict.fromkeys(watched(self.of_user, self.more)))
-        self.paths = list(self.accepted.files)
+        self.paths, self.faults = list(self.accepted.files), []
         self._read: dict[str, bytes] = {}
 
     def _linked(self, name: str, target: str) -> str:

@@ -7,13 +7,14 @@ import os
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.git import contents
-from harness.store import files
+from harness.store import documents, files
 from harness.store.layout import Layout
 from harness.workspace import acceptance, places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from typing import Any
 
     from harness.workspace.acceptance import Accepted, Line, Waiting
 
@@ -45,6 +46,7 @@ class Reader:
         paths = dict.fromkeys([*(self.prefix + name for name in names), *self.known])
         self.accepted: Accepted = acceptance.at(layout, commit, paths, self.known)
         self.paths = [path[len(self.prefix) :] for path in self.accepted.files]
+        self.faults: list[str] = []  # of texts that are left out
         self._read: dict[str, bytes] = {}
 
     @property
@@ -58,13 +60,10 @@ class Reader:
         return any(one.path == path or one.path.startswith(path + "/") for one in self.waiting)
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Read these files of the project at once."""
-        wanted = [self.prefix + name for name in names if name not in self._read]
-        for path in wanted:
-            known = self.accepted.files.get(path)
-            if known and known.size > LONGEST_BYTES:
-                raise BrokenFile(path, f"{known.size} bytes are too many", remedy=f"At most {LONGEST_BYTES} are read.")
-        found = self.accepted.read(wanted)
+        """Read these files of the project at once, but those that are too large."""
+        known = self.accepted.files
+        wanted = [path for name in names if name not in self._read and (path := self.prefix + name) in known]
+        found = self.accepted.read(path for path in wanted if known[path].size <= LONGEST_BYTES)
         self._read |= {path[len(self.prefix) :]: data for path, data in found.items()}
 
     def text(self, name: str) -> str | None:
@@ -72,6 +71,8 @@ class Reader:
         known = self.accepted.files.get(self.prefix + name)
         if known is None:
             return None
+        if known.size > LONGEST_BYTES:
+            raise BrokenFile(name, f"{known.size} bytes are too many", remedy=f"At most {LONGEST_BYTES} are read.")
         self.fetch([name])
         data = self._read[name]
         if known.mode == contents.LINK:
@@ -91,7 +92,7 @@ class Reader:
 
     def skills(self) -> list[Text]:
         """Every SKILL.md, of the lowest layer first."""
-        outside = [self._outer_skill(layer, folder, name) for layer, folder, name in self._outer(places.SKILLS)]
+        outside = [self._read_or_left_out(self._outer_skill, *one) for one in self._outer(places.SKILLS)]
         inside = [
             (layer, f"{top}/{name}")
             for layer, top in self._inner(places.SKILLS)
@@ -99,7 +100,15 @@ class Reader:
             if f"{top}/{name}/{places.SKILL}" in self.paths
         ]
         self.fetch(f"{folder}/{places.SKILL}" for _, folder in inside)
-        return [one for one in outside if one] + [self._skill(layer, folder) for layer, folder in inside]
+        return [one for one in [*outside, *(self._read_or_left_out(self._skill, *one) for one in inside)] if one]
+
+    def _read_or_left_out(self, read: Callable[..., Text | None], *about: str) -> Text | None:
+        """A text; None for one that cannot be read, which `faults` then names."""
+        try:
+            return read(*about)
+        except BrokenFile as broken:
+            self.faults.append(broken.brief)
+            return None
 
     def _skill(self, layer: str, folder: str) -> Text:
         path = f"{folder}/{places.SKILL}"
@@ -107,6 +116,15 @@ class Reader:
         beside = [name[len(folder) + 1 :] for name in self.paths if name.startswith(folder + "/")]
         kept = [name for name in beside if name != places.SKILL and f"{folder}/{name}" not in links]
         return Text(path, layer, self.text(path) or "", os.path.basename(folder), kept)
+
+    def fingerprints(self, folder: str) -> dict[str, str]:
+        """{path: the digest of the bytes} of the files and links below a folder of the project."""
+        data = self.accepted.read(self.beside(folder))
+        return {path: encoding.digest(one) for path, one in data.items()}
+
+    def beside(self, folder: str) -> list[str]:
+        """The files and links below a folder of the project, as git has them."""
+        return [path for path in self.accepted.files if path.startswith(f"{self.prefix}{folder}/")]
 
     def _folders(self, top: str) -> list[str]:
         """The folders directly below one of the project."""
@@ -121,15 +139,15 @@ class Reader:
 
     def subagents(self) -> list[Text]:
         """Every declaration of a subagent, of the lowest layer first."""
-        found = []
-        for layer, folder, name in self._outer(places.SUBAGENTS):
-            text = _text_of(os.path.join(folder, name)) if _declares(name) else None
-            found += [] if text is None else [Text(os.path.join(folder, name), layer, text, name[:-3])]
+        found = [self._read_or_left_out(_outer_subagent, *one) for one in self._outer(places.SUBAGENTS)]
         for layer, top in self._inner(places.SUBAGENTS):
             below = [path for path in self.paths if os.path.dirname(path) == top and _declares(os.path.basename(path))]
             self.fetch(below)
-            found += [Text(path, layer, self.text(path) or "", os.path.basename(path)[:-3]) for path in below]
-        return found
+            found += [self._read_or_left_out(self._subagent, layer, path) for path in below]
+        return [one for one in found if one]
+
+    def _subagent(self, layer: str, path: str) -> Text:
+        return Text(path, layer, self.text(path) or "", os.path.basename(path)[:-3])
 
     def tools(self) -> list[Text]:
         """Every tools.json, the project's before the user's."""
@@ -146,6 +164,38 @@ class Reader:
         for layer, top in places.outer():
             folder = os.path.join(top, what)
             yield from ((layer, folder, name) for name in files.names(folder) if not name.startswith((".", "_")))
+
+
+def parse_all(
+    cache: str,
+    what: str,
+    parse: Callable[[str, str, str], dict[str, Any]],
+    texts: Sequence[Text],
+    fields: Sequence[str],
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """({path: what `parse` gives}, a line for each text that is left out because it is invalid); from the cache where all texts
+    are as they were, and so are the `fields`."""
+
+    def made(_: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
+        found, faults = {}, []
+        for one in texts:
+            try:
+                found[one.path] = parse(one.text, one.path, one.name)
+            except BrokenFile as broken:
+                faults.append(broken.brief)
+        return found, faults
+
+    if not texts:
+        return {}, []
+    known = "\0".join(f"{one.path}\0{one.name}\0{one.text}" for one in texts)
+    found, faults = documents.cached(cache, what, known, made, ("faults", *fields))
+    return found, faults
+
+
+def _outer_subagent(layer: str, folder: str, name: str) -> Text | None:
+    path = os.path.join(folder, name)
+    text = _text_of(path) if _declares(name) else None
+    return None if text is None else Text(path, layer, text, name[:-3])
 
 
 def _declares(name: str) -> bool:

@@ -56,15 +56,16 @@ class Rules(Record):
             return False
         return all(any(rule.covers(tool) for rule in map(parse, one)) for one in self.allow)
 
-    def verdict(self, tool: str, about: Sequence[str], kind: str = TEXT) -> tuple[str, str]:
+    def verdict(self, tool: str, about: Sequence[str], kind: str = TEXT, like: str = "") -> tuple[str, str]:
         """(ALLOW, ASK or DENY, the rule that says so) for a call. It is about several texts where a command has several parts:
-        a rule that denies or asks fits one of them, rules that allow fit each."""
+        a rule that denies or asks fits one of them, rules that allow fit each. `like`: a tool whose every call being
+        asked about is about this one, too."""
         if rule := _first(self.deny, tool, about, kind):
             return DENY, rule
         for one in self.allow:
             if not all(_first(one, tool, [text], kind) for text in about):
                 return DENY, f"allow: {', '.join(one) or 'nothing'}"
-        rule = _first(self.ask, tool, about, kind)
+        rule = _first(self.ask, tool, about, kind) or (_first(self.ask, like, [""], TEXT) if like else "")
         if not rule or all(_first(self.granted, tool, [text], kind) for text in about):
             return ALLOW, rule
         return ASK, rule

@@ -13,7 +13,7 @@ from harness.store import documents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -21,6 +21,7 @@ LONGEST = {"name": 64, "description": 1024, "compatibility": 500}
 MORE = {"license": str, "compatibility": str, "allowed-tools": (str, list), "metadata": dict}
 OFF = "To have no skills, write into config.toml: [workspace] skills = false"
 BOM = "\ufeff"
+PARSED = ("name", "description", "body")
 
 
 class Skill(Record):
@@ -68,16 +69,6 @@ def _broken(path: str, fault: str, line: int) -> BrokenFile:
 def _line(text: str, key: str) -> int:
     head = text.partition("\n---\n")[0].split("\n")
     return next((number for number, line in enumerate(head, start=1) if line.partition(":")[0].strip() == key), 1)
-
-
-def parse_all(cache: str, texts: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, Any]]:
-    """{path: what `parse` gives} of {path: (folder name, text)}; from the cache where all texts are as they were."""
-    known = "\0".join(f"{path}\0{name}\0{text}" for path, (name, text) in texts.items())
-
-    def made(_: str) -> dict[str, dict[str, Any]]:
-        return {path: parse(text, path, name) for path, (name, text) in texts.items()}
-
-    return dict(documents.cached(cache, "skills", known, made, ("name", "description", "body")))
 
 
 def index(found: Sequence[Skill]) -> str:

@@ -9,7 +9,6 @@ from harness.store import documents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     Mode = str
@@ -90,13 +89,3 @@ def _line(text: str, key: str) -> int:
     return next(
         (number for number, line in enumerate(head, start=1) if key and line.partition(":")[0].strip() == key), 1
     )
-
-
-def parse_all(cache: str, texts: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, Any]]:
-    """{path: what `parse` gives} of {path: (id, text)}; from the cache where all texts are as they were."""
-    known = "\0".join(f"{path}\0{name}\0{text}" for path, (name, text) in texts.items())
-
-    def made(_: str) -> dict[str, dict[str, Any]]:
-        return {path: parse(text, path, name) for path, (name, text) in texts.items()}
-
-    return dict(documents.cached(cache, "subagents", known, made, Subagent.fields))

@@ -54,11 +54,12 @@ class _Server(Record):
     headers: dict[str, str] = {}
     tools: Tools_ | None = None
     timeout: Seconds = 60
+    confine: bool = True
 
 
 class McpServer(Record):
     """An MCP server: over `stdio` (a command) or `http` (a URL). `tools`: which of its tools are offered, None for all;
-    `seconds`: the longest that a call may take. Texts hold `${NAME}` as written."""
+    `seconds`: the longest that a call may take; `confine`: whether its command is confined. Texts hold `${NAME}` as written."""
 
     name: str
     transport: str
@@ -69,15 +70,18 @@ class McpServer(Record):
     headers: dict[str, str] = {}
     tools: list[str] | None = None
     seconds: int = 60
+    confine: bool = True
 
 
 class Tools(Record):
-    """What a tools.json says, as rules of `rules.py`. `allow` None: every tool that is not denied."""
+    """What a tools.json says, as rules of `rules.py`. `allow` None: every tool that is not denied; `faults`: the servers that are
+    left out because their entry is invalid, a line each."""
 
     allow: list[str] | None = None
     deny: list[str] = []
     ask: list[str] = []
     servers: list[McpServer] = []
+    faults: list[str] = []
 
     @property
     def restricts(self) -> bool:
@@ -96,7 +100,8 @@ def of_json(value: Mapping[str, Any]) -> Tools:
 
 
 def parse(text: str, path: str) -> Tools:
-    """What the file says; raises BrokenFile with the line. An empty file is broken, too: `{}` restricts nothing."""
+    """What the file says; raises BrokenFile with the line. An empty file is broken, too: `{}` restricts nothing. An
+    invalid server restricts nothing, so it is left out."""
     if not text.strip():
         raise BrokenFile(path, "the file is empty", line=1, remedy=f"For no restrictions write {{}}. {OFF}")
     try:
@@ -115,8 +120,13 @@ def parse(text: str, path: str) -> Tools:
     if found:
         raise BrokenFile(path, "; ".join(found), line=_line(text, found[0].key), remedy=f"docs/workspace.md. {OFF}")
     whole = _File(**value)
-    servers = [_server(name, row, text, path) for name, row in whole.mcpServers.items()]
-    return Tools(allow=whole.allow, deny=whole.deny, ask=whole.ask, servers=servers)
+    made = Tools(allow=whole.allow, deny=whole.deny, ask=whole.ask)
+    for name, row in whole.mcpServers.items():
+        try:
+            made.servers.append(_server(name, row, text, path))
+        except BrokenFile as broken:
+            made.faults.append(broken.brief)
+    return made
 
 
 class _Twice(ValueError):
@@ -158,7 +168,8 @@ def _server(name: str, row: object, text: str, path: str) -> McpServer:
     if faults:
         raise BrokenFile(path, "; ".join(faults), line=_line(text, name), remedy=f"docs/workspace.md. {OFF}")
     same = {key: getattr(asked, key) for key in ("command", "args", "env", "url", "headers")}
-    return McpServer(name=name, transport=transport, tools=asked.tools, seconds=asked.timeout, **same)
+    seconds, confine = asked.timeout, asked.confine
+    return McpServer(name=name, transport=transport, tools=asked.tools, seconds=seconds, confine=confine, **same)
 
 
 def substituted(server: McpServer, env: Mapping[str, str]) -> tuple[McpServer, list[str]]:
@@ -192,13 +203,15 @@ def merged(found: Iterable[Tools]) -> Tools:
     denied, asked = list[str](), list[str]()
     allowed: list[str] | None = None
     servers: dict[str, McpServer] = {}
+    faults = list[str]()
     for one in found:
+        faults += one.faults
         denied += [rule for rule in one.deny if rule not in denied]
         asked += [rule for rule in one.ask if rule not in asked]
         if one.allow is not None:
             allowed = one.allow if allowed is None else _both(allowed, one.allow)
         servers |= {server.name: server for server in one.servers}
-    return Tools(allow=allowed, deny=denied, ask=asked, servers=list(servers.values()))
+    return Tools(allow=allowed, deny=denied, ask=asked, servers=list(servers.values()), faults=faults)
 
 
 def _both(one: list[str], two: list[str]) -> list[str]:

@@ -23,6 +23,7 @@ from tests.agents.modelserver import Handler, Reply, Server
 from tests.agents.wires import Exchange
 from tests.builtin.talking import MODELS, WIRES, address, calling, serving, slow, steps
 from tests.missions import CHECKOUT, House, surroundings, until
+from tests.workspace.workspaces import accepted
 
 DONE = 'It is implemented.\n\n```json harness\n{"status": "implemented", "summary": "done"}\n```\n'
 
@@ -107,6 +108,7 @@ def test_subagents_and_servers_of_a_killed_run_are_gone_and_recorded(house: Hous
     house.write("tools.json", json.dumps({"mcpServers": {"own": server_of}}))
     house.git("add", "-A")
     house.git("commit", "-qm", "the workspace")
+    accepted(house.layout)
     child = steps("touch began; sleep 7213.5")
     begin = steps(
         calling("agent_spawn", {"agent": "slow", "task": "x", "background": True}),
@@ -215,6 +217,7 @@ def test_the_todo_example_comes_to_done(tmp_path: Path) -> None:
     with serving(todo_mission.in_workspace()) as server:
         house.program("init")
         (house.state / "config.toml").write_text(configured(server) + with_python())
+        assert "accepted: MCP server time: " in house.program("workspace", "accept").out
         words = [str(CHECKOUT / "run.sh")]
         done = subprocess.run(words, cwd=house.project, env=house.env, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -261,6 +264,7 @@ def test_a_worker_uses_its_workspace(house: House) -> None:
     house.write("SPEC.md", (todo_mission.EXAMPLE / "SPEC.md").read_text())
     house.git("add", "-A")
     house.git("commit", "-qm", "the workspace")
+    accepted(house.layout)
 
     def brain(exchange: Exchange) -> Reply | None:
         if todo_mission.SUBAGENT in exchange.text or len(exchange.results) < len(todo_mission.USES):

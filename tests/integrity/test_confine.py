@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -10,12 +11,19 @@ from pathlib import Path
 import pytest
 
 from harness.commands import status
-from harness.model import mission, receipts
+from harness.filesystem.protocol import Done as Done_
+from harness.filesystem.shell import LocalShell
+from harness.integrity import confine as integrity
+from harness.model import config, mission, receipts
 from harness.model.contract import Contract
-from harness.process import confine
-from harness.process.confine import BUBBLEWRAP
-from tests.missions import CHECKOUT, Done, House, copied, surroundings
+from harness.process import confine, landlock
+from harness.process.confine import BUBBLEWRAP, LANDLOCK
+from tests.agents.modelserver import Reply, serving
+from tests.agents.wires import Exchange
+from tests.builtin.talking import MODELS, address, calling
+from tests.missions import CHECKOUT, PROGRAM, Done, House, copied, surroundings
 from tests.planned import claim, lay
+from tests.workspace.workspaces import person
 
 pytestmark = pytest.mark.skipif(confine.available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")
 WITHOUT_LANDLOCK = """import ctypes, os, struct, sys
@@ -150,13 +158,18 @@ def test_keys_and_other_missions_are_not_there(deep: House) -> None:
     assert "theirs" in said_by_agent(deep, f"cat '{home}/.ssh/id_rsa'")
 
 
-def without_confinement(house: House, *words: str) -> Done:
-    """A command on a machine where neither bubblewrap nor Landlock works."""
+def failing_bubblewrap(house: House) -> Path:
+    """A folder with one that does not work."""
     folder = house.folder / "bin"
     folder.mkdir(exist_ok=True)
     (folder / "bwrap").write_text("#!/bin/sh\nexit 1\n")
     (folder / "bwrap").chmod(0o755)
-    path = f"{folder}{os.pathsep}{house.env['PATH']}"
+    return folder
+
+
+def without_confinement(house: House, *words: str) -> Done:
+    """A command on a machine where neither bubblewrap nor Landlock works."""
+    path = f"{failing_bubblewrap(house)}{os.pathsep}{house.env['PATH']}"
     return house.run([sys.executable, "-c", WITHOUT_LANDLOCK, *words], env={"PATH": path})
 
 
@@ -174,6 +187,72 @@ def test_confinement_that_is_required_is_there_or_nothing_starts(house: House) -
     done = without_confinement(house, *house.words("worker", "F-002"))
     assert (done.code, [line["confined"] for line in house.ran()]) == (0, [BUBBLEWRAP, ""])
     assert "1 of 1 runs not confined" in house.harness("status").out
+
+
+def test_a_command_of_a_conversation_is_refused_where_nothing_confines(house: House) -> None:
+    """With the line to write; with that line it runs. The conversation itself goes on, without its programs."""
+    servers = {"own": {"command": "true"}}
+
+    def brain(exchange: Exchange) -> Reply:
+        if exchange.results or "go" not in exchange.text.split("\n"):
+            return Reply(exchange.results[-1] if exchange.results else "hello")
+        return calling("execute", {"command": "touch made"})
+
+    def asked(session: str) -> Done:
+        with serving(brain) as server:
+            house.config(f'model = "{MODELS["chat"]}"', f'base_url = "{address(server, "chat")}"')
+            path = Path(house.layout.config)
+            path.write_text(f"{line}\n[agents.builtin]\n" + path.read_text())
+            house.harness("ask", "--session", session, "hi")
+            house.harness("sessions", "rules", session, "allow", "execute")
+            return without_confinement(house, sys.executable, str(PROGRAM), "ask", "--session", session, "go")
+
+    pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
+    house.base, line = (), ""
+    person(house, {"tools.json": json.dumps({"mcpServers": servers})})
+    done = asked("one")
+    assert 'or write into .harness/config.toml that they may touch all that you may: confine = \\"off\\"' in done.out
+    assert done.err.count("No command is run and no server is started") == 1 and "MCP server own" not in done.err
+    assert not (house.project / "made").exists()
+    line = 'confine = "off"'
+    asked("two")
+    assert (house.project / "made").exists()
+
+
+@pytest.mark.parametrize("tier", [BUBBLEWRAP, LANDLOCK])
+def test_a_conversation_writes_in_its_folder_alone(house: House, monkeypatch: pytest.MonkeyPatch, tier: str) -> None:
+    """Not where git, the harness and programs on PATH are; on the second tier also nothing new beside those."""
+    if tier == LANDLOCK:
+        if not landlock.abi():
+            pytest.skip("this kernel has no Landlock")
+        failing_bubblewrap(house)
+        monkeypatch.setenv("PATH", f"{house.folder}/bin{os.pathsep}{os.environ['PATH']}")
+    folder = house.project
+    (folder / "bin").mkdir()
+    (folder / "src").mkdir()
+    monkeypatch.setenv("PATH", f"{folder}/bin{os.pathsep}{os.environ['PATH']}")
+    settings = config.load(house.layout)
+    known, environment = integrity.of_conversation(house.layout, settings, str(folder), "", dict(os.environ))
+    assert known is not None and known.tier == tier
+    shell = LocalShell(str(folder), environment=environment, confine=known)
+    places = f"new src/new bin/new .git/hooks/new .harness/new {folder.parent}/new {house.env['HOME']}/new $HOME/new $TMPDIR/new"
+    done = shell.execute(f"for one in {places}; do touch $one 2>/dev/null && echo $one; done; true")
+    assert isinstance(done, Done_)
+    made = done.output.decode().split()
+    assert made == [
+        *(["new"] if tier == BUBBLEWRAP else []),
+        "src/new",
+        f"{environment['HOME']}/new",
+        f"{environment['TMPDIR']}/new",
+    ]
+
+
+def test_a_folder_that_holds_the_home_is_only_read(house: House) -> None:
+    """What a shell reads at its start is there."""
+    settings, home = config.load(house.layout), Path(house.env["HOME"])
+    known, environment = integrity.of_conversation(house.layout, settings, str(home), "", dict(os.environ))
+    done = LocalShell(str(home), environment=environment, confine=known).execute(f"touch {home}/.bashrc")
+    assert isinstance(done, Done_) and done.exit != 0 and not (home / ".bashrc").exists()
 
 
 def test_confinement_that_is_required_needs_a_tree(house: House) -> None:

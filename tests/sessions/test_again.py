@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import UsageFault
+from harness.base.errors import BrokenFile, UsageFault
 from harness.sessions import again
 from harness.sessions.store import keys
 from tests.agents.modelserver import serving
@@ -28,8 +28,8 @@ def test_a_request_is_shown_with_its_parts_and_what_is_new_in_it(tmp_path: Path)
     ]
     path = home(tmp_path) / "log.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"text":"again"', b'"text":"other"'))
-    _, other = again.turn(store(tmp_path), keys(USER, SESSION), 2)
-    assert other is not None and not other.equal
+    with pytest.raises(BrokenFile, match=r"line 11: .* not that of its digest"):
+        again.turn(store(tmp_path), keys(USER, SESSION), 2)
 
 
 def test_a_turn_that_there_is_not_is_refused(tmp_path: Path) -> None:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.base.errors import BrokenFile
 from harness.model.usage import Usage
-from harness.sessions import log
+from harness.sessions import log, ruling, session
 from harness.sessions.log import Result, Syncs, Writer
 from harness.sessions.on_files import FileStore
 from harness.sessions.state import AgentState
 from harness.sessions.store import keys
+from harness.tools.tool import ALWAYS
+from harness.workspace.rules import Rules
+from tests.agents.modelserver import Reply as Answer
+from tests.agents.modelserver import serving
+from tests.agents.wires import Exchange
+from tests.builtin.talking import calling
+from tests.sessions import talking
+from tests.sessions.talking import SESSION, USER, home, said
 
 OF = keys("alice", "s")
 STATE = AgentState(user="alice", session="s", agent="helper", created="")
@@ -90,3 +100,67 @@ def test_what_all_calls_used_adds_up() -> None:
     one = log.added({}, Usage(turns=1, input=100, output=5))
     two = log.added(one, Usage(turns=2, input=50, cost_usd=0.25))
     assert two == {"turns": 3, "input": 150, "output": 5, "cost_usd": 0.25}
+
+
+NEW: list[Any] = [..., None, -1, "x", [], {"a": 5}]
+
+
+def spots(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The way to each value in a value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(spot for key, one in inner for spot in spots(one, (*path, key)))]
+
+
+def damaged(row: dict[str, Any], path: tuple[str | int, ...], new: object) -> dict[str, Any]:
+    """The row with another value there; without it where that is `...`."""
+    made = at = json.loads(json.dumps(row))
+    for key in path[:-1]:
+        at = at[key]
+    if new is ...:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = new
+    return made  # type: ignore[no-any-return]  # it is what JSON has
+
+
+def test_a_damaged_row_is_65_with_its_line_whatever_is_damaged(tmp_path: Path) -> None:
+    """A value of another kind or none, in each place of each row of a conversation with tools, rules and a plan."""
+
+    def brain(exchange: Exchange) -> Answer:
+        todo = {"todos": [{"content": "a", "status": "pending"}]}
+        uses = [("todo_write", todo), ("write_file", {"path": "a", "content": "x"}), ("plan_enter", {})]
+        return calling(*uses[len(exchange.results)]) if len(exchange.results) < len(uses) else Answer("done")
+
+    with serving(brain) as server:
+        said(tmp_path, server, "go", "on", rules=Rules(ask=["write_file"]), ask=lambda question, stopped: ALWAYS)
+    of, known, path = keys(USER, SESSION), talking.store(tmp_path), home(tmp_path) / "log.jsonl"
+    lines, found = path.read_bytes().split(b"\n")[:-1], set[str]()
+    for number, line in enumerate(lines):
+        row = json.loads(line)
+        for spot in [spot for spot in spots(row) if 0 < len(spot) < 4]:
+            for new in NEW:
+                other = json.dumps(damaged(row, spot, new)).encode()
+                path.write_bytes(b"\n".join([*lines[:number], other, *lines[number + 1 :], b""]))
+                try:
+                    session.load(known, of, "")
+                    ruling.known(known, of)
+                    turns = log.whole(known, of).turns
+                    assert [turns.request(one) for one in turns.turns]
+                except BrokenFile as fault:
+                    assert (fault.line or "it ends at byte" in fault.fault) and fault.path == str(path), fault
+                    found.add(next(iter(row)))
+    assert {"part", "put", "turn", "answer", "call", "ended"} <= found
+
+
+@pytest.mark.parametrize(
+    "fault", ['"used":{"turns":"x"}', '"part":-1', '"todo":[5]', '"permissions":{"allow":["write_file({a"]}']
+)
+def test_a_damaged_state_is_65(tmp_path: Path, fault: str) -> None:
+    """Also deep in what tools keep."""
+    with serving(talking.echo) as server:
+        said(tmp_path, server, "go")
+    path, name = home(tmp_path) / "state.json", fault.partition(":")[0].strip('"')
+    row = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**row, name: json.loads("{" + fault + "}")[name]}))
+    with pytest.raises(BrokenFile, match=r"state\.json"):
+        session.load(talking.store(tmp_path), keys(USER, SESSION), "")

@@ -51,6 +51,7 @@ def test_parts_stand_in_their_order_and_of_a_user_alone_what_is_the_users(tmp_pa
     """Role, instructions, skills, knowledge, what was kept: without git from the disk."""
     lay(tmp_path)
     text = source(tmp_path).of("alice").system
+    assert "before the work that it describes: `load_skill`." in text and "harness skill" not in text
     wanted = [
         "# You are the assistant",
         "Say please.",
@@ -75,8 +76,11 @@ def test_the_same_files_give_the_same_text_and_a_change_gives_another(tmp_path: 
     second = known.of("alice")
     assert "Say thanks." in second.system and second.key != first.key
     (tmp_path / "skills/deploy/SKILL.md").write_text("no front matter\n")
-    with pytest.raises(BrokenFile, match="it has no front matter"):
-        known.of("bob")
+    found = known.of("bob").given
+    assert found.skills == [] and found.faults == ["skills/deploy/SKILL.md, line 1: it has no front matter"]
+    (tmp_path / "tools.json").write_text("")
+    with pytest.raises(BrokenFile, match="the file is empty"):
+        known.of("carol")
 
 
 def test_in_a_repository_counts_what_was_committed(tmp_path: Path) -> None:

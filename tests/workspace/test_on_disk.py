@@ -27,6 +27,9 @@ def test_what_is_on_disk_counts_with_its_skills_and_their_files(tmp_path: Path) 
         (tmp_path / name).write_text(text)
     (tmp_path / "knowledge/out").symlink_to("/etc")
     layout = Layout(str(tmp_path))
+    waits = given.gather(layout, "", Config(), given.WORDS, user="")
+    assert waits.skills == [] and waits.grants.rows == ["skill deploy: run.sh"]
+    waits.grants.accept(layout)
     found = given.gather(layout, "", Config(), given.WORDS, user="")
     assert [one.kind for one in found.sections] == ["instructions", "skills", "knowledge", "knowledge"]
     assert "deep/more.md" in found.sections[3].text and "hidden" not in found.sections[3].text

@@ -49,10 +49,6 @@ def test_absent_and_empty_are_two_answers() -> None:
         ('{"ask": ["write_file({a,b)"]}', 1, "list of names"),
         ("[]", 1, "must be an object"),
         ("[" * 100_000, 1, "nested"),
-        ('{"mcpServers": {\n  "maps": {"cmd": "x"}\n}}', 2, "unknown key 'cmd'"),
-        ('{"mcpServers": {\n  "maps": {}\n}}', 2, "has no 'command'"),
-        ('{"mcpServers": {\n  "maps": {"type": "http", "command": "x"}\n}}', 2, "has no 'url'"),
-        ('{"mcpServers": {\n  "a b": {"command": "x"}\n}}', 2, "no name"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line_and_the_way_out(text: str, line: int, words: str) -> None:
@@ -62,6 +58,25 @@ def test_a_broken_file_is_named_with_its_line_and_the_way_out(text: str, line: i
     assert (caught.value.line, caught.value.code) == (line, 65)
     assert words in str(caught.value)
     assert "[workspace] tools = false" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ('{"mcpServers": {\n  "maps": {"cmd": "x"}\n}}', 2, "unknown key 'cmd'"),
+        ('{"mcpServers": {\n  "maps": {}\n}}', 2, "has no 'command'"),
+        ('{"mcpServers": {\n  "maps": {"type": "http", "command": "x"}\n}}', 2, "has no 'url'"),
+        ('{"mcpServers": {\n  "a b": {"command": "x"}\n}}', 2, "no name"),
+    ],
+)
+def test_an_invalid_server_is_left_out_with_one_line(text: str, line: int, words: str) -> None:
+    """It restricts nothing; the other servers and the rules stay."""
+    rest = f'"deny": ["execute"], {text[1:-2]}, "good": {{"command": "x"}}}}}}'
+    found = parse("{" + rest, "tools.json")
+    assert [one.name for one in found.servers] == ["good"] and found.deny == ["execute"]
+    assert (
+        len(found.faults) == 1 and found.faults[0].startswith(f"tools.json, line {line}: ") and words in found.faults[0]
+    )
 
 
 def test_variables_are_substituted_after_parsing() -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import BrokenFile
+from harness.commands import workspaces
+from harness.store.layout import Layout
 from tests.missions import House
 from tests.planned import role
 
@@ -17,8 +21,15 @@ def skill(name: str, says: str = "Do it so.") -> str:
     return f"---\nname: {name}\ndescription: How to {name}\n---\n{says}\n"
 
 
+def accepted(layout: Layout) -> None:
+    """A person has accepted what the repository brings, if it can be read."""
+    with suppress(BrokenFile):
+        for one in workspaces.brought(layout):
+            one.accept(layout)
+
+
 def person(house: House, texts: dict[str, str | None], message: str = "mine") -> str:
-    """A person commits these files; None removes one."""
+    """A person commits these files, and accepts what they bring; None removes one."""
     for name, text in texts.items():
         if text is None:
             house.git("rm", "-q", name)
@@ -26,6 +37,7 @@ def person(house: House, texts: dict[str, str | None], message: str = "mine") ->
             house.write(name, text)
     house.git("add", "-A")
     house.git("commit", "-qm", message)
+    accepted(house.layout)
     return house.head()
 
 
