@@ -11,12 +11,8 @@ if __name__ == "__main__":
 
 def main() -> int:
     """Dispatch the command line; what is no command belongs to run.sh. Returns the exit code."""
-    from harness.base import bundle  # here, because the path above must stand first
+    from harness.base.exits import guarded  # here, because the path above must stand first
 
-    bundle.use()
-    from harness.base.exits import guarded, spare_collector
-
-    spare_collector()
     return guarded(_dispatch)
 
 

@@ -27,7 +27,7 @@ IGNORED = IGNORE_NOTE + "".join(f"/{name}/\n" for name in UNSEARCHED)
 SHIM = """#!/bin/sh
 # The harness command of this mission, as agents find it on their PATH.
 export HARNESS_HOME={home} HARNESS_PROJECT={project}
-exec {python} -SP {program} "$@"
+exec {python} -P {program} "$@"
 """
 
 
