@@ -18,8 +18,8 @@ BUG = "a bug in the harness"
 
 
 def guarded(body: Callable[[], int], bug: str = BUG) -> int:
-    """Run `body` and return its exit code; an error becomes one paragraph on standard error, without a traceback. `bug` begins the
-    paragraph for an exception that is not one of ours."""
+    """Run `body` and return its exit code; an error becomes one paragraph on standard error, without a traceback. `bug` begins
+    the paragraph for an exception that is not one of ours."""
     try:
         return body()
     except HarnessError as fault:

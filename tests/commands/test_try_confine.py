@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,12 +14,11 @@ from harness.integrity import confine
 from harness.model import config
 from harness.process import landlock
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, available
-from tests import crash
+from tests import crash, other_user
 from tests.commands.test_attempts import furnish
-from tests.helpers import passable
-from tests.missions import PROGRAM, Done, House
+from tests.missions import Done, House
+from tests.other_user import OtherUser
 
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 needs_bubblewrap = pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")
 needs_landlock = pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")
 
@@ -70,31 +67,12 @@ def test_behind_bubblewrap_everything_is_refused(bare: House, monkeypatch: pytes
     assert (bare.folder / "home" / ".gitconfig").read_text() == "of a person\n"
 
 
-def interpreter(folder: Path) -> str:
-    """An interpreter that any user can run, with the packages of this one; skips where there is none."""
-    made = folder / "venv"
-    name = f"python3.{sys.version_info.minor}"
-    for python in (os.path.realpath(sys.executable), f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
-        words = [*NOBODY, "sh", "-c", '"$0" -c ""', python]  # the shell has lost the rights that setpriv starts it with
-        if subprocess.run(words, capture_output=True, check=False).returncode == 0:
-            subprocess.run([python, "-m", "venv", "--without-pip", str(made)], check=True)
-            (made / "lib" / name / "site-packages" / "ours.pth").write_text(
-                os.path.dirname(os.path.dirname(pytest.__file__))
-            )
-            return str(made / "bin" / "python")
-    pytest.skip("no Python of this version is one that other users can run")
-
-
 @needs_bubblewrap
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
-def test_so_it_is_for_a_user_without_rights(bare: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_it_is_for_a_user_without_rights(bare: House, nobody: OtherUser, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a user namespace."""
     furnish(bare, monkeypatch)
-    python = interpreter(bare.folder)
-    passable(bare.folder)
-    for path in (bare.folder, *bare.folder.rglob("*")):
-        os.chown(path, 65534, 65534, follow_symlinks=False)
-    done = bare.run([*NOBODY, python, "-P", str(PROGRAM), "doctor", "confine"], where=bare.folder)
+    other_user.give(bare.folder)
+    done = bare.run(nobody.words("doctor", "confine"), where=bare.folder, env=nobody.env)
     assert (done.code, lines(done, "bad")) == (0, []), done
     assert "refused: mount -o remount,bind,rw / (Operation not permitted)" in lines(done, "ok")
     assert "refused: read ~/.ssh (it is empty)" in lines(done, "ok")
